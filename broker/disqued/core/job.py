@@ -1,0 +1,85 @@
+"""The job: what every node keeps of it.
+
+A million of them must fit in memory, so a job is one slotted record. It carries the links of the two structures it lives
+in (its queue and the agenda of wake times), so that joining and leaving them allocates nothing and takes constant time.
+`acyclic` keeps jobs out of Python's cycle collector: links are cleared whenever a job leaves a structure.
+
+Fields, states and flags are those of the Disque job structure; `ctime`, `delay_s`, `retry_s`, counters and flags travel
+over the cluster bus and to disk as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i32, i64, mypyc_attr, u8
+
+WAIT_REPL: Final = 0
+ACTIVE: Final = 1
+QUEUED: Final = 2
+ACKED: Final = 3
+STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked")
+
+BCAST_QUEUED: Final = 1
+"""Announce the next queueing to the other holders."""
+BCAST_WILLQUEUE: Final = 2
+"""Announce shortly before the next requeueing that it is about to happen."""
+DELIVERED: Final = 4
+"""This node handed the job out at least once."""
+
+NOWHERE: Final = 0
+IN_LINE: Final = 1
+IN_LATE: Final = 2
+IN_RECLAIMABLE: Final = 3
+"""What a job's links are used for: its queue's line, its queue's side structure, the list of what may be evicted."""
+
+MAX_COUNTER: Final = 65535
+"""Counters are 16 bits on the wire and stay at the highest value."""
+
+
+@mypyc_attr(acyclic=True)
+class Timed:
+    """Something with a wake time: what the agenda holds."""
+
+    def __init__(self) -> None:
+        self.awake_ms: i64 = 0
+        """When to wake up, in unix milliseconds; 0 for never."""
+        self.timer_previous: Timed | None = None
+        self.timer_next: Timed | None = None
+
+
+@mypyc_attr(acyclic=True)
+class Job(Timed):
+    """One job as this node knows it."""
+
+    def __init__(
+        self, job_id: bytes, queue: bytes, body: bytes, ctime: i64, expire_at_s: i64, delay_s: i64, retry_s: i64, repl: i32
+    ) -> None:
+        self.awake_ms = 0
+        self.timer_previous = None
+        self.timer_next = None
+        self.queue_previous: Job | None = None
+        self.queue_next: Job | None = None
+        self.id = job_id
+        """40 bytes, see `jobid`."""
+        self.queue = queue
+        self.body = body
+        self.ctime: i64 = ctime
+        """Creation in unix milliseconds * 1000000, unique on the creating node: the order of delivery."""
+        self.expire_at_s: i64 = expire_at_s
+        self.delay_s: i64 = delay_s
+        self.retry_s: i64 = retry_s
+        """Seconds until an unacknowledged job is queued again; 0 for at most once."""
+        self.requeue_at_ms: i64 = 0
+        """When this node queues the job next; 0 for never again."""
+        self.delivered: list[bytes] | None = None
+        """IDs of the nodes that may have a copy, this one included; None while it is this node alone."""
+        self.confirmed: list[bytes] | None = None
+        """IDs of the nodes known to have a copy (wait-repl) or to know the acknowledgement (acked)."""
+        self.repl: i32 = repl
+        self.nacks: i32 = 0
+        self.additional_deliveries: i32 = 0
+        self.state: u8 = WAIT_REPL
+        self.flags: u8 = 0
+        self.gc_retry: u8 = 0
+        self.place: u8 = NOWHERE

@@ -1,0 +1,77 @@
+"""Job IDs: what they look like, how they are made, what can be read from them.
+
+`D-` + first 8 digits of the creating node's ID + `-` + 24 random characters of the base64 alphabet + `-` + 4 hex digits:
+the time to live in minutes, odd for at-least-once jobs and even for at-most-once ones (Disque README, "Job IDs"). 40
+bytes. Random characters are drawn many at a time, which makes an ID three slices and one join.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.errors import BadJobId
+
+JOB_ID_BYTES: Final = 40
+_RANDOM_CHARACTERS: Final = 24
+_RANDOM_BYTES: Final = 18
+_IDS_PER_DRAW: Final = 1024
+_MAX_MINUTES: Final = 65535
+_DASH: Final = 45
+
+
+class JobIds:
+    """Makes the IDs of the jobs one node creates."""
+
+    def __init__(self, node_id: bytes, random_bytes: Callable[[int], bytes]) -> None:
+        self._prefix = b"D-" + node_id[:8] + b"-"
+        self._random_bytes = random_bytes
+        self._characters = b""
+        self._position: i64 = 0
+        self._suffix = b""
+        self._suffix_ttl_s: i64 = -1
+        self._suffix_odd: bool = False
+
+    def make(self, ttl_s: i64, at_least_once: bool) -> bytes:
+        """A new ID for a job that lives `ttl_s` seconds."""
+        if ttl_s != self._suffix_ttl_s or at_least_once != self._suffix_odd:
+            minutes = min(ttl_s // 60, _MAX_MINUTES)
+            self._suffix = b"-%04x" % (minutes | 1 if at_least_once else minutes & ~1)
+            self._suffix_ttl_s = ttl_s
+            self._suffix_odd = at_least_once
+        position = self._position
+        if position >= len(self._characters):
+            self._characters = b2a_base64(self._random_bytes(_RANDOM_BYTES * _IDS_PER_DRAW), newline=False)
+            position = 0
+        self._position = position + _RANDOM_CHARACTERS
+        return self._prefix + self._characters[position : position + _RANDOM_CHARACTERS] + self._suffix
+
+
+def is_job_id(word: bytes) -> bool:
+    """Whether a word has the form of a job ID; nothing else is verified."""
+    return (
+        len(word) == JOB_ID_BYTES
+        and word[0] == 68
+        and word[1] == _DASH
+        and word[10] == _DASH
+        and word[35] == _DASH
+    )
+
+
+def require_job_ids(words: list[bytes], first: int) -> None:
+    """Raise BadJobId unless all words from index `first` on are job IDs."""
+    for index in range(first, len(words)):
+        if not is_job_id(words[index]):
+            raise BadJobId
+
+
+def ttl_minutes(job_id: bytes) -> int:
+    """The TTL field of an ID; characters that are no hex digits count as 0. Odd: at-least-once."""
+    minutes = 0
+    for character in job_id[36:40].lower():
+        digit = b"0123456789abcdef".find(bytes((character,)))
+        minutes = minutes * 16 + max(digit, 0)
+    return minutes

@@ -1,0 +1,231 @@
+"""The life of a job: its states, what moves it between them, and its wake times.
+
+TRANSITIONS is the law; the verbs below are the only code that assigns `job.state`, and a test holds each of them to the
+law on random histories. Verbs change the job, its queue, its wake time and the memory count together, so that whoever
+calls one leaves nothing half done. Rules and order are those of the Disque job state machine (README, "Implementation").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.core.agenda import Agenda
+from disqued.core.job import (
+    ACKED,
+    ACTIVE,
+    BCAST_QUEUED,
+    BCAST_WILLQUEUE,
+    DELIVERED,
+    IN_RECLAIMABLE,
+    MAX_COUNTER,
+    QUEUED,
+    WAIT_REPL,
+    Job,
+)
+from disqued.core.memory import QUEUE_BYTES, Memory
+from disqued.core.queue import PAUSED_IN, PAUSED_OUT, Queue
+from disqued.core.queues import Queues
+from disqued.core.table import JobTable
+
+TRANSITIONS: Final = {
+    ("place", WAIT_REPL): ACTIVE,
+    ("enqueue", ACTIVE): QUEUED,
+    ("take", QUEUED): ACTIVE,
+    ("dequeue", QUEUED): ACTIVE,
+    ("acknowledge", WAIT_REPL): ACKED,
+    ("acknowledge", ACTIVE): ACKED,
+    ("acknowledge", QUEUED): ACKED,
+}
+"""(verb, state) -> state. A verb whose pair is missing leaves the job alone; `drop` ends any state."""
+
+WILLQUEUE_LEAD_MS: Final = 500
+JITTER_MS: Final = 500
+"""Requeue times are spread over this width, so that the holders of a job do not act at once."""
+EXPIRY_GRACE_MS: Final = 1000
+
+SILENT: Final = 0
+COUNT_DELIVERY: Final = 1
+COUNT_NACK: Final = 2
+
+
+class Lifecycle:
+    """The jobs and queues of one node and the verbs that change them."""
+
+    def __init__(self, draw: Callable[[], float]) -> None:
+        self._draw = draw
+        self.table = JobTable()
+        self.queues = Queues()
+        self.agenda = Agenda()
+        self.memory = Memory()
+        self.ready: list[Queue] = []
+        """Queues whose waiting clients can be served."""
+
+    def _jitter_ms(self) -> i64:
+        """A random shift of up to a quarter of a second either way."""
+        return int(self._draw() * JITTER_MS) - JITTER_MS // 2
+
+    def _arm(self, job: Job) -> None:
+        """Set the wake time that follows from the job's state."""
+        awake_ms: i64 = job.expire_at_s * 1000 + EXPIRY_GRACE_MS
+        requeue_at_ms = job.requeue_at_ms
+        if requeue_at_ms != 0 and (job.state == ACTIVE or job.state == QUEUED):
+            if job.flags & BCAST_WILLQUEUE:
+                requeue_at_ms -= WILLQUEUE_LEAD_MS
+            if requeue_at_ms < awake_ms:
+                awake_ms = requeue_at_ms
+        self.agenda.arm(job, awake_ms)
+
+    def admit(self, job: Job, now_ms: i64) -> None:
+        """Register a new local job that needs no other node's copy, and queue it unless it is delayed."""
+        self.table.add(job)
+        self.memory.add(job)
+        job.state = ACTIVE
+        if job.delay_s > 0:
+            job.requeue_at_ms = now_ms + job.delay_s * 1000
+            self._arm(job)
+        else:
+            job.requeue_at_ms = now_ms + job.retry_s * 1000
+            self.enqueue(job, now_ms, COUNT_DELIVERY)
+
+    def enqueue(self, job: Job, now_ms: i64, counting: i64) -> bool:
+        """Queue an active job; False when it can not be queued (again).
+
+        The first queueing on the creating node is silent; later ones count as `counting` says and are announced.
+        """
+        if job.state != ACTIVE or job.requeue_at_ms == 0:
+            return False
+        flags = job.flags
+        retry_s = job.retry_s
+        if retry_s > 0:
+            job.requeue_at_ms = now_ms + retry_s * 1000 + self._jitter_ms()
+            flags |= BCAST_WILLQUEUE
+        elif flags & DELIVERED:
+            return False
+        else:
+            job.requeue_at_ms = 0
+        job.state = QUEUED
+        if counting == COUNT_NACK:
+            if job.nacks < MAX_COUNTER:
+                job.nacks += 1
+        elif flags & BCAST_QUEUED:
+            if counting == COUNT_DELIVERY and job.additional_deliveries < MAX_COUNTER:
+                job.additional_deliveries += 1
+        else:
+            flags |= BCAST_QUEUED
+        job.flags = flags
+        self._arm(job)
+        queue = self.queues.get(job.queue)
+        if queue is None:
+            queue = self.make_queue(job.queue, now_ms)
+        queue.insert(job)
+        queue.used_ms = now_ms
+        queue.jobs_in += 1
+        if queue.waiting > 0:
+            self.offer(queue)
+        return True
+
+    def offer(self, queue: Queue) -> None:
+        """Have the clients that wait for this queue served, if jobs may leave it."""
+        if not queue.ready and queue.length > 0 and not queue.pause & PAUSED_OUT:
+            queue.ready = True
+            self.ready.append(queue)
+
+    def take(self, queue: Queue, now_ms: i64) -> Job | None:
+        """Hand out the oldest job of a queue that is not paused in output."""
+        if queue.length == 0 or queue.pause & PAUSED_OUT:
+            return None
+        job = queue.oldest()
+        assert job is not None
+        queue.remove(job)
+        queue.used_ms = now_ms
+        queue.jobs_out += 1
+        job.state = ACTIVE
+        job.flags |= DELIVERED
+        if job.retry_s == 0:
+            self.memory.allow_eviction(job)
+        return job
+
+    def dequeue(self, job: Job) -> bool:
+        """Take a job out of its queue without delivering it; False when it was not queued."""
+        if job.state != QUEUED:
+            return False
+        self._leave_queue(job)
+        job.state = ACTIVE
+        return True
+
+    def _leave_queue(self, job: Job) -> None:
+        queue = self.queues.get(job.queue)
+        assert queue is not None
+        queue.remove(job)
+
+    def postpone(self, job: Job, now_ms: i64) -> None:
+        """Start the time to the next requeueing anew; nothing happens to jobs that are not requeued."""
+        if job.retry_s == 0 or job.requeue_at_ms == 0:
+            return
+        job.flags |= BCAST_WILLQUEUE
+        job.requeue_at_ms = now_ms + job.retry_s * 1000 + self._jitter_ms()
+        self._arm(job)
+
+    def acknowledge(self, job: Job) -> bool:
+        """The job is done; False when that was known."""
+        if job.state == ACKED:
+            return False
+        if job.state == QUEUED:
+            self._leave_queue(job)
+        job.state = ACKED
+        job.confirmed = None
+        self._arm(job)
+        self.memory.allow_eviction(job)
+        return True
+
+    def drop(self, job: Job) -> None:
+        """Forget a job, whatever its state."""
+        self.agenda.disarm(job)
+        if job.state == QUEUED:
+            self._leave_queue(job)
+        elif job.place == IN_RECLAIMABLE:
+            self.memory.forbid_eviction(job)
+        self.memory.remove(job)
+        self.table.remove(job)
+
+    def wake(self, job: Job, now_ms: i64) -> None:
+        """Do what is due: expire, announce, requeue."""
+        if job.expire_at_s * 1000 <= now_ms:
+            self.drop(job)
+            return
+        if job.state == ACTIVE or job.state == QUEUED:
+            if job.flags & BCAST_WILLQUEUE and job.requeue_at_ms - WILLQUEUE_LEAD_MS <= now_ms:
+                job.flags &= ~BCAST_WILLQUEUE
+            if job.requeue_at_ms != 0 and job.requeue_at_ms <= now_ms:
+                self._requeue(job, now_ms)
+        if job.timer_next is None:
+            self._arm(job)
+
+    def _requeue(self, job: Job, now_ms: i64) -> None:
+        """An active job's time has come; a queued one only waits on."""
+        if job.state == QUEUED:
+            self.postpone(job, now_ms)
+            return
+        queue = self.queues.get(job.queue)
+        if job.retry_s > 0 and queue is not None and queue.pause & PAUSED_IN:
+            self.postpone(job, now_ms)
+        elif not self.enqueue(job, now_ms, COUNT_DELIVERY):
+            job.requeue_at_ms = 0
+
+    def make_queue(self, name: bytes, now_ms: i64) -> Queue:
+        """The queue of that name, made when missing."""
+        queue = self.queues.get(name)
+        if queue is None:
+            queue = self.queues.get_or_make(name, now_ms)
+            self.memory.used_bytes += QUEUE_BYTES + len(name)
+        return queue
+
+    def remove_queue(self, queue: Queue) -> None:
+        """Forget an empty queue that nobody waits for."""
+        assert queue.length == 0
+        assert queue.waiting == 0
+        self.queues.remove(queue)
+        self.memory.used_bytes -= QUEUE_BYTES + len(queue.name)

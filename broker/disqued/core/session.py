@@ -1,0 +1,100 @@
+"""One client's connection as the node sees it: its input, its replies, and what it said about itself.
+
+A session knows no socket. Replies are appended to `out` and leave when the shell flushes the sessions that the node
+names as having output; the shell's connection class derives from this one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from disqued.errors import ReplyError
+from disqued.resp import writer
+from disqued.resp.request import RequestParser
+
+if TYPE_CHECKING:
+    from disqued.core.blocked import Blocked
+
+RESP2: Final = 2
+RESP3: Final = 3
+
+REPLY_ON: Final = 0
+REPLY_OFF: Final = 1
+REPLY_SKIP: Final = 2
+
+
+class Session:
+    """A connected client."""
+
+    def __init__(self, address: bytes, now_ms: i64) -> None:
+        self.number: i64 = 0
+        """Client ID, from 1 on, set by the node."""
+        self.address = address
+        """As CLIENT LIST shows it: `ip:port`, `[ip]:port` or the path of a Unix socket with `:0`."""
+        self.unix_socket: bool = False
+        self.descriptor: i64 = -1
+        self.created_ms: i64 = now_ms
+        self.active_ms: i64 = now_ms
+        self.parser = RequestParser()
+        self.out: list[bytes] = []
+        self.protocol: i64 = RESP2
+        self.authenticated: bool = False
+        self.name = b""
+        self.library = b""
+        self.last_command = b"NULL"
+        self.blocked: Blocked | None = None
+        self.flushing: bool = False
+        """On the list of sessions with output."""
+        self.monitor: bool = False
+        self.reply_mode: i64 = REPLY_ON
+        self.closing: bool = False
+        """No more commands; the connection closes when the output is flushed."""
+        self.closed: bool = False
+        """The connection is gone, or goes without waiting for its output."""
+        self.soft_limit_since_ms: i64 = 0
+        """When the output grew beyond the soft limit; 0 while it is below."""
+
+    def output_bytes(self) -> int:
+        """Output that was not taken by the network yet; the shell adds what it buffers."""
+        return sum(map(len, self.out))
+
+    def reply_error(self, error: ReplyError) -> None:
+        """Answer with an error."""
+        self.out.append(error.encode())
+
+    def reply_ok(self) -> None:
+        """Answer OK."""
+        self.out.append(writer.OK)
+
+    def reply_status(self, text: bytes) -> None:
+        """Answer with a status line."""
+        self.out.append(writer.status(text))
+
+    def reply_integer(self, value: int) -> None:
+        """Answer with a number."""
+        self.out.append(writer.integer(value))
+
+    def reply_bulk(self, value: bytes) -> None:
+        """Answer with a string of bytes."""
+        out = self.out
+        out.append(writer.bulk_header(len(value)))
+        out.append(value)
+        out.append(writer.CRLF)
+
+    def reply_null(self) -> None:
+        """Answer with the missing bulk."""
+        self.out.append(writer.NULL_BULK if self.protocol == RESP2 else writer.NULL_RESP3)
+
+    def reply_null_array(self) -> None:
+        """Answer with the missing array."""
+        self.out.append(writer.NULL_ARRAY if self.protocol == RESP2 else writer.NULL_RESP3)
+
+    def reply_array(self, length: int) -> None:
+        """Announce an array; its elements follow."""
+        self.out.append(writer.array_header(length))
+
+    def reply_map(self, length: int) -> None:
+        """Announce a map of `length` pairs: a flat array to clients of the second protocol version."""
+        self.out.append(writer.array_header(2 * length) if self.protocol == RESP2 else b"%%%d\r\n" % length)

@@ -1,0 +1,44 @@
+"""The slow log: the latest commands that took longer than `slowlog-log-slower-than` microseconds."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+MAX_ARGUMENTS: Final = 32
+MAX_ARGUMENT_BYTES: Final = 128
+
+
+@dataclass(frozen=True)
+class SlowCommand:
+    """One entry, its arguments cut to a bounded size."""
+
+    number: int
+    at_s: int
+    spent_us: int
+    arguments: tuple[bytes, ...]
+
+
+def _cut(argument: bytes) -> bytes:
+    if len(argument) <= MAX_ARGUMENT_BYTES:
+        return argument
+    return argument[:MAX_ARGUMENT_BYTES] + b"... (%d more bytes)" % (len(argument) - MAX_ARGUMENT_BYTES)
+
+
+class SlowLog:
+    """The entries of one node, newest first."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self.entries: deque[SlowCommand] = deque()
+
+    def add(self, arguments: list[bytes], at_s: int, spent_us: int, max_length: int) -> None:
+        """Keep a command and let the oldest ones beyond `max_length` go."""
+        kept = [_cut(argument) for argument in arguments[:MAX_ARGUMENTS]]
+        if len(arguments) > MAX_ARGUMENTS:
+            kept[-1] = b"... (%d more arguments)" % (len(arguments) - MAX_ARGUMENTS + 1)
+        self.entries.appendleft(SlowCommand(self._next, at_s, spent_us, tuple(kept)))
+        self._next += 1
+        while len(self.entries) > max_length:
+            self.entries.pop()

@@ -1,0 +1,87 @@
+"""Everything one node knows: what command handlers and timers work on.
+
+Handlers get the state, the session and the words of the request. `now_ms` is set once per input and is the only time
+they see.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.config import Config
+from disqued.core.command import CommandEntry
+from disqued.core.env import Host
+from disqued.core.jobid import JobIds
+from disqued.core.latency import LatencyMonitor
+from disqued.core.lifecycle import Lifecycle
+from disqued.core.ready import Ready
+from disqued.core.session import Session
+from disqued.core.slowlog import SlowLog
+from disqued.core.stats import Stats
+from disqued.core.view import ClusterView
+
+NEVER_NS: Final = 1 << 62
+
+
+class NodeState:
+    """One node's memory."""
+
+    def __init__(self, config: Config, host: Host, node_id: bytes, now_ms: i64) -> None:
+        self.config = config
+        self.host = host
+        self.now_ms: i64 = now_ms
+        self.started_ms: i64 = now_ms
+        self.run_id = host.random_bytes(20).hex().encode()
+        self.view = ClusterView(node_id, config.port)
+        self.lifecycle = Lifecycle(host.random)
+        self.job_ids = JobIds(node_id, host.random_bytes)
+        self.last_ctime: i64 = 0
+        self.stats = Stats()
+        self.ready = Ready()
+        self.sessions: dict[int, Session] = {}
+        self.sessions_made: i64 = 0
+        self.blocked_clients: i64 = 0
+        self.monitors: list[Session] = []
+        self.resumed: list[Session] = []
+        """Sessions that were blocked and may have input waiting."""
+        self.held: list[Session] = []
+        """Sessions whose input waits for the end of CLIENT PAUSE."""
+        self.paused_until_ms: i64 = 0
+        self.commands: dict[bytes, CommandEntry] = {}
+        """By name in lower and in upper case, after renaming."""
+        self.command_entries: list[CommandEntry] = []
+        """In table order."""
+        self.slowlog = SlowLog()
+        self.latency = LatencyMonitor()
+        self.loading: bool = False
+        self.password = b""
+        self.slow_ns: i64 = NEVER_NS
+        """Commands that take at least this long are looked at for the slow log and the latency monitor."""
+        self.apply_config()
+
+    def apply_config(self) -> None:
+        """Take over the options that are looked at on every command."""
+        config = self.config
+        self.password = config.requirepass
+        self.lifecycle.memory.limit(config.maxmemory)
+        limits_ns = []
+        if config.slowlog_log_slower_than >= 0:
+            limits_ns.append(config.slowlog_log_slower_than * 1000)
+        if config.latency_monitor_threshold > 0:
+            limits_ns.append(config.latency_monitor_threshold * 1_000_000)
+        self.slow_ns = min(limits_ns, default=NEVER_NS)
+
+    def next_ctime(self) -> i64:
+        """The creation time of a new job: unix milliseconds * 1000000, later than any before on this node."""
+        ctime: i64 = self.now_ms * 1_000_000
+        if ctime <= self.last_ctime:
+            ctime = self.last_ctime + 1
+        self.last_ctime = ctime
+        return ctime
+
+    def renew_identity(self, node_id: bytes) -> None:
+        """Go on under another node ID."""
+        self.view.node_id = node_id
+        self.job_ids = JobIds(node_id, self.host.random_bytes)

@@ -1,0 +1,65 @@
+"""What a node counts about itself, as plain integers; INFO shows it and CONFIG RESETSTAT sets most of it to zero."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+SAMPLES: Final = 16
+"""Instantaneous rates are the mean of this many samples, one per 100 ms."""
+
+
+class Rate:
+    """Events per second over the last samples of a growing counter."""
+
+    def __init__(self) -> None:
+        self._last_count: i64 = 0
+        self._last_ms: i64 = 0
+        self._samples: list[float] = [0.0] * SAMPLES
+        self._at: i64 = 0
+
+    def sample(self, count: i64, now_ms: i64) -> None:
+        """Note the counter's value; a value below the last one means it was reset."""
+        elapsed_ms = now_ms - self._last_ms
+        if elapsed_ms > 0 and self._last_ms > 0:
+            self._samples[self._at] = max(count - self._last_count, 0) * 1000.0 / elapsed_ms
+            self._at = (self._at + 1) % SAMPLES
+        self._last_count = count
+        self._last_ms = now_ms
+
+    def per_second(self) -> float:
+        """The mean rate."""
+        return sum(self._samples) / SAMPLES
+
+
+class Stats:
+    """Counters of one node."""
+
+    def __init__(self) -> None:
+        self.connections: i64 = 0
+        self.rejected_connections: i64 = 0
+        self.commands: i64 = 0
+        self.input_bytes: i64 = 0
+        self.output_bytes: i64 = 0
+        self.expired_jobs: i64 = 0
+        self.evicted_jobs: i64 = 0
+        self.command_rate = Rate()
+        self.input_rate = Rate()
+        self.output_rate = Rate()
+
+    def reset(self) -> None:
+        """Start counting anew."""
+        self.connections = 0
+        self.rejected_connections = 0
+        self.commands = 0
+        self.input_bytes = 0
+        self.output_bytes = 0
+        self.expired_jobs = 0
+        self.evicted_jobs = 0
+
+    def sample(self, now_ms: i64) -> None:
+        """Note the counters for the rates; called every 100 ms."""
+        self.command_rate.sample(self.commands, now_ms)
+        self.input_rate.sample(self.input_bytes, now_ms)
+        self.output_rate.sample(self.output_bytes, now_ms)

@@ -1,0 +1,131 @@
+"""Error replies: what a client is told when a command is refused.
+
+A reply error is raised where the fault is seen and written to the client by the dispatcher. The first word of its text is
+the code that clients branch on (Disque command reference, "common errors"); each code that a client may want to tell
+apart has one class here, and no code is compared as a bare string elsewhere.
+"""
+
+from __future__ import annotations
+
+
+class ReplyError(Exception):
+    """A refused command. `text` is the reply line without the leading dash, `code` its first word."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    @property
+    def code(self) -> str:
+        """The word that clients branch on, for example `NOREPL`."""
+        return self.text.split(" ", 1)[0]
+
+    def encode(self) -> bytes:
+        """The RESP error line; line ends inside the text become blanks."""
+        line = self.text.replace("\r", " ").replace("\n", " ")
+        return b"-" + line.encode("utf-8", "surrogateescape") + b"\r\n"
+
+
+class CommandSyntaxError(ReplyError):
+    """An option is unknown or stands in the wrong place."""
+
+    def __init__(self) -> None:
+        super().__init__("ERR syntax error")
+
+
+class NotAnInteger(ReplyError):
+    """An argument that must be a 64 bit integer is none."""
+
+    def __init__(self) -> None:
+        super().__init__("ERR value is not an integer or out of range")
+
+
+class BadJobId(ReplyError):
+    """An argument that must be a job ID has not the form of one."""
+
+    def __init__(self) -> None:
+        super().__init__("BADID Invalid Job ID format.")
+
+
+class NoJob(ReplyError):
+    """The job is not known to this node."""
+
+    def __init__(self) -> None:
+        super().__init__("NOJOB Job not known in the context of this node.")
+
+
+class JobAcknowledged(ReplyError):
+    """The job was acknowledged before: there is nothing left to work on."""
+
+    def __init__(self) -> None:
+        super().__init__("ACKED The job was already acknowledged, stop working on it.")
+
+
+class TooLate(ReplyError):
+    """Half of the job's life is over: its next delivery can not be postponed any more."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "TOOLATE Half of job TTL already elapsed, you are no longer allowed to postpone the next delivery."
+        )
+
+
+class NotReplicated(ReplyError):
+    """The wanted number of copies was not reached; the job may or may not exist somewhere."""
+
+    def __init__(self, text: str = "Not enough reachable nodes for the requested replication level") -> None:
+        super().__init__("NOREPL " + text)
+
+
+class QueuePaused(ReplyError):
+    """The queue is paused in input."""
+
+    def __init__(self) -> None:
+        super().__init__("PAUSED Queue paused in input, try later")
+
+
+class QueueFull(ReplyError):
+    """The queue holds MAXLEN jobs or more."""
+
+    def __init__(self) -> None:
+        super().__init__("MAXLEN Queue is already longer than the specified MAXLEN count")
+
+
+class NodeLeaving(ReplyError):
+    """This node is leaving the cluster and blocks no clients any more."""
+
+    def __init__(self) -> None:
+        super().__init__("LEAVING This node is leaving the cluster, please connect to a different one")
+
+
+class OutOfMemory(ReplyError):
+    """The node uses more memory than its limit allows and could not free any."""
+
+    def __init__(self) -> None:
+        super().__init__("OOM command not allowed when used memory > 'maxmemory'.")
+
+
+class AuthenticationRequired(ReplyError):
+    """The connection has to authenticate first."""
+
+    def __init__(self) -> None:
+        super().__init__("NOAUTH Authentication required.")
+
+
+class Loading(ReplyError):
+    """The node is loading its append only file."""
+
+    def __init__(self) -> None:
+        super().__init__("LOADING Disque is loading the dataset in memory")
+
+
+class ProtocolError(Exception):
+    """A client's bytes are no request. The connection gets one error line and is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def encode(self) -> bytes:
+        """The RESP error line."""
+        return b"-ERR Protocol error: " + self.text.encode("latin-1") + b"\r\n"

@@ -1,0 +1,197 @@
+"""Incremental parser of client requests: multi bulk and inline, in any cut.
+
+Bytes go in by `feed`, complete requests come out of `next`, one list of arguments each. Every limit is checked when a
+header is read, before the data that it announces is buffered. A long argument that arrives in many pieces is collected
+as a list and joined once, so that input costs linear time whatever its cut; what was parsed of an incomplete request is
+kept and not read again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.errors import ProtocolError
+from disqued.resp.limits import (
+    MAX_ARGUMENTS,
+    MAX_ARGUMENTS_UNAUTHENTICATED,
+    MAX_BULK_BYTES,
+    MAX_BULK_BYTES_UNAUTHENTICATED,
+    MAX_LINE_BYTES,
+)
+from disqued.resp.words import split_words
+
+_STAR: Final = 42
+_DOLLAR: Final = 36
+_CR: Final = 13
+_MORE: Final = -1
+"""The header is not complete yet."""
+
+
+class RequestParser:
+    """One connection's input."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._position: i64 = 0
+        self._pieces: list[bytes] = []
+        """Input behind `_buffer`, joined when there is enough of it to go on."""
+        self._pieces_bytes: i64 = 0
+        self._wanted_bytes: i64 = 0
+        """Input that must arrive before parsing can go on."""
+        self._arguments: list[bytes] = []
+        self._missing: i64 = 0
+        """Arguments that the current multi bulk request still lacks; 0 between requests."""
+        self._bulk_bytes: i64 = _MORE
+        """Length of the argument being read, if its header was read."""
+        self.max_arguments: i64 = MAX_ARGUMENTS
+        self.max_bulk_bytes: i64 = MAX_BULK_BYTES
+
+    def restrict(self, unauthenticated: bool) -> None:
+        """Lower or lift the limits for a client that has to authenticate first."""
+        self.max_arguments = MAX_ARGUMENTS_UNAUTHENTICATED if unauthenticated else MAX_ARGUMENTS
+        self.max_bulk_bytes = MAX_BULK_BYTES_UNAUTHENTICATED if unauthenticated else MAX_BULK_BYTES
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Input received and not yet handed out as a request."""
+        return len(self._buffer) - self._position + self._pieces_bytes
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they arrived."""
+        if self._position == len(self._buffer) and self._pieces_bytes == 0:
+            self._buffer = data
+            self._position = 0
+        else:
+            self._pieces.append(data)
+            self._pieces_bytes += len(data)
+        self._wanted_bytes -= len(data)
+
+    def discard(self) -> None:
+        """Forget all input that waits: the connection is about to close."""
+        self._buffer = b""
+        self._position = 0
+        self._pieces = []
+        self._pieces_bytes = 0
+        self._wanted_bytes = 0
+        self._arguments = []
+        self._missing = 0
+        self._bulk_bytes = _MORE
+
+    def next(self) -> list[bytes] | None:
+        """The next complete request, or None until more bytes arrive.
+
+        An inline line without words and an empty multi bulk request are skipped. Raises ProtocolError, after which the
+        parser must not be used again.
+        """
+        if self._wanted_bytes > 0:
+            return None
+        if self._pieces_bytes > 0:
+            self._join()
+        while True:
+            if self._missing == 0:
+                if self._position >= len(self._buffer):
+                    return None
+                if self._buffer[self._position] != _STAR:
+                    words = self._inline()
+                    if words is None or words:
+                        return words
+                    continue
+                count = self._header(self.max_arguments, "invalid multibulk length", "too big mbulk count string")
+                if count == _MORE:
+                    return None
+                if count <= 0:
+                    continue
+                self._missing = count
+                self._arguments = []
+            if not self._read_arguments():
+                return None
+            arguments = self._arguments
+            self._arguments = []
+            return arguments
+
+    def _join(self) -> None:
+        """Put the collected pieces behind what is left of the buffer."""
+        self._pieces.insert(0, self._buffer[self._position :])
+        self._buffer = b"".join(self._pieces)
+        self._position = 0
+        self._pieces = []
+        self._pieces_bytes = 0
+
+    def _read_arguments(self) -> bool:
+        """Read arguments until the request is complete; False when input runs out."""
+        while self._missing > 0:
+            if self._bulk_bytes == _MORE:
+                if self._position >= len(self._buffer):
+                    return False
+                first = self._buffer[self._position]
+                if first != _DOLLAR:
+                    shown = " " if first in {10, 13} else chr(first)
+                    raise ProtocolError(f"expected '$', got '{shown}'")
+                length = self._header(self.max_bulk_bytes, "invalid bulk length", "too big bulk count string")
+                if length == _MORE:
+                    return False
+                if length < 0:
+                    raise ProtocolError("invalid bulk length")
+                self._bulk_bytes = length
+            start = self._position
+            end: i64 = start + self._bulk_bytes
+            missing_bytes: i64 = end + 2 - len(self._buffer)
+            if missing_bytes > 0:
+                self._wanted_bytes = missing_bytes
+                return False
+            self._arguments.append(self._buffer[start:end])
+            self._position = end + 2
+            self._bulk_bytes = _MORE
+            self._missing -= 1
+        return True
+
+    def _header(self, limit: i64, invalid: str, too_long: str) -> i64:
+        """The number of a `*` or `$` line, `_MORE` when it is incomplete, -2 for any negative number."""
+        buffer = self._buffer
+        size: i64 = len(buffer)
+        position: i64 = self._position + 1
+        value: i64 = 0
+        while position < size:
+            byte: i64 = buffer[position]
+            if byte < 48 or byte > 57 or value > limit:
+                break
+            value = value * 10 + byte - 48
+            position += 1
+        digits: i64 = position - self._position - 1
+        if position + 1 < size and buffer[position] == _CR and digits > 0:
+            if (digits > 1 and buffer[self._position + 1] == 48) or value > limit:
+                raise ProtocolError(invalid)
+            self._position = position + 2
+            return value
+        return self._unusual_header(invalid, too_long)
+
+    def _unusual_header(self, invalid: str, too_long: str) -> i64:
+        """A header line that is incomplete, negative or wrong."""
+        end = self._buffer.find(b"\r", self._position)
+        if end < 0:
+            if len(self._buffer) - self._position > MAX_LINE_BYTES:
+                raise ProtocolError(too_long)
+            return _MORE
+        if end + 1 >= len(self._buffer):
+            return _MORE
+        line = self._buffer[self._position + 1 : end]
+        if len(line) > 20 or line[:1] != b"-" or not line[1:].isdigit() or line[1:2] == b"0":
+            raise ProtocolError(invalid)
+        self._position = end + 2
+        return -2
+
+    def _inline(self) -> list[bytes] | None:
+        """The words of a line, empty words dropped; None when its end has not arrived."""
+        end = self._buffer.find(b"\n", self._position)
+        if end < 0 or end - self._position > MAX_LINE_BYTES:
+            if len(self._buffer) - self._position > MAX_LINE_BYTES:
+                raise ProtocolError("too big inline request")
+            return None
+        line = self._buffer[self._position : end]
+        self._position = end + 1
+        words = split_words(line.removesuffix(b"\r"))
+        if words is None:
+            raise ProtocolError("unbalanced quotes in request")
+        return [word for word in words if word]
