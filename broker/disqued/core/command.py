@@ -33,6 +33,8 @@ class Command:
     syntax: str = ""
     complexity: str = "O(1)"
     since: str = "1.0.0"
+    before_auth: bool = False
+    """Runs on connections that still have to authenticate (no flag of its own: COMMAND shows the original's flags)."""
 
 
 class CommandEntry:
@@ -46,7 +48,7 @@ class CommandEntry:
         self.needs_memory: bool = "denyoom" in command.flags
         self.allowed_loading: bool = "loading" in command.flags
         self.fast: bool = "fast" in command.flags
-        self.without_authentication: bool = "no-auth" in command.flags
+        self.without_authentication: bool = command.before_auth
         self.calls: i64 = 0
         self.spent_ns: i64 = 0
         self.errors: i64 = 0
