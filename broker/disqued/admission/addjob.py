@@ -1,0 +1,174 @@
+"""ADDJOB: parse the options, check what can be checked now, create the job.
+
+The checks run in a fixed order and the first failing one answers (Disque command ADDJOB): options from left to right, the
+timeout, contradictions between options, replication, MAXLEN, pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.core.command import Command
+from disqued.core.job import Job
+from disqued.core.queue import PAUSED_IN
+from disqued.core.session import Session
+from disqued.core.state import NodeState
+from disqued.errors import CommandSyntaxError, NotReplicated, QueueFull, QueuePaused, ReplyError
+from disqued.resp.integers import parse_integer, require_timeout_ms
+
+DEFAULT_TTL_S: Final = 86400
+DEFAULT_MAX_RETRY_S: Final = 300
+DEFAULT_REPLICATE: Final = 3
+MAX_REPLICATE: Final = 65535
+MAX_SECONDS: Final = (1 << 32) - 1
+"""Times are 32 bits on the wire and on disk."""
+
+_UNSET: Final = -1
+
+
+class AddJob:
+    """The options of one ADDJOB."""
+
+    def __init__(self) -> None:
+        self.replicate: i64 = _UNSET
+        self.ttl_s: i64 = DEFAULT_TTL_S
+        self.retry_s: i64 = _UNSET
+        self.delay_s: i64 = 0
+        self.max_length: i64 = _UNSET
+        self.asynchronous: bool = False
+
+
+def _seconds(word: bytes, name: str, least: int, wrong: str) -> int:
+    """A time in seconds that fits the wire."""
+    value = parse_integer(word)
+    if value is None or value < least:
+        raise ReplyError(wrong)
+    if value > MAX_SECONDS:
+        raise ReplyError(f"ERR {name} must be at most {MAX_SECONDS} seconds")
+    return value
+
+
+def _set_replicate(options: AddJob, word: bytes) -> None:
+    value = parse_integer(word)
+    if value is None or not 1 <= value <= MAX_REPLICATE:
+        raise ReplyError(f"ERR REPLICATE must be between 1 and {MAX_REPLICATE}")
+    options.replicate = value
+
+
+def _set_ttl(options: AddJob, word: bytes) -> None:
+    options.ttl_s = _seconds(word, "TTL", 1, "ERR TTL must be a number > 0")
+
+
+def _set_retry(options: AddJob, word: bytes) -> None:
+    options.retry_s = _seconds(word, "RETRY", 0, "ERR RETRY time must be a non negative number")
+
+
+def _set_delay(options: AddJob, word: bytes) -> None:
+    options.delay_s = _seconds(word, "DELAY", 0, "ERR DELAY time must be a non negative number")
+
+
+def _set_max_length(options: AddJob, word: bytes) -> None:
+    value = parse_integer(word)
+    if value is None or value <= 0:
+        raise ReplyError("ERR MAXLEN must be a positive number")
+    options.max_length = value
+
+
+_OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
+    b"REPLICATE": _set_replicate,
+    b"TTL": _set_ttl,
+    b"RETRY": _set_retry,
+    b"DELAY": _set_delay,
+    b"MAXLEN": _set_max_length,
+}
+
+
+def _parse(args: list[bytes]) -> AddJob:
+    """The options behind queue, body and timeout."""
+    options = AddJob()
+    last = len(args) - 1
+    index = 4
+    while index <= last:
+        word = args[index].upper()
+        if word == b"ASYNC":
+            options.asynchronous = True
+            index += 1
+            continue
+        setter = _OPTIONS.get(word)
+        if setter is None or index == last:
+            raise CommandSyntaxError
+        setter(options, args[index + 1])
+        index += 2
+    return options
+
+
+def _complete(options: AddJob, cluster_size: i64) -> None:
+    """Fill in the defaults that depend on other options, then refuse contradictions."""
+    if options.replicate == _UNSET:
+        options.replicate = min(DEFAULT_REPLICATE, cluster_size)
+    if options.retry_s == _UNSET:
+        options.retry_s = max(1, min(DEFAULT_MAX_RETRY_S, options.ttl_s // 10))
+    if options.replicate > 1 and options.retry_s == 0:
+        raise ReplyError(
+            "ERR With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)",
+        )
+    if options.delay_s >= options.ttl_s:
+        raise ReplyError(
+            "ERR The specified DELAY is greater than TTL. Job refused since would never be delivered",
+        )
+
+
+def _check_replication(state: NodeState, options: AddJob) -> None:
+    """Refuse a job that could not get enough copies."""
+    view = state.view
+    external = view.leaving or state.lifecycle.memory.level() > 0
+    wanted: i64 = options.replicate if external else options.replicate - 1
+    if wanted <= view.reachable:
+        return
+    if external and wanted - 1 == view.reachable:
+        reason = "I'm leaving the cluster" if view.leaving else "I'm out of memory"
+        raise NotReplicated(
+            "Not enough reachable nodes for the requested replication level, since I'm unable to hold a copy of the "
+            f"message for the following reason: {reason}"
+        )
+    raise NotReplicated
+
+
+def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Create a job and queue it here."""
+    options = _parse(args)
+    require_timeout_ms(args[3])
+    _complete(options, state.view.size)
+    _check_replication(state, options)
+    lifecycle = state.lifecycle
+    name = args[1]
+    queue = lifecycle.queues.get(name)
+    if queue is not None:
+        if options.max_length != _UNSET and queue.length >= options.max_length:
+            raise QueueFull
+        if queue.pause & PAUSED_IN:
+            raise QueuePaused
+        name = queue.name
+    now_ms = state.now_ms
+    job_id = state.job_ids.make(options.ttl_s, options.retry_s > 0)
+    expire_at_s: i64 = now_ms // 1000 + options.ttl_s
+    job = Job(
+        job_id, name, args[2], state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
+    )
+    lifecycle.admit(job, now_ms)
+    session.out.append(b"+" + job_id + b"\r\n")
+
+
+COMMAND: Final = Command(
+    "addjob",
+    -4,
+    ("write", "denyoom", "fast"),
+    addjob,
+    "jobs",
+    "Adds a job to a queue and replies with its ID.",
+    "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [ASYNC]",
+    "O(1) plus one message per copy",
+)

@@ -1,0 +1,69 @@
+"""Blocking and releasing clients that wait for jobs."""
+
+from __future__ import annotations
+
+from disqued.core.blocked import Blocked, Wait
+from disqued.core.eviction import remove_if_idle
+from disqued.core.queue import Queue
+from disqued.core.session import REPLY_ON, Session
+from disqued.core.state import NodeState
+from disqued.resp import writer
+
+
+def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, with_counters: bool) -> None:
+    """Make a client wait for the first job of any of these queues, for ever when `timeout_ms` is 0."""
+    blocked = Blocked(session, with_counters)
+    seen: set[bytes] = set()
+    for queue in queues:
+        if len(queues) > 1:
+            if queue.name in seen:
+                continue
+            seen.add(queue.name)
+        wait = Wait(blocked, queue)
+        blocked.waits.append(wait)
+        queue.join_line(wait)
+    if timeout_ms > 0:
+        state.lifecycle.agenda.arm(blocked, state.now_ms + timeout_ms)
+    session.blocked = blocked
+    state.blocked_clients += 1
+
+
+def unblock(state: NodeState, blocked: Blocked) -> None:
+    """End the wait; input that the client sent meanwhile is run after the current input."""
+    state.lifecycle.agenda.disarm(blocked)
+    for wait in blocked.waits:
+        queue = wait.queue
+        queue.leave_line(wait)
+        if queue.waiting == 0 and queue.length == 0:
+            remove_if_idle(state, queue)
+    blocked.waits = []
+    session = blocked.session
+    session.blocked = None
+    state.blocked_clients -= 1
+    state.resumed.append(session)
+
+
+def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:
+    """End the wait with a reply that is no job."""
+    unblock(state, blocked)
+    session = blocked.session
+    if session.reply_mode == REPLY_ON:
+        session.out.append(reply)
+    state.ready.flush(session)
+
+
+def time_out(state: NodeState, blocked: Blocked) -> None:
+    """The client waited for as long as it wanted."""
+    release(state, blocked, null_array(blocked.session))
+
+
+def null_array(session: Session) -> bytes:
+    """What a client gets that waited in vain."""
+    return writer.NULL_ARRAY if session.protocol == 2 else writer.NULL_RESP3
+
+
+def release_all(state: NodeState) -> None:
+    """End all waits as if their time were over: the queues they wait for are gone."""
+    for session in list(state.sessions.values()):
+        if session.blocked is not None:
+            time_out(state, session.blocked)

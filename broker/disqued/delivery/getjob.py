@@ -1,0 +1,128 @@
+"""GETJOB: take jobs from queues, or wait for one.
+
+With COUNT and several queues the queues are visited in turn, one job each, until COUNT jobs were taken or a whole round
+yielded none. A client that has to wait gets exactly one job (`waiters`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.core.command import Command
+from disqued.core.job import Job
+from disqued.core.queue import Queue
+from disqued.core.session import Session
+from disqued.core.state import NodeState
+from disqued.core.waiting import block
+from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
+from disqued.resp import writer
+from disqued.resp.integers import parse_integer, require_timeout_ms
+
+_LARGE_BODY_BYTES: Final = 16384
+"""From here on a body is not copied into the reply but handed on as it is."""
+
+
+class GetJob:
+    """The options of one GETJOB."""
+
+    def __init__(self) -> None:
+        self.count: i64 = 1
+        self.timeout_ms: i64 = 0
+        self.wait: bool = True
+        self.with_counters: bool = False
+        self.first_queue: i64 = 0
+        """Index of the first queue name among the words of the request."""
+
+
+def _count(word: bytes) -> int:
+    value = parse_integer(word)
+    if value is None or value <= 0:
+        raise ReplyError("ERR COUNT must be a number greater than zero")
+    return value
+
+
+def _parse(args: list[bytes]) -> GetJob:
+    """The options before FROM."""
+    options = GetJob()
+    last = len(args) - 1
+    index = 1
+    while index < last:
+        word = args[index].upper()
+        if word == b"FROM":
+            options.first_queue = index + 1
+            return options
+        if word == b"NOHANG":
+            options.wait = False
+        elif word == b"WITHCOUNTERS":
+            options.with_counters = True
+        elif word == b"COUNT":
+            index += 1
+            options.count = _count(args[index])
+        elif word == b"TIMEOUT":
+            index += 1
+            options.timeout_ms = require_timeout_ms(args[index])
+        else:
+            raise CommandSyntaxError
+        index += 1
+    raise CommandSyntaxError
+
+
+def append_job(out: list[bytes], queue: Queue, job: Job, with_counters: bool) -> None:
+    """Append a delivered job to a reply."""
+    body = job.body
+    prefix = queue.reply_prefix_counters if with_counters else queue.reply_prefix
+    if len(body) < _LARGE_BODY_BYTES:
+        out.append(prefix + job.id + b"\r\n" + writer.bulk_header(len(body)) + body + b"\r\n")
+    else:
+        out.append(prefix + job.id + b"\r\n" + writer.bulk_header(len(body)))
+        out.append(body)
+        out.append(writer.CRLF)
+    if with_counters:
+        out.append(b"$5\r\nnacks\r\n" + writer.integer(job.nacks))
+        out.append(b"$21\r\nadditional-deliveries\r\n" + writer.integer(job.additional_deliveries))
+
+
+def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with up to COUNT jobs, or block."""
+    options = _parse(args)
+    lifecycle = state.lifecycle
+    now_ms = state.now_ms
+    queues = [lifecycle.make_queue(args[index], now_ms) for index in range(options.first_queue, len(args))]
+    out = session.out
+    header = len(out)
+    taken: i64 = 0
+    found = True
+    while found and taken < options.count:
+        found = False
+        for queue in queues:
+            job = lifecycle.take(queue, now_ms)
+            if job is not None:
+                if taken == 0:
+                    out.append(b"")
+                append_job(out, queue, job, options.with_counters)
+                found = True
+                taken += 1
+                if taken == options.count:
+                    break
+    if taken > 0:
+        out[header] = writer.array_header(taken)
+    elif not options.wait:
+        session.reply_null_array()
+    elif state.view.leaving:
+        raise NodeLeaving
+    else:
+        block(state, session, queues, options.timeout_ms, options.with_counters)
+
+
+COMMAND: Final = Command(
+    "getjob",
+    -2,
+    ("write", "fast"),
+    getjob,
+    "jobs",
+    "Takes jobs from the first queues that have any, or waits for one.",
+    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] FROM queue [queue ...]",
+    "O(queues + jobs)",
+)

@@ -1,0 +1,31 @@
+"""Serving the clients that wait in GETJOB, in the order in which they came, one job each."""
+
+from __future__ import annotations
+
+from disqued.core.session import REPLY_ON
+from disqued.core.state import NodeState
+from disqued.core.waiting import unblock
+from disqued.delivery.getjob import append_job
+
+
+def serve(state: NodeState) -> None:
+    """Hand the jobs of all ready queues to the clients that wait for them."""
+    lifecycle = state.lifecycle
+    ready = lifecycle.ready
+    now_ms = state.now_ms
+    while ready:
+        queue = ready.pop()
+        queue.ready = False
+        wait = queue.first_wait
+        while wait is not None:
+            job = lifecycle.take(queue, now_ms)
+            if job is None:
+                break
+            blocked = wait.blocked
+            unblock(state, blocked)
+            session = blocked.session
+            if session.reply_mode == REPLY_ON:
+                session.out.append(b"*1\r\n")
+                append_job(session.out, queue, job, blocked.with_counters)
+            state.ready.flush(session)
+            wait = queue.first_wait

@@ -1,0 +1,304 @@
+"""The node: composes the rooms into one object with few verbs.
+
+In: `connected`, `client_bytes`, `disconnected`, `tick`. Out: `ready`, the batch of things to do, and `next_deadline_ms`. It
+takes bytes and the time and never touches a socket or a clock, so the asyncio shell and the simulator are two small
+drivers of the same calls.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued import acks, admin, admission, delivery, introspection, membership
+from disqued.config import Config
+from disqued.core.blocked import Blocked
+from disqued.core.command import Command, CommandEntry
+from disqued.core.env import Host
+from disqued.core.eviction import IdleQueues, make_room
+from disqued.core.job import Job
+from disqued.core.memory import CLIENT_BYTES
+from disqued.core.ready import Ready
+from disqued.core.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Session
+from disqued.core.state import NodeState
+from disqued.core.subsystem import Subsystem
+from disqued.core.waiting import time_out, unblock
+from disqued.delivery.waiters import serve
+from disqued.errors import AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError
+from disqued.resp.limits import MAX_QUERY_BYTES
+from disqued.resp.quoting import quote
+
+SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
+    admin.SUBSYSTEM,
+    membership.SUBSYSTEM,
+    admission.SUBSYSTEM,
+    delivery.SUBSYSTEM,
+    acks.SUBSYSTEM,
+    introspection.SUBSYSTEM,
+)
+
+COMMANDS: Final[tuple[Command, ...]] = tuple(command for room in SUBSYSTEMS for command in room.commands)
+
+WAKE_UPS_PER_TICK: Final = 2000
+SAMPLE_MS: Final = 100
+IDLE_CLIENTS_MS: Final = 1000
+
+
+class Node:
+    """One broker node."""
+
+    def __init__(self, config: Config, host: Host, node_id: bytes, now_ms: i64) -> None:
+        self.state = NodeState(config, host, node_id, now_ms)
+        self.ready: Ready = self.state.ready
+        self._stopwatch_ns = host.stopwatch_ns
+        self._idle_queues = IdleQueues()
+        self._next_cron_ms: i64 = now_ms
+        self._next_sample_ms: i64 = now_ms
+        self._next_idle_clients_ms: i64 = now_ms
+        self._make_command_table()
+
+    def _make_command_table(self) -> None:
+        """Enter the commands under their names, as renamed by the configuration."""
+        state = self.state
+        entries = {command.name: CommandEntry(command) for command in COMMANDS}
+        assert len(entries) == len(COMMANDS), "two commands have one name"
+        state.command_entries = list(entries.values())
+        names = {name: entry for name, entry in entries.items()}
+        for old, new in state.config.rename_command:
+            entry = names.pop(old.lower(), None)
+            if entry is None:
+                raise ValueError("No such command in rename-command")
+            if new:
+                if new.lower() in names:
+                    raise ValueError("Target command name already exists")
+                names[new.lower()] = entry
+        for name, entry in names.items():
+            state.commands[name.encode()] = entry
+            state.commands[name.upper().encode()] = entry
+
+    def connected(self, session: Session) -> bool:
+        """A client opened a connection; False when there are too many and the session only gets an error."""
+        state = self.state
+        if len(state.sessions) >= state.config.maxclients:
+            state.stats.rejected_connections += 1
+            session.out.append(b"-ERR max number of clients reached\r\n")
+            session.closing = True
+            state.ready.flush(session)
+            return False
+        state.stats.connections += 1
+        state.sessions_made += 1
+        session.number = state.sessions_made
+        session.parser.restrict(bool(state.password))
+        state.sessions[session.number] = session
+        state.lifecycle.memory.used_bytes += CLIENT_BYTES
+        return True
+
+    def disconnected(self, session: Session, now_ms: i64) -> None:
+        """A connection is gone."""
+        state = self.state
+        state.now_ms = now_ms
+        session.closed = True
+        if state.sessions.pop(session.number, None) is None:
+            return
+        state.lifecycle.memory.used_bytes -= CLIENT_BYTES
+        blocked = session.blocked
+        if blocked is not None:
+            unblock(state, blocked)
+        if session.monitor:
+            state.monitors.remove(session)
+        session.out.clear()
+
+    def client_bytes(self, session: Session, data: bytes, now_ms: i64) -> None:
+        """A client sent bytes: run the complete requests among them."""
+        state = self.state
+        state.now_ms = now_ms
+        state.stats.input_bytes += len(data)
+        session.active_ms = now_ms
+        if session.closing or session.closed:
+            return
+        session.parser.feed(data)
+        if session.blocked is None:
+            self._run(session)
+            if state.resumed:
+                self._resume()
+        if session.parser.buffered_bytes > MAX_QUERY_BYTES:
+            state.ready.hang_up(session)
+
+    def _run(self, session: Session) -> None:
+        """Run requests until input runs out, the client blocks or the connection is to be closed."""
+        state = self.state
+        parser = session.parser
+        out = session.out
+        if state.paused_until_ms > state.now_ms:
+            state.held.append(session)
+            return
+        commands = state.commands
+        ready = state.lifecycle.ready
+        began_ns: i64 = self._stopwatch_ns()
+        try:
+            while session.blocked is None and not session.closing and not session.closed:
+                args = parser.next()
+                if args is None:
+                    break
+                entry = commands.get(args[0])
+                if entry is None:
+                    entry = commands.get(args[0].lower())
+                if session.reply_mode != REPLY_ON:
+                    self._run_muted(entry, session, args)
+                else:
+                    self._dispatch(entry, session, args)
+                ended_ns: i64 = self._stopwatch_ns()
+                if entry is not None:
+                    spent_ns: i64 = ended_ns - began_ns
+                    entry.spent_ns += spent_ns
+                    if spent_ns >= state.slow_ns:
+                        self._note_slow(entry, args, spent_ns)
+                began_ns = ended_ns
+                if ready:
+                    serve(state)
+                if state.paused_until_ms > state.now_ms:
+                    state.held.append(session)
+                    break
+        except ProtocolError as error:
+            out.append(error.encode())
+            session.closing = True
+        if session.closing:
+            parser.discard()
+        if out or session.closing:
+            state.ready.flush(session)
+
+    def _dispatch(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:
+        """Check and run one request; refusals are answered with their error."""
+        try:
+            if entry is None:
+                self._unknown(session, args[0])
+                return
+            if not entry.accepts(len(args)):
+                raise ReplyError(f"ERR wrong number of arguments for '{entry.command.name}' command")
+            self._check(entry, session)
+            state = self.state
+            if state.monitors:
+                self._show_monitors(session, args)
+            entry.calls += 1
+            state.stats.commands += 1
+            session.last_command = entry.name
+            entry.handler(state, session, args)
+        except ReplyError as error:
+            if entry is not None:
+                entry.errors += 1
+            session.out.append(error.encode())
+
+    def _check(self, entry: CommandEntry, session: Session) -> None:
+        """Refuse a command that may not run now."""
+        state = self.state
+        if state.password and not session.authenticated and not entry.command.before_auth:
+            raise AuthenticationRequired
+        if state.lifecycle.memory.level() == 2 and not make_room(state) and entry.needs_memory:
+            raise OutOfMemory
+        if state.loading and not entry.allowed_loading:
+            raise Loading
+
+    def _run_muted(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:
+        """Run a request of a client that wants no reply (CLIENT REPLY OFF or SKIP)."""
+        kept = len(session.out)
+        if session.reply_mode == REPLY_SKIP:
+            session.reply_mode = REPLY_ON
+            self._dispatch(entry, session, args)
+            del session.out[kept:]
+            return
+        self._dispatch(entry, session, args)
+        if session.reply_mode == REPLY_OFF:
+            del session.out[kept:]
+
+    def _unknown(self, session: Session, name: bytes) -> None:
+        """A name that is not in the table: QUIT, or an error."""
+        if name.lower() == b"quit":
+            session.reply_ok()
+            session.closing = True
+            return
+        raise ReplyError(f"ERR unknown command '{name.decode('utf-8', 'surrogateescape')}'")
+
+    def _show_monitors(self, session: Session, args: list[bytes]) -> None:
+        """Stream a request to the monitoring clients before it runs."""
+        state = self.state
+        now_us = state.host.wall_us()
+        words = b" ".join([quote(word) for word in args])
+        peer = b"unix:" + session.address.rpartition(b":")[0] if session.unix_socket else session.address
+        line = b"+%d.%06d [%b] %b\r\n" % (now_us // 1_000_000, now_us % 1_000_000, peer, words)
+        for monitor in state.monitors:
+            monitor.out.append(line)
+            state.ready.flush(monitor)
+
+    def _note_slow(self, entry: CommandEntry, args: list[bytes], spent_ns: i64) -> None:
+        """Keep a slow command for SLOWLOG and LATENCY."""
+        state = self.state
+        config = state.config
+        at_s = state.host.wall_us() // 1_000_000
+        spent_us = spent_ns // 1000
+        if 0 <= config.slowlog_log_slower_than <= spent_us:
+            state.slowlog.add(args, at_s, spent_us, config.slowlog_max_len)
+        spent_ms = spent_us // 1000
+        if 0 < config.latency_monitor_threshold <= spent_ms:
+            state.latency.add(b"fast-command" if entry.fast else b"command", at_s, spent_ms)
+
+    def _resume(self) -> None:
+        """Run the input that clients sent while they were blocked."""
+        state = self.state
+        while state.resumed:
+            session = state.resumed.pop()
+            if session.blocked is None and not session.closed and session.parser.buffered_bytes > 0:
+                self._run(session)
+
+    def tick(self, now_ms: i64) -> None:
+        """Do what is due: wake jobs, end waits, and the regular duties."""
+        state = self.state
+        state.now_ms = now_ms
+        lifecycle = state.lifecycle
+        for timed in lifecycle.agenda.due(now_ms, WAKE_UPS_PER_TICK):
+            if isinstance(timed, Job):
+                lifecycle.wake(timed, now_ms)
+            elif isinstance(timed, Blocked):
+                time_out(state, timed)
+        if lifecycle.ready:
+            serve(state)
+        if state.held and state.paused_until_ms <= now_ms:
+            held = state.held
+            state.held = []
+            state.resumed.extend(held)
+        if now_ms >= self._next_cron_ms:
+            self._cron(now_ms)
+        if state.resumed:
+            self._resume()
+
+    def _cron(self, now_ms: i64) -> None:
+        """Duties that come around `hz` times per second or less."""
+        state = self.state
+        self._next_cron_ms = now_ms + 1000 // state.config.hz
+        if now_ms >= self._next_sample_ms:
+            self._next_sample_ms = now_ms + SAMPLE_MS
+            state.stats.sample(now_ms)
+            self._idle_queues.visit(state)
+        if now_ms >= self._next_idle_clients_ms:
+            self._next_idle_clients_ms = now_ms + IDLE_CLIENTS_MS
+            timeout_ms = state.config.timeout * 1000
+            if timeout_ms > 0:
+                self._close_idle_clients(now_ms - timeout_ms)
+
+    def _close_idle_clients(self, active_before_ms: i64) -> None:
+        """Hang up on clients that sent nothing for too long and do not wait for a job."""
+        state = self.state
+        for session in list(state.sessions.values()):
+            if session.active_ms < active_before_ms and session.blocked is None and not session.monitor:
+                state.ready.hang_up(session)
+
+    def next_deadline_ms(self) -> int:
+        """When `tick` should be called next."""
+        deadline = self._next_cron_ms
+        awake_ms = self.state.lifecycle.agenda.next_ms()
+        if 0 < awake_ms < deadline:
+            deadline = awake_ms
+        held_until_ms = self.state.paused_until_ms
+        if self.state.held and held_until_ms < deadline:
+            deadline = held_until_ms
+        return deadline

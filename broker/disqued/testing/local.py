@@ -1,0 +1,130 @@
+"""One node in virtual time, driven like the server drives it, for tests that read as scenarios."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import hiredis
+
+from disqued.config import Config
+from disqued.core.session import Session
+from disqued.node import Node
+from disqued.testing.host import FakeHost
+
+Reply: TypeAlias = "bytes | int | str | float | bool | list[Reply] | dict[bytes, Reply] | hiredis.HiredisError | None"
+
+NODE_ID = b"5ca1ab1e" + b"0" * 32
+
+
+class LocalClient:
+    """A client of a `LocalNode`. Replies are decoded by hiredis; an error reply is returned, not raised."""
+
+    def __init__(self, local: LocalNode, session: Session) -> None:
+        self.local = local
+        self.session = session
+        self.reader = hiredis.Reader()
+        self.received = b""
+        """All bytes ever received."""
+        self.closed = False
+
+    def send(self, *words: bytes | str | int) -> None:
+        """Send a command and do not look at what comes back."""
+        self.send_bytes(encode(*words))
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send any bytes."""
+        self.local.node.client_bytes(self.session, data, self.local.now_ms)
+        self.local.flush()
+
+    def next_reply(self) -> Reply:
+        """The next reply received; AssertionError when there is none."""
+        reply = self.reader.gets()
+        assert reply is not False, "no reply was received"
+        return reply  # type: ignore[no-any-return]
+
+    @property
+    def silent(self) -> bool:
+        """Whether no complete reply waits to be read."""
+        return not self.reader.has_data()
+
+    def call(self, *words: bytes | str | int) -> Reply:
+        """Send a command and return its reply."""
+        self.send(*words)
+        return self.next_reply()
+
+    def raw(self, *words: bytes | str | int) -> bytes:
+        """Send a command and return the bytes of its reply."""
+        before = len(self.received)
+        self.send(*words)
+        while self.reader.gets() is not False:
+            pass
+        return self.received[before:]
+
+    def disconnect(self) -> None:
+        """Close the connection from this side."""
+        self.closed = True
+        self.local.node.disconnected(self.session, self.local.now_ms)
+        self.local.flush()
+
+
+def encode(*words: bytes | str | int) -> bytes:
+    """A request as a client sends it."""
+    return hiredis.pack_command(tuple(words))
+
+
+class LocalNode:
+    """A node without peers in virtual time."""
+
+    def __init__(self, config: Config | None = None, host: FakeHost | None = None) -> None:
+        self.host = host or FakeHost()
+        self.node = Node(config or Config(), self.host, NODE_ID, self.host.now_ms)
+        self._clients: dict[int, LocalClient] = {}
+        self.node.tick(self.now_ms)
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time, unix milliseconds."""
+        return self.host.now_ms
+
+    def client(self) -> LocalClient:
+        """A new connection."""
+        session = Session(b"127.0.0.1:%d" % (40000 + len(self._clients)), self.now_ms)
+        self.node.connected(session)
+        client = LocalClient(self, session)
+        self._clients[id(session)] = client
+        self.flush()
+        return client
+
+    def flush(self) -> None:
+        """Carry the node's output to its clients, as the server does."""
+        ready = self.node.ready
+        while ready.sessions or ready.hangups:
+            sessions, ready.sessions = ready.sessions, []
+            for session in sessions:
+                session.flushing = False
+                client = self._clients[id(session)]
+                data = b"".join(session.out)
+                session.out.clear()
+                client.received += data
+                client.reader.feed(data)
+                if session.closing:
+                    self._close(client)
+            hangups, ready.hangups = ready.hangups, []
+            for session in hangups:
+                self._close(self._clients[id(session)])
+
+    def _close(self, client: LocalClient) -> None:
+        if not client.closed:
+            client.closed = True
+            self.node.disconnected(client.session, self.now_ms)
+
+    def run(self, *, seconds: float = 0, milliseconds: int = 0) -> None:
+        """Let virtual time pass."""
+        end_ms = self.now_ms + int(seconds * 1000) + milliseconds
+        while True:
+            deadline_ms = max(self.node.next_deadline_ms(), self.now_ms + 1)
+            self.host.now_ms = min(deadline_ms, end_ms)
+            self.node.tick(self.now_ms)
+            self.flush()
+            if self.now_ms >= end_ms:
+                return
