@@ -33,6 +33,13 @@ class CommandSyntaxError(ReplyError):
         super().__init__("ERR syntax error")
 
 
+class WrongArity(ReplyError):
+    """A command has too few or too many arguments."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__(f"ERR wrong number of arguments for '{command}' command")
+
+
 class NotAnInteger(ReplyError):
     """An argument that must be a 64 bit integer is none."""
 

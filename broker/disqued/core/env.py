@@ -22,6 +22,8 @@ class ProcessFacts:
     user_s: float
     children_system_s: float
     children_user_s: float
+    multiplexing_api: str = "epoll"
+    """What the event loop waits with."""
 
 
 class Host(Protocol):

@@ -1,0 +1,59 @@
+"""The description of a job that SHOW and JSCAN reply with: 15 names, each followed by its value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disqued.core.job import STATE_NAMES
+
+if TYPE_CHECKING:
+    from disqued.core.job import Job
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def describe_job(state: NodeState, session: Session, job: Job) -> None:
+    """Append the flat array of 30 elements, in the order clients rely on (Disque command SHOW)."""
+    now_ms = state.now_ms
+    session.reply_array(30)
+    _bulk(session, b"id", job.id)
+    _bulk(session, b"queue", job.queue)
+    _bulk(session, b"state", STATE_NAMES[job.state])
+    _integer(session, b"repl", job.repl)
+    _integer(session, b"ttl", max(job.expire_at_s - now_ms // 1000, 0))
+    _integer(session, b"ctime", job.ctime)
+    _integer(session, b"delay", job.delay_s)
+    _integer(session, b"retry", job.retry_s)
+    _integer(session, b"nacks", job.nacks)
+    _integer(session, b"additional-deliveries", job.additional_deliveries)
+    _nodes(session, b"nodes-delivered", [state.view.node_id] if job.delivered is None else job.delivered)
+    _nodes(session, b"nodes-confirmed", job.confirmed or [])
+    _moment(session, b"next-requeue-within", job.requeue_at_ms, now_ms)
+    _moment(session, b"next-awake-within", job.awake_ms, now_ms)
+    _bulk(session, b"body", job.body)
+
+
+def _bulk(session: Session, name: bytes, value: bytes) -> None:
+    session.reply_bulk(name)
+    session.reply_bulk(value)
+
+
+def _integer(session: Session, name: bytes, value: int) -> None:
+    session.reply_bulk(name)
+    session.reply_integer(value)
+
+
+def _nodes(session: Session, name: bytes, node_ids: list[bytes]) -> None:
+    session.reply_bulk(name)
+    session.reply_array(len(node_ids))
+    for node_id in node_ids:
+        session.reply_bulk(node_id)
+
+
+def _moment(session: Session, name: bytes, at_ms: int, now_ms: int) -> None:
+    """Milliseconds until a moment that is set, null for one that is not."""
+    session.reply_bulk(name)
+    if at_ms == 0:
+        session.reply_null()
+    else:
+        session.reply_integer(max(at_ms - now_ms, 0))

@@ -1,0 +1,28 @@
+"""QLEN: the number of jobs that wait in a queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def qlen(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with the length, 0 for a queue that does not exist."""
+    queue = state.lifecycle.queues.get(args[1])
+    session.reply_integer(queue.length if queue is not None else 0)
+
+
+COMMAND: Final = Command(
+    "qlen",
+    2,
+    ("readonly", "fast"),
+    qlen,
+    "queues",
+    "Counts the jobs that wait in a queue.",
+    "queue",
+)

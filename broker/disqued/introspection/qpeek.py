@@ -1,0 +1,39 @@
+"""QPEEK: look at waiting jobs without taking them, also in a paused queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+from disqued.resp import writer
+from disqued.resp.integers import require_integer
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def qpeek(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with the oldest `count` jobs as GETJOB would; for a negative count the youngest, youngest first."""
+    count = require_integer(args[2])
+    queue = state.lifecycle.queues.get(args[1])
+    if queue is None:
+        session.reply_array(0)
+        return
+    jobs = queue.peek(count)
+    session.reply_array(len(jobs))
+    for job in jobs:
+        session.out.append(queue.reply_prefix + job.id + writer.CRLF)
+        session.reply_bulk(job.body)
+
+
+COMMAND: Final = Command(
+    "qpeek",
+    3,
+    ("readonly",),
+    qpeek,
+    "queues",
+    "Shows waiting jobs without taking them: the oldest, or with a negative count the youngest.",
+    "queue count",
+    "O(jobs returned)",
+)

@@ -1,0 +1,56 @@
+"""QSTAT: the statistics of a queue.
+
+They begin when the queue object is made and end with it: an idle queue leaves, a new one of its name starts at zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+from disqued.core.queue import PAUSE_NAMES
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with ten names and values as a flat array; the null array for a queue that does not exist.
+
+    `age` and `idle` are seconds; `import-from` and `import-rate` stay empty and 0 while no other node sends jobs here.
+    """
+    queue = state.lifecycle.queues.get(args[1])
+    if queue is None:
+        session.reply_null_array()
+        return
+    session.reply_array(20)
+    session.reply_bulk(b"name")
+    session.reply_bulk(queue.name)
+    _integer(session, b"len", queue.length)
+    _integer(session, b"age", (state.now_ms - queue.created_ms) // 1000)
+    _integer(session, b"idle", (state.now_ms - queue.used_ms) // 1000)
+    _integer(session, b"blocked", queue.waiting)
+    session.reply_bulk(b"import-from")
+    session.reply_array(0)
+    _integer(session, b"import-rate", 0)
+    _integer(session, b"jobs-in", queue.jobs_in)
+    _integer(session, b"jobs-out", queue.jobs_out)
+    session.reply_bulk(b"pause")
+    session.reply_bulk(PAUSE_NAMES[queue.pause])
+
+
+def _integer(session: Session, name: bytes, value: int) -> None:
+    session.reply_bulk(name)
+    session.reply_integer(value)
+
+
+COMMAND: Final = Command(
+    "qstat",
+    2,
+    ("readonly", "fast"),
+    qstat,
+    "queues",
+    "Shows the statistics of a queue.",
+    "queue",
+)

@@ -1,0 +1,73 @@
+"""What QSCAN and JSCAN have in common: a cursor, a bound on the work of one call, options in any order.
+
+An iteration is a chain of calls, each with the cursor that the one before replied; the cursor 0 begins and ends it. A
+call goes on until it found COUNT elements or looked at ten times as many, so that filters which match little cost a
+bounded time; BUSYLOOP or a negative COUNT lift that bound. Whatever is there during the whole iteration is found.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disqued.errors import CommandSyntaxError, ReplyError
+from disqued.resp.integers import require_integer
+
+_MAX_CURSOR: Final = (1 << 64) - 1
+_LOOKS_PER_ELEMENT: Final = 10
+_UNBOUNDED_PAGE: Final = 1000
+
+
+class Scan:
+    """The words of one QSCAN or JSCAN; each of the two adds its filters in `take`."""
+
+    def __init__(self) -> None:
+        self.cursor: int | None = None
+        self.count = 100
+        self.busy_loop = False
+
+    def read(self, words: list[bytes]) -> None:
+        """Take the words behind the command's name.
+
+        A word that is no option, or an option without its value, is taken for the cursor.
+        """
+        at = 0
+        while at < len(words):
+            option = words[at].upper()
+            if option == b"BUSYLOOP":
+                self.busy_loop = True
+            elif at + 1 < len(words) and self.take(option, words[at + 1]):
+                at += 1
+            elif self.cursor is not None:
+                raise CommandSyntaxError
+            else:
+                self.cursor = _cursor(words[at])
+            at += 1
+
+    def take(self, option: bytes, value: bytes) -> bool:
+        """Set an option; False when there is none of that name."""
+        if option != b"COUNT":
+            return False
+        self.count = require_integer(value)
+        return True
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether the call goes on to the end."""
+        return self.busy_loop or self.count < 0
+
+    def page(self, found: int) -> int:
+        """How many elements to look at next."""
+        return _UNBOUNDED_PAGE if self.unbounded else max(self.count - found, 1)
+
+    def enough(self, found: int, looked_at: int) -> bool:
+        """Whether the call ends here and leaves the rest to the next."""
+        return not self.unbounded and (found >= self.count or looked_at >= _LOOKS_PER_ELEMENT * self.count)
+
+
+def _cursor(word: bytes) -> int:
+    """What C's `strtoul` makes of a word: a sign is fine, the empty word is 0, -1 the highest value there is."""
+    digits = word[1:] if word[:1] in {b"+", b"-"} else word
+    if (word and not digits.isdigit()) or len(digits) > 20 or int(digits or b"0") > _MAX_CURSOR:
+        raise ReplyError("ERR invalid cursor or option name")
+    value = int(digits or b"0")
+    return -value & _MAX_CURSOR if word[:1] == b"-" else value

@@ -1,0 +1,34 @@
+"""SHOW: all that this node knows about a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+from disqued.core.jobid import require_job_ids
+from disqued.introspection.description import describe_job
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def show(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with the description of a job, or null when it is not known here."""
+    require_job_ids(args, 1)
+    job = state.lifecycle.table.get(args[1])
+    if job is None:
+        session.reply_null()
+    else:
+        describe_job(state, session, job)
+
+
+COMMAND: Final = Command(
+    "show",
+    2,
+    ("readonly", "fast"),
+    show,
+    "jobs",
+    "Describes a job: its state, its times and counters, its body.",
+    "job-id",
+)
