@@ -27,7 +27,7 @@ from disqued.core.waiting import time_out, unblock
 from disqued.delivery.waiters import serve
 from disqued.errors import AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError
 from disqued.resp.limits import MAX_QUERY_BYTES
-from disqued.resp.quoting import quote
+from disqued.resp.words import quote_word
 
 SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
     admin.SUBSYSTEM,
@@ -223,7 +223,7 @@ class Node:
         """Stream a request to the monitoring clients before it runs."""
         state = self.state
         now_us = state.host.wall_us()
-        words = b" ".join([quote(word) for word in args])
+        words = b" ".join([quote_word(word) for word in args])
         peer = b"unix:" + session.address.rpartition(b":")[0] if session.unix_socket else session.address
         line = b"+%d.%06d [%b] %b\r\n" % (now_us // 1_000_000, now_us % 1_000_000, peer, words)
         for monitor in state.monitors:

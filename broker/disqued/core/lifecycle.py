@@ -46,6 +46,8 @@ JITTER_MS: Final = 500
 """Requeue times are spread over this width, so that the holders of a job do not act at once."""
 EXPIRY_GRACE_MS: Final = 1000
 
+_WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
+
 SILENT: Final = 0
 COUNT_DELIVERY: Final = 1
 COUNT_NACK: Final = 2
@@ -198,7 +200,7 @@ class Lifecycle:
             return
         if job.state == ACTIVE or job.state == QUEUED:
             if job.flags & BCAST_WILLQUEUE and job.requeue_at_ms - WILLQUEUE_LEAD_MS <= now_ms:
-                job.flags &= ~BCAST_WILLQUEUE
+                job.flags &= _WITHOUT_WILLQUEUE
             if job.requeue_at_ms != 0 and job.requeue_at_ms <= now_ms:
                 self._requeue(job, now_ms)
         if job.timer_next is None:

@@ -23,7 +23,7 @@ class Rate:
         """Note the counter's value; a value below the last one means it was reset."""
         elapsed_ms = now_ms - self._last_ms
         if elapsed_ms > 0 and self._last_ms > 0:
-            self._samples[self._at] = max(count - self._last_count, 0) * 1000.0 / elapsed_ms
+            self._samples[self._at] = float(max(count - self._last_count, 0)) * 1000.0 / float(elapsed_ms)
             self._at = (self._at + 1) % SAMPLES
         self._last_count = count
         self._last_ms = now_ms

@@ -1,0 +1,116 @@
+"""A client's connection: the session of the core with a transport below it."""
+
+from __future__ import annotations
+
+import socket
+from asyncio import Transport
+from typing import Any
+
+from disqued.core.session import Session
+from disqued.server.shell import Shell
+
+
+class Connection(Session):
+    """An asyncio protocol. It derives from no base class of asyncio: the event loop only looks for the methods."""
+
+    def __init__(self, shell: Shell, keep_alive_s: int) -> None:
+        super().__init__(b"", shell.clock.now_ms())
+        self._shell = shell
+        self._keep_alive_s = keep_alive_s
+        self._transport: Transport | None = None
+
+    def connection_made(self, transport: Transport) -> None:
+        """The client was accepted."""
+        self._transport = transport
+        sock: socket.socket | None = transport.get_extra_info("socket")
+        if sock is not None:
+            self.descriptor = sock.fileno()
+            if sock.family == socket.AF_UNIX:
+                self.unix_socket = True
+                self.address = transport.get_extra_info("sockname").encode() + b":0"
+            else:
+                peer: tuple[Any, ...] = transport.get_extra_info("peername") or ("?", 0)
+                host = f"[{peer[0]}]" if ":" in peer[0] else peer[0]
+                self.address = f"{host}:{peer[1]}".encode()
+                if self._keep_alive_s > 0:
+                    keep_alive(sock, self._keep_alive_s)
+        self._shell.node.connected(self)
+        self._shell.settle()
+
+    def data_received(self, data: bytes) -> None:
+        """The client sent bytes."""
+        shell = self._shell
+        shell.node.client_bytes(self, data, shell.clock.now_ms())
+        shell.settle()
+
+    def eof_received(self) -> bool:
+        """The client will send no more: the connection closes when the output is written."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The connection is gone."""
+        self._transport = None
+        self._shell.node.disconnected(self, self._shell.clock.now_ms())
+        self._shell.settle()
+
+    def pause_writing(self) -> None:
+        """The client reads slower than it is written to: bounded by `client-output-buffer-limit`."""
+
+    def resume_writing(self) -> None:
+        """The client caught up."""
+
+    def output_bytes(self) -> int:
+        """Output that the client has not taken yet."""
+        waiting = super().output_bytes()
+        if self._transport is not None:
+            waiting += self._transport.get_write_buffer_size()
+        return waiting
+
+    def flush(self) -> None:
+        """Write the replies, then close if the session is over."""
+        self.flushing = False
+        transport = self._transport
+        if transport is None or self.closed:
+            self.out.clear()
+            return
+        out = self.out
+        if out:
+            data = out[0] if len(out) == 1 else b"".join(out)
+            out.clear()
+            state = self._shell.node.state
+            state.stats.output_bytes += len(data)
+            transport.write(data)
+            hard, soft, soft_s = state.config.client_output_buffer_limit
+            if hard > 0 or soft > 0:
+                self._check_limits(transport.get_write_buffer_size(), hard, soft, soft_s)
+        if self.closing:
+            transport.close()
+
+    def _check_limits(self, waiting_bytes: int, hard: int, soft: int, soft_s: int) -> None:
+        """Hang up on a client that lets too much output wait, or a lot for too long."""
+        state = self._shell.node.state
+        now_ms = state.now_ms
+        if soft == 0 or waiting_bytes < soft:
+            self.soft_limit_since_ms = 0
+        elif self.soft_limit_since_ms == 0:
+            self.soft_limit_since_ms = now_ms
+        too_long = self.soft_limit_since_ms > 0 and now_ms - self.soft_limit_since_ms > soft_s * 1000
+        if too_long or 0 < hard <= waiting_bytes:
+            state.host.log(
+                "warning",
+                f"Client {self.address.decode()} scheduled to be closed ASAP for overcoming of output buffer limits.",
+            )
+            state.ready.hang_up(self)
+
+    def abort(self) -> None:
+        """Close without waiting for the output."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def keep_alive(sock: socket.socket, interval_s: int) -> None:
+    """Have the kernel probe an idle connection every `interval_s` seconds, and give it up after three probes."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, interval_s)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(interval_s // 3, 1))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)

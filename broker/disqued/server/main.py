@@ -1,0 +1,235 @@
+"""`disque-server`: reads the configuration, opens the sockets, runs one node until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import platform
+import secrets
+import signal
+import sys
+import time
+from pathlib import Path
+
+from disqued import __version__
+from disqued.build import FLAVOUR
+from disqued.config import Config, ConfigError, ServerArguments, load, parse_arguments
+from disqued.membership.nodesconf import decode, encode
+from disqued.node import Node
+from disqued.server import daemon, logs, nodesfile
+from disqued.server.connection import Connection
+from disqued.server.host import ProcessHost
+from disqued.server.listener import ListenError, open_sockets, serve
+from disqued.server.shell import Clock, Shell
+
+try:
+    import uvloop
+except ImportError:  # other implementations of Python run on asyncio's own loop
+    uvloop = None  # type: ignore[assignment]
+
+USAGE = """Usage: disque-server [config-file | -] [--directive value...]...
+       disque-server -v | --version
+       disque-server -h | --help
+       disque-server --test-memory <megabytes>
+
+Examples:
+       disque-server                                  (defaults, port 7711)
+       disque-server /etc/disque/disque.conf
+       disque-server --port 7777 --maxmemory 2gb
+       disque-server /etc/disque.conf --loglevel verbose
+       echo 'maxmemory 128mb' | disque-server -
+"""
+
+
+class Fatal(Exception):
+    """The server can not start or go on; the text is logged and the exit status is 1."""
+
+
+def read_configuration(arguments: ServerArguments) -> Config:
+    """The configuration of file, standard input and command line; raises Fatal or ConfigError."""
+    text = ""
+    if arguments.config_path == "-":
+        text = sys.stdin.read()
+    elif arguments.config_path is not None:
+        try:
+            text = Path(arguments.config_path).read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError as error:
+            raise Fatal(f"Fatal error, can't open config file '{arguments.config_path}': {error.strerror}") from error
+    return load(text, arguments.lines, lambda path: Path(path).read_text(encoding="utf-8", errors="surrogateescape"))
+
+
+def load_identity(path: Path) -> tuple[bytes, bool]:
+    """This node's ID and whether it is leaving, from the cluster configuration file; a new ID when it is empty."""
+    text = path.read_text()
+    if not text.strip():
+        return secrets.token_hex(20).encode(), False
+    try:
+        return decode(text)
+    except ValueError as error:
+        raise Fatal(f"Unrecoverable error: corrupted cluster config file {path}: {error}") from error
+
+
+class Server:
+    """One run of the server."""
+
+    def __init__(self, config: Config, config_path: Path | None) -> None:
+        self._config = config
+        self._status: asyncio.Future[int] | None = None
+        nodes_path = Path(config.cluster_config_file).absolute()
+        self._host = ProcessHost(config_path, nodes_path, self.end)
+        self._host.on_restart(self._restart)
+        self._host.keep_alive(config.tcp_keepalive)
+        self._restart_with: float | None = None
+        self._limit_clients()
+        self._sockets = open_sockets(config)
+        self._lock = nodesfile.lock(nodes_path)
+        node_id, leaving = load_identity(nodes_path)
+        clock = Clock(time.time_ns() // 1_000_000)
+        try:
+            self._node = Node(config, self._host, node_id, clock.now_ms())
+        except ValueError as error:
+            raise Fatal(str(error)) from error
+        self._clock = clock
+        self._node.state.view.leaving = leaving
+        if nodes_path.stat().st_size == 0:
+            logs.write("notice", f"No cluster configuration found, I'm {node_id.decode()}")
+            self._host.save_nodes(encode(self._node.state.view), sync=False)
+        else:
+            logs.write("notice", f"Node configuration loaded, I'm {node_id.decode()}")
+
+    def _limit_clients(self) -> None:
+        """Lower `maxclients` to what the operating system allows."""
+        possible = self._host.allow_clients(self._config.maxclients)
+        if possible < self._config.maxclients:
+            if possible < 1:
+                raise Fatal("The limit on open files is too low to serve any client: raise it (ulimit -n).")
+            logs.write(
+                "warning",
+                f"maxclients has been reduced to {possible} to compensate for the low limit on open files. "
+                "Raise the limit (ulimit -n) to serve more.",
+            )
+            self._config.maxclients = possible
+
+    def end(self, status: int) -> None:
+        """Stop serving."""
+        if self._status is not None and not self._status.done():
+            self._status.set_result(status)
+
+    def _restart(self, delay_ms: int, graceful: bool) -> bool:
+        """Start anew with the same command line, after a clean end if `graceful`."""
+        if self._status is None:
+            return False
+        self._restart_with = delay_ms / 1000
+        if graceful:
+            self.end(0)
+        else:
+            _execute(self._restart_with)
+        return True
+
+    def _signalled(self, name: str) -> None:
+        logs.write("warning", f"Received {name} scheduling shutdown...")
+        self.end(0)
+
+    async def run(self) -> int:
+        """Serve until told to stop; returns the exit status."""
+        loop = asyncio.get_running_loop()
+        self._status = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled, number.name)
+        shell = Shell(loop, self._node, self._clock)
+        host = self._host
+        servers = await serve(self._sockets, lambda: Connection(shell, host.keep_alive_s))
+        shell.start()
+        if self._config.port:
+            logs.write("notice", f"The server is now ready to accept connections on port {self._config.port}")
+        if self._config.unixsocket:
+            logs.write("notice", f"The server is now ready to accept connections at {self._config.unixsocket}")
+        status = await self._status
+        for server in servers:
+            server.close()
+        for session in list(self._node.state.sessions.values()):
+            session.closing = True
+            self._node.ready.flush(session)
+        shell.settle()
+        shell.stop()
+        await asyncio.sleep(0)
+        logs.write("warning", "Disque is now ready to exit, bye bye...")
+        return status
+
+    def close(self) -> None:
+        """Remove what was left in the file system, then start anew if that was asked for."""
+        if self._config.unixsocket:
+            Path(self._config.unixsocket).unlink(missing_ok=True)
+        if self._config.daemonize:
+            Path(self._config.pidfile).unlink(missing_ok=True)
+        os.close(self._lock)
+        if self._restart_with is not None:
+            _execute(self._restart_with)
+
+
+def _execute(delay_s: float) -> None:
+    """Become a new server with the same command line and process ID."""
+    time.sleep(delay_s)
+    os.execv(sys.executable, [sys.executable, "-m", "disqued.server", *sys.argv[1:]])  # noqa: S606 - our own command
+
+
+def version_line() -> str:
+    """What `--version` prints."""
+    return f"Disque server v=1.0-rc1 disqued={__version__} python={platform.python_version()} build={FLAVOUR}"
+
+
+def start(arguments: ServerArguments) -> int:
+    """Configure and serve; returns the exit status."""
+    config = read_configuration(arguments)
+    config_path = arguments.config_path
+    absolute = Path(config_path).absolute() if config_path not in {None, "-"} and config_path else None
+    if config.dir:
+        try:
+            os.chdir(config.dir)
+        except OSError as error:
+            raise Fatal(f"Can't chdir to '{config.dir}': {error.strerror}") from error
+    if config.daemonize:
+        daemon.detach()
+    syslog = (config.syslog_ident, config.syslog_facility) if config.syslog_enabled else None
+    try:
+        logs.configure(config.loglevel, config.logfile, syslog)
+    except OSError as error:
+        raise Fatal(f"Can't open the log file '{config.logfile}': {error.strerror}") from error
+    if config.daemonize:
+        with contextlib.suppress(OSError):
+            daemon.write_pid_file(Path(config.pidfile))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if config_path is None and not arguments.lines:
+        logs.write("warning", "Warning: no config file specified, using the default config.")
+    server = Server(config, absolute)
+    logs.write("notice", f"Server started, Disque version 1.0-rc1, {version_line()}")
+    # Jobs make no reference cycles, and a collection would stop the node for longer the more it holds.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop is not None else None) as runner:
+            return runner.run(server.run())
+    finally:
+        server.close()
+
+
+def main() -> None:
+    """The command `disque-server`."""
+    arguments = parse_arguments(sys.argv[1:])
+    if arguments.version:
+        print(version_line())  # noqa: T201 - the answer to --version
+        sys.exit(0)
+    if arguments.help:
+        sys.stderr.write(USAGE)
+        sys.exit(1)
+    try:
+        sys.exit(start(arguments))
+    except ConfigError as error:
+        sys.stderr.write(error.report())
+    except (Fatal, ListenError, nodesfile.NodesFileError) as error:
+        logs.write("warning", str(error))
+        sys.stderr.write(f"{error}\n")
+    sys.exit(1)

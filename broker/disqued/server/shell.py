@@ -1,0 +1,84 @@
+"""Drives one node on an event loop: gives it the time, carries its output, wakes it when it wants.
+
+Every input ends with `settle`, which writes what the node has to say and sets the timer. Replies of one input to one client
+leave as one write; the event loop sends what was written at the end of its turn.
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop, TimerHandle
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+if TYPE_CHECKING:
+    from disqued.node import Node
+    from disqued.server.connection import Connection
+
+_NEVER_MS: Final = 1 << 62
+
+
+class Clock:
+    """Unix milliseconds that never jump: the wall clock at start-up plus the monotonic time since."""
+
+    def __init__(self, wall_ms: int) -> None:
+        self._offset_ms: i64 = wall_ms - monotonic_ns() // 1_000_000
+
+    def now_ms(self) -> i64:
+        """The time for the node."""
+        elapsed_ns: i64 = monotonic_ns()
+        return elapsed_ns // 1_000_000 + self._offset_ms
+
+
+class Shell:
+    """One node on one event loop."""
+
+    def __init__(self, loop: AbstractEventLoop, node: Node, clock: Clock) -> None:
+        self._loop = loop
+        self.node = node
+        self.clock = clock
+        self._timer: TimerHandle | None = None
+        self._timer_ms: i64 = _NEVER_MS
+
+    def settle(self) -> None:
+        """Carry the node's output and set the timer; to be called after every input."""
+        ready = self.node.ready
+        while ready.sessions or ready.hangups:
+            sessions = ready.sessions
+            ready.sessions = []
+            for session in sessions:
+                connection: Connection = session  # type: ignore[assignment]
+                connection.flush()
+            hangups = ready.hangups
+            ready.hangups = []
+            for session in hangups:
+                connection = session  # type: ignore[assignment]
+                connection.abort()
+        deadline_ms = self.node.next_deadline_ms()
+        if deadline_ms < self._timer_ms:
+            self._set_timer(deadline_ms)
+
+    def _set_timer(self, deadline_ms: i64) -> None:
+        """Tick at `deadline_ms`."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_s = max(deadline_ms - self.clock.now_ms(), 1) / 1000.0
+        self._timer = self._loop.call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_ms = _NEVER_MS
+        self.node.tick(self.clock.now_ms())
+        self.settle()
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._tick()
+
+    def stop(self) -> None:
+        """Tick no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
