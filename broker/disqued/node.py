@@ -12,7 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued import acks, admin, admission, delivery, introspection, membership
-from disqued.config import Config
+from disqued.config import Config, rename_commands
 from disqued.core.blocked import Blocked
 from disqued.core.command import Command, CommandEntry
 from disqued.core.env import Host
@@ -64,18 +64,11 @@ class Node:
         entries = {command.name: CommandEntry(command) for command in COMMANDS}
         assert len(entries) == len(COMMANDS), "two commands have one name"
         state.command_entries = list(entries.values())
-        names = {name: entry for name, entry in entries.items()}
-        for old, new in state.config.rename_command:
-            entry = names.pop(old.lower(), None)
-            if entry is None:
-                raise ValueError("No such command in rename-command")
-            if new:
-                if new.lower() in names:
-                    raise ValueError("Target command name already exists")
-                names[new.lower()] = entry
-        for name, entry in names.items():
-            state.commands[name.encode()] = entry
-            state.commands[name.upper().encode()] = entry
+        names = rename_commands([entry.name for entry in state.command_entries], state.config.rename_command)
+        for name, original in names.items():
+            entry = entries[original.decode()]
+            state.commands[name] = entry
+            state.commands[name.upper()] = entry
 
     def connected(self, session: Session) -> bool:
         """A client opened a connection; False when there are too many and the session only gets an error."""

@@ -37,9 +37,9 @@ def configure(level: str, path: str, syslog: tuple[str, str] | None = None) -> N
     handlers: list[logging.Handler] = [logging.FileHandler(path) if path else logging.StreamHandler(sys.stdout)]
     if syslog is not None:
         ident, facility = syslog
-        handler = logging.handlers.SysLogHandler("/dev/log", logging.handlers.SysLogHandler.facility_names[facility])
-        handler.ident = f"{ident}: "
-        handlers.append(handler)
+        system = logging.handlers.SysLogHandler("/dev/log", logging.handlers.SysLogHandler.facility_names[facility])
+        system.ident = f"{ident}: "
+        handlers.append(system)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from disqued import __version__
 from disqued.build import FLAVOUR
-from disqued.config import Config, ConfigError, ServerArguments, load, parse_arguments
+from disqued.config import Config, ConfigError, ServerArguments, fatal_text, load, parse_arguments
 from disqued.membership.nodesconf import decode, encode
-from disqued.node import Node
+from disqued.node import COMMANDS, Node
 from disqued.server import daemon, logs, nodesfile
 from disqued.server.connection import Connection
 from disqued.server.host import ProcessHost
@@ -54,10 +54,14 @@ def read_configuration(arguments: ServerArguments) -> Config:
         text = sys.stdin.read()
     elif arguments.config_path is not None:
         try:
-            text = Path(arguments.config_path).read_text(encoding="utf-8", errors="surrogateescape")
+            text = _read_text(arguments.config_path)
         except OSError as error:
             raise Fatal(f"Fatal error, can't open config file '{arguments.config_path}': {error.strerror}") from error
-    return load(text, arguments.lines, lambda path: Path(path).read_text(encoding="utf-8", errors="surrogateescape"))
+    return load(text, arguments.lines, _read_text, [command.name.encode() for command in COMMANDS])
+
+
+def _read_text(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="surrogateescape")
 
 
 def load_identity(path: Path) -> tuple[bytes, bool]:
@@ -86,12 +90,8 @@ class Server:
         self._sockets = open_sockets(config)
         self._lock = nodesfile.lock(nodes_path)
         node_id, leaving = load_identity(nodes_path)
-        clock = Clock(time.time_ns() // 1_000_000)
-        try:
-            self._node = Node(config, self._host, node_id, clock.now_ms())
-        except ValueError as error:
-            raise Fatal(str(error)) from error
-        self._clock = clock
+        self._clock = Clock(time.time_ns() // 1_000_000)
+        self._node = Node(config, self._host, node_id, self._clock.now_ms())
         self._node.state.view.leaving = leaving
         if nodes_path.stat().st_size == 0:
             logs.write("notice", f"No cluster configuration found, I'm {node_id.decode()}")
@@ -180,6 +180,20 @@ def version_line() -> str:
     return f"Disque server v=1.0-rc1 disqued={__version__} python={platform.python_version()} build={FLAVOUR}"
 
 
+def memory_test(megabytes: int | None) -> int:
+    """Write patterns to that much memory and read them back; returns the exit status."""
+    if megabytes is None:
+        sys.stderr.write("Please specify the amount of memory to test in megabytes: --test-memory 4096\n")
+        return 1
+    for pattern in (0x00, 0xFF, 0x55, 0xAA):
+        block = bytes((pattern,)) * (megabytes << 20)
+        if block.count(pattern) != len(block):
+            sys.stderr.write(f"Memory does not keep the pattern {pattern:#04x}: replace it before you trust this machine.\n")
+            return 1
+    print(f"{megabytes} MB of memory kept every pattern.")  # noqa: T201 - the result of the test
+    return 0
+
+
 def start(arguments: ServerArguments) -> int:
     """Configure and serve; returns the exit status."""
     config = read_configuration(arguments)
@@ -219,16 +233,18 @@ def start(arguments: ServerArguments) -> int:
 def main() -> None:
     """The command `disque-server`."""
     arguments = parse_arguments(sys.argv[1:])
-    if arguments.version:
+    if arguments.action == "version":
         print(version_line())  # noqa: T201 - the answer to --version
         sys.exit(0)
-    if arguments.help:
+    if arguments.action == "help":
         sys.stderr.write(USAGE)
         sys.exit(1)
+    if arguments.action == "test-memory":
+        sys.exit(memory_test(arguments.test_megabytes))
     try:
         sys.exit(start(arguments))
     except ConfigError as error:
-        sys.stderr.write(error.report())
+        sys.stderr.write(fatal_text(error))
     except (Fatal, ListenError, nodesfile.NodesFileError) as error:
         logs.write("warning", str(error))
         sys.stderr.write(f"{error}\n")

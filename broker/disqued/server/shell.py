@@ -64,7 +64,7 @@ class Shell:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = deadline_ms
-        delay_s = max(deadline_ms - self.clock.now_ms(), 1) / 1000.0
+        delay_s = float(max(deadline_ms - self.clock.now_ms(), 1)) / 1000.0
         self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _tick(self) -> None:

@@ -69,7 +69,8 @@ class LocalClient:
 
 def encode(*words: bytes | str | int) -> bytes:
     """A request as a client sends it."""
-    return hiredis.pack_command(tuple(words))
+    request: bytes = hiredis.pack_command(words)  # type: ignore[arg-type]
+    return request
 
 
 class LocalNode:
