@@ -1,0 +1,56 @@
+"""The server's command line: `disque-server [CONFIG-FILE | -] [--directive value ...]...`.
+
+Each `--name value ...` becomes a line of configuration that is read behind the file. Words are quoted, so that a value
+is taken as it is whatever it contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from disqued.config.kinds import encode
+from disqued.resp.words import quote_word
+
+Action = Literal["serve", "version", "help", "test-memory"]
+
+_ACTIONS: dict[str, Action] = {"-v": "version", "--version": "version", "-h": "help", "--help": "help"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerArguments:
+    """What the command line asks for. `config_path` is `-` for standard input, None when no file is named."""
+
+    action: Action = "serve"
+    config_path: str | None = None
+    lines: tuple[str, ...] = ()
+    """Configuration lines that win over the file's."""
+    test_megabytes: int | None = None
+    """Amount for `--test-memory`; None when it is missing or no number."""
+
+
+def parse_arguments(argv: Sequence[str]) -> ServerArguments:
+    """The meaning of the words behind the program's name; wrong directives show when the lines are loaded."""
+    first = argv[0] if argv else ""
+    if first in _ACTIONS:
+        return ServerArguments(_ACTIONS[first])
+    if first == "--test-memory":
+        amount = argv[1] if len(argv) == 2 else ""
+        megabytes = int(amount) if amount.isascii() and amount.isdigit() else None
+        return ServerArguments("test-memory", test_megabytes=megabytes)
+    if not first or first.startswith("--"):
+        return ServerArguments(lines=_lines(argv))
+    return ServerArguments(config_path=first, lines=_lines(argv[1:]))
+
+
+def _lines(argv: Sequence[str]) -> tuple[str, ...]:
+    """One line for each word with two dashes; words in front of the first one make a line that is no directive."""
+    lines: list[str] = []
+    for word in argv:
+        if word.startswith("--"):
+            lines.append(word[2:])
+        else:
+            quoted = quote_word(encode(word)).decode("ascii")
+            lines[-1:] = [f"{lines[-1]} {quoted}" if lines else quoted]
+    return tuple(lines)

@@ -1,0 +1,88 @@
+"""The values of all directives of one node, with their types.
+
+Directives are attributes of the same name, `-` written `_`; units are those of the reference page (docs/configuration).
+The table of options has the defaults. CONFIG SET is two steps, `parse` and `assign`, because the part that owns a
+directive may have to act in between and may fail.
+"""
+
+from __future__ import annotations
+
+from disqued.config.glob import glob_match
+from disqued.config.kinds import BadValueError, decode
+from disqued.config.options import OPTION_OF, OPTIONS
+from disqued.errors import ReplyError
+
+
+class Config:
+    """One node's configuration; starts with the defaults."""
+
+    requirepass: bytes
+    unixsocket: str
+    logfile: str
+    pidfile: str
+    maxmemory: int
+    maxmemory_samples: int
+    timeout: int
+    auto_aof_rewrite_percentage: int
+    auto_aof_rewrite_min_size: int
+    slowlog_log_slower_than: int
+    latency_monitor_threshold: int
+    slowlog_max_len: int
+    port: int
+    tcp_backlog: int
+    databases: int
+    maxclients: int
+    watchdog_period: int
+    hz: int
+    cluster_node_timeout: int
+    tcp_keepalive: int
+    no_appendfsync_on_rewrite: bool
+    daemonize: bool
+    activerehashing: bool
+    aof_rewrite_incremental_fsync: bool
+    aof_load_truncated: bool
+    aof_enqueue_jobs_once: bool
+    maxmemory_policy: str
+    loglevel: str
+    appendfsync: str
+    syslog_facility: str
+    appendonly: bool
+    dir: str
+    client_output_buffer_limit: tuple[int, int, int]
+    unixsocketperm: int
+    bind: tuple[str, ...]
+    syslog_enabled: bool
+    syslog_ident: str
+    appendfilename: str
+    cluster_config_file: str
+    rename_command: tuple[tuple[bytes, bytes], ...]
+
+    def __init__(self) -> None:
+        for option in OPTIONS:
+            self.assign(option.attribute, option.default)
+
+    def get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
+        """Names and values of the shown directives whose name matches the glob, in the fixed order."""
+        return [
+            (option.name.encode(), option.kind.show(getattr(self, option.attribute)))
+            for option in OPTIONS
+            if option.shown and glob_match(pattern, option.name.encode())
+        ]
+
+    def set(self, name: bytes, value: bytes) -> None:
+        """Change a directive that has no effect beyond its value; raises ReplyError."""
+        self.assign(*self.parse(name, value))
+
+    def parse(self, name: bytes, value: bytes) -> tuple[str, object]:
+        """The attribute and the value that CONFIG SET asks for; changes nothing. Raises ReplyError."""
+        option = OPTION_OF.get(decode(name).lower())
+        if option is None or not option.settable:
+            raise ReplyError(f"ERR Unsupported CONFIG parameter: {decode(name)}")
+        try:
+            return option.attribute, option.kind.parse(value)
+        except BadValueError:
+            raise ReplyError(f"ERR Invalid argument '{decode(value)}' for CONFIG SET '{decode(name)}'") from None
+
+    def assign(self, attribute: str, value: object) -> None:
+        """Give a directive a value that `parse` or the table of options gave."""
+        setattr(self, attribute, value)

@@ -1,0 +1,76 @@
+r"""Glob patterns as Redis clients know them: `*`, `?`, `[abc]`, `[a-z]`, `[^a]` and `\` before a character.
+
+Only the last `*` met is ever tried again, so the cost is at most the product of the two lengths. (The standard
+library's `fnmatch` writes negation as `!` and has no escapes.)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_ANY: Final = frozenset(range(256))
+_STAR: Final = None
+
+_Token = frozenset[int] | None
+"""The bytes that may stand at one place, or any run of bytes."""
+
+
+def glob_match(pattern: bytes, name: bytes) -> bool:
+    """Whether the whole of `name` matches."""
+    tokens = _tokens(pattern)
+    at = position = 0
+    star, star_position = -1, 0
+    while position < len(name):
+        token = tokens[at] if at < len(tokens) else frozenset[int]()
+        if token is _STAR:
+            star, star_position = at, position
+            at += 1
+        elif name[position] in token:
+            at += 1
+            position += 1
+        elif star >= 0:
+            star_position += 1
+            at, position = star + 1, star_position
+        else:
+            return False
+    return all(token is _STAR for token in tokens[at:])
+
+
+def _tokens(pattern: bytes) -> list[_Token]:
+    tokens: list[_Token] = []
+    at = 0
+    while at < len(pattern):
+        byte = pattern[at : at + 1]
+        at += 1
+        if byte == b"*":
+            tokens.append(_STAR)
+        elif byte == b"?":
+            tokens.append(_ANY)
+        elif byte == b"[":
+            token, at = _class(pattern, at)
+            tokens.append(token)
+        else:
+            if byte == b"\\" and at < len(pattern):
+                byte = pattern[at : at + 1]
+                at += 1
+            tokens.append(frozenset(byte))
+    return tokens
+
+
+def _class(pattern: bytes, at: int) -> tuple[frozenset[int], int]:
+    """The bytes of a class whose bracket was opened before `at`, and where the pattern goes on."""
+    negated = pattern[at : at + 1] == b"^"
+    at += negated
+    members: set[int] = set()
+    while at < len(pattern) and pattern[at] != ord("]"):
+        if pattern[at] == ord("\\") and at + 1 < len(pattern):
+            members.add(pattern[at + 1])
+            at += 2
+        elif pattern[at + 1 : at + 2] == b"-" and at + 2 < len(pattern):
+            first, last = sorted((pattern[at], pattern[at + 2]))
+            members.update(range(first, last + 1))
+            at += 3
+        else:
+            members.add(pattern[at])
+            at += 1
+    return _ANY - members if negated else frozenset(members), at + 1

@@ -1,0 +1,111 @@
+"""Reads the configuration: file text first, then the lines of the command line, so that these win.
+
+The first error ends the reading; the server prints `fatal_text` of it and does not start. Line numbers count the lines
+of the command line behind those of the file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from disqued.config.config import Config
+from disqued.config.kinds import BAD_DIRECTIVE, BadValueError, Text, decode, encode
+from disqued.config.options import OPTION_OF
+from disqued.config.renames import rename_commands
+from disqued.resp.words import split_words
+
+DEEPEST_INCLUDE = 16
+BLANKS = " \t\r\n"
+
+
+class ConfigError(Exception):
+    """A configuration line can not be used. `file` is the included file it stands in, None for the main one."""
+
+    def __init__(self, line_number: int, line: str, message: str, file: str | None = None) -> None:
+        super().__init__(message)
+        self.line_number = line_number
+        self.line = line
+        self.message = message
+        self.file = file
+
+
+def fatal_text(error: ConfigError) -> str:
+    """What a server that can not start because of its configuration prints on standard error."""
+    where = "" if error.file is None else f" of '{error.file}'"
+    return (
+        "\n*** FATAL CONFIG FILE ERROR ***\n"
+        f"Reading the configuration file, at line {error.line_number}{where}\n"
+        f">>> '{error.line}'\n"
+        f"{error.message}\n"
+    )
+
+
+def load(
+    text: str,
+    overrides: Sequence[str],
+    read_include: Callable[[str], str],
+    commands: Collection[bytes] | None = None,
+) -> Config:
+    """The configuration of a file's text and the lines of a command line; raises ConfigError.
+
+    `read_include` gives the text of an included file (its path is relative to `dir` as far as it was read) or raises
+    OSError. Texts are UTF-8, undecodable bytes as surrogate escapes. With `commands`, the names of all commands,
+    `rename-command` lines are checked against them.
+    """
+    reader = _Reader(Config(), read_include, commands)
+    if overrides:
+        text = "\n".join([text, *overrides])
+    reader.read(text.split("\n"), None, 0)
+    return reader.config
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Applies lines to a configuration."""
+
+    config: Config
+    read_include: Callable[[str], str]
+    commands: Collection[bytes] | None
+
+    def read(self, lines: Iterable[str], file: str | None, depth: int) -> None:
+        """Apply all lines of one file."""
+        for number, untrimmed in enumerate(lines, 1):
+            line = untrimmed.strip(BLANKS)
+            if not line or line.startswith("#"):
+                continue
+            try:
+                self._apply(line, depth)
+            except BadValueError as error:
+                raise ConfigError(number, line, str(error), file) from None
+
+    def _apply(self, line: str, depth: int) -> None:
+        words = split_words(encode(line))
+        if words is None:
+            raise BadValueError("Unbalanced quotes in configuration line")
+        if not words:
+            return
+        name = decode(words[0]).lower()
+        if name == "include":
+            self._include(Text().read(words[1:]), depth + 1)
+            return
+        option = OPTION_OF.get(name)
+        if option is None or not option.in_file:
+            raise BadValueError(BAD_DIRECTIVE)
+        before = getattr(self.config, option.attribute)
+        self.config.assign(option.attribute, option.kind.merge(before, option.kind.read(words[1:])))
+        if name == "rename-command" and self.commands is not None:
+            rename_commands(self.commands, self.config.rename_command)
+
+    def _include(self, name: str, depth: int) -> None:
+        if depth > DEEPEST_INCLUDE:
+            raise BadValueError(
+                f"'{name}' is included more than {DEEPEST_INCLUDE} levels deep, does it include itself?"
+            )
+        path = posixpath.join(self.config.dir, name)
+        try:
+            text = self.read_include(path)
+        except OSError as error:
+            raise BadValueError(f"Can't open the included file '{path}': {error.strerror or error}") from None
+        self.read(text.split("\n"), path, depth)
