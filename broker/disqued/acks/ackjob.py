@@ -25,7 +25,7 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(acknowledged)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "ackjob",
     -1,
     ("write", "fast"),

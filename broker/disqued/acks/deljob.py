@@ -23,7 +23,7 @@ def delete_all(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(deleted)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "deljob",
     -1,
     ("write", "fast"),

@@ -7,7 +7,7 @@ from typing import Final
 from disqued.acks.deljob import delete_all
 from disqued.core.command import Command
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "fastack",
     -1,
     ("write", "fast"),

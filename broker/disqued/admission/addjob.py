@@ -162,7 +162,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.out.append(b"+" + job_id + b"\r\n")
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "addjob",
     -4,
     ("write", "denyoom", "fast"),

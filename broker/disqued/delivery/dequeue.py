@@ -21,7 +21,7 @@ def dequeue(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(removed)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "dequeue",
     -1,
     ("write", "fast"),

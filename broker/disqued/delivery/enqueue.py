@@ -27,7 +27,7 @@ def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
     requeue_all(state, session, args, COUNT_DELIVERY)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "enqueue",
     -1,
     ("write", "denyoom", "fast"),

@@ -116,7 +116,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         block(state, session, queues, options.timeout_ms, options.with_counters)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "getjob",
     -2,
     ("write", "fast"),

@@ -16,7 +16,7 @@ def nack(state: NodeState, session: Session, args: list[bytes]) -> None:
     requeue_all(state, session, args, COUNT_NACK)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "nack",
     -1,
     ("write", "denyoom", "fast"),

@@ -36,7 +36,7 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_status(PAUSE_NAMES[queue.pause if queue is not None else 0])
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "pause",
     -3,
     ("readonly", "fast"),

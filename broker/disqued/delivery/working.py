@@ -32,7 +32,7 @@ def working(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(job.retry_s)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "working",
     2,
     ("write", "fast"),
