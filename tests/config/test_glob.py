@@ -1,0 +1,78 @@
+"""Glob patterns of CONFIG GET."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from disqued.config.glob import glob_match
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        (b"*", b""),
+        (b"*", b"port"),
+        (b"max*", b"maxmemory"),
+        (b"*mem*ory", b"maxmemory"),
+        (b"h?", b"hz"),
+        (b"[hp]*", b"port"),
+        (b"[a-h]z", b"hz"),
+        (b"[h-a]z", b"hz"),
+        (b"[^a-g]z", b"hz"),
+        (b"[^]z", b"hz"),
+        (rb"[\]]", b"]"),
+        (rb"[a\-c]", b"-"),
+        (b"[hp", b"h"),
+        (rb"\*", b"*"),
+        (b"a\\", b"a\\"),
+        (b"a**b*", b"ab"),
+    ],
+)
+def test_pattern_matches(pattern: bytes, name: bytes) -> None:
+    assert glob_match(pattern, name)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        (b"", b"port"),
+        (b"MAX*", b"maxmemory"),
+        (b"port", b"ports"),
+        (b"ports", b"port"),
+        (b"h?", b"h"),
+        (b"[hp]z", b"az"),
+        (b"[^h]z", b"hz"),
+        (b"[]h", b"h"),
+        (rb"[a\-c]", b"b"),
+        (rb"\*", b"x"),
+        (b"a*b", b"abc"),
+    ],
+)
+def test_pattern_does_not_match(pattern: bytes, name: bytes) -> None:
+    assert not glob_match(pattern, name)
+
+
+@given(st.binary(max_size=8), st.binary(max_size=8))
+def test_an_escaped_name_between_stars_is_found_anywhere(name: bytes, other: bytes) -> None:
+    escaped = b"".join(b"\\%c" % byte for byte in name)
+    assert glob_match(escaped, name)
+    assert glob_match(b"*" + escaped + b"*", other + name + other)
+    assert glob_match(escaped, other) == (name == other)
+
+
+@given(
+    st.lists(st.sampled_from([b"*", b"?", b"[", b"]", b"^", b"-", b"\\", b"a", b"b"]), max_size=12),
+    st.binary(max_size=8),
+)
+def test_any_pattern_has_an_answer(parts: list[bytes], name: bytes) -> None:
+    assert glob_match(b"".join(parts), name) in {True, False}
+
+
+def test_many_stars_take_no_exponential_time() -> None:
+    started_s = time.monotonic()
+    assert not glob_match(b"*a" * 50 + b"b", b"a" * 500)
+    assert time.monotonic() - started_s < 5
