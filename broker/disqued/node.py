@@ -14,7 +14,8 @@ from mypy_extensions import i64
 from disqued import acks, admin, admission, delivery, introspection, membership
 from disqued.config import Config, rename_commands
 from disqued.core.blocked import Blocked
-from disqued.core.command import Command, CommandEntry
+from disqued.core.command import Command
+from disqued.core.entry import CommandEntry
 from disqued.core.env import Host
 from disqued.core.eviction import IdleQueues, make_room
 from disqued.core.job import Job
@@ -185,7 +186,7 @@ class Node:
     def _check(self, entry: CommandEntry, session: Session) -> None:
         """Refuse a command that may not run now."""
         state = self.state
-        if state.password and not session.authenticated and not entry.command.before_auth:
+        if state.password and not session.authenticated and not entry.before_auth:
             raise AuthenticationRequired
         if state.lifecycle.memory.level() == 2 and not make_room(state) and entry.needs_memory:
             raise OutOfMemory

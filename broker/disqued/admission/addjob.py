@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.command import Command
 from disqued.core.job import Job
@@ -29,6 +29,7 @@ MAX_SECONDS: Final = (1 << 32) - 1
 _UNSET: Final = -1
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 class AddJob:
     """The options of one ADDJOB."""
 

@@ -2,7 +2,7 @@
 
 The table (composed in `disqued.node`) is read by the dispatcher, by COMMAND, by the documentation and by the
 completion of the command line. A row is a constant shared by all nodes of a process; what a node counts about a
-command is its own `CommandEntry`.
+command is its own `CommandEntry` (core.entry).
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from mypy_extensions import i64
 
 if TYPE_CHECKING:
     from disqued.core.session import Session
@@ -35,27 +33,3 @@ class Command:
     since: str = "1.0.0"
     before_auth: bool = False
     """Runs on connections that still have to authenticate (no flag of its own: COMMAND shows the original's flags)."""
-
-
-class CommandEntry:
-    """A command in the table of one node: its row, unpacked for the dispatcher, and its statistics."""
-
-    def __init__(self, command: Command) -> None:
-        self.command = command
-        self.name = command.name.encode()
-        self.handler = command.handler
-        self.arity: i64 = command.arity
-        self.needs_memory: bool = "denyoom" in command.flags
-        self.allowed_loading: bool = "loading" in command.flags
-        self.fast: bool = "fast" in command.flags
-        self.without_authentication: bool = command.before_auth
-        self.calls: i64 = 0
-        self.spent_ns: i64 = 0
-        self.errors: i64 = 0
-
-    def accepts(self, words: i64) -> bool:
-        """Whether a request of that many words, the name included, is complete."""
-        arity = self.arity
-        if arity >= 0:
-            return arity in {0, words}
-        return words >= -arity

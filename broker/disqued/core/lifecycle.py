@@ -45,6 +45,8 @@ WILLQUEUE_LEAD_MS: Final = 500
 JITTER_MS: Final = 500
 """Requeue times are spread over this width, so that the holders of a job do not act at once."""
 EXPIRY_GRACE_MS: Final = 1000
+_JITTERS: Final = 4096
+"""Shifts are drawn once and used in turn: a power of two."""
 
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 
@@ -57,7 +59,8 @@ class Lifecycle:
     """The jobs and queues of one node and the verbs that change them."""
 
     def __init__(self, draw: Callable[[], float]) -> None:
-        self._draw = draw
+        self._jitters_ms = [int(draw() * JITTER_MS) - JITTER_MS // 2 for _ in range(_JITTERS)]
+        self._jitter_at: i64 = 0
         self.table = JobTable()
         self.queues = Queues()
         self.agenda = Agenda()
@@ -67,7 +70,9 @@ class Lifecycle:
 
     def _jitter_ms(self) -> i64:
         """A random shift of up to a quarter of a second either way."""
-        return int(self._draw() * JITTER_MS) - JITTER_MS // 2
+        at: i64 = (self._jitter_at + 1) & (_JITTERS - 1)
+        self._jitter_at = at
+        return self._jitters_ms[at]
 
     def _arm(self, job: Job) -> None:
         """Set the wake time that follows from the job's state."""

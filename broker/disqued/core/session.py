@@ -43,6 +43,7 @@ class Session:
         self.authenticated: bool = False
         self.name = b""
         self.library = b""
+        self.library_version = b""
         self.last_command = b"NULL"
         self.blocked: Blocked | None = None
         self.flushing: bool = False

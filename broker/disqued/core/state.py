@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.config import Config
-from disqued.core.command import CommandEntry
+from disqued.core.entry import CommandEntry
 from disqued.core.env import Host
 from disqued.core.jobid import JobIds
 from disqued.core.latency import LatencyMonitor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.command import Command
 from disqued.core.job import Job
@@ -24,6 +24,7 @@ _LARGE_BODY_BYTES: Final = 16384
 """From here on a body is not copied into the reply but handed on as it is."""
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 class GetJob:
     """The options of one GETJOB."""
 

@@ -1,0 +1,31 @@
+"""A command in the table of one node: its row, unpacked for the dispatcher, and what the node counts about it."""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from disqued.core.command import Command
+
+
+class CommandEntry:
+    """One command of one node."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self.name = command.name.encode()
+        self.handler = command.handler
+        self.arity: i64 = command.arity
+        self.needs_memory: bool = "denyoom" in command.flags
+        self.allowed_loading: bool = "loading" in command.flags
+        self.fast: bool = "fast" in command.flags
+        self.before_auth: bool = command.before_auth
+        self.calls: i64 = 0
+        self.spent_ns: i64 = 0
+        self.errors: i64 = 0
+
+    def accepts(self, words: i64) -> bool:
+        """Whether a request of that many words, the name included, is complete."""
+        arity = self.arity
+        if arity > 0:
+            return words == arity
+        return words >= -arity
