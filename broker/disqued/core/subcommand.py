@@ -1,6 +1,6 @@
 """Commands that are families: CLIENT, CONFIG, CLUSTER and others choose what to do by their second word.
 
-A family is a table from upper-case words to rows. How it refuses what is not in the table differs from family to family.
+A family is a table from upper-case words to rows. How it refuses what is not in the table differs from one to another.
 """
 
 from __future__ import annotations

@@ -1,0 +1,43 @@
+"""Runs the server as a server: its figures, its configuration, its connections, its logs, its end.
+
+Whatever an administrator asks or orders belongs here, and what a connection says about itself. Jobs and queues are not
+touched here, but for DEBUG FLUSHALL, and the outside is reached through the host only.
+"""
+
+from disqued.admin import (
+    auth,
+    bgrewriteaof,
+    client,
+    commandcmd,
+    configcmd,
+    debug,
+    info,
+    latency,
+    loadjob,
+    monitor,
+    ping,
+    shutdown,
+    slowlog,
+    timecmd,
+)
+from disqued.core.subsystem import Subsystem
+
+SUBSYSTEM = Subsystem(
+    "admin",
+    (
+        auth.COMMAND,
+        ping.COMMAND,
+        info.COMMAND,
+        shutdown.COMMAND,
+        monitor.COMMAND,
+        debug.COMMAND,
+        configcmd.COMMAND,
+        client.COMMAND,
+        slowlog.COMMAND,
+        timecmd.COMMAND,
+        commandcmd.COMMAND,
+        latency.COMMAND,
+        loadjob.COMMAND,
+        bgrewriteaof.COMMAND,
+    ),
+)

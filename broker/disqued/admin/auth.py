@@ -1,0 +1,39 @@
+"""AUTH: show that the client knows the password.
+
+`AUTH user password` is accepted as well, because clients of Redis send it; the only user is `default`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.authentication import authenticate
+from disqued.core.command import Command
+from disqued.errors import WrongArity
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def auth(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply OK and allow the session all commands, or refuse."""
+    if len(args) > 3:
+        raise WrongArity("auth")
+    if len(args) == 2:
+        authenticate(state, session, args[1])
+    else:
+        authenticate(state, session, args[2], user=args[1])
+    session.reply_ok()
+
+
+COMMAND: Final = Command(
+    "auth",
+    -2,
+    ("readonly", "loading", "fast"),
+    auth,
+    "connection",
+    "Authenticates the connection.",
+    "[user] password",
+    before_auth=True,
+)

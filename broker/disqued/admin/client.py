@@ -1,0 +1,234 @@
+"""CLIENT: connections, as an administrator sees them and as a client describes itself.
+
+Besides the subcommands of Disque there are those that clients of Redis send when they connect: ID, INFO, SETINFO,
+NO-EVICT, NO-TOUCH, UNPAUSE. Others are refused with Disque's error, which these clients accept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+from disqued.core.label import require_client_name, require_label
+from disqued.core.session import REPLY_OFF, REPLY_ON, REPLY_SKIP
+from disqued.core.subcommand import ANY, Subcommand, choose
+from disqued.errors import CommandSyntaxError, ReplyError
+from disqued.resp.integers import require_integer, require_timeout_ms
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+_FOREVER_MS: Final = 1 << 62
+_REPLY_MODES: Final = {b"ON": REPLY_ON, b"OFF": REPLY_OFF, b"SKIP": REPLY_SKIP}
+_YES_NO: Final = {b"YES": True, b"NO": False}
+_ONLY_TYPE: Final = b"NORMAL"
+"""Clients are all of one type."""
+
+
+def client(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Run the subcommand."""
+    handler = choose(_SUBCOMMANDS, args)
+    if handler is None:
+        raise ReplyError("ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)")
+    handler(state, session, args)
+
+
+def _flags(session: Session) -> bytes:
+    """One letter for each thing that is special about a connection, `N` for none."""
+    letters = (
+        (b"O", session.monitor),
+        (b"b", session.blocked is not None),
+        (b"c", session.closing),
+        (b"A", session.closed),
+        (b"U", session.unix_socket),
+    )
+    return b"".join(letter for letter, is_set in letters if is_set) or b"N"
+
+
+def _describe(state: NodeState, session: Session) -> bytes:
+    """One connection as `name=value` words: times in seconds, sizes in bytes.
+
+    The original splits output into a fixed buffer (obl) and a list (oll entries, omem bytes); here all of it is a list.
+    """
+    return b" ".join(
+        (
+            b"id=%d" % session.number,
+            b"addr=%b" % session.address,
+            b"fd=%d" % session.descriptor,
+            b"name=%b" % session.name,
+            b"age=%d" % ((state.now_ms - session.created_ms) // 1000),
+            b"idle=%d" % ((state.now_ms - session.active_ms) // 1000),
+            b"flags=%b" % _flags(session),
+            b"qbuf=%d" % session.parser.buffered_bytes,
+            b"qbuf-free=0",
+            b"obl=0",
+            b"oll=%d" % len(session.out),
+            b"omem=%d" % session.output_bytes(),
+            b"events=%b" % (b"rw" if session.out else b"r"),
+            b"cmd=%b" % session.last_command,
+        )
+    )
+
+
+def _list(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """A line for each connection, in the order they were opened."""
+    session.reply_bulk(b"".join([_describe(state, other) + b"\n" for other in state.sessions.values()]))
+
+
+def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """The line of this connection, and what LIST has no place for: the client's library, the protocol version."""
+    session.reply_bulk(
+        b"%b lib-name=%b lib-ver=%b resp=%d\n"
+        % (_describe(state, session), session.library, session.library_version, session.protocol)
+    )
+
+
+def _id(_state: NodeState, session: Session, _args: list[bytes]) -> None:
+    session.reply_integer(session.number)
+
+
+def _getname(_state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """The name, or null."""
+    if session.name:
+        session.reply_bulk(session.name)
+    else:
+        session.reply_null()
+
+
+def _setname(_state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Name the connection; the empty name takes it away."""
+    session.name = require_client_name(args[2])
+    session.reply_ok()
+
+
+def _setinfo(_state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Note the name or version of the client's library."""
+    attribute = args[2].upper()
+    text = require_label(args[3], "The name and version of a library")
+    if attribute == b"LIB-NAME":
+        session.library = text
+    elif attribute == b"LIB-VER":
+        session.library_version = text
+    else:
+        raise ReplyError("ERR CLIENT SETINFO knows LIB-NAME and LIB-VER only")
+    session.reply_ok()
+
+
+def _accept_switch(_state: NodeState, session: Session, args: list[bytes]) -> None:
+    """NO-EVICT and NO-TOUCH: no connection is evicted and no key is touched here, so either position holds."""
+    if args[2].upper() not in {b"ON", b"OFF"}:
+        raise CommandSyntaxError
+    session.reply_ok()
+
+
+def _pause(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Run no commands of any client for so many milliseconds; a pause can be made longer but not shorter."""
+    until_ms = min(state.now_ms + require_timeout_ms(args[2]), _FOREVER_MS)
+    state.paused_until_ms = max(state.paused_until_ms, until_ms)
+    session.reply_ok()
+
+
+def _unpause(_state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """Reply OK: a pause holds back this command too, so there is none when it runs."""
+    session.reply_ok()
+
+
+def _reply(_state: NodeState, session: Session, args: list[bytes]) -> None:
+    """ON replies from here on, OFF replies no more, SKIP leaves out the reply of the next command."""
+    mode = _REPLY_MODES.get(args[2].upper())
+    if mode is None:
+        raise CommandSyntaxError
+    if mode == REPLY_ON:
+        session.reply_ok()
+    if mode != REPLY_SKIP or session.reply_mode != REPLY_OFF:
+        session.reply_mode = mode
+
+
+def _kill(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Close connections: `KILL address` answers OK or an error, `KILL option value ...` the number closed."""
+    if len(args) == 2:
+        raise CommandSyntaxError
+    if len(args) > 3:
+        session.reply_integer(_close(state, session, _Filter(args[2:])))
+    elif _close(state, session, _Filter([b"ADDR", args[2], b"SKIPME", b"NO"])):
+        session.reply_ok()
+    else:
+        raise ReplyError("ERR No such client")
+
+
+class _Filter:
+    """Which connections to close: those that all given options fit."""
+
+    def __init__(self, words: list[bytes]) -> None:
+        self.number: int | None = None
+        self.address: bytes | None = None
+        self.skip_caller = True
+        if len(words) % 2:
+            raise CommandSyntaxError
+        for option, value in zip(words[::2], words[1::2], strict=True):
+            self._take(option.upper(), value)
+
+    def _take(self, option: bytes, value: bytes) -> None:
+        if option == b"ID":
+            self.number = require_integer(value)
+        elif option == b"ADDR":
+            self.address = value
+        elif option == b"TYPE":
+            if value.upper() != _ONLY_TYPE:
+                raise ReplyError(f"ERR Unknown client type '{value.decode('utf-8', 'surrogateescape')}'")
+        elif option == b"SKIPME" and value.upper() in _YES_NO:
+            self.skip_caller = _YES_NO[value.upper()]
+        else:
+            raise CommandSyntaxError
+
+    def fits(self, session: Session) -> bool:
+        """Whether an open connection is meant."""
+        return (
+            (self.number is None or session.number == self.number)
+            and (self.address is None or session.address == self.address)
+            and not session.closed
+        )
+
+
+def _close(state: NodeState, caller: Session, wanted: _Filter) -> int:
+    """Close connections and return how many; the caller's stays open until it has its reply."""
+    closed = 0
+    for session in state.sessions.values():
+        if not wanted.fits(session) or (session is caller and wanted.skip_caller):
+            continue
+        closed += 1
+        if session is caller:
+            session.closing = True
+        else:
+            state.ready.hang_up(session)
+    return closed
+
+
+_SUBCOMMANDS: Final = {
+    b"LIST": Subcommand(_list),
+    b"KILL": Subcommand(_kill, 2, ANY),
+    b"GETNAME": Subcommand(_getname),
+    b"SETNAME": Subcommand(_setname, 3, 3),
+    b"PAUSE": Subcommand(_pause, 3, 3),
+    b"REPLY": Subcommand(_reply, 3, 3),
+    b"ID": Subcommand(_id),
+    b"INFO": Subcommand(_info),
+    b"SETINFO": Subcommand(_setinfo, 4, 4),
+    b"NO-EVICT": Subcommand(_accept_switch, 3, 3),
+    b"NO-TOUCH": Subcommand(_accept_switch, 3, 3),
+    b"UNPAUSE": Subcommand(_unpause),
+}
+
+COMMAND: Final = Command(
+    "client",
+    -2,
+    ("readonly", "admin"),
+    client,
+    "connection",
+    "Lists, names, pauses or closes connections.",
+    "LIST | INFO | ID | KILL address | KILL [ID id] [TYPE normal] [ADDR address] [SKIPME yes|no] | GETNAME | "
+    "SETNAME name | SETINFO LIB-NAME|LIB-VER text | PAUSE ms | UNPAUSE | REPLY ON|OFF|SKIP | NO-EVICT ON|OFF | "
+    "NO-TOUCH ON|OFF",
+    "O(clients)",
+)

@@ -1,0 +1,125 @@
+"""COMMAND: the command table as clients and their tools read it.
+
+Under the third protocol version an entry has the ten elements of Redis 7, the last four empty, because the clients that
+ask for that version count on them; the first six are always those of Disque.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+from disqued.core.session import RESP2
+from disqued.core.subcommand import ANY, Subcommand, choose
+from disqued.errors import ReplyError
+
+if TYPE_CHECKING:
+    from disqued.core.entry import CommandEntry
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+_KEY_POSITIONS: Final = 3
+"""First key, last key, step: all 0, queues are no keys."""
+_REDIS_EXTRAS: Final = 4
+"""Access categories, hints, key descriptions, subcommands."""
+
+
+def command(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with the whole table, or run the subcommand."""
+    if len(args) == 1:
+        _reply_entries(session, _present(state))
+        return
+    handler = choose(_SUBCOMMANDS, args)
+    if handler is None:
+        raise ReplyError("ERR Unknown subcommand or wrong number of arguments.")
+    handler(state, session, args)
+
+
+def _present(state: NodeState) -> list[CommandEntry]:
+    """The commands that were not removed by `rename-command`, in table order."""
+    reachable = {entry.name for entry in state.commands.values()}
+    return [entry for entry in state.command_entries if entry.name in reachable]
+
+
+def _named(state: NodeState, names: list[bytes]) -> list[CommandEntry | None]:
+    """Commands by the names they are called by."""
+    return [state.commands.get(name.lower()) for name in names]
+
+
+def _reply_entries(session: Session, entries: list[CommandEntry] | list[CommandEntry | None]) -> None:
+    session.reply_array(len(entries))
+    for entry in entries:
+        if entry is None:
+            session.reply_null()
+        else:
+            _reply_entry(session, entry)
+
+
+def _reply_entry(session: Session, entry: CommandEntry) -> None:
+    extras = 0 if session.protocol == RESP2 else _REDIS_EXTRAS
+    row = entry.command
+    session.reply_array(3 + _KEY_POSITIONS + extras)
+    session.reply_bulk(entry.name)
+    session.reply_integer(row.arity)
+    session.reply_array(len(row.flags))
+    for flag in row.flags:
+        session.reply_status(flag.encode())
+    for _ in range(_KEY_POSITIONS):
+        session.reply_integer(0)
+    for _ in range(extras):
+        session.reply_array(0)
+
+
+def _count(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    session.reply_integer(len(_present(state)))
+
+
+def _info(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """An entry for each name, null for unknown ones."""
+    _reply_entries(session, _named(state, args[2:]))
+
+
+def _list(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    entries = _present(state)
+    session.reply_array(len(entries))
+    for entry in entries:
+        session.reply_bulk(entry.name)
+
+
+def _docs(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """A map from names to what help shows; unknown names are left out."""
+    entries = [entry for entry in _named(state, args[2:]) if entry is not None] if len(args) > 2 else _present(state)
+    session.reply_map(len(entries))
+    for entry in entries:
+        row = entry.command
+        session.reply_bulk(entry.name)
+        fields = (
+            (b"summary", row.summary),
+            (b"since", row.since),
+            (b"group", row.group),
+            (b"complexity", row.complexity),
+            (b"syntax", f"{row.name.upper()} {row.syntax}".rstrip()),
+        )
+        session.reply_map(len(fields))
+        for name, text in fields:
+            session.reply_bulk(name)
+            session.reply_bulk(text.encode())
+
+
+_SUBCOMMANDS: Final = {
+    b"COUNT": Subcommand(_count),
+    b"DOCS": Subcommand(_docs, 2, ANY),
+    b"INFO": Subcommand(_info, 2, ANY),
+    b"LIST": Subcommand(_list),
+}
+
+COMMAND: Final = Command(
+    "command",
+    0,
+    ("readonly", "loading"),
+    command,
+    "server",
+    "Describes the commands of this server.",
+    "[COUNT | DOCS [name ...] | INFO [name ...] | LIST]",
+    "O(commands)",
+)

@@ -1,0 +1,143 @@
+"""CONFIG: look at the configuration, change it while the server runs, write it back to its file.
+
+What a directive may be is known by `disqued.config`. Here stands what has to happen at once when one changes; all
+other directives are looked at where they matter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.config import rewrite
+from disqued.core.command import Command
+from disqued.core.eviction import make_room
+from disqued.core.subcommand import Subcommand, choose
+from disqued.errors import ReplyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def config(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Run the subcommand."""
+    handler = choose(_SUBCOMMANDS, args)
+    if handler is not None:
+        handler(state, session, args)
+    elif args[1].upper() in _SUBCOMMANDS:
+        raise ReplyError(f"ERR Wrong number of arguments for CONFIG {args[1].decode('utf-8', 'surrogateescape')}")
+    else:
+        raise ReplyError("ERR CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE")
+
+
+def _get(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Names and values of the directives that match a glob."""
+    state.config.assign("dir", state.host.working_directory())
+    found = state.config.get(args[2])
+    session.reply_map(len(found))
+    for name, value in found:
+        session.reply_bulk(name)
+        session.reply_bulk(value)
+
+
+def _set(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Change one directive."""
+    attribute, value = state.config.parse(args[2], args[3])
+    before = _BEFORE.get(attribute)
+    if before is not None:
+        before(state, value)
+    state.config.assign(attribute, value)
+    state.apply_config()
+    after = _AFTER.get(attribute)
+    if after is not None:
+        after(state)
+    session.reply_ok()
+
+
+def _change_directory(state: NodeState, value: object) -> None:
+    try:
+        state.host.change_directory(str(value))
+    except OSError as error:
+        raise ReplyError(f"ERR Changing directory: {error.strerror}") from error
+
+
+def _allow_clients(state: NodeState, value: object) -> None:
+    assert isinstance(value, int)
+    possible = state.host.allow_clients(value)
+    if possible < value:
+        raise ReplyError(
+            "ERR The operating system is not able to handle the specified number of clients, "
+            f"try with {max(possible, 1)}"
+        )
+
+
+def _free_memory(state: NodeState) -> None:
+    make_room(state)
+
+
+def _set_log_level(state: NodeState) -> None:
+    state.host.set_log_level(state.config.loglevel)
+
+
+def _keep_alive(state: NodeState) -> None:
+    state.host.keep_alive(state.config.tcp_keepalive)
+
+
+def _resetstat(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """Start counting anew."""
+    state.stats.reset()
+    for entry in state.command_entries:
+        entry.calls = 0
+        entry.spent_ns = 0
+        entry.errors = 0
+    session.reply_ok()
+
+
+def _rewrite(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    rewrite_config_file(state)
+    session.reply_ok()
+
+
+def rewrite_config_file(state: NodeState) -> None:
+    """Write the configuration to the file that the server was started with. Raises ReplyError."""
+    try:
+        text = state.host.read_config()
+        if text is None:
+            raise ReplyError("ERR The server is running without a config file")
+        state.host.write_config(rewrite(text, state.config, state.host.working_directory()))
+    except OSError as error:
+        raise ReplyError(f"ERR Rewriting config file: {error.strerror}") from error
+
+
+_BEFORE: Final[dict[str, Callable[[NodeState, object], None]]] = {
+    "dir": _change_directory,
+    "maxclients": _allow_clients,
+}
+"""Effects that may fail, by attribute: the value is taken over only if they do not."""
+
+_AFTER: Final[dict[str, Callable[[NodeState], None]]] = {
+    "loglevel": _set_log_level,
+    "maxmemory": _free_memory,
+    "tcp_keepalive": _keep_alive,
+}
+"""Effects of values that were taken over, by attribute."""
+
+_SUBCOMMANDS: Final = {
+    b"GET": Subcommand(_get, 3, 3),
+    b"SET": Subcommand(_set, 4, 4),
+    b"RESETSTAT": Subcommand(_resetstat),
+    b"REWRITE": Subcommand(_rewrite),
+}
+
+COMMAND: Final = Command(
+    "config",
+    -2,
+    ("readonly", "admin"),
+    config,
+    "server",
+    "Shows or changes the configuration, resets statistics, rewrites the configuration file.",
+    "GET pattern | SET name value | RESETSTAT | REWRITE",
+    "O(directives)",
+)

@@ -1,0 +1,112 @@
+"""DEBUG: what tests and emergencies need: forgetting everything, sleeping, restarting, dying."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from disqued.admin.configcmd import rewrite_config_file
+from disqued.core.command import Command
+from disqued.core.flush import flush_all
+from disqued.core.memory import CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
+from disqued.core.subcommand import Subcommand, choose
+from disqued.errors import ReplyError
+from disqued.resp.integers import require_integer
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def debug(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Run the subcommand."""
+    handler = choose(_SUBCOMMANDS, args)
+    if handler is None:
+        word = args[1].decode("utf-8", "surrogateescape")
+        raise ReplyError(f"ERR Unknown DEBUG subcommand or wrong number of arguments for '{word}'")
+    handler(state, session, args)
+
+
+def _flushall(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    flush_all(state)
+    session.reply_ok()
+
+
+def _loadaof(_state: NodeState, _session: Session, _args: list[bytes]) -> None:
+    """Refuse: this node keeps its jobs in memory only."""
+    raise ReplyError("ERR There is no append only file to load: this version keeps jobs in memory only")
+
+
+def _sleep(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Stop the whole server for so many seconds."""
+    try:
+        seconds = float(args[2])
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise ReplyError("ERR DEBUG SLEEP takes a number of seconds, 0 or more")
+    state.host.sleep(seconds)
+    session.reply_ok()
+
+
+def _error(_state: NodeState, _session: Session, args: list[bytes]) -> None:
+    """Reply with the error given."""
+    raise ReplyError(args[2].decode("utf-8", "surrogateescape"))
+
+
+def _structsize(_state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """What memory accounting counts for a job, a queue and a client, in bytes."""
+    session.reply_bulk(b"bits:64 job:%d queue:%d client:%d " % (JOB_BYTES, QUEUE_BYTES, CLIENT_BYTES))
+
+
+def _restart(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Start anew after a clean end, under the configuration as it is now."""
+    delay_ms = _delay_ms(args)
+    if state.host.read_config() is not None:
+        rewrite_config_file(state)
+    _start_anew(state, session, delay_ms, graceful=True)
+
+
+def _crash_and_recover(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Start anew without an end."""
+    _start_anew(state, session, _delay_ms(args), graceful=False)
+
+
+def _delay_ms(args: list[bytes]) -> int:
+    return max(require_integer(args[2]), 0) if len(args) == 3 else 0
+
+
+def _start_anew(state: NodeState, session: Session, delay_ms: int, *, graceful: bool) -> None:
+    if not state.host.restart(delay_ms, graceful):
+        raise ReplyError("ERR failed to restart the server. Check server logs.")
+    session.closing = True
+
+
+def _crash(state: NodeState, _session: Session, args: list[bytes]) -> None:
+    """Die in the way named."""
+    state.host.crash(args[1].decode().lower())
+
+
+_SUBCOMMANDS: Final = {
+    b"FLUSHALL": Subcommand(_flushall),
+    b"LOADAOF": Subcommand(_loadaof),
+    b"SLEEP": Subcommand(_sleep, 3, 3),
+    b"ERROR": Subcommand(_error, 3, 3),
+    b"STRUCTSIZE": Subcommand(_structsize),
+    b"RESTART": Subcommand(_restart, 2, 3),
+    b"CRASH-AND-RECOVER": Subcommand(_crash_and_recover, 2, 3),
+    b"SEGFAULT": Subcommand(_crash),
+    b"OOM": Subcommand(_crash),
+    b"ASSERT": Subcommand(_crash),
+}
+
+COMMAND: Final = Command(
+    "debug",
+    -2,
+    ("admin",),
+    debug,
+    "server",
+    "Deletes everything, sleeps, restarts or crashes the server.",
+    "FLUSHALL | LOADAOF | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms] | CRASH-AND-RECOVER [ms] | SEGFAULT | "
+    "OOM | ASSERT",
+)

@@ -1,0 +1,197 @@
+"""INFO: the server in figures, as lines `name:value` in sections.
+
+Names and order are those of Disque 1.0-rc1, so that tools that read them go on working; figures of our own stand at the
+end of their section. What is asked of the node here costs the same however many jobs and queues there are.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from disqued import __version__
+from disqued.build import FLAVOUR
+from disqued.core.command import Command
+from disqued.core.version import SPOKEN_VERSION
+from disqued.errors import CommandSyntaxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+    Fields = list[tuple[str, object]]
+
+_NO_COMMIT: Final = "00000000"
+_BYTE_UNITS: Final = "BKMGTP"
+
+
+def info(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with one section or several; nothing for a section that does not exist."""
+    if len(args) > 2:
+        raise CommandSyntaxError
+    asked = args[1].decode("utf-8", "surrogateescape").lower() if len(args) == 2 else "default"
+    titles = _GROUPS.get(asked) or [title for title in _SECTIONS if title.lower() == asked]
+    session.reply_bulk("\r\n".join([_section(state, title) for title in titles]).encode("utf-8", "surrogateescape"))
+
+
+def _section(state: NodeState, title: str) -> str:
+    lines = [f"{name}:{value}\r\n" for name, value in _SECTIONS[title](state)]
+    return f"# {title}\r\n" + "".join(lines)
+
+
+def _server(state: NodeState) -> Fields:
+    config = state.config
+    facts = state.host.facts()
+    uptime_s = (state.now_ms - state.started_ms) // 1000
+    return [
+        ("disque_version", SPOKEN_VERSION),
+        ("disque_git_sha1", _NO_COMMIT),
+        ("disque_git_dirty", 0),
+        ("disque_build_id", blake2b(f"{__version__} {FLAVOUR} {sys.version}".encode(), digest_size=8).hexdigest()),
+        ("os", facts.operating_system),
+        ("arch_bits", 64 if sys.maxsize > 1 << 32 else 32),
+        ("multiplexing_api", facts.multiplexing_api),
+        ("gcc_version", _compiler_version()),
+        ("process_id", facts.process_id),
+        ("run_id", state.run_id.decode()),
+        ("tcp_port", config.port),
+        ("uptime_in_seconds", uptime_s),
+        ("uptime_in_days", uptime_s // 86400),
+        ("hz", config.hz),
+        ("executable", facts.executable),
+        ("config_file", facts.config_file),
+        ("disqued_version", __version__),
+        ("python_version", platform.python_version()),
+        ("build", FLAVOUR),
+    ]
+
+
+def _compiler_version() -> str:
+    """Of the compiler that built Python."""
+    found = re.search(r"\d+\.\d+\.\d+", platform.python_compiler())
+    return found[0] if found is not None else "0.0.0"
+
+
+def _clients(state: NodeState) -> Fields:
+    sessions = state.sessions.values()
+    return [
+        ("connected_clients", len(sessions)),
+        ("client_longest_output_list", max((len(session.out) for session in sessions), default=0)),
+        ("client_biggest_input_buf", max((session.parser.buffered_bytes for session in sessions), default=0)),
+        ("blocked_clients", state.blocked_clients),
+    ]
+
+
+def _memory(state: NodeState) -> Fields:
+    used_bytes = int(state.lifecycle.memory.used_bytes)
+    peak_bytes = max(state.lifecycle.memory.peak_bytes, used_bytes)
+    resident_bytes = state.host.facts().resident_bytes
+    return [
+        ("used_memory", used_bytes),
+        ("used_memory_human", human_size(used_bytes)),
+        ("used_memory_rss", resident_bytes),
+        ("used_memory_peak", peak_bytes),
+        ("used_memory_peak_human", human_size(peak_bytes)),
+        ("mem_fragmentation_ratio", f"{resident_bytes / used_bytes:.2f}"),
+        ("mem_allocator", "pymalloc"),
+    ]
+
+
+def human_size(size_bytes: int) -> str:
+    """A number of bytes in the largest unit that leaves 1 or more, with two decimals from kilobytes on."""
+    if size_bytes < 1024:
+        return f"{size_bytes}B"
+    power = min((size_bytes.bit_length() - 1) // 10, len(_BYTE_UNITS) - 1)
+    return f"{size_bytes / 1024**power:.2f}{_BYTE_UNITS[power]}"
+
+
+def _jobs(state: NodeState) -> Fields:
+    return [("registered_jobs", state.lifecycle.table.count)]
+
+
+def _queues(state: NodeState) -> Fields:
+    return [("registered_queues", len(state.lifecycle.queues))]
+
+
+def _persistence(state: NodeState) -> Fields:
+    """Of a node that keeps its jobs in memory only."""
+    return [
+        ("loading", int(state.loading)),
+        ("aof_enabled", 0),
+        ("aof_state", "off"),
+        ("aof_rewrite_in_progress", 0),
+        ("aof_rewrite_scheduled", 0),
+        ("aof_last_rewrite_time_sec", -1),
+        ("aof_current_rewrite_time_sec", -1),
+        ("aof_last_bgrewrite_status", "ok"),
+        ("aof_last_write_status", "ok"),
+    ]
+
+
+def _stats(state: NodeState) -> Fields:
+    stats = state.stats
+    return [
+        ("total_connections_received", stats.connections),
+        ("total_commands_processed", stats.commands),
+        ("instantaneous_ops_per_sec", int(stats.command_rate.per_second())),
+        ("total_net_input_bytes", stats.input_bytes),
+        ("total_net_output_bytes", stats.output_bytes),
+        ("instantaneous_input_kbps", f"{stats.input_rate.per_second() / 1024:.2f}"),
+        ("instantaneous_output_kbps", f"{stats.output_rate.per_second() / 1024:.2f}"),
+        ("rejected_connections", stats.rejected_connections),
+        ("latest_fork_usec", 0),
+        ("expired_jobs", stats.expired_jobs),
+        ("evicted_jobs", stats.evicted_jobs),
+    ]
+
+
+def _cpu(state: NodeState) -> Fields:
+    facts = state.host.facts()
+    return [
+        ("used_cpu_sys", f"{facts.system_s:.2f}"),
+        ("used_cpu_user", f"{facts.user_s:.2f}"),
+        ("used_cpu_sys_children", f"{facts.children_system_s:.2f}"),
+        ("used_cpu_user_children", f"{facts.children_user_s:.2f}"),
+    ]
+
+
+def _commandstats(state: NodeState) -> Fields:
+    """One line for each command that was called."""
+    fields: Fields = []
+    for entry in state.command_entries:
+        if entry.calls > 0:
+            calls, spent_us = int(entry.calls), int(entry.spent_ns) // 1000
+            value = f"calls={calls},usec={spent_us},usec_per_call={spent_us / calls:.2f}"
+            fields.append((f"cmdstat_{entry.command.name}", value))
+    return fields
+
+
+_SECTIONS: Final[dict[str, Callable[[NodeState], Fields]]] = {
+    "Server": _server,
+    "Clients": _clients,
+    "Memory": _memory,
+    "Jobs": _jobs,
+    "Queues": _queues,
+    "Persistence": _persistence,
+    "Stats": _stats,
+    "CPU": _cpu,
+    "Commandstats": _commandstats,
+}
+
+_GROUPS: Final = {"all": list(_SECTIONS), "default": [title for title in _SECTIONS if title != "Commandstats"]}
+
+COMMAND: Final = Command(
+    "info",
+    -1,
+    ("readonly", "loading"),
+    info,
+    "server",
+    "Shows figures about the server.",
+    "[section | default | all]",
+    "O(clients)",
+)

@@ -1,0 +1,29 @@
+"""MONITOR: see every command that runs. The node streams them, see `disqued.node`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+
+def monitor(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """Reply OK and stream to this connection from now on; asking again changes nothing."""
+    if not session.monitor:
+        session.monitor = True
+        state.monitors.append(session)
+    session.reply_ok()
+
+
+COMMAND: Final = Command(
+    "monitor",
+    1,
+    ("readonly", "admin"),
+    monitor,
+    "server",
+    "Streams every command that the server runs.",
+)

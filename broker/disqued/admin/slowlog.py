@@ -1,0 +1,68 @@
+"""SLOWLOG: the latest commands that took long; see `disqued.core.slowlog` for what is kept of them."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+from disqued.core.subcommand import Subcommand, choose
+from disqued.errors import ReplyError
+from disqued.resp.integers import require_integer
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+_SHOWN_ENTRIES: Final = 10
+
+
+def slowlog(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Run the subcommand."""
+    handler = choose(_SUBCOMMANDS, args)
+    if handler is None:
+        raise ReplyError("ERR Unknown SLOWLOG subcommand or wrong # of args. Try GET, RESET, LEN.")
+    handler(state, session, args)
+
+
+def _get(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """The latest entries, newest first, all of them for a negative number: number, unix time, microseconds, words."""
+    wanted = require_integer(args[2]) if len(args) == 3 else _SHOWN_ENTRIES
+    entries = state.slowlog.entries
+    shown = len(entries) if wanted < 0 else min(wanted, len(entries))
+    session.reply_array(shown)
+    for entry in islice(entries, shown):
+        session.reply_array(4)
+        session.reply_integer(entry.number)
+        session.reply_integer(entry.at_s)
+        session.reply_integer(entry.spent_us)
+        session.reply_array(len(entry.arguments))
+        for argument in entry.arguments:
+            session.reply_bulk(argument)
+
+
+def _len(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    session.reply_integer(len(state.slowlog.entries))
+
+
+def _reset(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    state.slowlog.entries.clear()
+    session.reply_ok()
+
+
+_SUBCOMMANDS: Final = {
+    b"GET": Subcommand(_get, 2, 3),
+    b"LEN": Subcommand(_len),
+    b"RESET": Subcommand(_reset),
+}
+
+COMMAND: Final = Command(
+    "slowlog",
+    -2,
+    ("readonly",),
+    slowlog,
+    "server",
+    "Shows, counts or forgets the latest slow commands.",
+    "GET [count] | LEN | RESET",
+    "O(entries)",
+)
