@@ -1,0 +1,164 @@
+"""CLUSTER: this node's place among the nodes, for a cluster of one.
+
+There is no cluster bus yet, so MEET checks its arguments and then says that it can not go on. All other subcommands do
+what they do in any cluster, with this node as the only one.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.command import Command
+from disqued.core.flush import flush_all
+from disqued.core.subcommand import Subcommand, choose
+from disqued.core.waiting import release
+from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
+from disqued.membership.nodesconf import encode
+from disqued.resp.integers import parse_integer
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+_NODE_ID_BYTES: Final = 40
+_MAX_PORT: Final = 55535
+"""The bus listens 10000 ports higher."""
+_LEAVING: Final = {b"YES": True, b"NO": False}
+
+
+def cluster(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Run the subcommand."""
+    handler = choose(_SUBCOMMANDS, args)
+    if handler is None:
+        raise ReplyError("ERR Wrong CLUSTER subcommand or number of arguments")
+    handler(state, session, args)
+
+
+def save_nodes(state: NodeState, *, sync: bool) -> None:
+    """Write the cluster configuration file, down to the disk if `sync`. Raises ReplyError."""
+    try:
+        state.host.save_nodes(encode(state.view), sync)
+    except OSError as error:
+        raise ReplyError(f"ERR error saving the cluster node config: {error.strerror}") from error
+
+
+def _meet(_state: NodeState, _session: Session, args: list[bytes]) -> None:
+    """Check the address of the node to meet."""
+    host, port_word = (word.decode("utf-8", "surrogateescape") for word in args[2:])
+    port = parse_integer(args[3])
+    if port is None:
+        raise ReplyError(f"ERR Invalid TCP port specified: {port_word}")
+    if not 0 < port <= _MAX_PORT or not _is_address(host):
+        raise ReplyError(f"ERR Invalid node address specified: {host}:{port_word}")
+    raise ReplyError("ERR This version has no cluster bus: a node can not meet others")
+
+
+def _is_address(host: str) -> bool:
+    """Whether it is a literal address, without the zone that only this machine understands."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return "%" not in host
+
+
+def _nodes(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """A line for each node."""
+    session.reply_bulk(encode(state.view).encode())
+
+
+def _myid(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    session.reply_bulk(state.view.node_id)
+
+
+def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """Figures about the cluster."""
+    view = state.view
+    fields = (
+        (b"cluster_state", b"ok"),
+        (b"cluster_known_nodes", b"%d" % view.size),
+        (b"cluster_reachable_nodes", b"%d" % view.reachable),
+        (b"cluster_size", b"%d" % view.size),
+        (b"cluster_stats_messages_sent", b"0"),
+        (b"cluster_stats_messages_received", b"0"),
+    )
+    session.reply_bulk(b"".join([b"%b:%b\r\n" % field for field in fields]))
+
+
+def _saveconfig(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    save_nodes(state, sync=True)
+    session.reply_ok()
+
+
+def _forget(state: NodeState, _session: Session, args: list[bytes]) -> None:
+    """Refuse: the only node there is can not be forgotten."""
+    if len(args[2]) != _NODE_ID_BYTES:
+        raise ReplyError("ERR Invalid node identifier")
+    if args[2] == state.view.node_id:
+        raise ReplyError("ERR I tried hard but I can't forget myself...")
+    raise ReplyError(f"ERR Unknown node {args[2].decode('utf-8', 'surrogateescape')}")
+
+
+def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Forget all jobs and queues; HARD also takes a new node ID. A node that is leaving goes on leaving."""
+    kind = args[2].upper() if len(args) == 3 else b"SOFT"
+    if kind not in {b"SOFT", b"HARD"}:
+        raise CommandSyntaxError
+    flush_all(state)
+    if kind == b"HARD":
+        state.renew_identity(state.host.random_bytes(_NODE_ID_BYTES // 2).hex().encode())
+    save_nodes(state, sync=True)
+    session.reply_ok()
+
+
+def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply whether this node is leaving, or change that: a leaving node keeps no client waiting for jobs."""
+    view = state.view
+    if len(args) == 2:
+        session.reply_status(b"yes" if view.leaving else b"no")
+        return
+    wanted = _LEAVING.get(args[2].upper())
+    if wanted is None:
+        raise ReplyError("ERR Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'")
+    before = view.leaving
+    view.leaving = wanted
+    try:
+        save_nodes(state, sync=False)
+    except ReplyError:
+        view.leaving = before
+        raise
+    session.reply_ok()
+    if wanted:
+        _release_waiting_clients(state)
+
+
+def _release_waiting_clients(state: NodeState) -> None:
+    """Tell all clients that wait for jobs to go elsewhere."""
+    reply = NodeLeaving().encode()
+    for session in list(state.sessions.values()):
+        if session.blocked is not None:
+            release(state, session.blocked, reply)
+
+
+_SUBCOMMANDS: Final = {
+    b"MEET": Subcommand(_meet, 4, 4),
+    b"NODES": Subcommand(_nodes),
+    b"MYID": Subcommand(_myid),
+    b"INFO": Subcommand(_info),
+    b"SAVECONFIG": Subcommand(_saveconfig),
+    b"FORGET": Subcommand(_forget, 3, 3),
+    b"RESET": Subcommand(_reset, 2, 3),
+    b"LEAVING": Subcommand(_leaving, 2, 3),
+}
+
+COMMAND: Final = Command(
+    "cluster",
+    -2,
+    ("readonly", "admin"),
+    cluster,
+    "cluster",
+    "Shows and changes this node's place in the cluster.",
+    "MEET ip port | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | LEAVING [yes|no]",
+    "O(nodes)",
+)

@@ -1,0 +1,110 @@
+"""HELLO: who the nodes are, or the handshake of Redis.
+
+Two protocols gave this word a meaning, and the arguments tell them apart. Without any it is Disque's: a format version,
+this node's ID, and for each node its address and priority, by which clients choose where to connect. With a protocol
+version it is the way clients of Redis begin: `HELLO 2|3 [AUTH user password] [SETNAME name]`, answered with a map.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.authentication import authenticate
+from disqued.core.command import Command
+from disqued.core.label import require_client_name
+from disqued.core.session import RESP2, RESP3
+from disqued.core.version import SPOKEN_VERSION
+from disqued.errors import AuthenticationRequired, ReplyError
+from disqued.resp.integers import parse_integer
+
+if TYPE_CHECKING:
+    from disqued.core.session import Session
+    from disqued.core.state import NodeState
+
+FORMAT_VERSION: Final = 1
+NORMAL_PRIORITY: Final = 1
+LEAVING_PRIORITY: Final = 100
+
+_SERVER: Final = b"disque"
+
+
+def hello(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with the nodes, or do the handshake of Redis."""
+    if len(args) > 1:
+        _shake_hands(state, session, args)
+        return
+    if state.password and not session.authenticated:
+        raise AuthenticationRequired
+    view = state.view
+    session.reply_array(3)
+    session.reply_integer(FORMAT_VERSION)
+    session.reply_bulk(view.node_id)
+    session.reply_array(4)
+    session.reply_bulk(view.node_id)
+    session.reply_bulk(view.ip)
+    session.reply_bulk(b"%d" % view.port)
+    session.reply_bulk(b"%d" % (LEAVING_PRIORITY if view.leaving else NORMAL_PRIORITY))
+
+
+class _Handshake:
+    """What a client of Redis asks for."""
+
+    def __init__(self, words: list[bytes]) -> None:
+        self.credentials: tuple[bytes, bytes] | None = None
+        self.name: bytes | None = None
+        version = parse_integer(words[0])
+        if version not in {RESP2, RESP3}:
+            raise ReplyError("NOPROTO unsupported protocol version, this server speaks 2 and 3")
+        self.protocol = version
+        at = 1
+        while at < len(words):
+            option = words[at].upper()
+            if option == b"AUTH" and at + 2 < len(words):
+                self.credentials = (words[at + 1], words[at + 2])
+                at += 3
+            elif option == b"SETNAME" and at + 1 < len(words):
+                self.name = require_client_name(words[at + 1])
+                at += 2
+            else:
+                word = words[at].decode("utf-8", "surrogateescape")
+                raise ReplyError(
+                    f"ERR syntax error in HELLO at '{word}', try HELLO 2|3 [AUTH user password] [SETNAME name]"
+                )
+
+
+def _shake_hands(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Authenticate, name the connection, switch the protocol, and reply with a map in the new one."""
+    wanted = _Handshake(args[1:])
+    if wanted.credentials is not None:
+        user, password = wanted.credentials
+        authenticate(state, session, password, user)
+    elif state.password and not session.authenticated:
+        raise ReplyError("NOAUTH Authentication required: send AUTH first or HELLO <version> AUTH default <password>")
+    if wanted.name is not None:
+        session.name = wanted.name
+    session.protocol = wanted.protocol
+    session.reply_map(7)
+    for name, text in ((b"server", _SERVER), (b"version", SPOKEN_VERSION.encode())):
+        session.reply_bulk(name)
+        session.reply_bulk(text)
+    for name, number in ((b"proto", wanted.protocol), (b"id", session.number)):
+        session.reply_bulk(name)
+        session.reply_integer(number)
+    for name, text in ((b"mode", b"standalone"), (b"role", b"master")):
+        session.reply_bulk(name)
+        session.reply_bulk(text)
+    session.reply_bulk(b"modules")
+    session.reply_array(0)
+
+
+COMMAND: Final = Command(
+    "hello",
+    -1,
+    ("readonly", "fast"),
+    hello,
+    "connection",
+    "Shows the nodes of the cluster; with a protocol version, the handshake of Redis.",
+    "[2|3 [AUTH user password] [SETNAME name]]",
+    "O(nodes)",
+    before_auth=True,
+)
