@@ -1,22 +1,29 @@
-"""The server's log: one line per event, in the original's form, to standard output, a file and syslog.
+"""The server's log: one line per event, in the original's form, to standard output or a file, and to syslog.
 
 `<pid>:<role> <day month time> <mark> <text>`, where the mark grades the line: `.` debug, `-` verbose, `*` notice,
-`#` warning. Built on the standard library's logging.
+`#` warning. Built on the standard library's logging, so that lines of libraries arrive in the same form. The server has
+no child processes, so the role is always `P`. Text that is no UTF-8, in file names for example, is written as the bytes
+it was; syslog gets the text alone and adds its own time and name.
 """
 
 from __future__ import annotations
 
 import logging
 import logging.handlers
-import sys
+import os
 from datetime import datetime
-from typing import Final
+from pathlib import Path
+from typing import ClassVar, Final
 
 VERBOSE: Final = 15
 NOTICE: Final = 25
 _LEVELS: Final = {"debug": logging.DEBUG, "verbose": VERBOSE, "notice": NOTICE, "warning": logging.WARNING}
-_MARKS: Final = {logging.DEBUG: ".", VERBOSE: "-", NOTICE: "*", logging.WARNING: "#"}
+_MARKS: Final = ((logging.WARNING, "#"), (NOTICE, "*"), (VERBOSE, "-"), (0, "."))
+SYSLOG_ADDRESS: Final = "/dev/log"
 _LOGGER: Final = logging.getLogger("disqued")
+
+logging.addLevelName(VERBOSE, "VERBOSE")
+logging.addLevelName(NOTICE, "NOTICE")
 
 
 class LineFormatter(logging.Formatter):
@@ -25,28 +32,42 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line without its end."""
         at = datetime.fromtimestamp(record.created).astimezone()
-        mark = next((mark for level, mark in sorted(_MARKS.items(), reverse=True) if record.levelno >= level), ".")
-        text = record.getMessage()
-        if record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
+        mark = next(mark for level, mark in _MARKS if record.levelno >= level)
+        text = super().format(record)
         return f"{record.process}:P {at:%d %b %H:%M:%S}.{at.microsecond // 1000:03} {mark} {text}"
 
 
+class SyslogHandler(logging.handlers.SysLogHandler):
+    """Sends lines to the machine's syslog. Those that can not be delivered are lost there, as in the original."""
+
+    priority_map: ClassVar = {"DEBUG": "debug", "VERBOSE": "info", "INFO": "info", "NOTICE": "notice"}
+    """All others are warnings."""
+
+    def __init__(self, ident: str, facility: str) -> None:
+        super().__init__(SYSLOG_ADDRESS, self.facility_names[facility])
+        self.ident = f"{ident}[{os.getpid()}]: "
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        """Say nothing: a traceback for each line would help nobody."""
+
+
 def configure(level: str, path: str, syslog: tuple[str, str] | None = None) -> None:
-    """Send log lines to the file at `path`, to standard output when it is empty, and to syslog (ident, facility)."""
-    handlers: list[logging.Handler] = [logging.FileHandler(path) if path else logging.StreamHandler(sys.stdout)]
-    if syslog is not None:
-        ident, facility = syslog
-        system = logging.handlers.SysLogHandler("/dev/log", logging.handlers.SysLogHandler.facility_names[facility])
-        system.ident = f"{ident}: "
-        handlers.append(system)
+    """Send lines to the file at `path`, to standard output when it is empty, and to syslog (ident, facility).
+
+    Raises OSError when the file can not be opened. A machine without syslog is no reason not to start: the log says so.
+    """
+    lines = _open_lines(path)
+    lines.setFormatter(LineFormatter())
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
-    for handler in handlers:
-        handler.setFormatter(LineFormatter())
-        root.addHandler(handler)
+        old.close()
+    root.addHandler(lines)
     set_level(level)
+    if syslog is not None:
+        root.addHandler(SyslogHandler(*syslog))
+        if not Path(SYSLOG_ADDRESS).is_socket():
+            write("warning", f"There is no syslog at {SYSLOG_ADDRESS}, lines go to the log only.")
 
 
 def set_level(level: str) -> None:
@@ -56,4 +77,10 @@ def set_level(level: str) -> None:
 
 def write(level: str, text: str) -> None:
     """Write a line."""
-    _LOGGER.log(_LEVELS[level], text)
+    _LOGGER.log(_LEVELS[level], "%s", text)
+
+
+def _open_lines(path: str) -> logging.Handler:
+    if path:
+        return logging.FileHandler(path, encoding="utf-8", errors="surrogateescape")
+    return logging.StreamHandler(os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False))
