@@ -1,0 +1,74 @@
+# Everything a person does here. `make run` and `make test` need Python 3.11 or newer and make, nothing else: they make
+# their own environment in .venv. Where a C compiler and Python's headers are present the hot path is compiled as well.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+COMPILED := build/compiled/built
+SOURCES := $(shell find broker -name '*.py')
+CAN_COMPILE := command -v cc >/dev/null && test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
+FAST := PYTHONPATH=$(CURDIR)/build/compiled
+
+.PHONY: help run test test-interpreted test-compiled check format bench docs lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(COMPILED) ## Start a broker and run the demonstration on real input
+	@$(FAST) $(BIN)/python -m disqued.demo $(ARGS)
+
+test: test-interpreted test-compiled ## Run every test, on the interpreted and on the compiled build
+
+test-interpreted: $(INSTALLED)
+	$(BIN)/python -m pytest $(ARGS)
+
+test-compiled: $(COMPILED)
+	$(FAST) $(BIN)/python -m pytest $(ARGS)
+
+check: $(INSTALLED) ## Lint, types, import rules, spelling
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell
+
+format: $(INSTALLED) ## Bring the sources into the house format
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+bench: $(COMPILED) ## Measure beside redis-server and beanstalkd, and write docs/performance.md
+	$(FAST) $(BIN)/python -m bench $(ARGS)
+
+docs: $(INSTALLED) ## Write the generated pages of docs/
+	$(BIN)/python -m disqued.config.docs > docs/configuration.md
+
+lock: ## Resolve the dependencies anew into requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-annotate --no-header --extra dev pyproject.toml --output-file requirements.lock
+
+clean: ## Remove what was built
+	rm -rf build dist .venv
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@echo "Making the environment in .venv (a minute, once)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The compiled copy stands apart from the sources, so that both builds can be run and tested side by side.
+$(COMPILED): $(INSTALLED) $(SOURCES)
+	@rm -rf build/sdist build/wheel build/compiled
+	@mkdir -p build/compiled
+	@if $(CAN_COMPILE); then \
+	  echo "Compiling the hot path (a minute, after changes only)" && \
+	  $(BIN)/python -m hatchling build --target sdist --directory build/sdist >build/compile.log 2>&1 && \
+	  HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation \
+	    --wheel-dir build/wheel build/sdist/*.tar.gz >>build/compile.log 2>&1 && \
+	  $(BIN)/python -m pip install --quiet --no-deps --target build/compiled build/wheel/*.whl >>build/compile.log 2>&1 \
+	  || { tail -20 build/compile.log; exit 1; }; \
+	else \
+	  echo "No C compiler with Python's headers here: the broker runs interpreted (slower, otherwise the same)"; \
+	fi
+	@touch $@
