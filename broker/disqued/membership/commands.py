@@ -152,7 +152,7 @@ _SUBCOMMANDS: Final = {
     b"LEAVING": Subcommand(_leaving, 2, 3),
 }
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "cluster",
     -2,
     ("readonly", "admin"),

@@ -54,7 +54,7 @@ class _Handshake:
         self.name: bytes | None = None
         version = parse_integer(words[0])
         if version not in {RESP2, RESP3}:
-            raise ReplyError("NOPROTO unsupported protocol version, this server speaks 2 and 3")
+            raise ReplyError("NOPROTO unsupported protocol version")
         self.protocol = version
         at = 1
         while at < len(words):
@@ -97,7 +97,7 @@ def _shake_hands(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_array(0)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "hello",
     -1,
     ("readonly", "fast"),
