@@ -1,8 +1,8 @@
 """Error replies: what a client is told when a command is refused.
 
-A reply error is raised where the fault is seen and written to the client by the dispatcher. The first word of its text is
-the code that clients branch on (Disque command reference, "common errors"); each code that a client may want to tell
-apart has one class here, and no code is compared as a bare string elsewhere.
+A reply error is raised where the fault is seen and written to the client by the dispatcher. The first word of its
+text is the code that clients branch on (Disque command reference, "common errors"); each code that a client may want
+to tell apart has one class here, and no code is compared as a bare string elsewhere.
 """
 
 from __future__ import annotations

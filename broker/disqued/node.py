@@ -1,12 +1,13 @@
 """The node: composes the rooms into one object with few verbs.
 
-In: `connected`, `client_bytes`, `disconnected`, `tick`. Out: `ready`, the batch of things to do, and `next_deadline_ms`. It
-takes bytes and the time and never touches a socket or a clock, so the asyncio shell and the simulator are two small
-drivers of the same calls.
+In: `connected`, `client_bytes`, `disconnected`, `tick`. Out: `ready`, the batch of things to do, and
+`next_deadline_ms`. It takes bytes and the time and never touches a socket or a clock, so the asyncio shell and the
+simulator are two small drivers of the same calls.
 """
 
 from __future__ import annotations
 
+import traceback
 from typing import Final
 
 from mypy_extensions import i64
@@ -182,6 +183,16 @@ class Node:
             if entry is not None:
                 entry.errors += 1
             session.out.append(error.encode())
+        except Exception as error:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
+            self._report_bug(session, args, error)
+
+    def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:
+        """A command failed in a way nobody meant: log where, tell the client, drop its connection."""
+        text = "".join(traceback.format_exception(error))
+        name = args[0].decode("utf-8", "replace")
+        self.state.host.log("warning", f"BUG: {name} with {len(args) - 1} arguments failed, please report it:\n{text}")
+        session.out.append(b"-ERR internal error, the server's log has the details\r\n")
+        session.closing = True
 
     def _check(self, entry: CommandEntry, session: Session) -> None:
         """Refuse a command that may not run now."""

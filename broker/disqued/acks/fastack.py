@@ -1,4 +1,4 @@
-"""FASTACK: the jobs are done, and no care is taken that all nodes hear of it. While there are no others it is DELJOB."""
+"""FASTACK: the jobs are done, and no care is taken that all nodes hear of it. Without other nodes it is DELJOB."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """ADDJOB: parse the options, check what can be checked now, create the job.
 
-The checks run in a fixed order and the first failing one answers (Disque command ADDJOB): options from left to right, the
-timeout, contradictions between options, replication, MAXLEN, pause.
+The checks run in a fixed order and the first failing one answers (Disque command ADDJOB): options from left to right,
+the timeout, contradictions between options, replication, MAXLEN, pause.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ nothing and leave nothing behind. Wake times fall into buckets that link their m
 16 ms, which bounds how late a wake-up can be, and far buckets of 4 s, whose members move to near buckets well before
 they are due, a bounded number per call, so that no far bucket stalls the node however many jobs share it.
 
-This is a timing wheel of two levels (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987) with the slots in
-a dict, because jobs live from seconds to years.
+This is a timing wheel of two levels (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987) with the
+slots in a dict, because jobs live from seconds to years.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from disqued.core.job import Timed
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from disqued.core.session import Session
 
 
+@mypyc_attr(acyclic=True)
 class Blocked(Timed):
     """A client that waits for a job from any of its queues."""
 
@@ -26,6 +29,7 @@ class Blocked(Timed):
         self.waits: list[Wait] = []
 
 
+@mypyc_attr(acyclic=True)
 class Wait:
     """One client's place in the line of one queue."""
 

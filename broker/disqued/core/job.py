@@ -1,8 +1,9 @@
 """The job: what every node keeps of it.
 
-A million of them must fit in memory, so a job is one slotted record. It carries the links of the two structures it lives
-in (its queue and the agenda of wake times), so that joining and leaving them allocates nothing and takes constant time.
-`acyclic` keeps jobs out of Python's cycle collector: links are cleared whenever a job leaves a structure.
+A million of them must fit in memory, so a job is one slotted record. It carries the links of the two structures it
+lives in (its queue and the agenda of wake times), so that joining and leaving them allocates nothing and takes
+constant time. `acyclic` keeps jobs out of Python's cycle collector: links are cleared whenever a job leaves a
+structure.
 
 Fields, states and flags are those of the Disque job structure; `ctime`, `delay_s`, `retry_s`, counters and flags travel
 over the cluster bus and to disk as they are.
@@ -53,7 +54,15 @@ class Job(Timed):
     """One job as this node knows it."""
 
     def __init__(
-        self, job_id: bytes, queue: bytes, body: bytes, ctime: i64, expire_at_s: i64, delay_s: i64, retry_s: i64, repl: i32
+        self,
+        job_id: bytes,
+        queue: bytes,
+        body: bytes,
+        ctime: i64,
+        expire_at_s: i64,
+        delay_s: i64,
+        retry_s: i64,
+        repl: i32,
     ) -> None:
         self.awake_ms = 0
         self.timer_previous = None

@@ -1,8 +1,8 @@
 """Job IDs: what they look like, how they are made, what can be read from them.
 
-`D-` + first 8 digits of the creating node's ID + `-` + 24 random characters of the base64 alphabet + `-` + 4 hex digits:
-the time to live in minutes, odd for at-least-once jobs and even for at-most-once ones (Disque README, "Job IDs"). 40
-bytes. Random characters are drawn many at a time, which makes an ID three slices and one join.
+`D-` + first 8 digits of the creating node's ID + `-` + 24 random characters of the base64 alphabet + `-` + 4 hex
+digits: the time to live in minutes, odd for at-least-once jobs and even for at-most-once ones (Disque README, "Job
+IDs"). 40 bytes. Random characters are drawn many at a time, which makes an ID three slices and one join.
 """
 
 from __future__ import annotations
@@ -52,13 +52,7 @@ class JobIds:
 
 def is_job_id(word: bytes) -> bool:
     """Whether a word has the form of a job ID; nothing else is verified."""
-    return (
-        len(word) == JOB_ID_BYTES
-        and word[0] == 68
-        and word[1] == _DASH
-        and word[10] == _DASH
-        and word[35] == _DASH
-    )
+    return len(word) == JOB_ID_BYTES and word[0] == 68 and word[1] == _DASH and word[10] == _DASH and word[35] == _DASH
 
 
 def require_job_ids(words: list[bytes], first: int) -> None:

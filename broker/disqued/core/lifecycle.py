@@ -1,8 +1,9 @@
 """The life of a job: its states, what moves it between them, and its wake times.
 
-TRANSITIONS is the law; the verbs below are the only code that assigns `job.state`, and a test holds each of them to the
-law on random histories. Verbs change the job, its queue, its wake time and the memory count together, so that whoever
-calls one leaves nothing half done. Rules and order are those of the Disque job state machine (README, "Implementation").
+TRANSITIONS is the law; the verbs below are the only code that assigns `job.state`, and a test holds each of them to
+the law on random histories. Verbs change the job, its queue, its wake time and the memory count together, so that
+whoever calls one leaves nothing half done. Rules and order are those of the Disque job state machine (README,
+"Implementation").
 """
 
 from __future__ import annotations

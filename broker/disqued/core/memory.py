@@ -1,9 +1,9 @@
 """How much memory the node's data takes, and what that forbids.
 
-Memory is counted as jobs, queues and clients come and go, with figures measured on the compiled build (docs/performance).
-Above 75 % of `maxmemory` the node keeps no copies of new jobs, above 95 % it tries to free memory before each command
-and refuses commands that need more (Disque README, "Memory management"). What may be freed is kept in a list, oldest first:
-acknowledged jobs and delivered at-most-once jobs.
+Memory is counted as jobs, queues and clients come and go, with figures measured on the compiled build
+(docs/performance). Above 75 % of `maxmemory` the node keeps no copies of new jobs, above 95 % it tries to free memory
+before each command and refuses commands that need more (Disque README, "Memory management"). What may be freed is
+kept in a list, oldest first: acknowledged jobs and delivered at-most-once jobs.
 """
 
 from __future__ import annotations

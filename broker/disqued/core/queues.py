@@ -1,8 +1,8 @@
 """All queues of a node, by name and in the order they were made.
 
-The scan order is the order of making: a cursor is the number of the last queue seen, found again by bisection, so that a
-scan needs no snapshot, sees every queue that stays exactly once, and costs what it returns. Removed queues leave a hole
-in the order until holes outnumber queues.
+The scan order is the order of making: a cursor is the number of the last queue seen, found again by bisection, so
+that a scan needs no snapshot, sees every queue that stays exactly once, and costs what it returns. Removed queues
+leave a hole in the order until holes outnumber queues.
 """
 
 from __future__ import annotations

@@ -57,6 +57,8 @@ class NodeState:
         self.latency = LatencyMonitor()
         self.loading: bool = False
         self.password = b""
+        self.output_limited: bool = False
+        """Clients that let too much output wait are disconnected."""
         self.slow_ns: i64 = NEVER_NS
         """Commands that take at least this long are looked at for the slow log and the latency monitor."""
         self.apply_config()
@@ -66,6 +68,8 @@ class NodeState:
         config = self.config
         self.password = config.requirepass
         self.lifecycle.memory.limit(config.maxmemory)
+        hard, soft, _ = config.client_output_buffer_limit
+        self.output_limited = hard > 0 or soft > 0
         limits_ns = []
         if config.slowlog_log_slower_than >= 0:
             limits_ns.append(config.slowlog_log_slower_than * 1000)

@@ -1,9 +1,9 @@
 """All jobs of a node, by ID.
 
-The table is cut into 256 dicts by characters of the ID: one dict of millions of entries stalls the node for more than a
-tenth of a second whenever it grows, one of 256 for less than a millisecond. The cut also carries the scan: a cursor names
-a cell, one 64th of a dict again by a character of the ID, so that a scan needs no snapshot and sees every job that stays
-exactly once.
+The table is cut into 256 dicts by characters of the ID: one dict of millions of entries stalls the node for more than
+a tenth of a second whenever it grows, one of 256 for less than a millisecond. The cut also carries the scan: a cursor
+names a cell, one 64th of a dict again by a character of the ID, so that a scan needs no snapshot and sees every job
+that stays exactly once.
 """
 
 from __future__ import annotations

@@ -13,12 +13,9 @@ from disqued.resp import writer
 def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, with_counters: bool) -> None:
     """Make a client wait for the first job of any of these queues, for ever when `timeout_ms` is 0."""
     blocked = Blocked(session, with_counters)
-    seen: set[bytes] = set()
+    if len(queues) > 1:
+        queues = list({queue.name: queue for queue in queues}.values())
     for queue in queues:
-        if len(queues) > 1:
-            if queue.name in seen:
-                continue
-            seen.add(queue.name)
         wait = Wait(blocked, queue)
         blocked.waits.append(wait)
         queue.join_line(wait)

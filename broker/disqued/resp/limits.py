@@ -1,4 +1,4 @@
-"""Bounds of the client protocol, checked before anything is buffered (Disque protocol, "Transport and request syntax")."""
+"""Bounds of the client protocol, checked before anything is buffered (Disque protocol, "Requests")."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Connection(Session):
         """The client will send no more: the connection closes when the output is written."""
         return False
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, _error: Exception | None) -> None:
         """The connection is gone."""
         self._transport = None
         self._shell.node.disconnected(self, self._shell.clock.now_ms())
@@ -80,15 +80,15 @@ class Connection(Session):
             state = self._shell.node.state
             state.stats.output_bytes += len(data)
             transport.write(data)
-            hard, soft, soft_s = state.config.client_output_buffer_limit
-            if hard > 0 or soft > 0:
-                self._check_limits(transport.get_write_buffer_size(), hard, soft, soft_s)
+            if state.output_limited:
+                self._check_limits(transport.get_write_buffer_size())
         if self.closing:
             transport.close()
 
-    def _check_limits(self, waiting_bytes: int, hard: int, soft: int, soft_s: int) -> None:
+    def _check_limits(self, waiting_bytes: int) -> None:
         """Hang up on a client that lets too much output wait, or a lot for too long."""
         state = self._shell.node.state
+        hard, soft, soft_s = state.config.client_output_buffer_limit
         now_ms = state.now_ms
         if soft == 0 or waiting_bytes < soft:
             self.soft_limit_since_ms = 0

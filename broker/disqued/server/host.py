@@ -84,7 +84,7 @@ class ProcessHost:
 
     def read_config(self) -> str | None:
         """The text of the configuration file."""
-        return self._config_path.read_text() if self._config_path else None
+        return read_text(self._config_path) if self._config_path else None
 
     def write_config(self, text: str) -> None:
         """Replace the configuration file; a crash leaves the old one or the new one."""
@@ -136,10 +136,15 @@ def _resident_bytes() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
+def read_text(path: Path) -> str:
+    """A text file whose bytes need not be UTF-8; `replace_file` writes them back as they were."""
+    return path.read_text(encoding="utf-8", errors="surrogateescape")
+
+
 def replace_file(path: Path, text: str, *, sync: bool) -> None:
     """Write a file beside the old one and put it in its place."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with beside.open("w") as file:
+    with beside.open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
         file.flush()
         if sync:

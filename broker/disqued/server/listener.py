@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -44,9 +43,7 @@ def open_tcp(host: str | None, port: int, backlog: int) -> list[socket.socket]:
     if refused is not None and (host is not None or not opened or refused.errno == 98):
         for sock in opened:
             sock.close()
-        raise ListenError(
-            f"Creating Server TCP listening socket {host or '*'}:{port}: {refused.strerror}"
-        ) from refused
+        raise ListenError(f"Creating Server TCP listening socket {host or '*'}:{port}: {refused.strerror}") from refused
     return opened
 
 
@@ -57,7 +54,7 @@ def open_unix(path: Path, permissions: int, backlog: int) -> socket.socket:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.bind(str(path))
         if permissions:
-            os.chmod(path, permissions)
+            path.chmod(permissions)
         sock.listen(backlog)
     except OSError as error:
         raise ListenError(f"Opening Unix socket {path}: {error.strerror}") from error

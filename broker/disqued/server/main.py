@@ -20,14 +20,14 @@ from disqued.membership.nodesconf import decode, encode
 from disqued.node import COMMANDS, Node
 from disqued.server import daemon, logs, nodesfile
 from disqued.server.connection import Connection
-from disqued.server.host import ProcessHost
+from disqued.server.host import ProcessHost, read_text
 from disqued.server.listener import ListenError, open_sockets, serve
 from disqued.server.shell import Clock, Shell
 
 try:
-    import uvloop
+    from uvloop import new_event_loop
 except ImportError:  # other implementations of Python run on asyncio's own loop
-    uvloop = None  # type: ignore[assignment]
+    from asyncio import new_event_loop
 
 USAGE = """Usage: disque-server [config-file | -] [--directive value...]...
        disque-server -v | --version
@@ -51,17 +51,14 @@ def read_configuration(arguments: ServerArguments) -> Config:
     """The configuration of file, standard input and command line; raises Fatal or ConfigError."""
     text = ""
     if arguments.config_path == "-":
-        text = sys.stdin.read()
+        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     elif arguments.config_path is not None:
         try:
-            text = _read_text(arguments.config_path)
+            text = read_text(Path(arguments.config_path))
         except OSError as error:
             raise Fatal(f"Fatal error, can't open config file '{arguments.config_path}': {error.strerror}") from error
-    return load(text, arguments.lines, _read_text, [command.name.encode() for command in COMMANDS])
-
-
-def _read_text(path: str) -> str:
-    return Path(path).read_text(encoding="utf-8", errors="surrogateescape")
+    names = [command.name.encode() for command in COMMANDS]
+    return load(text, arguments.lines, lambda path: read_text(Path(path)), names)
 
 
 def load_identity(path: Path) -> tuple[bytes, bool]:
@@ -188,7 +185,9 @@ def memory_test(megabytes: int | None) -> int:
     for pattern in (0x00, 0xFF, 0x55, 0xAA):
         block = bytes((pattern,)) * (megabytes << 20)
         if block.count(pattern) != len(block):
-            sys.stderr.write(f"Memory does not keep the pattern {pattern:#04x}: replace it before you trust this machine.\n")
+            sys.stderr.write(
+                f"Memory does not keep the pattern {pattern:#04x}: replace it before you trust this machine.\n"
+            )
             return 1
     print(f"{megabytes} MB of memory kept every pattern.")  # noqa: T201 - the result of the test
     return 0
@@ -198,7 +197,7 @@ def start(arguments: ServerArguments) -> int:
     """Configure and serve; returns the exit status."""
     config = read_configuration(arguments)
     config_path = arguments.config_path
-    absolute = Path(config_path).absolute() if config_path not in {None, "-"} and config_path else None
+    absolute = Path(config_path).absolute() if config_path is not None and config_path != "-" else None
     if config.dir:
         try:
             os.chdir(config.dir)
@@ -224,7 +223,7 @@ def start(arguments: ServerArguments) -> int:
     gc.freeze()
     gc.disable()
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop is not None else None) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(server.run())
     finally:
         server.close()
@@ -246,6 +245,8 @@ def main() -> None:
     except ConfigError as error:
         sys.stderr.write(fatal_text(error))
     except (Fatal, ListenError, nodesfile.NodesFileError) as error:
-        logs.write("warning", str(error))
-        sys.stderr.write(f"{error}\n")
+        if logs.configured():
+            logs.write("warning", str(error))
+        else:
+            sys.stderr.write(f"{error}\n")
     sys.exit(1)

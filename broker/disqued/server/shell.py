@@ -1,7 +1,7 @@
 """Drives one node on an event loop: gives it the time, carries its output, wakes it when it wants.
 
-Every input ends with `settle`, which writes what the node has to say and sets the timer. Replies of one input to one client
-leave as one write; the event loop sends what was written at the end of its turn.
+Every input ends with `settle`, which writes what the node has to say and sets the timer. Replies of one input to one
+client leave as one write; the event loop sends what was written at the end of its turn.
 """
 
 from __future__ import annotations
@@ -44,17 +44,15 @@ class Shell:
     def settle(self) -> None:
         """Carry the node's output and set the timer; to be called after every input."""
         ready = self.node.ready
-        while ready.sessions or ready.hangups:
-            sessions = ready.sessions
-            ready.sessions = []
-            for session in sessions:
-                connection: Connection = session  # type: ignore[assignment]
-                connection.flush()
-            hangups = ready.hangups
-            ready.hangups = []
-            for session in hangups:
+        for session in ready.sessions:
+            connection: Connection = session  # type: ignore[assignment]
+            connection.flush()
+        ready.sessions.clear()
+        if ready.hangups:
+            for session in ready.hangups:
                 connection = session  # type: ignore[assignment]
                 connection.abort()
+            ready.hangups.clear()
         deadline_ms = self.node.next_deadline_ms()
         if deadline_ms < self._timer_ms:
             self._set_timer(deadline_ms)

@@ -12,12 +12,13 @@ class FakeHost:
 
     def __init__(self, seed: int = 0, now_ms: int = 1_800_000_000_000) -> None:
         self.now_ms = now_ms
-        self.chance = random.Random(seed)
+        self.chance = random.Random(seed)  # noqa: S311 - repeatable chance is the point
         self.command_ns = 0
         """What every command seems to take."""
         self._stopwatch_ns = 0
         self.config_text: str | None = None
         self.nodes_text = ""
+        self.nodes_synced = False
         self.directory = "/var/lib/disque"
         self.directories = {"/var/lib/disque", "/tmp"}  # noqa: S108 - names in a fake file system
         self.max_clients = 1_000_000
@@ -81,8 +82,9 @@ class FakeHost:
         self.config_text = text
 
     def save_nodes(self, text: str, sync: bool) -> None:
-        """Keep the text."""
+        """Keep the text, and whether it was to be safe on disk."""
         self.nodes_text = text
+        self.nodes_synced = sync
 
     def log(self, level: str, text: str) -> None:
         """Keep the line."""
