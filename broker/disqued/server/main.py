@@ -27,7 +27,7 @@ from disqued.server.shell import Clock, Shell
 try:
     from uvloop import new_event_loop
 except ImportError:  # other implementations of Python run on asyncio's own loop
-    from asyncio import new_event_loop
+    from asyncio import new_event_loop  # type: ignore[assignment]
 
 USAGE = """Usage: disque-server [config-file | -] [--directive value...]...
        disque-server -v | --version
