@@ -1,0 +1,105 @@
+"""The shell's connection: blocking, one request and one reply at a time, nothing retried.
+
+The programs' client reconnects, spreads over nodes and gives Python values. A person at a shell wants to see what this
+one server says, with the types of the wire, and to decide about repetition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Self
+
+from disqued.cli.reply import Failure, Reply, encode_request, read_reply
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from disqued.cli.endpoint import Endpoint
+
+CONNECT_TIMEOUT_S = 10.0
+
+
+class ConnectionFailedError(Exception):
+    """The server can not be reached; the text says which and why."""
+
+
+class ConnectionLostError(Exception):
+    """The connection ended while a reply was expected."""
+
+
+class RefusedError(Exception):
+    """The server answered with an error where there is no going on without its answer."""
+
+
+class Connection:
+    """An open connection, authenticated when the endpoint has a password."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        try:
+            self.socket = _open_socket(endpoint)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ConnectionFailedError(f"Could not connect to Disque at {endpoint}: {reason}") from error
+        self._source = self.socket.makefile("rb")
+        if endpoint.password is not None:
+            # Like the original: a server without a password refuses AUTH, and that is no reason not to go on. A wrong
+            # password shows at the first command.
+            self.execute([b"AUTH", endpoint.password.encode("utf-8", "surrogateescape")])
+
+    def execute(self, words: list[bytes]) -> Reply:
+        """Send one request and wait for its reply. Raises `ConnectionLostError`."""
+        self.send(encode_request(words))
+        return self.receive()
+
+    def ask(self, words: list[bytes]) -> Reply:
+        """As `execute`, but an error reply raises `RefusedError`."""
+        reply = self.execute(words)
+        if isinstance(reply, Failure):
+            raise RefusedError(reply.text.decode("utf-8", "surrogateescape"))
+        return reply
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are. Raises `ConnectionLostError`."""
+        try:
+            self.socket.sendall(data)
+        except OSError as error:
+            raise ConnectionLostError(f"Error: {error.strerror or error}") from error
+
+    def receive(self) -> Reply:
+        """Wait for the next reply. Raises `ConnectionLostError`, `ReplyFormatError`."""
+        try:
+            return read_reply(self._source)
+        except (OSError, EOFError) as error:
+            raise ConnectionLostError(f"Error: {error}") from error
+
+    def close(self) -> None:
+        """Hang up."""
+        with contextlib.suppress(OSError):
+            self._source.close()
+            self.socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _open_socket(endpoint: Endpoint) -> socket.socket:
+    if endpoint.path is not None:
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            opened.connect(endpoint.path)
+        except OSError:
+            opened.close()
+            raise
+        return opened
+    opened = socket.create_connection((endpoint.host, endpoint.port), CONNECT_TIMEOUT_S)
+    opened.settimeout(None)  # a GETJOB may wait for ever
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return opened

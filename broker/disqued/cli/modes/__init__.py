@@ -1,0 +1,1 @@
+"""What `disque` does instead of running a command: each module has one `run(endpoint, options)`."""

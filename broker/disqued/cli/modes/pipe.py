@@ -1,0 +1,100 @@
+"""`--pipe`: sends raw protocol from standard input as fast as the server takes it, and counts what comes back.
+
+The end is found by a last PING with a random text, which comes back when everything before it was answered. (The
+original sends ECHO there, which its server does not know, so it never succeeds.)
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import sys
+from typing import TYPE_CHECKING
+
+import hiredis
+
+from disqued.cli.connection import Connection, ConnectionLostError
+from disqued.cli.exits import Exit
+from disqued.cli.reply import ReplyFormatError, encode_request
+
+if TYPE_CHECKING:
+    import argparse
+    from socket import socket
+
+    from disqued.cli.endpoint import Endpoint
+
+CHUNK_BYTES = 65536
+
+
+def run(endpoint: Endpoint, options: argparse.Namespace) -> Exit:
+    """Send all, print the counts; refused when there was an error reply or the last reply did not come in time."""
+    with Connection(endpoint) as connection:
+        transfer = Transfer(connection, sys.stdin.fileno(), options.pipe_timeout_s)
+        transfer.run()
+    sys.stdout.write(f"errors: {transfer.errors}, replies: {transfer.replies}\n")
+    return Exit.REFUSED if transfer.errors else Exit.OK
+
+
+class Transfer:
+    """Input on its way to the server and the replies on their way back, on one thread."""
+
+    def __init__(self, connection: Connection, input_fd: int, timeout_s: float) -> None:
+        self.errors = self.replies = 0
+        self._socket = connection.socket
+        self._input_fd = input_fd
+        self._timeout_s = timeout_s or None
+        self._token = secrets.token_hex(20).encode()
+        self._pending = b""
+        """Read from the input and not yet taken by the socket."""
+        self._input_ended = self._finished = False
+        self._reader = hiredis.Reader()
+
+    def run(self) -> None:
+        """Until the last reply, or until the server stays silent for too long."""
+        while not self._finished:
+            reads: list[socket | int] = [self._socket]
+            if not self._pending and not self._input_ended:
+                reads.append(self._input_fd)
+            writes = [self._socket] if self._pending else []
+            waiting = self._input_ended and not self._pending
+            readable, writable, _ = select.select(reads, writes, [], self._timeout_s if waiting else None)
+            if not readable and not writable:
+                sys.stderr.write(f"No replies for {self._timeout_s:g} seconds: exiting.\n")
+                self.errors += 1
+                return
+            if self._socket in readable:
+                self._take_replies()
+            if self._input_fd in readable:
+                self._take_input()
+            if writable:
+                self._pending = self._pending[self._socket.send(self._pending) :]
+
+    def _take_input(self) -> None:
+        self._pending = os.read(self._input_fd, CHUNK_BYTES)
+        if not self._pending:
+            self._input_ended = True
+            self._pending = encode_request([b"PING", self._token])
+            sys.stdout.write("All data transferred. Waiting for the last reply...\n")
+            sys.stdout.flush()
+
+    def _take_replies(self) -> None:
+        data = self._socket.recv(CHUNK_BYTES)
+        if not data:
+            raise ConnectionLostError("Error: Server closed the connection")
+        self._reader.feed(data)
+        try:
+            while (reply := self._reader.gets()) is not False:
+                self._count(reply)
+        except hiredis.ProtocolError as error:
+            raise ReplyFormatError(f"Not a reply of a Disque server: {error}") from error
+
+    def _count(self, reply: object) -> None:
+        if reply == self._token:
+            self._finished = True
+            sys.stdout.write("Last reply received from server.\n")
+            return
+        self.replies += 1
+        if isinstance(reply, hiredis.ReplyError):
+            self.errors += 1
+            sys.stderr.write(f"{reply}\n")

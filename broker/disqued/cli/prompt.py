@@ -1,0 +1,167 @@
+"""The prompt on a terminal: line editing, history, completion and hints, by `prompt_toolkit`.
+
+What can be completed comes from the command table; names of queues come from the server, asked once for each line.
+Lines that hold a password are not kept in the history file, which only its owner can read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.layout.processors import AfterInput
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style as Colours
+
+from disqued.cli.connection import ConnectionLostError
+from disqued.cli.manual import BUILT_IN, command_table, groups
+from disqued.cli.render import text
+from disqued.cli.repl import Shell
+from disqued.cli.reply import ReplyFormatError
+from disqued.cli.syntax import continuations, literals
+from disqued.resp.words import split_words
+
+HISTORY = Path("~/.disque_history")
+SECRET_WORDS = {"auth", "requirepass"}
+QUEUES_COMPLETED = 1000
+COLOURS = Colours.from_dict({"hint": "ansibrightblack", "prompt": "ansicyan"})
+
+
+def typed_lines(shell: Shell) -> Iterator[str]:
+    """The lines that are typed, until Ctrl-D. Ctrl-C drops the line."""
+    completer = CommandCompleter(lambda: queue_names(shell))
+    session: PromptSession[str] = PromptSession(
+        history=CarefulHistory(HISTORY.expanduser()),
+        completer=completer,
+        complete_while_typing=True,
+        input_processors=[AfterInput(_hint_of_app, style="class:hint")],
+        style=COLOURS,
+        color_depth=ColorDepth.MONOCHROME if os.environ.get("NO_COLOR") else None,
+        enable_history_search=False,
+    )
+    while True:
+        completer.forget_queues()
+        try:
+            yield session.prompt([("class:prompt", shell.prompt)])
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+
+
+class CarefulHistory(FileHistory):
+    """The history file without passwords."""
+
+    def __init__(self, path: Path) -> None:
+        path.touch(mode=0o600)
+        super().__init__(path)
+
+    def store_string(self, string: str) -> None:
+        """Write the line to the file unless it has a password in it."""
+        if SECRET_WORDS.isdisjoint(string.lower().split()):
+            super().store_string(string)
+
+
+class CommandCompleter(Completer):
+    """Completes names of commands, their options, topics of help and names of queues."""
+
+    def __init__(self, queue_names: Callable[[], list[str]]) -> None:
+        self._ask_queue_names = queue_names
+        self._queue_names: list[str] | None = None
+
+    def forget_queues(self) -> None:
+        """Ask for the names of queues again when they are needed next."""
+        self._queue_names = None
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """The words that can stand at the cursor; called by the line editor."""
+        del complete_event
+        typed = _typed_words(document.text_before_cursor)
+        if typed is None:
+            return
+        *words, prefix = typed
+        for word, meaning in self._candidates(words).items():
+            if word.lower().startswith(prefix.lower()):
+                shown = word.lower() if prefix.islower() and word.isupper() else word
+                yield Completion(shown, -len(prefix), display_meta=meaning)
+
+    def _candidates(self, words: list[str]) -> dict[str, str]:
+        """Word -> what it means, for the place after `words`."""
+        table = command_table()
+        if not words:
+            names = {name: row.summary for name, row in table.items()}
+            return {**names, **{name: meaning for name, meaning in BUILT_IN.items() if name.isalpha()}}
+        name = words[0].lower()
+        if name in {"help", "?"}:
+            return {
+                **{row.name: row.summary for row in table.values()},
+                **{f"@{group}": "group of commands" for group in groups()},
+            }
+        if name not in table:
+            return {}
+        found: dict[str, str] = {}
+        for rest in continuations(table[name].syntax, words[1:]):
+            for word, follows in rest.next_words().items():
+                found |= dict.fromkeys(self._queues(), "queue") if word == "queue" else {}
+                found |= dict.fromkeys(literals(word), follows)
+        return found
+
+    def _queues(self) -> list[str]:
+        if self._queue_names is None:
+            self._queue_names = self._ask_queue_names()
+        return self._queue_names
+
+
+def hint(line: str) -> str:
+    """What the command on `line` still takes, to be shown behind the cursor."""
+    typed = _typed_words(line)
+    if typed is None:
+        return ""
+    *words, last = typed
+    complete = [*words, last] if last else words
+    if not complete or (len(complete) == 1 and complete[0].lower() not in command_table()):
+        return ""
+    row = command_table().get(complete[0].lower())
+    if row is None:
+        return ""
+    rests = " | ".join(filter(None, map(str, continuations(row.syntax, complete[1:]))))
+    return rests if not last or not rests else f" {rests}"
+
+
+def _hint_of_app() -> str:
+    document = get_app().current_buffer.document
+    return hint(document.text) if document.is_cursor_at_the_end else ""
+
+
+def _typed_words(line: str) -> list[str] | None:
+    """The words up to the cursor without a leading count; the last one is still being typed. None within quotes."""
+    split = split_words(os.fsencode(line))
+    if split is None:
+        return None
+    words = [text(word) for word in split]
+    if not line or line[-1].isspace():
+        words.append("")
+    if len(words) > 1 and words[0].isascii() and words[0].isdigit():
+        del words[0]
+    return words
+
+
+def queue_names(shell: Shell) -> list[str]:
+    """Some names of queues of the connected server, sorted; none when it does not answer."""
+    if shell.connection is None:
+        return []
+    try:
+        reply = shell.connection.execute([b"QSCAN", b"0", b"COUNT", b"%d" % QUEUES_COMPLETED])
+    except (ConnectionLostError, ReplyFormatError):
+        shell.disconnect()
+        return []
+    match reply:
+        case [bytes(), [*names]]:
+            return sorted(text(name) for name in names if isinstance(name, bytes))
+    return []

@@ -1,0 +1,128 @@
+"""Reads the syntax line of a command: what may follow the words typed so far.
+
+A syntax line is what the command table has, for example `queue body ms-timeout [DELAY sec] [ASYNC]`: words in capitals
+are typed as they are, the others stand for values, brackets mean optional, `a|b` a choice of words, `...` that what
+stands before it may be repeated, and ` | ` separates whole alternatives, which may stand in one pair of brackets. The
+interactive mode completes and hints from it, so a new option in the table is enough. Words that fit nowhere are passed
+over: the server is the one to refuse them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TOKEN = re.compile(r"\[|\]|[^\s\[\]]+")
+_BAR = "|"
+_AGAIN = "..."
+
+
+@dataclass(frozen=True)
+class Part:
+    """A required word, or all words between a pair of brackets."""
+
+    words: tuple[str, ...]
+    optional: bool = False
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it may be given any number of times."""
+        return self.words[-1] == _AGAIN
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """The words that can be typed as they are for the first word; none for a value."""
+        return literals(self.words[0])
+
+    def __str__(self) -> str:
+        text = " ".join(self.words)
+        return f"[{text}]" if self.optional else text
+
+
+def literals(word: str) -> tuple[str, ...]:
+    """`yes|no` and `ASYNC` stand for themselves, `queue` for a value."""
+    return tuple(word.split("|")) if "|" in word or word.isupper() else ()
+
+
+def parse_syntax(line: str) -> list[list[Part]]:
+    """The alternatives of a syntax line, each a list of parts."""
+    tokens: list[str] = _TOKEN.findall(line)
+    if _BAR in tokens and tokens[0] == "[" and tokens[-1] == "]":
+        tokens = tokens[1:-1]
+    alternatives: list[list[Part]] = [[]]
+    bracketed: list[str] | None = None
+    for token in tokens:
+        parts = alternatives[-1]
+        match token:
+            case "[":
+                bracketed = []
+            case "]":
+                parts.append(Part(tuple(bracketed or ()), optional=True))
+                bracketed = None
+            case _ if bracketed is not None:
+                bracketed.append(token)
+            case "|":
+                alternatives.append([])
+            case "...":
+                parts.append(Part((*parts.pop().words, _AGAIN), optional=True))
+            case _:
+                parts.append(Part((token,)))
+    return alternatives
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What may still follow: the values that the last option waits for, then parts."""
+
+    values: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        return " ".join([*self.values, *map(str, self.parts)])
+
+    def next_words(self) -> dict[str, str]:
+        """The words of which one may come next, literals or names of values, each with what follows it."""
+        if self.values:
+            return {self.values[0]: " ".join(self.values[1:])}
+        return {part.words[0]: " ".join(part.words[1:]) for part in _reachable(list(self.parts))}
+
+
+def remaining(parts: list[Part], typed: list[str]) -> Rest | None:
+    """What may follow the words `typed`; None when they begin another alternative."""
+    if typed and parts and not parts[0].optional and parts[0].literals and not _stands_for(parts[0], typed[0]):
+        return None
+    left = list(parts)
+    values: tuple[str, ...] = ()
+    for word in typed:
+        if values:
+            values = values[1:]
+            continue
+        reachable = _reachable(left)
+        taken = next((part for part in reachable if _stands_for(part, word)), None) or next(
+            (part for part in reachable if not part.literals), None
+        )
+        if taken is None:
+            continue
+        if taken.literals:
+            values = tuple(value for value in taken.words[1:] if value != _AGAIN)
+        if not taken.optional:
+            left = left[left.index(taken) + 1 :]
+        elif not taken.repeats:
+            left.remove(taken)
+    return Rest(values, tuple(left))
+
+
+def _reachable(parts: list[Part]) -> list[Part]:
+    """The parts that the next word may belong to: the optional ones in front and the first required one."""
+    required = next((i for i, part in enumerate(parts) if not part.optional), len(parts))
+    return parts[: required + 1]
+
+
+def _stands_for(part: Part, word: str) -> bool:
+    return word.upper() in {literal.upper() for literal in part.literals}
+
+
+def continuations(line: str, typed: list[str]) -> list[Rest]:
+    """What may follow `typed`, one entry for each alternative that fits."""
+    rests = (remaining(parts, typed) for parts in parse_syntax(line))
+    return [rest for rest in rests if rest is not None]

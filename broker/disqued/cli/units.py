@@ -1,0 +1,36 @@
+"""Numbers as people read them: sizes, durations, rates."""
+
+from __future__ import annotations
+
+_DURATIONS = (("d", 86400), ("h", 3600), ("m", 60))
+
+
+def human_bytes(count: float) -> str:
+    """A size in powers of 1024, at most 8 characters: `1.43M`."""
+    for unit in "BKMGT":
+        if abs(count) < 1024:
+            return f"{count:.0f}B" if unit == "B" else f"{count:.2f}{unit}"
+        count /= 1024
+    return f"{count:.2f}P"
+
+
+def human_duration(seconds: float) -> str:
+    """The two largest units: `3d4h`, `5m12s`, `12s`; below ten seconds with a decimal if there is one."""
+    if seconds < 10:
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
+    rest = int(seconds)
+    words: list[str] = []
+    for unit, size in (*_DURATIONS, ("s", 1)):
+        if rest >= size or words:
+            words.append(f"{rest // size}{unit}")
+            rest %= size
+        if len(words) == 2:
+            break
+    return "".join(word for word in words if word[0] != "0") or "0s"
+
+
+def human_rate(per_second: float) -> str:
+    """Events per second: `0`, `0.3`, `17`, `12.3k`."""
+    if per_second >= 10_000:
+        return f"{per_second / 1000:.1f}k"
+    return f"{per_second:.1f}" if 0 < per_second < 10 else f"{per_second:.0f}"

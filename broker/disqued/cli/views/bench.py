@@ -1,0 +1,196 @@
+"""`disque bench`: how fast this server adds, hands out and forgets jobs.
+
+Closed loop: each of the clients sends a batch, waits for all its replies, sends the next; the latency of a batch is
+that of its last reply. One thread drives all clients over raw sockets, because the figure wanted is the server's.
+Bodies come from a fixed seed. Nothing stays behind: the last phase acknowledges the jobs, and those that a failure or
+Ctrl-C leaves are deleted. So it runs only in a queue that nobody uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import selectors
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import hiredis
+
+from disqued.cli.arguments import Parser, UsageError
+from disqued.cli.connection import Connection, ConnectionLostError, RefusedError
+from disqued.cli.endpoint import Endpoint, choose_endpoint, endpoint_options
+from disqued.cli.exits import Exit
+from disqued.cli.reply import encode_request
+from disqued.cli.views.client import connected_client
+from disqued.cli.views.table import Column, print_rows, table_options
+
+SEED = 7711
+TTL_S = 3600
+"""Life of the jobs, should nothing delete them."""
+RECEIVE_BYTES = 1 << 16
+PAGE_SIZE = 1000
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One kind of request, measured; `latencies_ms` are those of the batches, sorted."""
+
+    name: str
+    elapsed_s: float
+    replies: list[object]
+    latencies_ms: list[float]
+
+    @property
+    def per_second(self) -> float:
+        """Requests answered in a second."""
+        return round(len(self.replies) / self.elapsed_s, 1)
+
+    def percentile_ms(self, percent: int) -> float:
+        """The latency that so many batches of a hundred did not exceed."""
+        last = len(self.latencies_ms) - 1
+        return round(self.latencies_ms[min(last, len(self.latencies_ms) * percent // 100)], 3)
+
+
+COLUMNS: tuple[Column[Phase], ...] = (
+    Column("phase", lambda phase: phase.name, "PHASE"),
+    Column("requests", lambda phase: len(phase.replies), "REQUESTS"),
+    Column("seconds", lambda phase: round(phase.elapsed_s, 3), "SECONDS"),
+    Column("per_second", lambda phase: phase.per_second, "PER SECOND", lambda phase: f"{phase.per_second:,.0f}"),
+    Column("p50_ms", lambda phase: phase.percentile_ms(50), "P50 MS"),
+    Column("p95_ms", lambda phase: phase.percentile_ms(95), "P95 MS"),
+    Column("p99_ms", lambda phase: phase.percentile_ms(99), "P99 MS"),
+    Column("max_ms", lambda phase: phase.percentile_ms(100), "MAX MS"),
+)
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Measure adding, getting and acknowledging, one after the other."""
+    options = _parser().parse(options.command[1:], options)
+    for name in ("clients", "pipeline", "jobs"):
+        if getattr(options, name) < 1:
+            raise UsageError(f"disque bench: the number of {name} must be at least 1")
+    endpoint = choose_endpoint(options)
+    with (
+        unused_queue(endpoint, options.queue or f"disque-bench-{os.getpid()}") as queue,
+        contextlib.ExitStack() as stack,
+    ):
+        lanes = [Lane(stack.enter_context(Connection(endpoint))) for _ in range(min(options.clients, options.jobs))]
+        phases = list(measure(Loader(lanes, options.pipeline), queue, options))
+    print_rows(COLUMNS, phases, options.form, "")
+    return Exit.OK
+
+
+def measure(loader: Loader, queue: str, options: argparse.Namespace) -> Iterator[Phase]:
+    """The three phases. Raises `RefusedError` when the server refuses a request."""
+    name = os.fsencode(queue)
+    body = random.Random(SEED).randbytes(options.body_bytes)  # noqa: S311  load, no secret
+    copies = [b"REPLICATE", b"%d" % options.replicate] if options.replicate else []
+    add = encode_request([b"ADDJOB", name, body, b"0", b"TTL", b"%d" % TTL_S, *copies])
+    yield loader.run("add", [add] * options.jobs)
+    get = encode_request([b"GETJOB", b"NOHANG", b"FROM", name])
+    got = loader.run("get", [get] * options.jobs)
+    yield got
+    ids = [job[1] for jobs in got.replies if isinstance(jobs, list) for job in jobs]
+    yield loader.run("ack", [encode_request([b"ACKJOB", job_id]) for job_id in ids])
+
+
+@contextlib.contextmanager
+def unused_queue(endpoint: Endpoint, queue: str) -> Iterator[str]:
+    """The name of a queue that has no job in any state, and has none afterwards.
+
+    Raises:
+        UsageError: there are jobs in it.
+    """
+    with connected_client(endpoint) as client:
+        if next(iter(client.jscan(queue=queue, page_size=PAGE_SIZE)), None) is not None:
+            raise UsageError(f"disque bench: there are jobs in queue '{queue}'; name one that is not in use")
+    try:
+        yield queue
+    finally:
+        with connected_client(endpoint) as client:
+            for job_id in list(client.jscan(queue=queue, page_size=PAGE_SIZE)):
+                client.fast_ack(job_id)
+
+
+class Lane:
+    """One client: a connection and the batch that it waits for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.socket = connection.socket
+        self._reader = hiredis.Reader()
+        self._missing = 0
+        self._sent_s = 0.0
+
+    def send(self, batch: list[bytes]) -> None:
+        """Send a batch and start its clock."""
+        self._missing = len(batch)
+        self._sent_s = time.perf_counter()
+        self.socket.sendall(b"".join(batch))
+
+    def receive(self, replies: list[object]) -> float | None:
+        """Take what has arrived; the latency of the batch in ms when it is complete."""
+        data = self.socket.recv(RECEIVE_BYTES)
+        if not data:
+            raise ConnectionLostError("Error: Server closed the connection")
+        self._reader.feed(data)
+        while (reply := self._reader.gets()) is not False:
+            if isinstance(reply, hiredis.ReplyError):
+                raise RefusedError(str(reply))
+            replies.append(reply)
+            self._missing -= 1
+        return None if self._missing else (time.perf_counter() - self._sent_s) * 1000
+
+
+class Loader:
+    """All clients, driven by one thread."""
+
+    def __init__(self, lanes: list[Lane], pipeline: int) -> None:
+        self._lanes = lanes
+        self._pipeline = pipeline
+
+    def run(self, name: str, requests: Iterable[bytes]) -> Phase:
+        """Send all requests, whichever client is free next, and wait for all replies."""
+        todo = iter(requests)
+        replies: list[object] = []
+        latencies_ms: list[float] = []
+        began_s = time.perf_counter()
+        with selectors.DefaultSelector() as selector:
+            for lane in self._lanes:
+                if batch := list(islice(todo, self._pipeline)):
+                    selector.register(lane.socket, selectors.EVENT_READ, lane)
+                    lane.send(batch)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    lane = key.data
+                    latency_ms = lane.receive(replies)
+                    if latency_ms is None:
+                        continue
+                    latencies_ms.append(latency_ms)
+                    if batch := list(islice(todo, self._pipeline)):
+                        lane.send(batch)
+                    else:
+                        selector.unregister(lane.socket)
+        elapsed_s = time.perf_counter() - began_s
+        return Phase(name, elapsed_s, replies, sorted(latencies_ms))
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "disque bench",
+        None,
+        "Measures how fast the server adds, hands out and acknowledges jobs; deletes the jobs it made.",
+        [endpoint_options()],
+    )
+    add = parser.add_argument
+    add("-c", "--clients", type=int, default=10, help="connections at work at the same time (default 10)")
+    add("-P", "--pipeline", type=int, default=1, help="requests that each sends at once (default 1)")
+    add("-n", "--jobs", type=int, default=10_000, help="jobs to add, get and acknowledge (default 10000)")
+    add("--body-bytes", type=int, default=64, help="size of a body (default 64)")
+    add("--replicate", type=int, help="copies of each job (default: the server's)")
+    add("--queue", help="a queue that nobody uses (default: one of its own)")
+    table_options(parser)
+    return parser

@@ -1,0 +1,68 @@
+"""`disque queues [PATTERN]`: the queues of a node and their figures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+from disqued.cli.arguments import Parser
+from disqued.cli.endpoint import endpoint_options
+from disqued.cli.exits import Exit
+from disqued.cli.units import human_duration
+from disqued.cli.views.client import ask_many, client_for
+from disqued.cli.views.table import Column, print_rows, table_options
+from disqued.client import Client, QueueStats
+from disqued.client.replies import queue_stats
+
+NAME: Column[QueueStats] = Column("queue", lambda row: row.name, "QUEUE")
+LENGTH: Column[QueueStats] = Column(
+    "length", lambda row: row.length, "LENGTH", style=lambda row: "bold" if row.length else "dim"
+)
+BLOCKED: Column[QueueStats] = Column("blocked_clients", lambda row: row.blocked_clients, "BLOCKED")
+PAUSE: Column[QueueStats] = Column(
+    "pause", lambda row: row.pause, "PAUSE", style=lambda row: "dim" if row.pause == "none" else "yellow"
+)
+COLUMNS: tuple[Column[QueueStats], ...] = (
+    NAME,
+    LENGTH,
+    Column("jobs_in", lambda row: row.jobs_in, "IN"),
+    Column("jobs_out", lambda row: row.jobs_out, "OUT"),
+    BLOCKED,
+    PAUSE,
+    Column("age_s", lambda row: row.age_s, "AGE", lambda row: human_duration(row.age_s)),
+    Column("idle_s", lambda row: row.idle_s, "IDLE", lambda row: human_duration(row.idle_s)),
+    Column("import_rate", lambda row: row.import_rate),
+    Column("import_from", lambda row: row.import_from),
+)
+
+SORTS: dict[str, Callable[[QueueStats], tuple[int, str]]] = {
+    "name": lambda row: (0, row.name),
+    "length": lambda row: (-row.length, row.name),
+    "in": lambda row: (-row.jobs_in, row.name),
+    "out": lambda row: (-row.jobs_out, row.name),
+    "blocked": lambda row: (-row.blocked_clients, row.name),
+    "age": lambda row: (-row.age_s, row.name),
+    "idle": lambda row: (-row.idle_s, row.name),
+}
+"""Numbers sort from the greatest, equal ones by name."""
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print the queues whose names match."""
+    parser = Parser("disque queues", None, "Lists the queues of a node.", [endpoint_options()])
+    parser.add_argument("pattern", nargs="?", default="*", help="shell pattern for the names, for example 'mail-*'")
+    parser.add_argument("--sort", choices=SORTS, default="length", help="order (default: length)")
+    table_options(parser)
+    options = parser.parse(options.command[1:], options)
+    with client_for(options) as client:
+        names = [name for name in sorted(set(client.qscan())) if fnmatchcase(name, options.pattern)]
+        rows = sorted(stats_of(client, names), key=SORTS[options.sort])
+    print_rows(COLUMNS, rows, options.form, "No queues." if options.pattern == "*" else "No queue matches.")
+    return Exit.OK
+
+
+def stats_of(client: Client, names: Sequence[str]) -> list[QueueStats]:
+    """The figures of these queues, without those that have gone meanwhile."""
+    answers = ask_many(client, [("QSTAT", name) for name in names])
+    return [queue_stats(answer) for answer in answers if answer is not None]

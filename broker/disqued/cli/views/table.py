@@ -1,0 +1,115 @@
+"""Rows for people, for pipes and for programs, from one list of columns.
+
+On a terminal a table (`disqued.cli.views.terminal`) that may leave out columns and shorten numbers; into a pipe all
+columns and plain numbers, separated by tabs under a line of names; with `--json` an array of objects with the same
+names. Names and order of the columns are an interface: scripts rely on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from disqued.cli.render import Form
+
+Row = TypeVar("Row")
+Value: TypeAlias = "str | int | float | tuple[str, ...] | None"
+
+_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\"}
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """A column: its name for programs, its value, and how a terminal shows it.
+
+    Without `title` a terminal leaves the column out; `shown` makes the text, by default that of the pipe. `style` is a
+    style of `rich` for a row's cell. A column that `folds` takes the width that is left, over several lines if it must.
+    """
+
+    name: str
+    value: Callable[[Row], Value]
+    title: str = ""
+    shown: Callable[[Row], str] | None = None
+    style: Callable[[Row], str] | None = None
+    folds: bool = False
+
+    def text(self, row: Row) -> str:
+        """The value as a terminal shows it."""
+        return self.shown(row) if self.shown else plain(self.value(row))
+
+
+def table_options(parser: argparse.ArgumentParser) -> None:
+    """Add the option for programs."""
+    parser.add_argument(
+        "--json",
+        dest="form",
+        action="store_const",
+        const=Form.JSON,
+        default=argparse.SUPPRESS,
+        help="print an array of JSON objects",
+    )
+
+
+def print_rows(columns: Sequence[Column[Row]], rows: Iterable[Row], form: Form | None, empty: str) -> None:
+    """Print the rows in the form asked for; `empty` is what a person reads when there are none."""
+    rows = list(rows)
+    if form is Form.JSON:
+        sys.stdout.write(json.dumps(as_objects(columns, rows)) + "\n")
+    elif form is None and sys.stdout.isatty():
+        from disqued.cli.views.terminal import print_table  # noqa: PLC0415  slow to import, and of no use in a pipe
+
+        print_table(columns, rows, empty)
+    else:
+        sys.stdout.write(as_lines(columns, rows))
+
+
+def as_objects(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[dict[str, Value]]:
+    """Each row as an object with all columns."""
+    return [{column.name: column.value(row) for column in columns} for row in rows]
+
+
+def as_lines(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> str:
+    """A line of names, then one line for each row, separated by tabs."""
+    lines = ["\t".join(column.name for column in columns)]
+    lines += ["\t".join(plain(column.value(row)) for column in columns) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def plain(value: Value) -> str:
+    """A value on one line: nothing for None, commas in a list, escapes for control characters and bytes."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return printable(value)
+        case tuple():
+            return ",".join(map(printable, value))
+        case float():
+            return f"{value:.3f}"
+        case _:
+            return str(value)
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what would move the cursor or is no text."""
+    escaped = text.translate(_ESCAPES)
+    if escaped.isprintable():
+        return escaped
+    return "".join(
+        character if character.isprintable()
+        else f"\\x{ord(character) - 0xDC00:02x}" if 0xDC80 <= ord(character) <= 0xDCFF
+        else f"\\u{ord(character):04x}"
+        for character in escaped
+    )  # fmt: skip
+
+
+def body_text(body: bytes, characters: int) -> str:
+    """The beginning of a job's body for a person: text with escapes, and how much is left out."""
+    text = printable(body[: characters * 4].decode("utf-8", "surrogateescape"))
+    if len(text) <= characters and len(body) <= characters * 4:
+        return text
+    return text[: characters - 1] + "…"
