@@ -27,7 +27,7 @@ def auth(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_ok()
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "auth",
     -2,
     ("readonly", "loading", "fast"),

@@ -17,7 +17,7 @@ def bgrewriteaof(_state: NodeState, _session: Session, _args: list[bytes]) -> No
     raise ReplyError("ERR There is no append only file to rewrite: this version keeps jobs in memory only")
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "bgrewriteaof",
     1,
     ("readonly", "admin"),

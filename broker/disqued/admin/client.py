@@ -220,7 +220,7 @@ _SUBCOMMANDS: Final = {
     b"UNPAUSE": Subcommand(_unpause),
 }
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "client",
     -2,
     ("readonly", "admin"),

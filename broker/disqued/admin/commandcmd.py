@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.admin.syntax import read_syntax
 from disqued.core.command import Command
 from disqued.core.session import RESP2
 from disqued.core.subcommand import ANY, Subcommand, choose
 from disqued.errors import ReplyError
 
 if TYPE_CHECKING:
+    from disqued.admin.syntax import Argument
     from disqued.core.entry import CommandEntry
     from disqued.core.session import Session
     from disqued.core.state import NodeState
@@ -93,17 +95,36 @@ def _docs(state: NodeState, session: Session, args: list[bytes]) -> None:
     for entry in entries:
         row = entry.command
         session.reply_bulk(entry.name)
-        fields = (
-            (b"summary", row.summary),
-            (b"since", row.since),
-            (b"group", row.group),
-            (b"complexity", row.complexity),
-            (b"syntax", f"{row.name.upper()} {row.syntax}".rstrip()),
-        )
-        session.reply_map(len(fields))
-        for name, text in fields:
-            session.reply_bulk(name)
+        arguments = read_syntax(row.syntax)
+        texts = (("summary", row.summary), ("since", row.since), ("group", row.group), ("complexity", row.complexity))
+        session.reply_map(len(texts) + bool(arguments))
+        for name, text in texts:
+            session.reply_bulk(name.encode())
             session.reply_bulk(text.encode())
+        if arguments:
+            _reply_arguments(session, arguments)
+
+
+def _reply_arguments(session: Session, arguments: tuple[Argument, ...]) -> None:
+    """The pair of the word `arguments` and a list of maps."""
+    session.reply_bulk(b"arguments")
+    session.reply_array(len(arguments))
+    for argument in arguments:
+        marks = ((b"optional", argument.optional), (b"multiple", argument.repeated))
+        flags = [flag for flag, is_set in marks if is_set]
+        texts = [("name", argument.name), ("type", argument.kind), ("token", argument.token)]
+        texts = [(name, text) for name, text in texts if text]
+        session.reply_map(len(texts) + bool(flags) + bool(argument.parts))
+        for name, text in texts:
+            session.reply_bulk(name.encode())
+            session.reply_bulk(text.encode())
+        if flags:
+            session.reply_bulk(b"flags")
+            session.reply_array(len(flags))
+            for flag in flags:
+                session.reply_status(flag)
+        if argument.parts:
+            _reply_arguments(session, argument.parts)
 
 
 _SUBCOMMANDS: Final = {
@@ -113,7 +134,7 @@ _SUBCOMMANDS: Final = {
     b"LIST": Subcommand(_list),
 }
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "command",
     0,
     ("readonly", "loading"),

@@ -131,7 +131,7 @@ _SUBCOMMANDS: Final = {
     b"REWRITE": Subcommand(_rewrite),
 }
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "config",
     -2,
     ("readonly", "admin"),

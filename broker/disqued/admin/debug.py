@@ -100,7 +100,7 @@ _SUBCOMMANDS: Final = {
     b"ASSERT": Subcommand(_crash),
 }
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "debug",
     -2,
     ("admin",),

@@ -185,7 +185,7 @@ _SECTIONS: Final[dict[str, Callable[[NodeState], Fields]]] = {
 
 _GROUPS: Final = {"all": list(_SECTIONS), "default": [title for title in _SECTIONS if title != "Commandstats"]}
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "info",
     -1,
     ("readonly", "loading"),

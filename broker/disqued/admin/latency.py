@@ -105,7 +105,7 @@ _SUBCOMMANDS: Final = {
     b"RESET": Subcommand(_reset, 2, ANY),
 }
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "latency",
     -2,
     ("readonly", "admin", "loading"),

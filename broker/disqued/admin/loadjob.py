@@ -17,7 +17,7 @@ def loadjob(_state: NodeState, _session: Session, _args: list[bytes]) -> None:
     raise ReplyError("ERR LOADJOB is a special command only processed from AOF")
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "loadjob",
     2,
     ("write",),

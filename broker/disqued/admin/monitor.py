@@ -19,7 +19,7 @@ def monitor(state: NodeState, session: Session, _args: list[bytes]) -> None:
     session.reply_ok()
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "monitor",
     1,
     ("readonly", "admin"),

@@ -22,7 +22,7 @@ def ping(_state: NodeState, session: Session, args: list[bytes]) -> None:
         session.reply_status(b"PONG")
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "ping",
     -1,
     ("readonly", "fast"),

@@ -23,7 +23,7 @@ def shutdown(state: NodeState, session: Session, args: list[bytes]) -> None:
     state.host.shutdown()
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "shutdown",
     -1,
     ("readonly", "admin", "loading"),

@@ -56,7 +56,7 @@ _SUBCOMMANDS: Final = {
     b"RESET": Subcommand(_reset),
 }
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "slowlog",
     -2,
     ("readonly",),

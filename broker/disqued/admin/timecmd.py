@@ -19,7 +19,7 @@ def time(state: NodeState, session: Session, _args: list[bytes]) -> None:
     session.reply_bulk(b"%d" % microseconds)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "time",
     1,
     ("readonly", "fast"),
