@@ -1,4 +1,8 @@
-"""Fixtures every room's tests may use."""
+"""Fixtures every room's tests may use, and how much Hypothesis tries.
+
+Every run tries the same examples, so that a failure is one for everybody; `--hypothesis-profile=explore` looks for new
+ones. How long an example takes says more about the machine than about the code: there are no deadlines.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
 from support.server import ServerProcess
+
+settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", settings.get_profile("steady"), derandomize=False, max_examples=2000)
+settings.load_profile("steady")
 
 
 @pytest.fixture

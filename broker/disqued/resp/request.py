@@ -43,6 +43,8 @@ class RequestParser:
         self._arguments: list[bytes] = []
         self._missing: i64 = 0
         """Arguments that the current multi bulk request still lacks; 0 between requests."""
+        self._parsed_bytes: i64 = 0
+        """What the arguments read of an incomplete request took up in the input."""
         self._bulk_bytes: i64 = _MORE
         """Length of the argument being read, if its header was read."""
         self.max_arguments: i64 = MAX_ARGUMENTS
@@ -56,7 +58,7 @@ class RequestParser:
     @property
     def buffered_bytes(self) -> int:
         """Input received and not yet handed out as a request."""
-        return len(self._buffer) - self._position + self._pieces_bytes
+        return len(self._buffer) - self._position + self._pieces_bytes + self._parsed_bytes
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they arrived."""
@@ -77,6 +79,7 @@ class RequestParser:
         self._wanted_bytes = 0
         self._arguments = []
         self._missing = 0
+        self._parsed_bytes = 0
         self._bulk_bytes = _MORE
 
     def next(self) -> list[bytes] | None:
@@ -105,8 +108,11 @@ class RequestParser:
                     continue
                 self._missing = count
                 self._arguments = []
+            started = self._position
             if not self._read_arguments():
+                self._parsed_bytes += self._position - started
                 return None
+            self._parsed_bytes = 0
             arguments = self._arguments
             self._arguments = []
             return arguments
@@ -170,7 +176,7 @@ class RequestParser:
     def _unusual_header(self, invalid: str, too_long: str) -> i64:
         """A header line that is incomplete, negative or wrong."""
         end = self._buffer.find(b"\r", self._position)
-        if end < 0:
+        if end < 0 or end - self._position > MAX_LINE_BYTES:
             if len(self._buffer) - self._position > MAX_LINE_BYTES:
                 raise ProtocolError(too_long)
             return _MORE
