@@ -1,0 +1,85 @@
+"""QLEN, QPEEK and QSTAT: looking at a queue leaves it as it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.asking import ask, pairs
+
+if TYPE_CHECKING:
+    from disqued.testing.local import LocalClient, LocalNode
+
+
+def test_the_length_is_the_number_of_waiting_jobs(client: LocalClient) -> None:
+    for body in range(3):
+        ask(client, "ADDJOB", "mail", body, 0)
+    ask(client, "ADDJOB", "mail", "later", 0, "DELAY", 5)
+    assert ask(client, "QLEN", "mail") == 3
+    ask(client, "GETJOB", "FROM", "mail")
+    assert ask(client, "QLEN", "mail") == 2
+
+
+def test_asking_does_not_make_a_queue(client: LocalClient) -> None:
+    assert client.raw("QLEN", "nobody") == b":0\r\n"
+    assert client.raw("QPEEK", "nobody", 1) == b"*0\r\n"
+    assert client.raw("QSTAT", "nobody") == b"*-1\r\n"
+    assert ask(client, "QSCAN") == [b"0", []]
+
+
+@pytest.mark.parametrize(
+    ("count", "bodies"),
+    [
+        (2, [b"0", b"1"]),
+        (-2, [b"4", b"3"]),
+        (0, []),
+        (99, [b"0", b"1", b"2", b"3", b"4"]),
+        (-(1 << 63), [b"4", b"3", b"2", b"1", b"0"]),
+    ],
+)
+def test_peeking_shows_the_oldest_or_the_youngest(client: LocalClient, count: int, bodies: list[bytes]) -> None:
+    jobs = [ask(client, "ADDJOB", "mail", body, 0) for body in range(5)]
+    peeked = ask(client, "QPEEK", "mail", count)
+    assert [body for _, _, body in peeked] == bodies
+    assert all(queue == b"mail" and job in jobs for queue, job, _ in peeked)
+    assert ask(client, "QLEN", "mail") == 5
+
+
+def test_peeking_works_on_a_paused_queue(client: LocalClient) -> None:
+    ask(client, "ADDJOB", "mail", "body", 0)
+    ask(client, "PAUSE", "mail", "all")
+    peeked = ask(client, "QPEEK", "mail", 1)
+    assert peeked[0][2] == b"body"
+
+
+def test_peeking_needs_a_number(client: LocalClient) -> None:
+    assert client.raw("QPEEK", "mail", "x") == b"-ERR value is not an integer or out of range\r\n"
+
+
+def test_statistics_follow_what_happens_to_the_queue(local: LocalNode, client: LocalClient) -> None:
+    ask(client, "ADDJOB", "mail", "one", 0)
+    ask(client, "ADDJOB", "mail", "two", 0)
+    local.run(seconds=7)
+    ask(client, "GETJOB", "FROM", "mail")
+    local.run(seconds=2)
+    ask(client, "PAUSE", "mail", "in")
+    assert pairs(client, "QSTAT", "mail") == {
+        b"name": b"mail",
+        b"len": 1,
+        b"age": 9,
+        b"idle": 2,
+        b"blocked": 0,
+        b"import-from": [],
+        b"import-rate": 0,
+        b"jobs-in": 2,
+        b"jobs-out": 1,
+        b"pause": b"in",
+    }
+
+
+def test_blocked_clients_are_counted_once_per_queue(local: LocalNode, client: LocalClient) -> None:
+    local.client().send("GETJOB", "FROM", "a", "b", "a")
+    local.client().send("GETJOB", "FROM", "a")
+    assert pairs(client, "QSTAT", "a")[b"blocked"] == 2
+    assert pairs(client, "QSTAT", "b")[b"blocked"] == 1
