@@ -1,0 +1,87 @@
+"""The Python client: blocking (`Client`) and for asyncio (`AsyncClient`), with the same names.
+
+```python
+from disqued.client import Client
+
+with Client(["localhost:7711"]) as client:
+    client.add("mail", "hello", retry_s=60)
+    for job in client.get("mail", timeout_ms=1000):
+        client.ack(job.id)
+```
+
+How it is made: `calls` says what each command is, as values; `session` carries calls out over a `transport`, which is
+all that the two faces do not share; `wire` and `replies` know the bytes. This room imports nothing of the server's.
+"""
+
+from disqued.client.aio import AsyncClient
+from disqued.client.aio_consumer import AsyncConsumer
+from disqued.client.backoff import Backoff
+from disqued.client.blocking import Client
+from disqued.client.consumer import Consumer
+from disqued.client.errors import (
+    AuthenticationRequired,
+    BadJobId,
+    ClientClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    DisqueError,
+    JobAcknowledged,
+    Loading,
+    Misconfigured,
+    NodeLeaving,
+    NoSuchJob,
+    NotReplicated,
+    OutOfMemory,
+    QueueFull,
+    QueuePaused,
+    ResponseError,
+    TooLate,
+    UnexpectedReply,
+)
+from disqued.client.values import (
+    Hello,
+    Job,
+    JobDetails,
+    JobId,
+    JobState,
+    NodeInfo,
+    PauseState,
+    QueueStats,
+)
+from disqued.client.wire import Argument, Reply
+
+__all__ = [
+    "Argument",
+    "AsyncClient",
+    "AsyncConsumer",
+    "AuthenticationRequired",
+    "Backoff",
+    "BadJobId",
+    "Client",
+    "ClientClosed",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "Consumer",
+    "DisqueError",
+    "Hello",
+    "Job",
+    "JobAcknowledged",
+    "JobDetails",
+    "JobId",
+    "JobState",
+    "Loading",
+    "Misconfigured",
+    "NoSuchJob",
+    "NodeInfo",
+    "NodeLeaving",
+    "NotReplicated",
+    "OutOfMemory",
+    "PauseState",
+    "QueueFull",
+    "QueuePaused",
+    "QueueStats",
+    "Reply",
+    "ResponseError",
+    "TooLate",
+    "UnexpectedReply",
+]

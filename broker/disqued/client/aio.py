@@ -1,0 +1,91 @@
+"""The asyncio client. The tasks of one event loop may share one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
+
+from disqued.client import calls
+from disqued.client.aio_consumer import AsyncConsumer
+from disqued.client.calls import Call, Scan
+from disqued.client.consuming import ConsumerOptions
+from disqued.client.errors import DisqueError
+from disqued.client.face import Face, Method
+from disqued.client.streams import StreamTransport
+from disqued.client.values import Job
+
+T = TypeVar("T")
+
+
+class AsyncClient(Face):
+    """Access to a cluster from asyncio; `Client` has the same methods, blocking.
+
+    Use it in an `async with` block, or call `close()`. Each method's text stands on the class: `help(AsyncClient.add)`.
+    A cancelled call closes its connection: the command may have been carried out.
+    """
+
+    make_transport = StreamTransport
+
+    async def _one(self, call: Call[T]) -> T:
+        return await self._session.perform(call)
+
+    async def _many(self, many: Iterable[Call[T]]) -> list[T | DisqueError]:
+        return await self._session.perform_many(many)
+
+    async def _scan(self, scan: Scan[T]) -> AsyncIterator[T]:
+        cursor = 0
+        while True:
+            cursor, items = await self._one(scan.page(cursor))
+            for item in items:
+                yield item
+            if cursor == 0:
+                return
+
+    execute = Method(_one, calls.execute)
+    execute_many = Method(_many, calls.execute_many)
+    add = Method(_one, calls.add)
+    add_many = Method(_many, calls.add_many)
+    get = Method(_one, calls.get)
+    ack = Method(_one, calls.ack)
+    fast_ack = Method(_one, calls.fast_ack)
+    nack = Method(_one, calls.nack)
+    enqueue = Method(_one, calls.enqueue)
+    dequeue = Method(_one, calls.dequeue)
+    delete = Method(_one, calls.delete)
+    working = Method(_one, calls.working)
+    working_many = Method(_many, calls.working_many)
+    show = Method(_one, calls.show)
+    qlen = Method(_one, calls.qlen)
+    qpeek = Method(_one, calls.qpeek)
+    qstat = Method(_one, calls.qstat)
+    qscan = Method(_scan, calls.qscan)
+    jscan = Method(_scan, calls.jscan)
+    jscan_details = Method(_scan, calls.jscan_details)
+    pause = Method(_one, calls.pause)
+    hello = Method(_one, calls.hello)
+    info = Method(_one, calls.info)
+    ping = Method(_one, calls.ping)
+
+    def consumer(
+        self,
+        queues: str | Sequence[str],
+        handler: Callable[[Job], object],
+        **options: Unpack[ConsumerOptions],
+    ) -> AsyncConsumer:
+        """A consumer that runs `handler`, a coroutine function or a plain one, for each job of the queues."""
+        return AsyncConsumer(self._session, queues, handler, **options)
+
+    async def close(self) -> None:
+        """Close all connections; calls still running close theirs when they end."""
+        self._session.close()
+        await asyncio.sleep(0)  # lets the loop finish what closing has begun
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

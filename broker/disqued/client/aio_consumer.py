@@ -1,0 +1,198 @@
+"""The consumer for asyncio: one task fetches, some run handlers, one keeps jobs alive; `consuming` says why."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self, Unpack
+
+from disqued.client import calls
+from disqued.client.calls import Call
+from disqued.client.consuming import ONE_ATTEMPT, RECONNECT, ConsumerOptions, Plan, log
+from disqued.client.errors import DisqueError
+from disqued.client.session import Session
+from disqued.client.values import Job
+
+
+class AsyncConsumer:
+    """Runs a handler for each job of some queues.
+
+    Await `run()`, which returns after a stop, or use it in an `async with` block, which runs it in the background and
+    stops it at the end. A handler is a coroutine function, or a plain function, which runs in a thread; what has no
+    end in time is cancelled, and a thread, which can not be, goes on unheard.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        queues: str | Sequence[str],
+        handler: Callable[[Job], object],
+        **options: Unpack[ConsumerOptions],
+    ) -> None:
+        self._session = session
+        self._plan = Plan(queues, **options)
+        self._handler = handler
+        self._inbox: asyncio.Queue[Job] = asyncio.Queue()
+        self._stopping = asyncio.Event()
+        self._room = asyncio.Event()
+        self._renewing = asyncio.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Consume until a stop is asked for. Once only.
+
+        Raises:
+            ResponseError: the node refuses to give jobs, for instance for want of a password.
+        """
+        self._threads = ThreadPoolExecutor(self._plan.concurrency, "disque-handler")
+        helpers = [asyncio.create_task(self._work()) for _ in range(self._plan.concurrency)]
+        helpers.append(asyncio.create_task(self._keep()))
+        try:
+            await self._fetch_until_stopped()
+            await self._give_back_unstarted()
+            await self._wait_for_running()
+        finally:
+            self._stopping.set()
+            async with self._renewing:
+                for helper in helpers:
+                    helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            await self._give_back(self._plan.leases.release_all())
+
+    def request_stop(self) -> None:
+        """Ask `run()` to end, without waiting; fit for a signal handler of the event loop."""
+        self._stopping.set()
+        self._room.set()
+
+    async def stop(self) -> None:
+        """Ask for the end and wait for it, for a consumer that runs in the background. Raises what `run()` raises."""
+        self.request_stop()
+        if self._running is not None:
+            await self._running
+
+    async def __aenter__(self) -> Self:
+        self._running = asyncio.create_task(self.run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # Fetching.
+
+    async def _fetch_until_stopped(self) -> None:
+        failures = 0
+        while await self._has_room():
+            try:
+                jobs = await self._session.perform(self._plan.fetch(), ONE_ATTEMPT)
+            except RECONNECT as error:
+                await self._wait_after(error, failures)
+                failures += 1
+                continue
+            failures = 0
+            await self._take(jobs)
+
+    async def _has_room(self) -> bool:
+        """True when there is room for a job, False when it is time to stop."""
+        while not self._stopping.is_set() and self._plan.room <= 0:
+            self._room.clear()
+            await self._room.wait()
+        return not self._stopping.is_set()
+
+    async def _wait_after(self, error: DisqueError, failures: int) -> None:
+        wait_s = self._session.settings.backoff.wait_s(failures, self._session.settings.rng)
+        log.warning("no jobs can be fetched, next attempt in %.2f s: %s", wait_s, error)
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+    async def _take(self, jobs: list[Job]) -> None:
+        self._plan.fetched(jobs, self._now_s())
+        if not self._plan.working_after_s:
+            await self._renew()
+        for job in jobs:
+            self._inbox.put_nowait(job)
+
+    # Working.
+
+    async def _work(self) -> None:
+        while True:
+            job = await self._inbox.get()
+            try:
+                await self._handle(job)
+            finally:
+                self._inbox.task_done()
+
+    async def _handle(self, job: Job) -> None:
+        try:
+            await self._call_handler(job)
+        except Exception as error:  # noqa: BLE001 (whatever a handler raises gives its job back)
+            ending = self._plan.settle(job, error)
+        else:
+            ending = self._plan.settle(job, None)
+        async with self._renewing:
+            self._plan.leases.not_renewable(job.id)
+        await self._tell(ending)
+        self._plan.leases.release(job.id)
+        self._room.set()
+
+    async def _call_handler(self, job: Job) -> None:
+        if inspect.iscoroutinefunction(self._handler):
+            await self._handler(job)
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._handler, job)
+
+    async def _tell(self, ending: Call[int]) -> None:
+        try:
+            await self._session.perform(ending)
+        except DisqueError as error:
+            log.warning("%s was not delivered, the job comes back after its retry time: %s", ending.name, error)
+
+    # Keeping.
+
+    async def _keep(self) -> None:
+        while True:
+            await self._renew()
+            await asyncio.sleep(self._plan.leases.wait_s(self._now_s(), self._plan.tick_s))
+
+    async def _renew(self) -> None:
+        async with self._renewing:
+            ids = self._plan.leases.due(self._now_s())
+            results = await self._session.perform_many(self._plan.renewals(ids))
+            self._plan.renewed(ids, results, self._now_s())
+
+    @staticmethod
+    def _now_s() -> float:
+        return asyncio.get_running_loop().time()
+
+    # Stopping.
+
+    async def _give_back_unstarted(self) -> None:
+        ids = []
+        while not self._inbox.empty():
+            job = self._inbox.get_nowait()
+            self._inbox.task_done()
+            ids.append(job.id)
+        async with self._renewing:
+            for job_id in ids:
+                self._plan.leases.release(job_id)
+        await self._give_back(ids)
+
+    async def _wait_for_running(self) -> None:
+        try:
+            async with asyncio.timeout(self._plan.stop_within_s):
+                await self._inbox.join()
+        except TimeoutError:
+            log.warning("%d jobs are not finished in time and are given back", len(self._plan.leases))
+
+    async def _give_back(self, ids: Sequence[str]) -> None:
+        if ids:
+            await self._tell(calls.nack(*ids))

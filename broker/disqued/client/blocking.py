@@ -1,0 +1,88 @@
+"""The blocking client. Threads may share one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
+
+from disqued.client import calls
+from disqued.client.calls import Call, Scan
+from disqued.client.consumer import Consumer
+from disqued.client.consuming import ConsumerOptions
+from disqued.client.errors import DisqueError
+from disqued.client.face import Face, Method
+from disqued.client.sockets import SocketTransport
+from disqued.client.transport import run_now
+from disqued.client.values import Job
+
+T = TypeVar("T")
+
+
+class Client(Face):
+    """Blocking access to a cluster; `AsyncClient` has the same methods for asyncio.
+
+    Use it in a `with` block, or call `close()`. Each method's text stands on the class: `help(Client.add)`.
+    """
+
+    make_transport = SocketTransport
+
+    def _one(self, call: Call[T]) -> T:
+        return run_now(self._session.perform(call))
+
+    def _many(self, many: Iterable[Call[T]]) -> list[T | DisqueError]:
+        return run_now(self._session.perform_many(many))
+
+    def _scan(self, scan: Scan[T]) -> Iterator[T]:
+        cursor = 0
+        while True:
+            cursor, items = self._one(scan.page(cursor))
+            yield from items
+            if cursor == 0:
+                return
+
+    execute = Method(_one, calls.execute)
+    execute_many = Method(_many, calls.execute_many)
+    add = Method(_one, calls.add)
+    add_many = Method(_many, calls.add_many)
+    get = Method(_one, calls.get)
+    ack = Method(_one, calls.ack)
+    fast_ack = Method(_one, calls.fast_ack)
+    nack = Method(_one, calls.nack)
+    enqueue = Method(_one, calls.enqueue)
+    dequeue = Method(_one, calls.dequeue)
+    delete = Method(_one, calls.delete)
+    working = Method(_one, calls.working)
+    working_many = Method(_many, calls.working_many)
+    show = Method(_one, calls.show)
+    qlen = Method(_one, calls.qlen)
+    qpeek = Method(_one, calls.qpeek)
+    qstat = Method(_one, calls.qstat)
+    qscan = Method(_scan, calls.qscan)
+    jscan = Method(_scan, calls.jscan)
+    jscan_details = Method(_scan, calls.jscan_details)
+    pause = Method(_one, calls.pause)
+    hello = Method(_one, calls.hello)
+    info = Method(_one, calls.info)
+    ping = Method(_one, calls.ping)
+
+    def consumer(
+        self,
+        queues: str | Sequence[str],
+        handler: Callable[[Job], object],
+        **options: Unpack[ConsumerOptions],
+    ) -> Consumer:
+        """A consumer that runs `handler` in threads for each job of the queues; see `Consumer` and its options."""
+        return Consumer(self._session, queues, handler, **options)
+
+    def close(self) -> None:
+        """Close all connections; calls still running close theirs when they end."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,192 @@
+"""The consumer for threads: one fetches, some run handlers, one keeps jobs alive; `consuming` says why."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from disqued.client import calls
+from disqued.client.calls import Call
+from disqued.client.consuming import ONE_ATTEMPT, RECONNECT, ConsumerOptions, Plan, log
+from disqued.client.errors import DisqueError
+from disqued.client.session import Session
+from disqued.client.transport import run_now
+from disqued.client.values import Job
+
+
+class Consumer:
+    """Runs a handler, in threads, for each job of some queues.
+
+    Call `run()`, which returns after a stop, or use it in a `with` block, which runs it in a thread and stops it at the
+    end. A handler that has no end in time can not be interrupted: its job is given back and its thread goes on unheard.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        queues: str | Sequence[str],
+        handler: Callable[[Job], object],
+        **options: Unpack[ConsumerOptions],
+    ) -> None:
+        self._session = session
+        self._plan = Plan(queues, **options)
+        self._handler = handler
+        self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._settled = threading.Condition()
+        self._renewing = threading.Lock()
+        self._running: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Consume until a stop is asked for. Once only.
+
+        Raises:
+            ResponseError: the node refuses to give jobs, for instance for want of a password.
+        """
+        helpers = [threading.Thread(target=self._work, daemon=True) for _ in range(self._plan.concurrency)]
+        keeper = threading.Thread(target=self._keep, daemon=True)
+        for thread in (*helpers, keeper):
+            thread.start()
+        try:
+            self._fetch_until_stopped()
+            self._give_back_unstarted()
+            self._wait_for_running()
+        finally:
+            self._stopping.set()
+            self._ended.set()
+            for _ in helpers:
+                self._inbox.put(None)
+            keeper.join()
+            self._give_back(self._plan.leases.release_all())
+
+    def request_stop(self) -> None:
+        """Ask `run()` to end, without waiting; fit for a signal handler."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Ask for the end and wait for it, for a consumer that runs in the background. Raises what `run()` raises."""
+        self.request_stop()
+        if self._running is not None:
+            self._running.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def __enter__(self) -> Self:
+        self._running = threading.Thread(target=self._run_in_background, daemon=True)
+        self._running.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run_in_background(self) -> None:
+        try:
+            self.run()
+        except BaseException as error:  # noqa: BLE001 (it is raised where the consumer is stopped)
+            self._failure = error
+
+    # Fetching.
+
+    def _fetch_until_stopped(self) -> None:
+        failures = 0
+        while self._has_room():
+            try:
+                jobs = run_now(self._session.perform(self._plan.fetch(), ONE_ATTEMPT))
+            except RECONNECT as error:
+                self._wait_after(error, failures)
+                failures += 1
+                continue
+            failures = 0
+            self._take(jobs)
+
+    def _has_room(self) -> bool:
+        """True when there is room for a job, False when it is time to stop."""
+        with self._settled:
+            while not self._stopping.is_set() and self._plan.room <= 0:
+                self._settled.wait(self._plan.tick_s)  # bounded: a signal handler may only set the flag
+        return not self._stopping.is_set()
+
+    def _wait_after(self, error: DisqueError, failures: int) -> None:
+        wait_s = self._session.settings.backoff.wait_s(failures, self._session.settings.rng)
+        log.warning("no jobs can be fetched, next attempt in %.2f s: %s", wait_s, error)
+        self._stopping.wait(wait_s)
+
+    def _take(self, jobs: list[Job]) -> None:
+        self._plan.fetched(jobs, time.monotonic())
+        if not self._plan.working_after_s:
+            self._renew()
+        for job in jobs:
+            self._inbox.put(job)
+
+    # Working.
+
+    def _work(self) -> None:
+        while (job := self._inbox.get()) is not None:
+            self._handle(job)
+
+    def _handle(self, job: Job) -> None:
+        try:
+            self._handler(job)
+        except Exception as error:  # noqa: BLE001 (whatever a handler raises gives its job back)
+            ending = self._plan.settle(job, error)
+        else:
+            ending = self._plan.settle(job, None)
+        if self._ended.is_set():
+            return  # too late: the job was given back
+        with self._renewing:
+            self._plan.leases.not_renewable(job.id)
+        self._tell(ending)
+        with self._settled:
+            self._plan.leases.release(job.id)
+            self._settled.notify_all()
+
+    def _tell(self, ending: Call[int]) -> None:
+        try:
+            run_now(self._session.perform(ending))
+        except DisqueError as error:
+            log.warning("%s was not delivered, the job comes back after its retry time: %s", ending.name, error)
+
+    # Keeping.
+
+    def _keep(self) -> None:
+        while not self._ended.wait(self._plan.leases.wait_s(time.monotonic(), self._plan.tick_s)):
+            self._renew()
+
+    def _renew(self) -> None:
+        with self._renewing:
+            ids = self._plan.leases.due(time.monotonic())
+            results = run_now(self._session.perform_many(self._plan.renewals(ids)))
+            self._plan.renewed(ids, results, time.monotonic())
+
+    # Stopping.
+
+    def _give_back_unstarted(self) -> None:
+        ids = []
+        while not self._inbox.empty():
+            try:
+                job = self._inbox.get_nowait()
+            except queue.Empty:  # a handler was quicker
+                break
+            if job is not None:
+                ids.append(job.id)
+        with self._renewing:
+            for job_id in ids:
+                self._plan.leases.release(job_id)
+        self._give_back(ids)
+
+    def _wait_for_running(self) -> None:
+        with self._settled:
+            if not self._settled.wait_for(lambda: len(self._plan.leases) == 0, self._plan.stop_within_s):
+                log.warning("%d jobs are not finished in time and are given back", len(self._plan.leases))
+
+    def _give_back(self, ids: Sequence[str]) -> None:
+        if ids:
+            self._tell(calls.nack(*ids))

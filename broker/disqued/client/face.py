@@ -1,0 +1,103 @@
+"""What the blocking and the asyncio client have in common: how they are made, and which node they use."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from disqued.client.backoff import Backoff
+from disqued.client.session import Session, Settings
+from disqued.client.transport import Transport
+
+C = TypeVar("C")
+P = ParamSpec("P")
+R = TypeVar("R")
+X = TypeVar("X")
+
+
+class TransportFactory(Protocol):
+    """How a face makes its transport."""
+
+    def __call__(self, max_connections: int) -> Transport:
+        """A transport that lets so many calls run at once."""
+
+
+class Face:
+    """A client of one cluster.
+
+    Args:
+        nodes: Where to start: `host:port`, `[ipv6]:port`, or the path of a unix socket.
+        password: Sent with AUTH on every new connection.
+        discover: Ask each node for the others with HELLO and use them too. Without it the client sends nothing by
+            itself, except the password.
+        connect_timeout_s: Bound for opening one connection; None is for ever.
+        timeout_s: The longest silence of a node that owes an answer, on top of the time that the command itself may
+            take (`timeout_ms` of `add` and `get`); None is for ever.
+        max_connections: So many calls run at once, others wait for their turn. A waiting `get` counts.
+        backoff: Attempts and waits when no node can be reached.
+        rng: Chance for the choice of node and the waits.
+
+    Raises:
+        ValueError: an address can not be read, or there is none.
+        TypeError: `nodes` is a single string.
+    """
+
+    make_transport: ClassVar[TransportFactory]
+
+    def __init__(
+        self,
+        nodes: Sequence[str] = ("localhost:7711",),
+        *,
+        password: str | None = None,
+        discover: bool = True,
+        connect_timeout_s: float | None = 2.0,
+        timeout_s: float | None = 5.0,
+        max_connections: int = 64,
+        backoff: Backoff | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        if isinstance(nodes, str):
+            raise TypeError(f"nodes is a list of addresses: write [{nodes!r}]")
+        settings = Settings(
+            nodes=tuple(nodes),
+            password=password,
+            discover=discover,
+            connect_timeout_s=connect_timeout_s,
+            timeout_s=timeout_s,
+            backoff=backoff or Backoff(),
+            rng=rng or random.Random(),  # noqa: S311 (spreads load, keeps no secret)
+        )
+        self._session = Session(settings, self.make_transport(max_connections))
+
+    @property
+    def node(self) -> str | None:
+        """The address of the node in use, None before the first call and after a failure."""
+        address = self._session.node
+        return None if address is None else str(address)
+
+
+class Method(Generic[C, P, R]):
+    """A method that both faces have: `build` turns its arguments into a value, `perform` is what the face does with it.
+
+    On an instance it is a bound method with the signature and text of `build`; on the class it is `build`.
+    """
+
+    def __init__(self, perform: Callable[[C, X], R], build: Callable[P, X]) -> None:
+        def method(client: C, *args: P.args, **kwargs: P.kwargs) -> R:
+            return perform(client, build(*args, **kwargs))
+
+        self._build = build
+        self._method = method
+        self.__doc__ = build.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type[C]) -> Callable[P, object]: ...
+    @overload
+    def __get__(self, client: C, owner: type[C]) -> Callable[P, R]: ...
+    def __get__(self, client: C | None, owner: type[C]) -> Callable[P, object]:
+        if client is None:
+            return self._build
+        method = functools.partial(self._method, client)
+        return functools.update_wrapper(method, self._build)

@@ -1,0 +1,127 @@
+"""Which node to use: addresses, what HELLO said about them, and the order in which to try them.
+
+The first choice is random, so that clients spread over the nodes. Then the client stays with its node until that fails
+or leaves: the jobs it fetched are known there. The next one is the best by the priority that HELLO gave (1 normal, 5 no
+link, 10 perhaps failed, 100 failed or leaving), chance among equals, nodes that just failed last. The addresses given
+at the start are never forgotten: those that nodes tell each other may be unreachable from here.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from disqued.client.values import Hello
+
+DEFAULT_PORT = 7711
+NORMAL_PRIORITY = 1
+LEAVING_PRIORITY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a node listens: host and port, or the path of a unix socket (then the port is 0)."""
+
+    host: str
+    port: int
+
+    @property
+    def is_unix(self) -> bool:
+        """True for a unix socket."""
+        return self.port == 0
+
+    def __str__(self) -> str:
+        if self.is_unix:
+            return self.host
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Read `host`, `host:port`, `[ipv6]:port` or `/path/of/a/socket`.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    if text.startswith("/"):
+        return Address(text, 0)
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") if bracket else "?"
+    else:
+        host, _, port = text.partition(":")
+    port = port or str(DEFAULT_PORT)
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not a node's address; write host:port, [ipv6]:port or /path/of/a/socket")
+    return Address(host, int(port))
+
+
+class Nodes:
+    """The known addresses of one cluster and their order of trial. Several threads may share it."""
+
+    def __init__(self, seeds: Sequence[Address], rng: random.Random) -> None:
+        if not seeds:
+            raise ValueError("a client needs the address of at least one node")
+        self._lock = threading.Lock()
+        self._seeds = tuple(seeds)
+        self._rng = rng
+        self._priority = dict.fromkeys(self._seeds, NORMAL_PRIORITY)
+        self._failures = dict.fromkeys(self._seeds, 0)
+        self._current: Address | None = None
+
+    @property
+    def current(self) -> Address | None:
+        """The node in use."""
+        return self._current
+
+    def order(self) -> list[Address]:
+        """All known addresses, the one to try first in front."""
+        with self._lock:
+            addresses = list(self._priority)
+            self._rng.shuffle(addresses)
+            return sorted(addresses, key=self._rank)
+
+    def _rank(self, address: Address) -> tuple[bool, int, int]:
+        return address != self._current, self._failures[address], self._priority[address]
+
+    def connected(self, address: Address) -> None:
+        """From now on this is the node in use."""
+        with self._lock:
+            self._current = address
+            self._failures[address] = 0
+
+    def failed(self, address: Address) -> None:
+        """It could not be reached, or broke off."""
+        with self._lock:
+            self._failures[address] = self._failures.get(address, 0) + 1
+            self._leave(address)
+
+    def leaving(self, address: Address) -> None:
+        """It said that it is about to leave its cluster."""
+        with self._lock:
+            self._priority[address] = LEAVING_PRIORITY
+            self._leave(address)
+
+    def _leave(self, address: Address) -> None:
+        if self._current == address:
+            self._current = None
+
+    def learn(self, via: Address, hello: Hello) -> None:
+        """Take over what the node at `via` tells about itself and the others."""
+        known = dict.fromkeys((*self._seeds, via), NORMAL_PRIORITY)
+        for node in hello.nodes:
+            if node.id == hello.node_id:
+                known[via] = node.priority
+            elif node.host and node.port:
+                known[Address(node.host, node.port)] = node.priority
+        with self._lock:
+            self._priority = known
+            self._failures = {address: self._failures.get(address, 0) for address in known}
+
+    def should_move_on(self, address: Address) -> bool:
+        """True when the node is leaving and another one is not."""
+        with self._lock:
+            others = [priority for other, priority in self._priority.items() if other != address]
+            own = self._priority.get(address, NORMAL_PRIORITY)
+        return own >= LEAVING_PRIORITY > min(others, default=LEAVING_PRIORITY)

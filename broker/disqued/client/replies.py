@@ -1,0 +1,186 @@
+"""Replies to values: one function for each shape of answer.
+
+Records are read by field name, not by position, because the order and number of fields may grow. A shape that does
+not fit raises `UnexpectedReply`, so that nothing half-read leaves this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar, cast
+
+from disqued.client.errors import ResponseError, UnexpectedReply
+from disqued.client.values import Hello, Job, JobDetails, JobId, JobState, NodeInfo, PauseState, QueueStats
+from disqued.client.wire import Reply, to_text
+
+T = TypeVar("T")
+
+
+def raw(reply: Reply) -> Reply:
+    """The reply as it came."""
+    return reply
+
+
+def integer(reply: Reply) -> int:
+    """A count."""
+    if isinstance(reply, int):
+        return reply
+    raise _unexpected("an integer", reply)
+
+
+def body(reply: Reply) -> bytes:
+    """Bytes that mean nothing to the client."""
+    if isinstance(reply, bytes):
+        return reply
+    raise _unexpected("a string", reply)
+
+
+def text(reply: Reply) -> str:
+    """A name or a word."""
+    return to_text(body(reply))
+
+
+def job_id(reply: Reply) -> JobId:
+    """A job's ID."""
+    return JobId(text(reply))
+
+
+def array(reply: Reply) -> list[Reply]:
+    """Several replies in one."""
+    if isinstance(reply, list):
+        return reply
+    raise _unexpected("an array", reply)
+
+
+def pause_state(reply: Reply) -> PauseState:
+    """The answer of PAUSE."""
+    return cast("PauseState", text(reply))
+
+
+def optional(decode: Callable[[Reply], T]) -> Callable[[Reply], T | None]:
+    """Where the thing may be missing: null becomes None."""
+    return lambda reply: None if reply is None else decode(reply)
+
+
+def jobs(reply: Reply) -> list[Job]:
+    """The answer of GETJOB and QPEEK; null, that is nothing in time, is an empty list."""
+    return [] if reply is None else [_job(array(item)) for item in array(reply)]
+
+
+def _job(items: list[Reply]) -> Job:
+    if len(items) < 3:
+        raise _unexpected("a job of at least 3 items", items)
+    queue, identifier, content, *counters = items
+    named = fields(counters)
+    return Job(
+        text(queue),
+        job_id(identifier),
+        body(content),
+        optional(integer)(named.get("nacks")),
+        optional(integer)(named.get("additional-deliveries")),
+    )
+
+
+def fields(items: Reply) -> dict[str, Reply]:
+    """A flat array of names and values, as a dictionary."""
+    pairs = array(items)
+    if len(pairs) % 2:
+        raise _unexpected("pairs of names and values", items)
+    return {text(name): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
+
+
+def _known(items: Reply, what: str) -> Callable[[str], Reply]:
+    """Look-up by field name that says which field is missing."""
+    named = fields(items)
+
+    def value(name: str) -> Reply:
+        if name not in named:
+            raise UnexpectedReply(f"the answer to {what} has no field {name!r}, only {', '.join(named)}")
+        return named[name]
+
+    return value
+
+
+def job_details(reply: Reply) -> JobDetails:
+    """The answer of SHOW for a known job."""
+    field = _known(reply, "SHOW")
+    return JobDetails(
+        id=job_id(field("id")),
+        queue=optional(text)(field("queue")),
+        state=cast("JobState", text(field("state"))),
+        replicate=integer(field("repl")),
+        ttl_s=integer(field("ttl")),
+        ctime=integer(field("ctime")),
+        delay_s=integer(field("delay")),
+        retry_s=integer(field("retry")),
+        nacks=integer(field("nacks")),
+        additional_deliveries=integer(field("additional-deliveries")),
+        nodes_delivered=tuple(_texts(field("nodes-delivered"))),
+        nodes_confirmed=tuple(_texts(field("nodes-confirmed"))),
+        next_requeue_within_ms=optional(integer)(field("next-requeue-within")),
+        next_awake_within_ms=optional(integer)(field("next-awake-within")),
+        body=optional(body)(field("body")),
+    )
+
+
+def queue_stats(reply: Reply) -> QueueStats:
+    """The answer of QSTAT for an existing queue."""
+    field = _known(reply, "QSTAT")
+    return QueueStats(
+        name=text(field("name")),
+        length=integer(field("len")),
+        age_s=integer(field("age")),
+        idle_s=integer(field("idle")),
+        blocked_clients=integer(field("blocked")),
+        import_from=tuple(_texts(field("import-from"))),
+        import_rate=integer(field("import-rate")),
+        jobs_in=integer(field("jobs-in")),
+        jobs_out=integer(field("jobs-out")),
+        pause=pause_state(field("pause")),
+    )
+
+
+def hello(reply: Reply) -> Hello:
+    """The answer of HELLO: format version, own ID, then a row for each node."""
+    version, *rest = array(reply)
+    if version != 1 or not rest:
+        raise _unexpected("HELLO in format 1", reply)
+    node_id, *nodes = rest
+    return Hello(text(node_id), tuple(_node(array(row)) for row in nodes))
+
+
+def _node(row: list[Reply]) -> NodeInfo:
+    if len(row) < 4:
+        raise _unexpected("a node of 4 items", row)
+    identifier, host, port, priority = (text(item) for item in row[:4])
+    return NodeInfo(identifier, host, int(port), int(priority))
+
+
+def info(reply: Reply) -> dict[str, str]:
+    """The `name:value` lines of INFO; the section titles are left out."""
+    lines = text(reply).splitlines()
+    pairs = (line.partition(":") for line in lines if ":" in line and not line.startswith("#"))
+    return {name: value for name, _, value in pairs}
+
+
+def page(decode: Callable[[Reply], T]) -> Callable[[Reply], tuple[int, list[T]]]:
+    """One step of a scan: the next cursor, 0 at the end, and what was found."""
+
+    def read(reply: Reply) -> tuple[int, list[T]]:
+        items = array(reply)
+        if len(items) != 2:
+            raise _unexpected("a cursor and its items", reply)
+        cursor, found = items
+        return int(text(cursor)), [decode(item) for item in array(found)]
+
+    return read
+
+
+def _texts(reply: Reply) -> Iterator[str]:
+    return (text(item) for item in array(reply))
+
+
+def _unexpected(wanted: str, reply: Reply) -> Exception:
+    if isinstance(reply, ResponseError):
+        return reply
+    return UnexpectedReply(f"expected {wanted}, got {reply!r:.200}")

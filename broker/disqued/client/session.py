@@ -1,0 +1,275 @@
+"""From calls to results: connections, authentication, choice of node, repetition. Written once for both faces.
+
+A call uses a connection alone, because a node answers in order and a blocked GETJOB would hold up all behind it; idle
+connections are kept for the next calls. Rules for trouble:
+
+- nothing was sent yet: try the other nodes, then wait and try again, as the back-off says, then `ConnectionFailed`;
+- it was sent and the answer did not come: the same for calls that may be repeated, `ConnectionLost` for the others;
+- the node is leaving: turn to another node, and repeat the call there if it may be repeated;
+- any other error reply belongs to the caller.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from disqued.client import replies
+from disqued.client.backoff import Backoff
+from disqued.client.calls import Call, hello
+from disqued.client.errors import (
+    ClientClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    DisqueError,
+    Loading,
+    NodeLeaving,
+    ResponseError,
+)
+from disqued.client.nodes import Address, Nodes, parse_address
+from disqued.client.transport import BrokenOffError, Link, Transport
+from disqued.client.wire import Reply
+
+T = TypeVar("T")
+
+PIPELINE_REQUESTS = 128
+"""Requests on their way at once in a pipeline: enough to hide the round trip, little enough to hold in memory."""
+
+IDLE_LINKS_KEPT = 16
+
+BUSY = "ERR max number of clients reached"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a client was told at its construction; `disqued.client.face` says what each means."""
+
+    nodes: Sequence[str]
+    password: str | None
+    discover: bool
+    connect_timeout_s: float | None
+    timeout_s: float | None
+    backoff: Backoff
+    rng: random.Random
+
+
+class Session:
+    """The state of one client: known nodes and idle connections."""
+
+    def __init__(self, settings: Settings, transport: Transport) -> None:
+        self.settings = settings
+        self._transport = transport
+        self._nodes = Nodes([parse_address(text) for text in settings.nodes], settings.rng)
+        self._idle: list[Link] = []
+        self._closed = False
+
+    @property
+    def node(self) -> Address | None:
+        """The node in use, None before the first call."""
+        return self._nodes.current
+
+    async def perform(self, call: Call[T], backoff: Backoff | None = None) -> T:
+        """The result of one call. Raises what the module's text says."""
+        waits = (backoff or self.settings.backoff).waits_s(self.settings.rng)
+        while True:
+            [result] = await self._exchange([call], waits)
+            if not isinstance(result, DisqueError):
+                return call.decode(result)
+            wait_s = next(waits, None) if _may_repeat(call, result) else None
+            if wait_s is None:
+                raise result
+            await self._transport.sleep(wait_s)
+
+    async def perform_many(self, calls: Iterable[Call[T]]) -> list[T | DisqueError]:
+        """The result or error of each call, pipelined; each error concerns its own call only."""
+        results: list[T | DisqueError] = []
+        remaining = iter(calls)
+        while batch := list(islice(remaining, PIPELINE_REQUESTS)):
+            results.extend(await self._perform_batch(batch))
+        return results
+
+    async def _perform_batch(self, batch: Sequence[Call[T]]) -> list[T | DisqueError]:
+        results: list[Reply | DisqueError] = [None] * len(batch)
+        waits = self.settings.backoff.waits_s(self.settings.rng)
+        pending = list(range(len(batch)))
+        while pending:
+            answers = await self._collect([batch[index] for index in pending], waits)
+            for index, answer in zip(pending, answers, strict=True):
+                results[index] = answer
+            pending = [index for index in pending if _may_repeat(batch[index], results[index])]
+            wait_s = next(waits, None) if pending else None
+            if wait_s is None:
+                break
+            await self._transport.sleep(wait_s)
+        return [_decoded(call, result) for call, result in zip(batch, results, strict=True)]
+
+    async def _collect(self, calls: Sequence[Call[T]], waits: Iterator[float]) -> list[Reply | DisqueError]:
+        """As `_exchange`, with the failure to connect as the result of each call."""
+        try:
+            return await self._exchange(calls, waits)
+        except ConnectionFailed as error:
+            return [error] * len(calls)
+
+    async def _exchange(self, calls: Sequence[Call[T]], waits: Iterator[float]) -> list[Reply | DisqueError]:
+        """One reply or error for each call, over one connection."""
+        await self._transport.acquire()
+        try:
+            link = self._idle_link() or await self._connect(waits)
+            answers = await self._ask(link, calls)
+        finally:
+            self._transport.release()
+        if any(isinstance(answer, NodeLeaving) for answer in answers):
+            self._turn_away(link.address)
+        return answers
+
+    async def _ask(self, link: Link, calls: Sequence[Call[T]]) -> list[Reply | DisqueError]:
+        request = b"".join(call.encode() for call in calls)
+        try:
+            answers = await link.exchange(request, len(calls), self._silence_s(calls))
+        except BrokenOffError as error:
+            self._failed(link)
+            lost = [_lost(call, link.address, error) for call in calls[len(error.replies) :]]
+            return [*error.replies, *lost]
+        except BaseException:  # a cancelled call: its answer may still come, nobody else may read it
+            link.close()
+            raise
+        self._keep(link)
+        return list(answers)
+
+    def _silence_s(self, calls: Sequence[Call[T]]) -> float | None:
+        own = [call.wait_s for call in calls]
+        if self.settings.timeout_s is None or None in own:
+            return None
+        return self.settings.timeout_s + max(wait_s or 0.0 for wait_s in own)
+
+    # Connections.
+
+    def _idle_link(self) -> Link | None:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        while (link := self._pop_idle()) is not None:
+            if link.is_usable():
+                return link
+            link.close()
+        return None
+
+    def _pop_idle(self) -> Link | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # asked for forgiveness, not permission: another thread may take the last one
+            return None
+
+    def _keep(self, link: Link) -> None:
+        if self._closed or len(self._idle) >= IDLE_LINKS_KEPT or link.address != self._nodes.current:
+            link.close()
+        else:
+            self._idle.append(link)
+
+    def _failed(self, link: Link) -> None:
+        link.close()
+        self._nodes.failed(link.address)
+
+    def _turn_away(self, address: Address) -> None:
+        self._nodes.leaving(address)
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        while (link := self._pop_idle()) is not None:
+            link.close()
+
+    async def _connect(self, waits: Iterator[float]) -> Link:
+        """A connection to the best node that can be reached; one wait after each round through all of them."""
+        while True:
+            problems: dict[Address, Exception] = {}
+            link = await self._first_reachable(problems)
+            if link is not None:
+                self._nodes.connected(link.address)
+                return link
+            await self._wait_or_fail(waits, problems)
+
+    async def _first_reachable(self, problems: dict[Address, Exception]) -> Link | None:
+        """One round through the nodes, also those learned on the way; a leaving one only when there is no other."""
+        spare: Address | None = None
+        while (address := self._untried({*problems, spare})) is not None:
+            link = await self._try_dial(address, problems)
+            if link is None:
+                continue
+            if spare is not None or not self._nodes.should_move_on(address):
+                return link
+            link.close()
+            spare = address
+        return await self._try_dial(spare, problems) if spare is not None else None
+
+    def _untried(self, tried: Container[Address | None]) -> Address | None:
+        return next((address for address in self._nodes.order() if address not in tried), None)
+
+    async def _try_dial(self, address: Address, problems: dict[Address, Exception]) -> Link | None:
+        try:
+            return await self._dial(address)
+        except (OSError, Loading) as error:
+            self._nodes.failed(address)
+            problems[address] = error
+            return None
+
+    async def _wait_or_fail(self, waits: Iterator[float], problems: dict[Address, Exception]) -> None:
+        wait_s = next(waits, None)
+        if wait_s is None:
+            reasons = "; ".join(f"{address}: {_reason(error)}" for address, error in problems.items())
+            raise ConnectionFailed(f"no node can be reached ({reasons})")
+        await self._transport.sleep(wait_s)
+
+    async def _dial(self, address: Address) -> Link:
+        """An authenticated connection whose node has said who it knows."""
+        link = await self._transport.dial(address, self.settings.connect_timeout_s)
+        try:
+            await self._greet(link)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    async def _greet(self, link: Link) -> None:
+        greetings: list[Call[Reply]] = []
+        if self.settings.password is not None:
+            greetings.append(Call(("AUTH", self.settings.password), replies.raw))
+        if self.settings.discover:
+            greetings.append(Call(hello().arguments, replies.raw))
+        for call in greetings:
+            [answer] = await link.exchange(call.encode(), 1, self.settings.connect_timeout_s)
+            if isinstance(answer, ResponseError):
+                if str(answer) == BUSY:
+                    raise ConnectionRefusedError(str(answer))
+                raise answer
+            if call.name == "HELLO":
+                self._nodes.learn(link.address, replies.hello(answer))
+
+    def close(self) -> None:
+        """Close idle connections; those in use close when their call ends."""
+        self._closed = True
+        self._drop_idle()
+
+
+def _may_repeat(call: Call[T], result: Reply | DisqueError) -> bool:
+    if isinstance(result, Loading):
+        return True  # refused before it ran
+    return call.repeat and isinstance(result, ConnectionLost | NodeLeaving)
+
+
+def _decoded(call: Call[T], result: Reply | DisqueError) -> T | DisqueError:
+    if isinstance(result, DisqueError):
+        return result
+    try:
+        return call.decode(result)
+    except DisqueError as error:
+        return error
+
+
+def _lost(call: Call[T], address: Address, error: Exception) -> ConnectionLost:
+    return ConnectionLost(f"no answer to {call.name} from {address}: {_reason(error)}; it may have been carried out")
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,101 @@
+"""The blocking transport: plain sockets, one thread each time. Its coroutines never suspend, see `transport`."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+from disqued.client.nodes import Address
+from disqued.client.transport import BrokenOffError
+from disqued.client.wire import Decoder, Reply
+
+READ_BYTES = 65536
+
+
+class SocketLink:
+    """A connected socket and the decoder of what comes from it."""
+
+    def __init__(self, address: Address, timeout_s: float | None) -> None:
+        self._address = address
+        self._socket = _connected(address, timeout_s)
+        self._decoder = Decoder()
+
+    @property
+    def address(self) -> Address:
+        """The node at the other end."""
+        return self._address
+
+    def is_usable(self) -> bool:
+        """False when there is something to read, which between two calls can only be the end."""
+        try:
+            self._socket.setblocking(False)
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    async def exchange(self, request: bytes, replies: int, silence_s: float | None) -> list[Reply]:
+        """Send, then read until all replies are there."""
+        answers: list[Reply] = []
+        try:
+            self._socket.settimeout(silence_s)
+            self._socket.sendall(request)
+            while len(answers) < replies:
+                answers += self._decoder.feed(self._read())
+        except TimeoutError as error:
+            raise BrokenOffError(f"silent for {silence_s:g} s", answers) from error
+        except OSError as error:
+            raise BrokenOffError(error, answers) from error
+        return answers
+
+    def _read(self) -> bytes:
+        data = self._socket.recv(READ_BYTES)
+        if not data:
+            raise ConnectionResetError("the node closed the connection")
+        return data
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def _connected(address: Address, timeout_s: float | None) -> socket.socket:
+    if address.is_unix:
+        endpoint = socket.socket(socket.AF_UNIX)
+        try:
+            endpoint.settimeout(timeout_s)
+            endpoint.connect(address.host)
+        except OSError:
+            endpoint.close()
+            raise
+        return endpoint
+    endpoint = socket.create_connection((address.host, address.port), timeout_s)
+    endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # notices a dead node during a wait for ever
+    return endpoint
+
+
+class SocketTransport:
+    """Connections for threads that may block."""
+
+    def __init__(self, max_connections: int) -> None:
+        self._slots = threading.Semaphore(max_connections)
+
+    async def dial(self, address: Address, timeout_s: float | None) -> SocketLink:
+        """Open a connection."""
+        return SocketLink(address, timeout_s)
+
+    async def sleep(self, seconds: float) -> None:
+        """Block the thread."""
+        time.sleep(seconds)  # noqa: ASYNC251 (no event loop runs this coroutine, see `transport`)
+
+    async def acquire(self) -> None:
+        """Block until a slot is free."""
+        self._slots.acquire()
+
+    def release(self) -> None:
+        """Free the slot."""
+        self._slots.release()

@@ -1,0 +1,87 @@
+"""The asyncio transport: asyncio's own streams."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from disqued.client.nodes import Address
+from disqued.client.transport import BrokenOffError
+from disqued.client.wire import Decoder, Reply
+
+READ_BYTES = 65536
+
+
+class StreamLink:
+    """A pair of streams and the decoder of what comes from them."""
+
+    def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._address = address
+        self._reader = reader
+        self._writer = writer
+        self._decoder = Decoder()
+
+    @property
+    def address(self) -> Address:
+        """The node at the other end."""
+        return self._address
+
+    def is_usable(self) -> bool:
+        """False when the end of the stream has been seen."""
+        return not (self._reader.at_eof() or self._writer.is_closing())
+
+    async def exchange(self, request: bytes, replies: int, silence_s: float | None) -> list[Reply]:
+        """Send, then read until all replies are there."""
+        answers: list[Reply] = []
+        try:
+            async with asyncio.timeout(silence_s):
+                self._writer.write(request)
+                await self._writer.drain()
+            while len(answers) < replies:
+                async with asyncio.timeout(silence_s):
+                    data = await self._read()
+                answers += self._decoder.feed(data)
+        except TimeoutError as error:
+            raise BrokenOffError(f"silent for {silence_s:g} s", answers) from error
+        except OSError as error:
+            raise BrokenOffError(error, answers) from error
+        return answers
+
+    async def _read(self) -> bytes:
+        data = await self._reader.read(READ_BYTES)
+        if not data:
+            raise ConnectionResetError("the node closed the connection")
+        return data
+
+    def close(self) -> None:
+        """Close without waiting for what is still to be written: nobody needs it."""
+        self._writer.transport.abort()
+
+
+class StreamTransport:
+    """Connections for tasks of one event loop."""
+
+    def __init__(self, max_connections: int) -> None:
+        self._slots = asyncio.Semaphore(max_connections)
+
+    async def dial(self, address: Address, timeout_s: float | None) -> StreamLink:
+        """Open a connection."""
+        async with asyncio.timeout(timeout_s):
+            if address.is_unix:
+                return StreamLink(address, *await asyncio.open_unix_connection(address.host))
+            reader, writer = await asyncio.open_connection(address.host, address.port)
+        endpoint: socket.socket = writer.get_extra_info("socket")
+        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # notices a dead node during a wait for ever
+        return StreamLink(address, reader, writer)
+
+    async def sleep(self, seconds: float) -> None:
+        """Suspend the task."""
+        await asyncio.sleep(seconds)
+
+    async def acquire(self) -> None:
+        """Suspend until a slot is free."""
+        await self._slots.acquire()
+
+    def release(self) -> None:
+        """Free the slot."""
+        self._slots.release()

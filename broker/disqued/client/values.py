@@ -1,0 +1,98 @@
+"""What the calls return: small records with the protocol's words and units in their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+PauseState: TypeAlias = Literal["none", "in", "out", "all"]
+"""Which ends of a queue are closed: no job comes `in`, none goes `out`, `all` is both."""
+
+JobState: TypeAlias = Literal["wait-repl", "active", "queued", "acked"]
+"""Where a job is in its life, as one node sees it."""
+
+
+class JobId(str):
+    """A job's ID, 40 characters: `D-<creator>-<random>-<ttl>`. A plain string that can also be read."""
+
+    __slots__ = ()
+
+    @property
+    def creator_prefix(self) -> str:
+        """The first 8 hex digits of the ID of the node that created the job."""
+        return self[2:10]
+
+    @property
+    def at_most_once(self) -> bool:
+        """True when the job was added with `retry_s=0`, that is, never comes back by itself."""
+        return int(self[36:40], 16) % 2 == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it is fetched. The counters are None unless the call asked for them."""
+
+    queue: str
+    id: JobId
+    body: bytes
+    nacks: int | None = None
+    additional_deliveries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetails:
+    """All that one node knows about a job (Disque command SHOW).
+
+    `ctime` is the creation time in unix milliseconds times a million, plus a sequence number. `queue` and `body` are
+    None for the mere memory of an acknowledgement; the `_within_ms` fields are None where nothing is planned.
+    """
+
+    id: JobId
+    queue: str | None
+    state: JobState
+    replicate: int
+    ttl_s: int
+    ctime: int
+    delay_s: int
+    retry_s: int
+    nacks: int
+    additional_deliveries: int
+    nodes_delivered: tuple[str, ...]
+    nodes_confirmed: tuple[str, ...]
+    next_requeue_within_ms: int | None
+    next_awake_within_ms: int | None
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """One node's view of a queue (Disque command QSTAT). `import_rate` is in jobs per second."""
+
+    name: str
+    length: int
+    age_s: int
+    idle_s: int
+    blocked_clients: int
+    import_from: tuple[str, ...]
+    import_rate: int
+    jobs_in: int
+    jobs_out: int
+    pause: PauseState
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """A node as another one sees it. `host` is empty when unknown; the lower `priority`, the better (1, 5, 10, 100)."""
+
+    id: str
+    host: str
+    port: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who answered, and all nodes it knows, itself included (Disque command HELLO)."""
+
+    node_id: str
+    nodes: tuple[NodeInfo, ...]

@@ -1,0 +1,117 @@
+"""Each call's words on the wire, and which calls may be sent twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from disqued.client import calls
+from disqued.client.calls import Call
+
+ID = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
+
+WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
+    "add": (calls.add("q", b"x"), ("ADDJOB", "q", b"x", 5000)),
+    "add with all options": (
+        calls.add("q", "x", timeout_ms=0, replicate=2, delay_s=3, retry_s=0, ttl_s=60, maxlen=9, asynchronous=True),
+        ("ADDJOB", "q", "x", 0, "REPLICATE", 2, "DELAY", 3, "RETRY", 0, "TTL", 60, "MAXLEN", 9, "ASYNC"),
+    ),
+    "get of one queue": (calls.get("mail"), ("GETJOB", "TIMEOUT", 0, "COUNT", 1, "FROM", "mail")),
+    "get of several queues": (
+        calls.get(["a", "b"], count=3, nohang=True, with_counters=True, timeout_ms=7),
+        ("GETJOB", "NOHANG", "WITHCOUNTERS", "TIMEOUT", 7, "COUNT", 3, "FROM", "a", "b"),
+    ),
+    "ack": (calls.ack(ID, ID), ("ACKJOB", ID, ID)),
+    "fast_ack": (calls.fast_ack(ID), ("FASTACK", ID)),
+    "nack": (calls.nack(ID), ("NACK", ID)),
+    "enqueue": (calls.enqueue(ID), ("ENQUEUE", ID)),
+    "dequeue": (calls.dequeue(ID), ("DEQUEUE", ID)),
+    "delete": (calls.delete(ID), ("DELJOB", ID)),
+    "working": (calls.working(ID), ("WORKING", ID)),
+    "show": (calls.show(ID), ("SHOW", ID)),
+    "qlen": (calls.qlen("q"), ("QLEN", "q")),
+    "qpeek": (calls.qpeek("q", -3), ("QPEEK", "q", -3)),
+    "qstat": (calls.qstat("q"), ("QSTAT", "q")),
+    "qscan": (
+        calls.qscan(min_len=1, max_len=5, import_rate=2, page_size=10).page(4),
+        ("QSCAN", 4, "COUNT", 10, "MINLEN", 1, "MAXLEN", 5, "IMPORTRATE", 2),
+    ),
+    "jscan": (
+        calls.jscan(queue="q", states=["active", "queued"]).page(0),
+        ("JSCAN", 0, "COUNT", 100, "QUEUE", "q", "STATE", "active", "STATE", "queued", "REPLY", "id"),
+    ),
+    "jscan_details": (calls.jscan_details().page(0), ("JSCAN", 0, "COUNT", 100, "REPLY", "all")),
+    "pause": (calls.pause("q", "in", everywhere=True), ("PAUSE", "q", "in", "bcast")),
+    "pause that asks": (calls.pause("q"), ("PAUSE", "q", "state")),
+    "hello": (calls.hello(), ("HELLO",)),
+    "info": (calls.info("all"), ("INFO", "all")),
+    "execute": (calls.execute("CONFIG", "GET", b"*"), ("CONFIG", "GET", b"*")),
+}
+
+
+@pytest.mark.parametrize(("call", "words"), WORDS.values(), ids=WORDS)
+def test_a_call_has_these_words(call: Call[Any], words: tuple[object, ...]) -> None:
+    assert call.arguments == words
+
+
+REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
+    "add": (calls.add("q", "x"), False),
+    "add when asked to": (calls.add("q", "x", repeat=True), True),
+    "get": (calls.get("q"), True),
+    "ack": (calls.ack(ID), True),
+    "fast_ack": (calls.fast_ack(ID), True),
+    "working": (calls.working(ID), True),
+    "nack": (calls.nack(ID), False),
+    "enqueue": (calls.enqueue(ID), False),
+    "dequeue": (calls.dequeue(ID), False),
+    "delete": (calls.delete(ID), False),
+    "show": (calls.show(ID), True),
+    "qlen": (calls.qlen("q"), True),
+    "qpeek": (calls.qpeek("q"), True),
+    "qstat": (calls.qstat("q"), True),
+    "hello": (calls.hello(), True),
+    "info": (calls.info(), True),
+    "pause that asks": (calls.pause("q"), True),
+    "pause of one node": (calls.pause("q", "in"), False),
+    "pause of all nodes": (calls.pause("q", "in", everywhere=True), True),
+    "first page of a scan": (calls.qscan().page(0), True),
+    "later page of a scan": (calls.jscan().page(8), False),
+    "any words": (calls.execute("PING"), False),
+}
+
+
+@pytest.mark.parametrize(("call", "repeat"), REPEATABLE.values(), ids=REPEATABLE)
+def test_only_calls_without_a_second_effect_are_repeated(call: Call[Any], repeat: bool) -> None:
+    assert call.repeat is repeat
+
+
+@pytest.mark.parametrize(
+    ("call", "wait_s"),
+    [
+        (calls.get("q", timeout_ms=1500), 1.5),
+        (calls.get("q"), None),
+        (calls.get("q", nohang=True), 0.0),
+        (calls.add("q", "x", timeout_ms=250), 0.25),
+        (calls.add("q", "x", timeout_ms=0), None),
+        (calls.qlen("q"), 0.0),
+    ],
+)
+def test_the_time_a_node_may_take_is_known(call: Call[Any], wait_s: float | None) -> None:
+    assert call.wait_s == wait_s
+
+
+def test_nothing_to_ask_for_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(ValueError, match="at least one queue"):
+        calls.get([])
+    with pytest.raises(ValueError, match="name of a command"):
+        calls.execute()
+
+
+def test_add_many_is_one_add_for_each_body_and_knows_its_options() -> None:
+    assert [call.arguments for call in calls.add_many("q", ["a", b"b"], retry_s=4)] == [
+        calls.add("q", "a", retry_s=4).arguments,
+        calls.add("q", b"b", retry_s=4).arguments,
+    ]
+    with pytest.raises(TypeError, match="retries"):
+        list(calls.add_many("q", ["a"], retries=4))  # type: ignore[call-arg]

@@ -1,0 +1,261 @@
+"""Both consumers against a real node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disqued.client import AsyncClient, Client, Job, ResponseError
+from support.server import ServerProcess
+
+LONG_S = 20.0
+"""Longer than any of these scenarios takes."""
+
+
+class Handler:
+    """Notes the jobs it sees; holds each one until it is let go, and fails for bodies that begin with `bad`."""
+
+    def __init__(self, *, hold: bool = False) -> None:
+        self.seen: list[Job] = []
+        self._gate = threading.Event()
+        self._arrivals = threading.Semaphore(0)
+        if not hold:
+            self._gate.set()
+
+    def __call__(self, job: Job) -> None:
+        self.seen.append(job)
+        self._arrivals.release()
+        assert self._gate.wait(LONG_S)
+        if job.body.startswith(b"bad") and job.nacks == 0:
+            raise ValueError("bad job")
+
+    def wait_for(self, arrivals: int) -> None:
+        for _ in range(arrivals):
+            assert self._arrivals.acquire(timeout=LONG_S)
+
+    def let_go(self) -> None:
+        self._gate.set()
+
+
+def until(condition: Any) -> None:
+    """Wait until `condition()` holds; each look is a round trip to the node."""
+    while not condition():
+        pass
+
+
+def test_jobs_are_handled_and_acknowledged(client: Any) -> None:
+    handler = Handler()
+    ids = client.add_many("mail", [f"{number}" for number in range(20)])
+    with client.consumer("mail", handler, concurrency=3):
+        handler.wait_for(20)
+        until(lambda: client.info("jobs")["registered_jobs"] == "0")
+    assert {job.id for job in handler.seen} == set(ids)
+
+
+def test_fast_acknowledgement_is_an_option(client: Any) -> None:
+    handler = Handler()
+    client.add("mail", "x")
+    with client.consumer("mail", handler, fast_ack=True):
+        until(lambda: client.info("jobs")["registered_jobs"] == "0")
+    stats = client.info("commandstats")
+    assert "cmdstat_fastack" in stats
+    assert "cmdstat_ackjob" not in stats
+
+
+def test_a_job_whose_handler_raises_is_given_back_and_comes_again(
+    client: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    handler = Handler()
+    job_id = client.add("mail", "bad job")
+    with caplog.at_level(logging.ERROR, "disqued.client"), client.consumer(["mail"], handler):
+        handler.wait_for(2)
+        until(lambda: client.show(job_id) is None)
+    assert [(job.id, job.nacks, job.additional_deliveries) for job in handler.seen] == [(job_id, 0, 0), (job_id, 1, 0)]
+    assert job_id in caplog.text
+    assert "ValueError: bad job" in caplog.text
+
+
+def test_no_more_handlers_run_at_once_than_allowed(client: Any) -> None:
+    handler = Handler(hold=True)
+    client.add_many("mail", ["x"] * 5)
+    with client.consumer("mail", handler, concurrency=2):
+        handler.wait_for(2)
+        assert client.get("nothing", timeout_ms=150) == []  # time for a third one to appear
+        assert (len(handler.seen), client.qlen("mail")) == (2, 3)
+        handler.let_go()
+        handler.wait_for(3)
+
+
+def test_a_job_is_kept_while_its_handler_runs_and_while_it_waits_for_one(client: Any) -> None:
+    handler = Handler(hold=True)
+    ids = client.add_many("mail", ["running", "fetched ahead"], retry_s=1)
+    with client.consumer("mail", handler, prefetch=1):
+        handler.wait_for(1)
+        assert client.get("mail", timeout_ms=2500) == [], "nobody else gets it after its retry time"
+        handler.let_go()
+        handler.wait_for(1)
+        until(lambda: client.info("jobs")["registered_jobs"] == "0")
+    assert [(job.id, job.additional_deliveries) for job in handler.seen] == [(job_id, 0) for job_id in ids]
+
+
+def test_the_full_retry_time_can_begin_with_the_fetch(client: Any) -> None:
+    handler = Handler(hold=True)
+    client.add_many("mail", ["x", "y"], retry_s=50)
+    with client.consumer("mail", handler, concurrency=2, working_after_s=0):
+        handler.wait_for(2)
+        assert client.info("commandstats")["cmdstat_working"].startswith("calls=2,")
+        handler.let_go()
+
+
+def test_a_finished_job_is_not_reported_any_more(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    handler = Handler(hold=True)
+    job_id = client.add("mail", "x")
+    with client.consumer("mail", handler, working_after_s=0.05):
+        handler.wait_for(1)
+        client.ack(job_id)
+        until(lambda: "can not be kept any longer" in caplog.text or not client.ping())
+        handler.let_go()
+    assert caplog.text.count(job_id) == 1
+
+
+def test_a_stop_waits_for_the_running_and_gives_back_the_waiting(client: Any) -> None:
+    handler = Handler(hold=True)
+    running, waiting = client.add_many("mail", ["running", "waiting"])
+    with client.consumer("mail", handler, prefetch=1) as consumer:
+        handler.wait_for(1)
+        until(lambda: client.qlen("mail") == 0)
+        consumer_stop = threading.Thread(target=consumer.stop)
+        consumer_stop.start()
+        until(lambda: client.qlen("mail") == 1)
+        assert client.show(running).state == "active"
+        handler.let_go()
+        consumer_stop.join(LONG_S)
+    assert client.show(running) is None
+    assert [(job.id, job.nacks) for job in client.get("mail", with_counters=True)] == [(waiting, 1)]
+    assert len(handler.seen) == 1
+
+
+def test_a_stop_gives_back_what_has_no_end_in_time(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    handler = Handler(hold=True)
+    job_id = client.add("mail", "endless")
+    with client.consumer("mail", handler, stop_within_s=0.05):
+        handler.wait_for(1)
+    assert client.show(job_id).state == "queued"
+    assert "not finished in time" in caplog.text
+    handler.let_go()
+
+
+def test_a_restart_of_the_node_does_not_end_a_consumer(connect: Any, tmp_path: Path) -> None:
+    handler = Handler()
+    with ServerProcess(tmp_path) as first:
+        client = connect([f"127.0.0.1:{first.port}"])
+        client.add("mail", "before")
+        consumer = client.consumer("mail", handler)
+        consumer.__enter__()
+        handler.wait_for(1)
+    with ServerProcess(tmp_path, port=first.port):
+        client.add("mail", "after")
+        handler.wait_for(1)
+        until(lambda: client.info("jobs")["registered_jobs"] == "0")
+        consumer.stop()
+    assert [job.body for job in handler.seen] == [b"before", b"after"]
+
+
+def test_a_result_is_delivered_after_the_connection_was_lost(client: Any) -> None:
+    handler = Handler(hold=True)
+    client.add("mail", "x")
+    with client.consumer("mail", handler):
+        handler.wait_for(1)
+        client.execute("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        handler.let_go()
+        until(lambda: client.info("jobs")["registered_jobs"] == "0")
+    assert len(handler.seen) == 1
+
+
+def test_a_refused_fetch_ends_the_consumer_with_the_reason(connect: Any, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--requirepass", "secret") as server:
+        client = connect([f"127.0.0.1:{server.port}"], discover=False)
+        with pytest.raises(ResponseError, match="NOAUTH"):
+            client.consumer("mail", Handler()).run()
+
+
+def test_senseless_options_are_refused(client: Any) -> None:
+    with pytest.raises(ValueError, match="concurrency >= 1"):
+        client.consumer("mail", Handler(), concurrency=0)
+
+
+def test_run_returns_when_a_handler_asks_for_the_stop(server: ServerProcess) -> None:
+    with Client([f"127.0.0.1:{server.port}"]) as client:
+        client.add("mail", "last one")
+        consumer = client.consumer("mail", lambda _: consumer.request_stop())
+        consumer.run()
+        assert client.info("jobs")["registered_jobs"] == "0"
+
+
+def test_coroutines_are_handlers_too_and_are_cancelled_at_the_deadline(server: ServerProcess) -> None:
+    cancelled: list[bytes] = []
+
+    async def scenario() -> None:
+        begun = asyncio.Event()
+
+        async def handler(job: Job) -> None:
+            begun.set()
+            try:
+                await asyncio.sleep(0 if job.body == b"short" else LONG_S)
+            except asyncio.CancelledError:
+                cancelled.append(job.body)
+                raise
+
+        async with AsyncClient([f"127.0.0.1:{server.port}"]) as client:
+            short, long = await client.add("mail", "short"), await client.add("mail", "long")
+            async with client.consumer("mail", handler, concurrency=2, stop_within_s=0):
+                await begun.wait()
+                while await client.show(short) is not None or await client.qlen("mail"):
+                    pass
+            details = await client.show(long)
+            assert details is not None
+            assert (details.state, details.nacks) == ("queued", 1)
+
+    asyncio.run(scenario())
+    assert cancelled == [b"long"]
+
+
+def test_a_cancelled_run_gives_back_what_it_has(server: ServerProcess) -> None:
+    async def scenario() -> None:
+        async with AsyncClient([f"127.0.0.1:{server.port}"]) as client:
+            job_id = await client.add("mail", "x")
+            begun = asyncio.Event()
+
+            async def handler(_: Job) -> None:
+                begun.set()
+                await asyncio.sleep(LONG_S)
+
+            running = asyncio.create_task(client.consumer("mail", handler).run())
+            await begun.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            details = await client.show(job_id)
+            assert details is not None
+            assert details.state == "queued"
+
+    asyncio.run(scenario())
+
+
+def test_a_renewal_on_its_way_does_not_undo_a_give_back(client: Any) -> None:
+    """Handlers that fail just when their jobs are due for WORKING: each job must come back at once all the same."""
+    ready = threading.Event()
+
+    def handler(job: Job) -> None:
+        if job.nacks == 0:
+            ready.wait(0.02)
+            raise ValueError("bad job")
+
+    client.add_many("mail", ["x"] * 300, retry_s=300)
+    with client.consumer("mail", handler, concurrency=16, prefetch=16, working_after_s=0.02):
+        until(lambda: client.info("jobs")["registered_jobs"] == "0")

@@ -1,0 +1,296 @@
+"""Both clients against a real node: every method once, and the troubles that only sockets have."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disqued.client import (
+    AsyncClient,
+    AsyncConsumer,
+    AuthenticationRequired,
+    Backoff,
+    BadJobId,
+    Client,
+    ClientClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    Consumer,
+    JobId,
+    NoSuchJob,
+    NotReplicated,
+    QueueFull,
+    QueuePaused,
+    ResponseError,
+    TooLate,
+)
+from support.server import ServerProcess, free_port
+
+UNKNOWN = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
+
+
+def public_names(face: type) -> set[str]:
+    return {name for name in dir(face) if not name.startswith("_")}
+
+
+def test_both_faces_have_the_same_names() -> None:
+    assert public_names(Client) == public_names(AsyncClient)
+    assert public_names(Consumer) == public_names(AsyncConsumer)
+
+
+def test_every_method_can_be_looked_up_in_the_help() -> None:
+    for name in public_names(Client) - {"make_transport", "node"}:
+        for face in (Client, AsyncClient):
+            assert inspect.getdoc(getattr(face, name)), name
+    assert list(inspect.signature(Client(["x"]).get).parameters)[:2] == ["queues", "count"]
+
+
+def test_a_job_is_added_fetched_and_finished(client: Any) -> None:
+    job_id = client.add("mail", "hello", retry_s=60)
+    assert isinstance(job_id, JobId)
+    assert client.qlen("mail") == 1
+    [job] = client.get(["mail"], timeout_ms=1000)
+    assert (job.queue, job.id, job.body, job.nacks) == ("mail", job_id, b"hello", None)
+    assert client.ack(job.id) == 1
+    assert client.show(job.id) is None
+
+
+def test_nothing_in_time_is_an_empty_list(client: Any) -> None:
+    assert client.get("mail", nohang=True) == []
+    assert client.get("mail", timeout_ms=1) == []
+
+
+def test_names_and_bodies_of_any_bytes_are_kept(client: Any) -> None:
+    queue, body = "post \r\n ü \udcff", bytes(range(256))
+    client.add(queue, body)
+    [job] = client.get([queue])
+    assert (job.queue, job.body) == (queue, body)
+
+
+def test_a_job_given_back_is_counted_as_a_failure(client: Any) -> None:
+    job_id = client.add("mail", "x")
+    client.get("mail")
+    assert client.nack(job_id) == 1
+    [again] = client.get("mail", with_counters=True)
+    assert (again.nacks, again.additional_deliveries) == (1, 0)
+
+
+def test_jobs_move_in_and_out_of_their_queue(client: Any) -> None:
+    job_id = client.add("mail", "x")
+    assert client.dequeue(job_id) == 1
+    assert client.qlen("mail") == 0
+    assert client.enqueue(job_id) == 1
+    assert [job.id for job in client.qpeek("mail")] == [job_id]
+    assert client.delete(job_id) == 1
+    assert client.fast_ack(job_id) == 0
+
+
+def test_a_job_is_shown_with_all_that_was_asked_for(client: Any) -> None:
+    job_id = client.add("mail", "x", replicate=1, delay_s=50, retry_s=7, ttl_s=100, asynchronous=True)
+    details = client.show(job_id)
+    assert (details.id, details.queue, details.body, details.state) == (job_id, "mail", b"x", "active")
+    assert (details.replicate, details.delay_s, details.retry_s) == (1, 50, 7)
+    assert 90 < details.ttl_s <= 100
+    assert 40_000 < details.next_requeue_within_ms <= 50_000
+
+
+def test_the_figures_of_a_queue(client: Any) -> None:
+    assert client.qstat("mail") is None
+    client.add("mail", "x")
+    stats = client.qstat("mail")
+    assert (stats.name, stats.length, stats.jobs_in, stats.jobs_out, stats.pause) == ("mail", 1, 1, 0, "none")
+
+
+def test_scans_visit_everything_page_by_page(client: Any) -> None:
+    ids = {client.add(f"queue-{number}", "x") for number in range(30)}
+    client.add("long", "x")
+    client.add("long", "y")
+    assert set(client.qscan(page_size=3)) == {"long", *(f"queue-{number}" for number in range(30))}
+    assert list(client.qscan(min_len=2)) == ["long"]
+    assert set(client.jscan(page_size=3)) > ids
+    assert {details.body for details in client.jscan_details(queue="long", states=["queued"])} == {b"x", b"y"}
+    assert list(client.jscan(states=["acked"])) == []
+
+
+def test_a_paused_queue_takes_no_jobs(client: Any) -> None:
+    assert client.pause("mail", "in") == "in"
+    with pytest.raises(QueuePaused):
+        client.add("mail", "x")
+    assert client.pause("mail") == "in"
+    assert client.pause("mail", "none") == "none"
+    client.add("mail", "x")
+
+
+def test_the_node_tells_about_itself(client: Any, server: ServerProcess) -> None:
+    hello = client.hello()
+    assert [node.id for node in hello.nodes] == [hello.node_id]
+    assert client.node == f"127.0.0.1:{server.port}"
+    assert client.info("server")["tcp_port"] == str(server.port)
+    assert client.ping() == "PONG"
+
+
+def test_working_tells_the_retry_time(client: Any) -> None:
+    assert client.working(client.add("mail", "x", retry_s=90)) == 90
+
+
+def test_refusals_have_their_types(client: Any) -> None:
+    client.add("mail", "x")
+    with pytest.raises(QueueFull):
+        client.add("mail", "y", maxlen=1)
+    with pytest.raises(NotReplicated):
+        client.add("mail", "y", replicate=2)
+    with pytest.raises(BadJobId):
+        client.ack("nonsense")
+    with pytest.raises(NoSuchJob):
+        client.working(UNKNOWN)
+    with pytest.raises(ResponseError, match="ERR unknown command 'NOSUCH'"):
+        client.execute("NOSUCH")
+
+
+def test_a_job_near_its_end_can_not_be_kept(client: Any) -> None:
+    job_id = client.add("mail", "x", ttl_s=1, retry_s=1)
+    client.get("mail", timeout_ms=600)
+    client.get("empty", timeout_ms=600)  # lets more than half of its life pass
+    with pytest.raises((TooLate, NoSuchJob)):
+        client.working(job_id)
+
+
+def test_any_command_can_be_sent(client: Any) -> None:
+    assert client.execute("QLEN", b"mail") == 0
+    assert client.execute("CONFIG", "GET", "maxmemory-policy")[0] == b"maxmemory-policy"
+    pong, refused, length = client.execute_many([["PING"], ["NOSUCH"], ["QLEN", "mail"]])
+    assert (pong, type(refused), length) == (b"PONG", ResponseError, 0)
+
+
+def test_many_jobs_are_added_with_a_result_for_each(client: Any) -> None:
+    results = client.add_many("mail", (str(number) for number in range(300)), maxlen=290)
+    assert sum(isinstance(result, JobId) for result in results) == 290
+    assert {type(result) for result in results[290:]} == {QueueFull}
+    assert [job.body for job in client.qpeek("mail", 3)] == [b"0", b"1", b"2"]
+    retries = client.working_many([results[0], UNKNOWN])
+    assert retries[0] == 300
+    assert isinstance(retries[1], NoSuchJob)
+
+
+def test_a_waiting_fetch_does_not_hold_up_other_calls(client: Any) -> None:
+    got: list[Any] = []
+    waiting = threading.Thread(target=lambda: got.extend(client.get("mail", timeout_ms=20_000)))
+    waiting.start()
+    while client.info("clients")["blocked_clients"] != "1":
+        pass
+    client.add("mail", "x")
+    waiting.join(20)
+    assert [job.body for job in got] == [b"x"]
+
+
+def test_the_password_is_sent(connect: Any, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--requirepass", "open sesame") as server:
+        node = f"127.0.0.1:{server.port}"
+        assert connect([node], password="open sesame").ping() == "PONG"
+        with pytest.raises(ResponseError, match="invalid password"):
+            connect([node], password="guess").ping()
+        with pytest.raises(AuthenticationRequired):
+            connect([node]).ping()
+
+
+def test_a_unix_socket_is_an_address_too(connect: Any, tmp_path: Path) -> None:
+    path = tmp_path / "disque.sock"
+    with ServerProcess(tmp_path, "--unixsocket", str(path)):
+        client = connect([str(path)], discover=False)
+        assert client.ping() == "PONG"
+        assert client.node == str(path)
+
+
+def test_a_restart_of_the_node_is_survived(connect: Any, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as first:
+        client = connect([f"127.0.0.1:{first.port}"])
+        client.add("mail", "x")
+    with ServerProcess(tmp_path, port=first.port):
+        client.add("mail", "y")
+        assert [job.body for job in client.get("mail", timeout_ms=1000)] == [b"y"]
+
+
+def test_when_one_node_ends_the_other_one_is_used(connect: Any, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with ServerProcess(tmp_path / "a") as a, ServerProcess(tmp_path / "b") as b:
+        nodes = {f"127.0.0.1:{server.port}": server for server in (a, b)}
+        client = connect(list(nodes))
+        client.ping()
+        first = client.node
+        nodes[first].stop()
+        assert client.ping() == "PONG"
+        assert client.node in nodes.keys() - {first}
+
+
+def test_a_node_that_is_not_there_is_named(connect: Any) -> None:
+    port = free_port()
+    with pytest.raises(ConnectionFailed, match=f"127.0.0.1:{port}"):
+        connect([f"127.0.0.1:{port}"], backoff=Backoff(attempts=2)).ping()
+
+
+def test_a_silent_node_is_given_up_after_the_time_limit(connect: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        client = connect([f"127.0.0.1:{port}"], discover=False, timeout_s=0.05, backoff=Backoff(attempts=1))
+        with pytest.raises(ConnectionLost, match=r"silent for 0\.051 s"):
+            client.add("mail", "x", timeout_ms=1)
+
+
+def test_a_server_of_another_kind_is_told_apart(connect: Any) -> None:
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,)).start()
+        client = connect([f"127.0.0.1:{listener.getsockname()[1]}"], backoff=Backoff(attempts=1))
+        with pytest.raises(ConnectionFailed, match="Protocol error"):
+            client.ping()
+
+
+def test_a_closed_client_is_of_no_use(client: Any) -> None:
+    client.ping()
+    client.close()
+    with pytest.raises(ClientClosed):
+        client.ping()
+
+
+def test_a_single_string_of_nodes_is_a_mistake() -> None:
+    with pytest.raises(TypeError, match="list of addresses"):
+        Client("localhost:7711")
+
+
+def test_a_cancelled_fetch_leaves_no_one_waiting_at_the_node(server: ServerProcess) -> None:
+    async def scenario() -> None:
+        async with AsyncClient([f"127.0.0.1:{server.port}"]) as client:
+            fetch = asyncio.create_task(client.get("mail"))
+            while (await client.info("clients"))["blocked_clients"] != "1":
+                pass
+            fetch.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await fetch
+            while (await client.info("clients"))["blocked_clients"] != "0":
+                pass
+            await client.add("mail", "x")
+            assert [job.body for job in await client.get("mail")] == [b"x"]
+
+    asyncio.run(scenario())
+
+
+def test_at_most_so_many_calls_run_at_once(server: ServerProcess) -> None:
+    async def scenario() -> int:
+        async with AsyncClient([f"127.0.0.1:{server.port}"], max_connections=3) as client:
+            await asyncio.gather(*(client.get("mail", timeout_ms=1) for _ in range(20)))
+            return int((await client.info("stats"))["total_connections_received"])
+
+    connections_before = 1  # the fixture's own, to see that the node is ready
+    assert asyncio.run(scenario()) <= connections_before + 3

@@ -1,0 +1,67 @@
+"""Answers become values, or a clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from disqued.client import replies
+from disqued.client.errors import ResponseError, UnexpectedReply
+from disqued.client.values import Hello, Job, JobId, NodeInfo
+from disqued.client.wire import Reply
+
+ID = b"D-01234567-abcdefghijklmnopqrstuvwx-05a1"
+
+
+def test_a_job_without_and_with_counters() -> None:
+    rows: Reply = [[b"q", ID, b"\xff"], [b"q", ID, b"x", b"nacks", 2, b"additional-deliveries", 3]]
+    assert replies.jobs(rows) == [
+        Job("q", JobId(ID.decode()), b"\xff"),
+        Job("q", JobId(ID.decode()), b"x", nacks=2, additional_deliveries=3),
+    ]
+    assert replies.jobs(None) == []
+
+
+def test_hello_tells_who_is_there() -> None:
+    assert replies.hello(
+        [1, b"a" * 40, [b"a" * 40, b"", b"7711", b"1"], [b"b" * 40, b"10.0.0.2", b"7712", b"100"]]
+    ) == (Hello("a" * 40, (NodeInfo("a" * 40, "", 7711, 1), NodeInfo("b" * 40, "10.0.0.2", 7712, 100))))
+
+
+def test_info_is_a_dictionary_without_titles() -> None:
+    assert replies.info(b"# Server\r\ntcp_port:7711\r\nexecutable:/a:b\r\n\r\n# Jobs\r\nregistered_jobs:0\r\n") == {
+        "tcp_port": "7711",
+        "executable": "/a:b",
+        "registered_jobs": "0",
+    }
+
+
+def test_a_job_id_can_be_read() -> None:
+    assert JobId(ID.decode()).creator_prefix == "01234567"
+    assert not JobId(ID.decode()).at_most_once
+    assert JobId(ID.decode()[:-1] + "0").at_most_once
+
+
+MISSHAPEN: dict[str, tuple[Callable[[Reply], Any], Reply]] = {
+    "a string for a count": (replies.integer, b"7"),
+    "a count for a string": (replies.text, 7),
+    "null for a job ID": (replies.job_id, None),
+    "a short job": (replies.jobs, [[b"q", ID]]),
+    "the greeting of another server": (replies.hello, [b"server", b"redis"]),
+    "a scan without items": (replies.page(replies.text), [b"0"]),
+    "a field without a value": (replies.job_details, [b"id"]),
+    "a missing field": (replies.queue_stats, [b"name", b"q"]),
+}
+
+
+@pytest.mark.parametrize(("decode", "reply"), MISSHAPEN.values(), ids=MISSHAPEN)
+def test_an_answer_of_another_shape_is_an_error(decode: Callable[[Reply], Any], reply: Reply) -> None:
+    with pytest.raises(UnexpectedReply):
+        decode(reply)
+
+
+def test_an_error_inside_an_answer_is_raised_as_itself() -> None:
+    with pytest.raises(ResponseError, match="inner"):
+        replies.jobs([[b"q", ResponseError("ERR inner"), b""]])

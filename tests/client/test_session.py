@@ -1,0 +1,261 @@
+"""What a client does in trouble, on a network that plays each case exactly and a clock that takes no time."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Sequence
+
+import pytest
+
+from disqued.client import calls
+from disqued.client.backoff import Backoff
+from disqued.client.errors import (
+    AuthenticationRequired,
+    ClientClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    NodeLeaving,
+    ResponseError,
+    response_error,
+)
+from disqued.client.nodes import Address, parse_address
+from disqued.client.session import PIPELINE_REQUESTS, Session, Settings
+from disqued.client.transport import BrokenOffError, run_now
+from disqued.client.wire import Reply
+
+A, B = "10.0.0.1:7711", "10.0.0.2:7711"
+ID = b"D-01234567-abcdefghijklmnopqrstuvwx-05a1"
+CUT = ConnectionResetError("cut")
+LEAVING = response_error("LEAVING This node is leaving the cluster, please connect to a different one")
+LOADING = response_error("LOADING Disque is loading the dataset in memory")
+
+
+class ScriptedLink:
+    """Answers each exchange by the next entry of its node's script: a list of replies, or an error after some."""
+
+    def __init__(self, network: Network, address: Address) -> None:
+        self._network = network
+        self.address = address
+        self.closed = False
+        self.usable = True
+
+    def is_usable(self) -> bool:
+        return self.usable
+
+    async def exchange(self, request: bytes, replies: int, silence_s: float | None) -> list[Reply]:
+        assert silence_s == 1
+        self._network.sent.append((str(self.address), request.split(b"\r\n")[2].decode()))
+        answers: list[Reply] = []
+        while len(answers) < replies:
+            answer = self._network.scripts[str(self.address)].popleft()
+            if isinstance(answer, OSError):
+                raise BrokenOffError(answer, answers)
+            answers.append(answer)
+        return answers
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Network:
+    """A transport whose nodes do what their scripts say; a node without a script refuses connections."""
+
+    def __init__(self, **scripts: Sequence[Reply | OSError]) -> None:
+        names = {"a": A, "b": B}
+        self.scripts = {names[name]: deque(script) for name, script in scripts.items()}
+        self.sent: list[tuple[str, str]] = []
+        self.waits_s: list[float] = []
+        self.links: list[ScriptedLink] = []
+        self.in_use = 0
+
+    async def dial(self, address: Address, timeout_s: float | None) -> ScriptedLink:
+        assert timeout_s == 1
+        if str(address) not in self.scripts:
+            raise ConnectionRefusedError("nobody listens")
+        self.links.append(ScriptedLink(self, address))
+        return self.links[-1]
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits_s.append(seconds)
+
+    async def acquire(self) -> None:
+        self.in_use += 1
+
+    def release(self) -> None:
+        self.in_use -= 1
+
+
+def session(
+    network: Network, *nodes: str, attempts: int = 3, discover: bool = False, password: str | None = None
+) -> Session:
+    settings = Settings(
+        nodes=nodes,
+        password=password,
+        discover=discover,
+        connect_timeout_s=1,
+        timeout_s=1,
+        backoff=Backoff(attempts=attempts),
+        rng=random.Random(4),
+    )
+    return Session(settings, network)
+
+
+def test_a_job_is_not_added_twice_when_the_answer_is_lost() -> None:
+    network = Network(a=[CUT, ID])
+    with pytest.raises(ConnectionLost, match=r"ADDJOB.*may have been carried out"):
+        run_now(session(network, A).perform(calls.add("q", "x")))
+    assert network.sent == [(A, "ADDJOB")]
+    assert network.in_use == 0
+
+
+def test_a_job_is_added_again_for_a_caller_who_wants_that() -> None:
+    network = Network(a=[CUT, ID])
+    assert run_now(session(network, A).perform(calls.add("q", "x", repeat=True))) == ID.decode()
+    assert network.sent == [(A, "ADDJOB"), (A, "ADDJOB")]
+
+
+def test_a_read_is_repeated_on_a_fresh_connection() -> None:
+    network = Network(a=[CUT, CUT, 7])
+    assert run_now(session(network, A).perform(calls.qlen("q"))) == 7
+    assert [link.closed for link in network.links] == [True, True, False]
+
+
+def test_repetition_has_an_end() -> None:
+    network = Network(a=[CUT] * 5)
+    with pytest.raises(ConnectionLost):
+        run_now(session(network, A, attempts=3).perform(calls.qlen("q")))
+    assert len(network.sent) == 3
+
+
+def test_when_nobody_listens_the_error_names_each_node_and_nothing_was_sent() -> None:
+    network = Network()
+    with pytest.raises(ConnectionFailed, match=r"10\.0\.0\.1:7711: nobody listens"):
+        run_now(session(network, A, B, attempts=4).perform(calls.add("q", "x")))
+    assert network.sent == []
+    assert len(network.waits_s) == 3
+    assert network.waits_s == sorted(network.waits_s)
+
+
+def test_a_dead_node_is_passed_over_without_waiting() -> None:
+    network = Network(b=[ID])
+    assert run_now(session(network, A, B).perform(calls.add("q", "x"))) == ID.decode()
+    assert network.waits_s == []
+
+
+def test_a_connection_closed_while_idle_is_replaced_before_anything_is_sent() -> None:
+    network = Network(a=[1, ID])
+    client = session(network, A)
+    run_now(client.perform(calls.qlen("q")))
+    network.links[0].usable = False
+    assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
+    assert len(network.links) == 2
+
+
+def test_a_fetch_moves_on_when_the_node_is_leaving() -> None:
+    network = Network(a=[LEAVING], b=[[[b"q", ID, b"x"]]])
+    client = session(network, A, B)
+    client._nodes.connected(parse_address(A))
+    [job] = run_now(client.perform(calls.get("q")))
+    assert job.body == b"x"
+    assert network.sent == [(A, "GETJOB"), (B, "GETJOB")]
+    assert str(client.node) == B
+
+
+def test_an_add_is_not_repeated_when_the_node_is_leaving_but_the_next_one_goes_elsewhere() -> None:
+    network = Network(a=[LEAVING], b=[ID])
+    client = session(network, A, B)
+    client._nodes.connected(parse_address(A))
+    with pytest.raises(NodeLeaving):
+        run_now(client.perform(calls.add("q", "x")))
+    assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
+    assert network.sent == [(A, "ADDJOB"), (B, "ADDJOB")]
+
+
+def test_a_command_refused_while_loading_is_tried_again_whatever_it_is() -> None:
+    network = Network(a=[LOADING, ID])
+    assert run_now(session(network, A).perform(calls.add("q", "x"))) == ID.decode()
+    assert len(network.waits_s) == 1
+
+
+def greeting(me: str, **priorities: int) -> Reply:
+    hosts = {"a": b"10.0.0.1", "b": b"10.0.0.2"}
+    rows: list[Reply] = [
+        [name.encode() * 40, b"" if name == me else hosts[name], b"7711", b"%d" % priority]
+        for name, priority in priorities.items()
+    ]
+    return [1, me.encode() * 40, *rows]
+
+
+def test_other_nodes_are_learned_and_a_leaving_one_is_left_at_once() -> None:
+    network = Network(a=[greeting("a", a=100, b=1)], b=[greeting("b", a=100, b=1), 5])
+    client = session(network, A, discover=True)
+    assert run_now(client.perform(calls.qlen("q"))) == 5
+    assert network.sent == [(A, "HELLO"), (B, "HELLO"), (B, "QLEN")]
+    assert network.links[0].closed
+
+
+def test_a_leaving_node_is_used_when_there_is_no_other() -> None:
+    leaving = greeting("a", a=100, b=1)
+    network = Network(a=[leaving, leaving, 5])
+    assert run_now(session(network, A, discover=True).perform(calls.qlen("q"))) == 5
+
+
+def test_a_wrong_password_is_told_at_once() -> None:
+    network = Network(a=[response_error("ERR invalid password")])
+    with pytest.raises(ResponseError, match="invalid password"):
+        run_now(session(network, A, password="wrong").perform(calls.qlen("q")))
+    assert network.links[0].closed
+    assert network.waits_s == []
+
+
+def test_a_missing_password_is_told_at_once() -> None:
+    network = Network(a=[response_error("NOAUTH Authentication required.")])
+    with pytest.raises(AuthenticationRequired):
+        run_now(session(network, A, discover=True).perform(calls.qlen("q")))
+
+
+@pytest.mark.parametrize("busy", [LOADING, response_error("ERR max number of clients reached"), CUT])
+def test_a_node_that_can_not_serve_yet_is_asked_again_later(busy: Reply | OSError) -> None:
+    network = Network(a=[busy, greeting("a", a=1), 5])
+    assert run_now(session(network, A, discover=True).perform(calls.qlen("q"))) == 5
+    assert len(network.waits_s) == 1
+
+
+def test_in_a_pipeline_only_the_unanswered_jobs_are_in_doubt() -> None:
+    network = Network(a=[ID, response_error("PAUSED Queue paused in input, try later"), CUT])
+    first, paused, lost, last = run_now(session(network, A).perform_many(calls.add_many("q", "wxyz")))
+    assert first == ID.decode()
+    assert [type(error).__name__ for error in (paused, lost, last)] == [
+        "QueuePaused",
+        "ConnectionLost",
+        "ConnectionLost",
+    ]
+
+
+def test_in_a_pipeline_the_unanswered_calls_are_repeated_where_that_is_safe() -> None:
+    network = Network(a=[1, CUT, 2, 3])
+    assert run_now(session(network, A).perform_many([calls.qlen("q")] * 3)) == [1, 2, 3]
+
+
+def test_a_pipeline_without_nodes_has_an_error_for_each_call() -> None:
+    results = run_now(session(Network(), A, attempts=1).perform_many(calls.add_many("q", "xy")))
+    assert [type(result) for result in results] == [ConnectionFailed, ConnectionFailed]
+
+
+def test_a_long_pipeline_is_sent_in_bounded_pieces() -> None:
+    count = 2 * PIPELINE_REQUESTS + 1
+    network = Network(a=[ID] * count)
+    assert len(run_now(session(network, A).perform_many(calls.add_many("q", ["x"] * count)))) == count
+    assert len(network.sent) == 3
+    assert len(network.links) == 1
+
+
+def test_a_closed_client_says_so() -> None:
+    network = Network(a=[1])
+    client = session(network, A)
+    run_now(client.perform(calls.qlen("q")))
+    client.close()
+    assert network.links[0].closed
+    with pytest.raises(ClientClosed):
+        run_now(client.perform(calls.qlen("q")))
