@@ -1,0 +1,79 @@
+"""The rows of the report: which measured value, beside whom, and what it must reach.
+
+A floor must hold; an aim is worth a fight. Ratios are this broker divided by the other one, in the same round. Where a
+row has no floor it is there to be known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+STREAMS, LISTS, BEANSTALKD = "redis streams", "redis lists", "beanstalkd"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a value must reach (`floor`) and should reach (`aim`)."""
+
+    floor: float
+    aim: float
+    higher_is_better: bool = True
+
+    def met(self, value: float) -> bool:
+        """Whether the value reaches the floor."""
+        return value >= self.floor if self.higher_is_better else value <= self.floor
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A workload's value and its targets beside other brokers."""
+
+    title: str
+    workload: str
+    path: tuple[str, ...]  # where the value stands in a measurement
+    unit: str
+    targets: dict[str, Target] = field(default_factory=dict)
+
+    def value(self, measurement: dict[str, Any]) -> float:
+        """The value in one line of the generator."""
+        found: Any = measurement
+        for key in self.path:
+            found = found[key]
+        return float(found)
+
+
+def _beside(streams: tuple[float, float], beanstalkd: tuple[float, float] | None = None) -> dict[str, Target]:
+    targets = {STREAMS: Target(*streams)}
+    if beanstalkd is not None:
+        targets[BEANSTALKD] = Target(*beanstalkd)
+    return targets
+
+
+_RATE = ("jobs_per_s",)
+_P99_TARGET = Target(1.5, 1.1, higher_is_better=False)
+
+RATES = (
+    Row("add, one at a time", "add1", _RATE, "jobs/s", _beside((0.80, 1.0), (1.0, 1.25))),
+    Row("add, pipelined by 16", "add16", _RATE, "jobs/s", _beside((0.65, 1.0), (4.0, 6.5))),
+    Row("get + acknowledge, one at a time", "get1", _RATE, "jobs/s", _beside((1.05, 1.3), (1.05, 1.3))),
+    Row("get + acknowledge, by 32", "get32", _RATE, "jobs/s", _beside((1.9, 3.0))),
+    Row("whole cycle, 10 producers, 40 blocked workers", "cycle", _RATE, "jobs/s", _beside((1.0, 1.3), (0.8, 1.0))),
+)
+LATENCIES = (
+    Row(
+        "add one at a time, full load, p99",
+        "add1",
+        ("latency_us", "add", "p99"),
+        "us",
+        {STREAMS: _P99_TARGET, BEANSTALKD: _P99_TARGET},
+    ),
+    Row("add at half load, p50", "half_add", ("latency_us", "add", "p50"), "us"),
+    Row("add at half load, p99", "half_add", ("latency_us", "add", "p99"), "us"),
+    Row("add to blocked worker at half load, p50", "half_cycle", ("latency_us", "delivery", "p50"), "us"),
+    Row("add to blocked worker at half load, p99", "half_cycle", ("latency_us", "delivery", "p99"), "us"),
+)
+
+MEMORY = Target(460, 380, higher_is_better=False)  # bytes for each waiting job
+PAUSE = Target(65, 40, higher_is_better=False)  # ms, the longest reply
+WAITING_GROWTH = Target(1.35, 1.15, higher_is_better=False)  # cost at the most waiting jobs over cost at the fewest

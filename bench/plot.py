@@ -1,0 +1,88 @@
+"""Two drawings of a benchmark run: the ratios to other brokers with their floors, and the growth curves.
+
+SVG with real text (small, sharp, readable without the right font) and without a date, so that the same results give
+the same file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from matplotlib import pyplot as plt
+
+from floors import BEANSTALKD, LISTS, RATES, STREAMS
+from report import GROWTH_TITLES, OURS, ratios
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {OURS: "#1f6f8b", STREAMS: "#c0392b", LISTS: "#e59866", BEANSTALKD: "#6c7a3a"}
+STYLE = {"svg.fonttype": "none", "svg.hashsalt": "disqued", "font.size": 9, "font.family": "sans-serif"}
+ROW_STEP = 0.2  # between the brokers of one workload
+
+
+def _ratio_chart(results: dict[str, Any]) -> Figure:
+    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    peers = [name for name in results["brokers"] if name != OURS]
+    for position, row in enumerate(RATES):
+        measured = results["comparison"].get(row.workload, {})
+        for offset, peer in enumerate(peers):
+            if peer not in measured:
+                continue
+            found = ratios(row, measured, peer)
+            height = position + (offset - (len(peers) - 1) / 2) * ROW_STEP
+            label = peer if position == 0 else None
+            axes.plot([min(found), max(found)], [height, height], color=COLOURS[peer], linewidth=2, alpha=0.5)
+            axes.plot(median(found), height, "o", color=COLOURS[peer], markersize=5, label=label)
+            if peer in row.targets:
+                axes.plot(row.targets[peer].floor, height, "|", color="black", markersize=9, markeredgewidth=1.5)
+    axes.plot([], [], "|", color="black", markersize=9, markeredgewidth=1.5, label="floor")
+    axes.axvline(1, color="grey", linewidth=0.8)
+    axes.set_xscale("log")
+    ticks = [0.2, 0.5, 1, 2, 5, 10]
+    axes.set_xticks(ticks, [f"x{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
+    axes.set_yticks(range(len(RATES)), [row.title.replace(", ", ",\n", 1) for row in RATES])
+    axes.invert_yaxis()
+    axes.grid(axis="x", color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.set_xlabel("jobs per second of disqued, divided by those of the other broker (median and range of the rounds)")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=4, frameon=False)
+    return figure
+
+
+def _curve(axes: Axes, what: str, curves: dict[str, Any]) -> None:
+    for name, curve in curves.items():
+        levels, costs = [point["level"] for point in curve], [point["cpu_us"] for point in curve]
+        axes.plot(levels, costs, "o-", color=COLOURS[name], markersize=4, label=name)
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(GROWTH_TITLES[what])
+    axes.grid(color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.legend(loc="lower right", frameon=False)
+
+
+def _growth_chart(results: dict[str, Any]) -> Figure:
+    growth = results["growth"]
+    figure, grid = plt.subplots(1, len(growth), figsize=(8, 2.8), layout="constrained", squeeze=False)
+    for axes, (what, curves) in zip(grid[0], growth.items(), strict=True):
+        _curve(axes, what, curves)
+    grid[0][0].set_ylabel("CPU for the life of a job, us")
+    return figure
+
+
+def draw(results: dict[str, Any], directory: Path, suffix: str = "svg") -> None:
+    """Write comparison and growth charts of what the results have into the directory."""
+    charts = (("comparison", _ratio_chart), ("growth", _growth_chart))
+    with plt.style.context(STYLE):
+        for name, chart in charts:
+            if name not in results:
+                continue
+            figure = chart(results)
+            metadata = {"Date": None} if suffix == "svg" else None
+            figure.savefig(directory / f"{name}.{suffix}", metadata=metadata)
+            plt.close(figure)

@@ -1,0 +1,192 @@
+"""Turns the JSON of a benchmark run into tables: plain text for a terminal, Markdown and plots for the documentation.
+
+As a program, `python bench/report.py results.json` rewrites docs/performance.md between its two markers and draws the
+plots beside it; what a person wrote around the markers stays.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from floors import LATENCIES, MEMORY, PAUSE, RATES, WAITING_GROWTH, Row, Target
+from machine import ROOT
+
+DOCUMENT = ROOT / "docs" / "performance.md"
+PLOTS = ROOT / "docs" / "performance"
+BEGIN, END = "<!-- results begin -->", "<!-- results end -->"
+OURS = "disqued"
+GROWTH_TITLES = {"waiting": "waiting jobs", "queues": "queues", "blocked": "blocked workers"}
+
+Results = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A title, a head and rows of text."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+
+    def as_text(self) -> str:
+        """Columns aligned with blanks."""
+        widths = [max(len(row[column]) for row in [self.head, *self.rows]) for column in range(len(self.head))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in self._all()]
+        return "\n".join([self.title, *(line.rstrip() for line in lines)])
+
+    def as_markdown(self) -> str:
+        """A Markdown table under a heading."""
+        lines = ["| " + " | ".join(row) + " |" for row in self._all()]
+        lines.insert(1, "|" + " --- |" * len(self.head))
+        return "\n".join([f"### {self.title}", "", *lines])
+
+    def _all(self) -> list[list[str]]:
+        return [self.head, *self.rows]
+
+
+def verdict(value: float, target: Target | None) -> str:
+    """The mark behind a value: whether it reaches its floor, and the floor."""
+    if target is None:
+        return ""
+    mark = "ok" if target.met(value) else "MISSED"
+    return f" {mark}, floor {target.floor:g}"
+
+
+def ratios(row: Row, measured: dict[str, Any], peer: str) -> list[float]:
+    """Ours divided by the peer's, round by round."""
+    pairs = zip(measured[OURS], measured[peer], strict=True)
+    return [row.value(ours) / row.value(theirs) for ours, theirs in pairs]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"  # three digits are what a measurement is worth
+
+
+def _ratio_cell(row: Row, measured: dict[str, Any], peer: str) -> str:
+    if peer not in measured or OURS not in measured:
+        return "-"
+    found = ratios(row, measured, peer)
+    spread = f" [{min(found):.2f}-{max(found):.2f}]" if len(found) > 1 else ""
+    theirs = median(row.value(line) for line in measured[peer])
+    return f"x{median(found):.2f}{spread}{verdict(median(found), row.targets.get(peer))} ({_number(theirs)})"
+
+
+def _comparison(results: Results, title: str, rows: tuple[Row, ...]) -> Table:
+    names = [name for name in results["brokers"] if name != OURS]
+    table = Table(title, ["workload", "disqued", *(f"beside {name}" for name in names)], [])
+    for row in rows:
+        measured = results["comparison"].get(row.workload, {})
+        if OURS in measured:
+            values = [row.value(line) for line in measured[OURS]]
+            ours = f"{_number(median(values))} {row.unit}"
+            table.rows.append([row.title, ours, *(_ratio_cell(row, measured, name) for name in names)])
+    return table
+
+
+def _cpu(results: Results) -> Table:
+    names = results["brokers"]
+    table = Table("CPU of the broker for one job, us (user and system)", ["workload", *names], [])
+    for row in RATES:
+        measured = results["comparison"].get(row.workload, {})
+        cells = [
+            f"{median(line['server_cpu_us_per_job'] for line in measured[name]):.2f}" if name in measured else "-"
+            for name in names
+        ]
+        table.rows.append([row.title, *cells])
+    return table
+
+
+def _limits(results: Results) -> Table:
+    table = Table("Memory, pauses and growth", ["what", "disqued", "others"], [])
+    sizes = results["sizes"]
+    if "memory" in results:
+        own = results["memory"][OURS]
+        others = ", ".join(f"{name} {value:.0f}" for name, value in results["memory"].items() if name != OURS)
+        title = f"bytes for a waiting job, 64-byte body, {sizes['memory']:,} jobs"
+        table.rows.append([title, f"{own:.0f}{verdict(own, MEMORY)}", others or "-"])
+    if "pauses_ms" in results:
+        found = results["pauses_ms"]
+        cell = f"{median(found):.0f} ms [{min(found):.0f}-{max(found):.0f}]{verdict(median(found), PAUSE)}"
+        table.rows.append([f"longest reply while adding {sizes['pause']:,} jobs", cell, "-"])
+    for what, curves in results.get("growth", {}).items():
+        grown = {name: curve[-1]["cpu_us"] / curve[0]["cpu_us"] for name, curve in curves.items()}
+        target = WAITING_GROWTH if what == "waiting" else None
+        first, last = curves[OURS][0]["level"], curves[OURS][-1]["level"]
+        title = f"cost of a job's life, {first:,.0f} to {last:,.0f} {GROWTH_TITLES[what]}"
+        others = ", ".join(f"{name} x{value:.2f}" for name, value in grown.items() if name != OURS)
+        table.rows.append([title, f"x{grown[OURS]:.2f}{verdict(grown[OURS], target)}", others or "-"])
+    return table
+
+
+def _growth(results: Results) -> list[Table]:
+    tables = []
+    for what, curves in results.get("growth", {}).items():
+        title = f"CPU for a job's life (add, get, acknowledge), us, by number of {GROWTH_TITLES[what]}"
+        levels = [f"{point['level']:,.0f}" for point in next(iter(curves.values()))]
+        rows = [[name, *(f"{point['cpu_us']:.2f}" for point in curve)] for name, curve in curves.items()]
+        tables.append(Table(title, ["broker", *levels], rows))
+    return tables
+
+
+def tables(results: Results) -> list[Table]:
+    """Everything that was measured, as tables."""
+    made: list[Table] = []
+    if "comparison" in results:
+        made.append(_comparison(results, "Jobs per second, and the ratio to other brokers (higher is better)", RATES))
+        made.append(_comparison(results, "Latency, and the ratio to other brokers (lower is better)", LATENCIES))
+        made.append(_cpu(results))
+    made.append(_limits(results))
+    return [table for table in made + _growth(results) if table.rows]
+
+
+def facts(results: Results) -> list[str]:
+    """Where and with what it was measured, a line each."""
+    lines = [f"{name}: {value}" for name, value in results["machine"].items() if value]
+    settings = f"rounds: {results['sizes']['rounds']}, measured in {results['elapsed_s'] / 60:.1f} minutes"
+    return [f"date: {results['date']}", *lines, settings]
+
+
+def as_text(results: Results) -> str:
+    """The report for a terminal."""
+    return "\n\n".join(["\n".join(facts(results)), *(table.as_text() for table in tables(results))])
+
+
+def as_markdown(results: Results) -> str:
+    """The report for the documentation; the plots it shows are drawn by `plot.draw`."""
+    parts = ["\n".join(f"- {fact}" for fact in facts(results)), *(table.as_markdown() for table in tables(results))]
+    images = [
+        "![Ratios to other brokers, with their floors](performance/comparison.svg)",
+        "![Cost of a job as the load grows](performance/growth.svg)",
+    ]
+    return "\n\n".join([parts[0], *images, *parts[1:]])
+
+
+def update_document(results: Results) -> None:
+    """Put the tables between the markers of docs/performance.md and draw its plots."""
+    from plot import draw  # noqa: PLC0415 - matplotlib is needed here only, and is slow to import
+
+    text = DOCUMENT.read_text()
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"bench: {DOCUMENT} has lost its markers {BEGIN} and {END}")
+    DOCUMENT.write_text(f"{head}{begin}\n{as_markdown(results)}\n{end}{tail}")
+    PLOTS.mkdir(exist_ok=True)
+    (PLOTS / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    draw(results, PLOTS)
+
+
+def main() -> None:
+    """`report.py RESULTS.json` rewrites the documentation from a run."""
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: report.py RESULTS.json")
+    update_document(json.loads(Path(sys.argv[1]).read_text()))
+
+
+if __name__ == "__main__":
+    main()

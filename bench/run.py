@@ -1,0 +1,104 @@
+"""`make bench`: the broker beside the brokers people use, with one load generator, in turn, several rounds.
+
+    python bench/run.py                       about ten minutes, prints tables, writes build/bench/results.json
+    python bench/run.py --document            the same, and renews docs/performance.md with its plots
+    python bench/run.py --quick               a minute, to see that everything works; its figures mean little
+    PYTHONPATH=build/compiled python bench/run.py      the compiled build, where there is one
+
+The broker runs with this interpreter. Keep the machine idle otherwise: two cores are used, one for the broker and one
+for the generator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import machine
+import report
+import workloads
+from brokers import BROKERS, Broker, chosen, cores
+from generator import compile_generator
+from workloads import QUICK, Sizes
+
+RESULTS = machine.ROOT / "build" / "bench" / "results.json"
+SPARE_FILES = 500  # descriptors beside the clients'
+
+Say = Callable[[str], None]
+PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
+    "comparison": workloads.compare,
+    "memory": workloads.memory,
+    "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),
+    "growth": workloads.growth,
+}
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="bench", description="Measure the broker beside others.")
+    parser.add_argument("--quick", action="store_true", help="few jobs, one round")
+    parser.add_argument("--rounds", type=int, help="rounds of the comparison (default 5, quick 1)")
+    parser.add_argument("--scale", type=float, default=1.0, help="this many times as many jobs (default 1)")
+    parser.add_argument("--brokers", help="comma separated, disqued among them (default all)")
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"comma separated (default {','.join(PARTS)})")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
+    parser.add_argument("--document", action="store_true", help="renew docs/performance.md and its plots")
+    chosen_options = parser.parse_args()
+    unknown = [part for part in chosen_options.parts.split(",") if part not in PARTS]
+    if unknown:
+        parser.error(f"no part is called {unknown[0]!r}; known are: {', '.join(PARTS)}")
+    return chosen_options
+
+
+def allow_many_files(sizes: Sizes) -> Sizes:
+    """Raise the limit of open files to what is permitted, and leave out levels of blocked clients beyond it."""
+    _, permitted = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (permitted, permitted))
+    possible = tuple(level for level in sizes.blocked if level + SPARE_FILES <= permitted)
+    if possible != sizes.blocked:
+        print(f"bench: {permitted} open files are permitted: blocked clients are measured to {possible[-1]}")
+    return replace(sizes, blocked=possible)
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    options = arguments()
+    brokers = chosen(options.brokers.split(",") if options.brokers else [broker.name for broker in BROKERS])
+    if brokers[0].name != "disqued":
+        raise SystemExit("bench: --brokers must begin with disqued: everything is compared with it")
+    sizes = (QUICK if options.quick else Sizes()).scaled(options.scale)
+    sizes = allow_many_files(replace(sizes, rounds=options.rounds or sizes.rounds))
+    compile_generator()
+    facts = machine.describe()
+    if cores()[0] == cores()[1]:
+        print("bench: only one core: broker and generator share it, the figures mean little")
+    print(f"bench: disqued {facts['disqued']}, beside {', '.join(broker.name for broker in brokers[1:]) or 'nobody'}")
+
+    begin = time.monotonic()
+    results: dict[str, Any] = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": facts,
+        "brokers": [broker.name for broker in brokers],
+        "sizes": asdict(sizes),
+    }
+    for part in options.parts.split(","):
+        results[part] = PARTS[part](brokers, sizes, lambda line: print(f"{time.monotonic() - begin:5.0f} s  {line}"))
+    results["elapsed_s"] = round(time.monotonic() - begin, 1)
+
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"\n{report.as_text(results)}\n\nwritten: {options.output}")
+    if options.document:
+        report.update_document(results)
+        print(f"renewed: {report.DOCUMENT}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""What is measured: the comparison with other brokers, and how the broker's own costs grow.
+
+Comparison: every workload visits all brokers in turn with a fresh server each, so that two figures that are divided by
+each other were taken within seconds; the order turns from round to round, so that none is always the first.
+
+Growth: the broker alone (beside streams where they can do the same), with more and more waiting jobs, queues or blocked
+clients. The cost is the server's CPU time for one whole life of a job (add, get, acknowledge) while that many wait; CPU
+time rather than elapsed time, because what else the machine does disturbs it less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from brokers import BROKERS, Broker, Running
+from generator import Load, Measurement, offer
+
+OURS, STREAMS = BROKERS[0], BROKERS[1]
+BATCH = 16  # requests pipelined, and jobs of a batch in the growth runs
+PRODUCERS, WORKERS = 10, 40
+CHURNS = 3  # measurements at each level; the median counts
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of everything; `scaled` shrinks or grows the number of jobs, not their shape."""
+
+    rounds: int = 5
+    one: int = 150_000  # jobs added and got one at a time
+    batch: int = 400_000  # jobs added by 16 and got by 32
+    cycle: int = 100_000
+    half_load_s: float = 1.5
+    memory: int = 1_000_000
+    pause: int = 2_000_000
+    churn: int = 160_000  # jobs that come and go at each level of a growth run
+    blocked_jobs: int = 50_000
+    queue_backlog: int = 100_000
+    waiting: tuple[int, ...] = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
+    queues: tuple[int, ...] = (1, 10, 100, 1_000, 10_000, 100_000)
+    blocked: tuple[int, ...] = (10, 100, 1_000, 10_000)
+
+    def scaled(self, factor: float) -> Sizes:
+        """The same with `factor` times as many jobs."""
+        return replace(
+            self,
+            one=int(self.one * factor),
+            batch=int(self.batch * factor),
+            cycle=int(self.cycle * factor),
+            memory=int(self.memory * factor),
+            pause=int(self.pause * factor),
+            churn=int(self.churn * factor),
+            blocked_jobs=int(self.blocked_jobs * factor),
+        )
+
+
+QUICK = Sizes(
+    rounds=1,
+    one=10_000,
+    batch=20_000,
+    cycle=10_000,
+    half_load_s=0.5,
+    memory=20_000,
+    pause=20_000,
+    churn=6_400,
+    blocked_jobs=2_000,
+    queue_backlog=1_000,
+    waiting=(1_000, 10_000),
+    queues=(1, 1_000),
+    blocked=(10, 200),
+)
+
+Rounds = dict[str, dict[str, list[Measurement]]]  # workload -> broker -> one measurement a round
+
+
+def _one_at_a_time(server: Running, sizes: Sizes, _: Rounds) -> Iterator[tuple[str, Measurement]]:
+    yield "add1", offer(server, Load("add", sizes.one))
+    yield "get1", offer(server, Load("get", sizes.one))
+
+
+def _batched(server: Running, sizes: Sizes, _: Rounds) -> Iterator[tuple[str, Measurement]]:
+    yield "add16", offer(server, Load("add", sizes.batch, pipeline=BATCH))
+    if server.broker.name != "beanstalkd":  # it hands out one job at a time
+        yield "get32", offer(server, Load("get", sizes.batch, fetch=32))
+
+
+def _whole_cycle(server: Running, sizes: Sizes, _: Rounds) -> Iterator[tuple[str, Measurement]]:
+    yield "cycle", offer(server, Load("cycle", sizes.cycle, connections=PRODUCERS + WORKERS, workers=WORKERS))
+
+
+def _half_of_slowest(measured: dict[str, list[Measurement]]) -> float:
+    """Jobs per second: half of what the slowest broker did in the latest round, the same for all."""
+    return min(float(rounds[-1]["jobs_per_s"]) for rounds in measured.values()) / 2
+
+
+def _half_load(server: Running, sizes: Sizes, earlier: Rounds) -> Iterator[tuple[str, Measurement]]:
+    rate = _half_of_slowest(earlier["add1"])
+    yield "half_add", offer(server, Load("add", int(rate * sizes.half_load_s), rate=rate))
+
+
+def _half_cycle(server: Running, sizes: Sizes, earlier: Rounds) -> Iterator[tuple[str, Measurement]]:
+    rate = _half_of_slowest(earlier["cycle"])
+    yield "half_cycle", offer(server, Load("cycle", int(rate * sizes.half_load_s), rate=rate))
+
+
+Workload = Callable[[Running, Sizes, Rounds], Iterator[tuple[str, Measurement]]]
+WORKLOADS: tuple[Workload, ...] = (_one_at_a_time, _batched, _whole_cycle, _half_load, _half_cycle)
+
+
+def compare(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None]) -> Rounds:
+    """All workloads on all brokers, `sizes.rounds` times."""
+    results: Rounds = {}
+    for number in range(sizes.rounds):
+        turn = number % len(brokers)
+        for workload in WORKLOADS:
+            for broker in brokers[turn:] + brokers[:turn]:
+                with Running(broker) as server:
+                    for name, line in workload(server, sizes, results):
+                        results.setdefault(name, {}).setdefault(broker.name, []).append(line)
+                        say(f"round {number + 1}  {name:<10} {broker.name:<14} {line['jobs_per_s']:>10,.0f} jobs/s")
+    return results
+
+
+def memory(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None]) -> dict[str, float]:
+    """Bytes of RAM that a waiting job with a 64-byte body takes, by broker."""
+    results = {}
+    for broker in brokers:
+        with Running(broker) as server:
+            before = server.rss_bytes()
+            offer(server, Load("add", sizes.memory, pipeline=BATCH))
+            results[broker.name] = (server.rss_bytes() - before) / sizes.memory
+        say(f"memory   {broker.name:<14} {results[broker.name]:.0f} bytes for each of {sizes.memory:,} waiting jobs")
+    return results
+
+
+def pauses(sizes: Sizes, say: Callable[[str], None]) -> list[float]:
+    """The longest reply in ms while `sizes.pause` jobs are added, once for each round."""
+    results = []
+    for _ in range(sizes.rounds):
+        with Running(OURS) as server:
+            line = offer(server, Load("add", sizes.pause, pipeline=BATCH))
+            results.append(line["latency_us"]["add"]["max"] / 1000)
+        say(f"longest reply while adding {sizes.pause:,} jobs: {results[-1]:.1f} ms")
+    return results
+
+
+def _churn(server: Running, sizes: Sizes, first: int, queues: int = 1) -> tuple[Measurement, int]:
+    """The measurement with the median cost, and the number of the next new job."""
+    lines = []
+    for _ in range(CHURNS):
+        lines.append(offer(server, Load("churn", sizes.churn, fetch=BATCH, first=first, queues=queues)))
+        first += sizes.churn
+    return sorted(lines, key=lambda line: float(line["server_cpu_us_per_job"]))[CHURNS // 2], first
+
+
+Curve = list[dict[str, float]]  # points with "level" and "cpu_us"
+
+
+def _point(level: int, line: Measurement) -> dict[str, float]:
+    return {"level": level, "cpu_us": line["server_cpu_us_per_job"], "jobs_per_s": line["jobs_per_s"]}
+
+
+def grow_waiting(broker: Broker, sizes: Sizes) -> Curve:
+    """Cost of a job's life while more and more others wait in its queue; one server all along."""
+    curve = []
+    added = waiting = 0
+    with Running(broker) as server:
+        for level in sizes.waiting:
+            offer(server, Load("add", level - waiting, pipeline=BATCH, first=added))
+            added, waiting = added + level - waiting, level
+            line, added = _churn(server, sizes, added)
+            curve.append(_point(level, line))
+    return curve
+
+
+def grow_queues(broker: Broker, sizes: Sizes) -> Curve:
+    """Cost of a job's life while the same number of waiting jobs is spread over more and more queues."""
+    curve = []
+    for level in sizes.queues:
+        with Running(broker) as server:
+            backlog = max(level, sizes.queue_backlog)
+            offer(server, Load("add", backlog, pipeline=BATCH, queues=level))
+            line, _ = _churn(server, sizes, backlog, queues=level)
+            curve.append(_point(level, line))
+    return curve
+
+
+def grow_blocked(broker: Broker, sizes: Sizes) -> Curve:
+    """Cost of a job's life while more and more workers wait for one; every job goes to the one that waited longest."""
+    curve = []
+    for level in sizes.blocked:
+        lines = []
+        for _ in range(CHURNS):
+            with Running(broker) as server:
+                load = Load("cycle", sizes.blocked_jobs, connections=level + PRODUCERS, workers=level)
+                lines.append(offer(server, load))
+        curve.append(_point(level, sorted(lines, key=lambda line: float(line["server_cpu_us_per_job"]))[CHURNS // 2]))
+    return curve
+
+
+def growth(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None]) -> dict[str, dict[str, Curve]]:
+    """Every growth curve, by what grows and by broker."""
+    plan: list[tuple[str, Callable[[Broker, Sizes], Curve], Broker]] = [
+        ("waiting", grow_waiting, OURS),
+        ("queues", grow_queues, OURS),
+        ("blocked", grow_blocked, OURS),
+    ]
+    if STREAMS in brokers:
+        plan.insert(1, ("waiting", grow_waiting, STREAMS))
+    results: dict[str, dict[str, Curve]] = {}
+    for what, measure, broker in plan:
+        curve = measure(broker, sizes)
+        results.setdefault(what, {})[broker.name] = curve
+        points = ", ".join(f"{point['level']:,.0f}: {point['cpu_us']:.2f}" for point in curve)
+        say(f"{what:<8} {broker.name:<14} us of CPU for a job's life at {points}")
+    return results

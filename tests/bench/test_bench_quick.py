@@ -1,0 +1,109 @@
+"""The benchmark runs: on the broker alone, with few jobs, every reply checked by the load generator."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+WORKLOADS = {"add1", "get1", "add16", "get32", "cycle", "half_add", "half_cycle"}
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """What the benchmark prints and what it writes."""
+    output = tmp_path_factory.mktemp("bench") / "results.json"
+    command = [sys.executable, str(ROOT / "bench" / "run.py"), "--quick", "--brokers", "disqued"]
+    done = subprocess.run(
+        [*command, "--scale", "0.2", "--output", str(output)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout, json.loads(output.read_text())
+
+
+def test_every_workload_finishes_all_its_jobs_without_a_wrong_reply(run: tuple[str, dict[str, Any]]) -> None:
+    comparison = run[1]["comparison"]
+    assert set(comparison) == WORKLOADS
+    for workload, measured in comparison.items():
+        (line,) = measured["disqued"]
+        assert line["errors"] == 0, workload
+        assert line["jobs_per_s"] > 0, workload
+        assert 0 < line["server_cpu_us_per_job"] < 10_000, workload
+
+
+def test_latencies_are_ordered_and_each_request_is_counted(run: tuple[str, dict[str, Any]]) -> None:
+    results = run[1]
+    (added,) = results["comparison"]["add1"]["disqued"]
+    latency = added["latency_us"]["add"]
+    assert latency["count"] == results["sizes"]["one"]
+    assert 0 < latency["p50"] <= latency["p99"] <= latency["p999"] <= latency["max"]
+    (cycled,) = results["comparison"]["cycle"]["disqued"]
+    assert cycled["latency_us"]["delivery"]["count"] == results["sizes"]["cycle"]
+
+
+def test_memory_pauses_and_growth_are_measured_at_every_level(run: tuple[str, dict[str, Any]]) -> None:
+    results = run[1]
+    assert 64 < results["memory"]["disqued"] < 10_000  # at least the body
+    assert len(results["pauses_ms"]) == results["sizes"]["rounds"]
+    for what, curves in results["growth"].items():
+        levels = [point["level"] for point in curves["disqued"]]
+        assert levels == results["sizes"][what]
+        assert all(point["cpu_us"] > 0 for point in curves["disqued"])
+
+
+def test_the_report_says_what_was_measured_on_what(run: tuple[str, dict[str, Any]]) -> None:
+    printed, results = run
+    for fact in (results["machine"]["processor"], results["machine"]["disqued"], "whole cycle", "floor 460"):
+        assert fact in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--brokers", "disqued,kafka"], "no broker is called 'kafka'"),
+        (["--brokers", "beanstalkd"], "must begin with disqued"),
+        (["--parts", "coffee"], "no part is called 'coffee'"),
+    ],
+    ids=["unknown broker", "not this broker first", "unknown part"],
+)
+def test_a_wrong_command_line_is_refused_with_a_reason(arguments: list[str], complaint: str) -> None:
+    command = [sys.executable, str(ROOT / "bench" / "run.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert complaint in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reply", "complaint"),
+    [
+        (b"-OOM command not allowed\r\n", "expected a job ID, got: -OOM command not allowed"),
+        (b"+OK\r\n", "expected a job ID, got: +OK"),
+        (b"", "the broker closed a connection"),
+    ],
+    ids=["an error reply", "not a job ID", "a hang-up"],
+)
+def test_the_generator_fails_on_a_wrong_reply(run: object, reply: bytes, complaint: str) -> None:
+    """A peer that answers every request wrongly, in a process of its own because the generator reads its CPU clock."""
+    del run  # has compiled the generator
+    peer_code = (
+        "import socket, sys; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True);"
+        f"c, _ = s.accept(); c.recv(4096); c.sendall({reply!r}); c.shutdown(1); c.recv(4096)"
+    )
+    with subprocess.Popen([sys.executable, "-c", peer_code], stdout=subprocess.PIPE, text=True) as peer:
+        assert peer.stdout is not None
+        port = peer.stdout.readline().strip()
+        command = [str(ROOT / "build" / "loadgen"), "--protocol", "disque", "--mode", "add", "--jobs", "1"]
+        command += ["--connections", "1", "--port", port, "--server-pid", str(peer.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    line = json.loads(done.stdout)
+    assert line["errors"] == 1
+    assert line["error"].startswith(complaint)
