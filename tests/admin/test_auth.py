@@ -1,0 +1,55 @@
+"""AUTH: what a password keeps out, and how it is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.config import Config
+from disqued.testing.local import LocalClient, LocalNode
+
+NO_AUTH = b"-NOAUTH Authentication required.\r\n"
+WRONG = b"-ERR invalid password\r\n"
+
+
+@pytest.fixture
+def guarded() -> LocalClient:
+    """A client of a node with a password."""
+    config = Config()
+    config.set(b"requirepass", b"s3cret")
+    return LocalNode(config).client()
+
+
+def test_nothing_runs_before_the_password(guarded: LocalClient) -> None:
+    assert guarded.raw("PING") == NO_AUTH
+    assert guarded.raw("NOSUCH") == b"-ERR unknown command 'NOSUCH'\r\n"
+    assert guarded.raw("AUTH", "s3cret") == b"+OK\r\n"
+    assert guarded.raw("PING") == b"+PONG\r\n"
+
+
+def test_a_wrong_password_takes_away_what_was_given(guarded: LocalClient) -> None:
+    guarded.raw("AUTH", "s3cret")
+    assert guarded.raw("AUTH", "wrong") == WRONG
+    assert guarded.raw("PING") == NO_AUTH
+
+
+def test_clients_of_redis_name_the_only_user(guarded: LocalClient) -> None:
+    assert guarded.raw("AUTH", "somebody", "s3cret") == WRONG
+    assert guarded.raw("AUTH", "default", "wrong") == WRONG
+    assert guarded.raw("AUTH", "default", "s3cret") == b"+OK\r\n"
+
+
+def test_large_requests_are_read_after_the_password_only(guarded: LocalClient) -> None:
+    guarded.raw("AUTH", "s3cret")
+    assert guarded.raw("PING", b"x" * 20_000) == b"$20000\r\n" + b"x" * 20_000 + b"\r\n"
+    guarded.raw("AUTH", "wrong")
+    assert guarded.raw("PING", b"x" * 20_000) == b"-ERR Protocol error: invalid bulk length\r\n"
+    assert guarded.closed
+
+
+def test_without_a_password_there_is_nothing_to_show(client: LocalClient) -> None:
+    assert client.raw("AUTH", "x") == b"-ERR Client sent AUTH, but no password is set\r\n"
+
+
+@pytest.mark.parametrize("words", [[], ["a", "b", "c"]])
+def test_auth_takes_one_or_two_words(client: LocalClient, words: list[str]) -> None:
+    assert client.raw("AUTH", *words) == b"-ERR wrong number of arguments for 'auth' command\r\n"

@@ -1,0 +1,116 @@
+"""CLUSTER for a cluster of one: identity, leaving, reset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from disqued.membership.nodesconf import decode
+from disqued.testing.local import NODE_ID
+from support.asking import ask
+
+if TYPE_CHECKING:
+    from disqued.testing.local import LocalClient, LocalNode
+
+LEAVING = b"-LEAVING This node is leaving the cluster, please connect to a different one\r\n"
+
+
+def test_the_node_shows_itself(client: LocalClient) -> None:
+    assert ask(client, "CLUSTER", "MYID") == NODE_ID
+    assert ask(client, "CLUSTER", "NODES") == NODE_ID + b" :7711 myself 0 0 connected\n"
+    assert ask(client, "CLUSTER", "INFO") == (
+        b"cluster_state:ok\r\ncluster_known_nodes:1\r\ncluster_reachable_nodes:0\r\ncluster_size:1\r\n"
+        b"cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\n"
+    )
+
+
+def test_the_identity_can_be_saved(local: LocalNode, client: LocalClient) -> None:
+    assert client.raw("CLUSTER", "SAVECONFIG") == b"+OK\r\n"
+    assert decode(local.host.nodes_text) == (NODE_ID, False)
+
+
+def test_leaving_is_shown_and_survives_a_restart(local: LocalNode, client: LocalClient) -> None:
+    assert client.raw("CLUSTER", "LEAVING") == b"+no\r\n"
+    assert client.raw("CLUSTER", "LEAVING", "YES") == b"+OK\r\n"
+    assert client.raw("CLUSTER", "LEAVING") == b"+yes\r\n"
+    assert ask(client, "CLUSTER", "NODES").split()[2] == b"myself,leaving"
+    assert decode(local.host.nodes_text) == (NODE_ID, True)
+    assert client.raw("CLUSTER", "LEAVING", "no") == b"+OK\r\n"
+    assert decode(local.host.nodes_text) == (NODE_ID, False)
+
+
+def test_a_leaving_node_lets_its_waiting_clients_go(local: LocalNode, client: LocalClient) -> None:
+    waiting = [local.client() for _ in range(2)]
+    for worker in waiting:
+        worker.send("GETJOB", "FROM", "mail")
+    ask(client, "CLUSTER", "LEAVING", "yes")
+    assert [worker.received for worker in waiting] == [LEAVING, LEAVING]
+    assert client.raw("GETJOB", "FROM", "mail") == LEAVING
+    assert client.raw("GETJOB", "NOHANG", "FROM", "mail") == b"*-1\r\n"
+
+
+def test_a_leaving_node_hands_out_what_it_has(client: LocalClient) -> None:
+    ask(client, "ADDJOB", "mail", "body", 0)
+    ask(client, "CLUSTER", "LEAVING", "yes")
+    assert ask(client, "GETJOB", "FROM", "mail")[0][2] == b"body"
+
+
+def test_a_reset_forgets_jobs_and_keeps_the_identity(local: LocalNode, client: LocalClient) -> None:
+    worker = local.client()
+    worker.send("GETJOB", "FROM", "empty")
+    ask(client, "ADDJOB", "mail", "body", 0)
+    assert client.raw("CLUSTER", "RESET") == b"+OK\r\n"
+    assert client.raw("CLUSTER", "RESET", "soft") == b"+OK\r\n"
+    assert ask(client, "QLEN", "mail") == 0
+    assert ask(client, "CLUSTER", "MYID") == NODE_ID
+    assert worker.received == b"*-1\r\n"
+
+
+def test_a_hard_reset_takes_a_new_identity(local: LocalNode, client: LocalClient) -> None:
+    ask(client, "CLUSTER", "LEAVING", "yes")
+    assert client.raw("CLUSTER", "RESET", "HARD") == b"+OK\r\n"
+    renewed = ask(client, "CLUSTER", "MYID")
+    assert renewed != NODE_ID
+    assert decode(local.host.nodes_text) == (renewed, True), "a reset does not end the leaving"
+    ask(client, "CLUSTER", "LEAVING", "no")
+    assert ask(client, "ADDJOB", "mail", "body", 0)[2:10] == renewed[:8]
+
+
+def test_a_file_that_can_not_be_written_is_reported_and_nothing_changes(
+    local: LocalNode, client: LocalClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_text: str, _sync: bool) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(local.host, "save_nodes", fail)
+    error = b"-ERR error saving the cluster node config: No space left on device\r\n"
+    assert client.raw("CLUSTER", "SAVECONFIG") == error
+    assert client.raw("CLUSTER", "LEAVING", "yes") == error
+    assert client.raw("CLUSTER", "LEAVING") == b"+no\r\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("FOO", "Wrong CLUSTER subcommand or number of arguments"),
+        ("MYID x", "Wrong CLUSTER subcommand or number of arguments"),
+        ("RESET HARD x", "Wrong CLUSTER subcommand or number of arguments"),
+        ("RESET foo", "syntax error"),
+        ("LEAVING maybe", "Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'"),
+        ("FORGET x", "Invalid node identifier"),
+        (f"FORGET {'0' * 40}", f"Unknown node {'0' * 40}"),
+        (f"FORGET {NODE_ID.decode()}", "I tried hard but I can't forget myself..."),
+        ("MEET 127.0.0.1", "Wrong CLUSTER subcommand or number of arguments"),
+        ("MEET 127.0.0.1 x", "Invalid TCP port specified: x"),
+        ("MEET nohost 7711", "Invalid node address specified: nohost:7711"),
+        ("MEET 127.0.0.1 0", "Invalid node address specified: 127.0.0.1:0"),
+        ("MEET 127.0.0.1 55536", "Invalid node address specified: 127.0.0.1:55536"),
+        ("MEET 127.0.0.1 -5", "Invalid node address specified: 127.0.0.1:-5"),
+        ("MEET 300.1.1.1 7711", "Invalid node address specified: 300.1.1.1:7711"),
+        ("MEET fe80::1%eth0 7711", "Invalid node address specified: fe80::1%eth0:7711"),
+        ("MEET ::1 7711", "This version has no cluster bus: a node can not meet others"),
+    ],
+)
+def test_mistakes_are_named(client: LocalClient, words: str, error: str) -> None:
+    assert client.raw("CLUSTER", *words.split()) == f"-ERR {error}\r\n".encode()

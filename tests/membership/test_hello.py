@@ -1,0 +1,95 @@
+"""HELLO: the array of Disque without arguments, the handshake of Redis with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from disqued.config import Config
+from disqued.testing.local import NODE_ID, LocalNode
+from support.asking import ask
+
+if TYPE_CHECKING:
+    from disqued.testing.local import LocalClient
+
+NODES = [1, NODE_ID, [NODE_ID, b"", b"7711", b"1"]]
+
+
+@pytest.fixture
+def guarded() -> LocalClient:
+    """A client of a node with a password."""
+    config = Config()
+    config.set(b"requirepass", b"s3cret")
+    return LocalNode(config).client()
+
+
+def test_without_arguments_it_shows_the_nodes(client: LocalClient) -> None:
+    assert ask(client, "HELLO") == NODES
+    assert client.raw("HELLO").startswith(b"*3\r\n:1\r\n$40\r\n")
+
+
+def test_a_leaving_node_has_the_worst_priority(client: LocalClient) -> None:
+    ask(client, "CLUSTER", "LEAVING", "yes")
+    assert ask(client, "HELLO")[2] == [NODE_ID, b"", b"7711", b"100"]
+
+
+def test_the_handshake_switches_to_the_third_protocol(client: LocalClient) -> None:
+    assert ask(client, "HELLO", 3) == {
+        b"server": b"disque",
+        b"version": b"1.0-rc1",
+        b"proto": 3,
+        b"id": 1,
+        b"mode": b"standalone",
+        b"role": b"master",
+        b"modules": [],
+    }
+    assert client.raw("CLIENT", "GETNAME") == b"_\r\n"
+    assert ask(client, "HELLO") == NODES
+
+
+def test_the_handshake_can_stay_with_the_second_protocol(client: LocalClient) -> None:
+    ask(client, "HELLO", 3)
+    assert client.raw("HELLO", 2).startswith(b"*14\r\n$6\r\nserver\r\n")
+    assert client.raw("CLIENT", "GETNAME") == b"$-1\r\n"
+
+
+def test_the_handshake_names_the_connection(client: LocalClient) -> None:
+    ask(client, "HELLO", 3, "SETNAME", "worker")
+    assert ask(client, "CLIENT", "GETNAME") == b"worker"
+
+
+def test_before_the_password_there_is_no_hello(guarded: LocalClient) -> None:
+    assert guarded.raw("HELLO") == b"-NOAUTH Authentication required.\r\n"
+    assert guarded.raw("HELLO", 3).startswith(b"-NOAUTH Authentication required: send AUTH first")
+    assert guarded.raw("PING") == b"-NOAUTH Authentication required.\r\n"
+
+
+def test_the_handshake_carries_the_password(guarded: LocalClient) -> None:
+    assert ask(guarded, "HELLO", 3, "SETNAME", "w", "AUTH", "default", "s3cret")[b"proto"] == 3
+    assert guarded.raw("PING") == b"+PONG\r\n"
+    assert ask(guarded, "CLIENT", "GETNAME") == b"w"
+
+
+@pytest.mark.parametrize(("user", "password"), [("default", "wrong"), ("somebody", "s3cret")])
+def test_a_refused_password_changes_nothing(guarded: LocalClient, user: str, password: str) -> None:
+    assert guarded.raw("HELLO", 3, "AUTH", user, password, "SETNAME", "w") == b"-ERR invalid password\r\n"
+    guarded.raw("AUTH", "s3cret")
+    assert guarded.raw("CLIENT", "GETNAME") == b"$-1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("1", "NOPROTO unsupported protocol version"),
+        ("4", "NOPROTO unsupported protocol version"),
+        ("three", "NOPROTO unsupported protocol version"),
+        ("3 SETNAME", "ERR syntax error in HELLO at 'SETNAME'"),
+        ("3 AUTH default", "ERR syntax error in HELLO at 'AUTH'"),
+        ("3 FOO bar", "ERR syntax error in HELLO at 'FOO'"),
+        ("3 SETNAME \x7f", "ERR Client names cannot contain spaces"),
+    ],
+)
+def test_mistakes_are_named_and_change_nothing(client: LocalClient, words: str, error: str) -> None:
+    assert client.raw("HELLO", *words.split(" ")).startswith(f"-{error}".encode())
+    assert client.raw("CLIENT", "GETNAME") == b"$-1\r\n"
