@@ -88,8 +88,11 @@ def _clients(state: NodeState) -> Fields:
 
 
 def _memory(state: NodeState) -> Fields:
-    used_bytes = int(state.lifecycle.memory.used_bytes)
-    peak_bytes = max(state.lifecycle.memory.peak_bytes, used_bytes)
+    memory = state.lifecycle.memory
+    used_bytes = int(memory.used_bytes)
+    # The peak is followed as jobs come; queues and clients may have come since.
+    memory.peak_bytes = max(memory.peak_bytes, memory.used_bytes)
+    peak_bytes = int(memory.peak_bytes)
     resident_bytes = state.host.facts().resident_bytes
     return [
         ("used_memory", used_bytes),
