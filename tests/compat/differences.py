@@ -2,9 +2,10 @@
 
 A row of `docs/differences.md` has five columns: where the request was recorded (`03:28`; several separated by commas;
 `-` when it was not), the request, what the original answers, what this broker answers, why. Requests and replies are
-code spans in the escapes of the recordings. For a recorded request the two replies may be the differing part alone.
-What was not recorded may be several requests in inline syntax; a fresh node gets them one after the other, and the
-reply is that to the last one.
+code spans in the escapes of the recordings. For a recorded request the two replies may be the differing part alone, and
+`…` in the original's stands for anything. A row about several recorded exchanges has a request for each. What was not
+recorded may be several requests in inline syntax; a fresh node gets them one after the other, and the reply is that to
+the last one.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat.recording import Step, unescape
+from compat.recording import Step, escape, unescape
 from compat.wire import NotRespError, Reply, decode_all, encode
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "differences.md"
+
+ANYTHING = "…".encode()
 
 _CELL = re.compile(r"(?<!\\)\|")
 _SPAN = re.compile(r"`` (.*?) ``|`([^`]*)`")
@@ -35,22 +38,28 @@ class Difference:
 
     def patch(self, answer: bytes) -> bytes:
         """The recorded answer with our part in the place of the original's; raises ValueError when it is not in it."""
-        if answer.count(self.original) == 1 and _is_resp(whole := answer.replace(self.original, self.ours)):
+        whole, found = self._replaced(answer)
+        if found == 1 and _is_resp(whole):
             return whole
         replies = decode_all(answer)
         if sum(map(self._count, replies)) != 1:
             raise ValueError(f"{self.original!r} is not found once in the recorded answer {answer[:300]!r}")
         return b"".join(encode(self._replace(reply)) for reply in replies)
 
+    def _replaced(self, text: bytes) -> tuple[bytes, int]:
+        """The text with our part in the place of the original's, and how often that was found."""
+        parts = map(re.escape, self.original.split(ANYTHING))
+        return re.subn(b".*".join(parts), lambda _: self.ours, text, flags=re.DOTALL)
+
     def _count(self, reply: Reply) -> int:
         if isinstance(reply, list):
             return sum(map(self._count, reply))
-        return reply.count(self.original) if isinstance(reply, bytes) else 0
+        return self._replaced(reply)[1] if isinstance(reply, bytes) else 0
 
     def _replace(self, reply: Reply) -> Reply:
         if isinstance(reply, list):
             return [self._replace(element) for element in reply]
-        return reply.replace(self.original, self.ours) if isinstance(reply, bytes) else reply
+        return self._replaced(reply)[0] if isinstance(reply, bytes) else reply
 
 
 def read_table() -> tuple[Difference, ...]:
@@ -83,7 +92,8 @@ def _row(cells: list[str]) -> Difference:
 
 
 def _spans(cell: str) -> tuple[bytes, ...]:
-    return tuple(unescape((one or other).replace("\\|", "|")) for one, other in _SPAN.findall(cell))
+    texts = ((one or other).replace("\\|", "|").replace("…", escape(ANYTHING)) for one, other in _SPAN.findall(cell))
+    return tuple(map(unescape, texts))
 
 
 def _is_resp(data: bytes) -> bool:

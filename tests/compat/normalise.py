@@ -62,6 +62,7 @@ MASKS = (
     Mask(r"^LATENCY (LATEST|HISTORY)", r"^\d+\.[01]$", rb"^\d{10}$", b"<s>"),
     Mask(r"^LATENCY (LATEST|HISTORY)", r"^\d+\.[123]$", rb"^\d{1,3}$", b"<ms>"),
     Mask(r"^LATENCY (GRAPH|DOCTOR)", r"", rb"\d+(\.\d+)?", b"<n>"),
+    Mask(r"^CLIENT ID$", r"", rb"^\d+$", b"<n>"),
     Mask(r"^CLIENT LIST", r"", rb"\bid=\d+ addr=127\.0\.0\.1:\d+ fd=\d+", b"id=<n> addr=<client> fd=<n>"),
     Mask(r"^CLIENT LIST", r"", rb"\bage=[0-3] idle=[0-3]\b", b"age=<s> idle=<s>"),
     Mask(r"^CLIENT LIST", r"", rb"\bqbuf=\d+ qbuf-free=\d+\b", b"qbuf=<bytes> qbuf-free=<bytes>"),
@@ -75,6 +76,8 @@ MASKS = (
     _info("instantaneous_ops_per_sec|total_net_input_bytes|total_net_output_bytes|latest_fork_usec", rb"\d+"),
     _info("total_connections_received|total_commands_processed", rb"\d+"),
     _info("instantaneous_input_kbps|instantaneous_output_kbps", rb"\d+\.\d\d"),
+    _info("disqued_version|python_version", rb"\d+(\.\w+)+"),
+    _info("build", rb"(interpreted|compiled)"),
     _info("aof_last_rewrite_time_sec", rb"-?\d"),
     _info(r"cmdstat_\w+", rb"calls=\d+,usec=\d+,usec_per_call=\d+\.\d\d"),
 )
@@ -177,7 +180,8 @@ class Comparison:
         self.names.meet(recorded, ours)
         ours = self.names.to_recorded(ours)
         if recorded != ours:
-            yield f"{asked} at [{path}]: recorded `{escape(recorded)[:300]}`, ours `{escape(ours)[:300]}`"
+            only_recorded, only_ours = _unlike(recorded, ours)
+            yield f"{asked} at [{path}]: recorded `{only_recorded}`, ours `{only_ours}`"
 
 
 def asked(words: tuple[bytes, ...]) -> str:
@@ -195,6 +199,14 @@ def anonymous(reply: Reply) -> str:
     if isinstance(reply, Nil):
         return reply.name
     return JOB_ID.sub(lambda match: match[0][-4:], NODE_ID.sub(b"", _text(reply))).decode("latin-1")
+
+
+def _unlike(recorded: bytes, ours: bytes) -> tuple[str, str]:
+    """The lines of each that the other has not; the texts whole when that is not where they differ."""
+    left, right = recorded.splitlines(), ours.splitlines()
+    only = [[line for line in one if line not in other] for one, other in ((left, right), (right, left))]
+    parts = [b"\n".join(lines) for lines in only] if any(only) else [recorded, ours]
+    return escape(parts[0])[:600], escape(parts[1])[:600]
 
 
 def _masked(asked: str, path: str, text: bytes) -> bytes:

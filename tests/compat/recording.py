@@ -15,16 +15,20 @@ VECTORS = Path(__file__).parent.parent / "vectors"
 FILES = tuple(sorted(path.name for path in (VECTORS / "commands").iterdir()))
 
 _ESCAPE = re.compile(r"\\(\\|r|n|t|x[0-9a-f]{2})")
+_SHORTENED = re.compile(r"(.*)<\.\.\.(\d+) bytes in total\.\.\.>", re.DOTALL)
 _CONTROL = {"\\": "\\", "r": "\r", "n": "\n", "t": "\t"}
 
 
 def unescape(text: str) -> bytes:
-    r"""The bytes that a text with `\\ \r \n \t \xHH` stands for."""
+    r"""The bytes that a text with `\\ \r \n \t \xHH` stands for; a very long one may end in a note of its size."""
 
     def byte(match: re.Match[str]) -> str:
         code = match[1]
         return chr(int(code[1:], 16)) if code[0] == "x" else _CONTROL[code]
 
+    if shortened := _SHORTENED.fullmatch(text):
+        head, size = unescape(shortened[1]), int(shortened[2])
+        return head + head[-1:] * (size - len(head))
     return _ESCAPE.sub(byte, text).encode("latin-1")
 
 

@@ -101,6 +101,7 @@ def test_a_row_may_quote_a_whole_reply_a_part_of_an_array_or_of_a_text() -> None
 
     assert row(b"+OK\r\n", b"+YES\r\n").patch(b"+OK\r\n") == b"+YES\r\n"
     assert row(b":1\r\n", b":22\r\n").patch(b"*2\r\n:0\r\n:1\r\n") == b"*2\r\n:0\r\n:22\r\n"
+    assert row("o…!".encode(), b"gone").patch(b"$5\r\nos:x!\r\n") == b"$4\r\ngone\r\n"
     assert row(b"os:", b"system:").patch(b"$5\r\nos:x!\r\n") == b"$9\r\nsystem:x!\r\n"
     with pytest.raises(ValueError, match="not found once"):
         row(b"os:", b"system:").patch(b"+OK\r\n")
