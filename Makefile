@@ -36,8 +36,8 @@ format: $(INSTALLED) ## Bring the sources into the house format
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-bench: $(COMPILED) ## Measure beside redis-server and beanstalkd, and write docs/performance.md
-	$(FAST) $(BIN)/python -m bench $(ARGS)
+bench: $(COMPILED) ## Measure beside redis-server and beanstalkd (ARGS=--document writes docs/performance.md)
+	$(FAST) $(BIN)/python bench/run.py $(ARGS)
 
 docs: $(INSTALLED) ## Write the generated pages of docs/
 	$(BIN)/python -m disqued.config.docs > docs/configuration.md

@@ -11,6 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from matplotlib import pyplot as plt
+from matplotlib.ticker import EngFormatter
 
 from floors import BEANSTALKD, LISTS, RATES, STREAMS
 from report import GROWTH_TITLES, OURS, ratios
@@ -49,7 +50,7 @@ def _ratio_chart(results: dict[str, Any]) -> Figure:
     axes.invert_yaxis()
     axes.grid(axis="x", color="#dddddd")
     axes.set_axisbelow(True)
-    axes.set_xlabel("jobs per second of disqued, divided by those of the other broker (median and range of the rounds)")
+    axes.set_xlabel("jobs per second, disqued divided by the other broker: median and range of the rounds")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=4, frameon=False)
     return figure
 
@@ -59,7 +60,9 @@ def _curve(axes: Axes, what: str, curves: dict[str, Any]) -> None:
         levels, costs = [point["level"] for point in curve], [point["cpu_us"] for point in curve]
         axes.plot(levels, costs, "o-", color=COLOURS[name], markersize=4, label=name)
     axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.minorticks_off()
+    axes.set_ylim(0, 1.15 * max(point["cpu_us"] for curve in curves.values() for point in curve))
     axes.set_xlabel(GROWTH_TITLES[what])
     axes.grid(color="#dddddd")
     axes.set_axisbelow(True)

@@ -6,7 +6,8 @@
     PYTHONPATH=build/compiled python bench/run.py      the compiled build, where there is one
 
 The broker runs with this interpreter. Keep the machine idle otherwise: two cores are used, one for the broker and one
-for the generator.
+for the generator. Where it cannot be idle, `chrt --fifo 1 python bench/run.py` (as root) runs both before everything
+else; maxima then show the 50 ms a second that the kernel keeps for the others.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),
     "growth": workloads.growth,
 }
+ALL_PARTS = ",".join(PARTS)
 
 
 def arguments() -> argparse.Namespace:
@@ -47,13 +49,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="rounds of the comparison (default 5, quick 1)")
     parser.add_argument("--scale", type=float, default=1.0, help="this many times as many jobs (default 1)")
     parser.add_argument("--brokers", help="comma separated, disqued among them (default all)")
-    parser.add_argument("--parts", default=",".join(PARTS), help=f"comma separated (default {','.join(PARTS)})")
+    parser.add_argument("--parts", default=ALL_PARTS, help=f"comma separated (default {ALL_PARTS})")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     parser.add_argument("--document", action="store_true", help="renew docs/performance.md and its plots")
     chosen_options = parser.parse_args()
     unknown = [part for part in chosen_options.parts.split(",") if part not in PARTS]
     if unknown:
         parser.error(f"no part is called {unknown[0]!r}; known are: {', '.join(PARTS)}")
+    if chosen_options.document and (
+        chosen_options.quick or chosen_options.brokers or chosen_options.parts != ALL_PARTS
+    ):
+        parser.error("--document goes with a whole run only: no --quick, --parts or --brokers")
     return chosen_options
 
 
