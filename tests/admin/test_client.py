@@ -114,16 +114,23 @@ def test_bad_filters_are_refused(client: LocalClient, words: str, error: str) ->
     assert client.raw("CLIENT", "KILL", *words.split()) == f"-ERR {error}\r\n".encode()
 
 
-def test_a_pause_holds_all_commands_and_can_only_grow(local: LocalNode, client: LocalClient) -> None:
+def test_a_pause_holds_the_commands_of_all_clients(local: LocalNode, client: LocalClient) -> None:
     assert client.raw("CLIENT", "PAUSE", 400) == b"+OK\r\n"
     other = local.client()
-    client.send("CLIENT", "PAUSE", 10)
+    client.send("PING")
     other.send("PING")
     local.run(milliseconds=399)
-    assert other.received == b""
+    assert (client.received, other.received) == (b"+OK\r\n", b"")
     local.run(milliseconds=1)
-    assert other.received == b"+PONG\r\n"
+    assert (client.received, other.received) == (b"+OK\r\n+PONG\r\n", b"+PONG\r\n")
+
+
+def test_commands_held_by_a_pause_run_in_order(local: LocalNode, client: LocalClient) -> None:
+    client.send_bytes(b"CLIENT PAUSE 400\r\nCLIENT PAUSE 100\r\nPING\r\n")
+    local.run(milliseconds=499)
     assert client.received == b"+OK\r\n+OK\r\n"
+    local.run(milliseconds=1)
+    assert client.received == b"+OK\r\n+OK\r\n+PONG\r\n"
 
 
 def test_the_longest_pause_is_accepted(local: LocalNode, client: LocalClient) -> None:

@@ -20,14 +20,14 @@ def qpeek(state: NodeState, session: Session, args: list[bytes]) -> None:
     if queue is None:
         session.reply_array(0)
         return
-    jobs = queue.peek(count)
+    jobs = queue.peek(max(min(count, queue.length), -queue.length))
     session.reply_array(len(jobs))
     for job in jobs:
         session.out.append(queue.reply_prefix + job.id + writer.CRLF)
         session.reply_bulk(job.body)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "qpeek",
     3,
     ("readonly",),
