@@ -6,7 +6,7 @@ started jobs included. When it stops it fetches no more, gives back at once what
 handlers up to a deadline, and gives back the rest. Lost connections are survived: jobs in hand stay in hand, and their
 results are delivered after the reconnect.
 
-One rule about order: a WORKING that reaches the node after the NACK of the same job would take it out of its queue again,
+One rule about order: a WORKING that reaches the node after the NACK of the same job takes it out of its queue again,
 for a whole retry time. So a job is marked as ending before its end is told, and never while a renewal is on its way.
 """
 

@@ -10,8 +10,6 @@ caller may conclude:
 `NotReplicated` (`NOREPL`) reads like a refusal but leaves the same doubt as `ConnectionLost`; see its text.
 """
 
-# ruff: noqa: N818 (the names are the protocol's words for what happened; `NotReplicatedError` says no more)
-
 from __future__ import annotations
 
 

@@ -1,0 +1,128 @@
+"""What is shown while the demonstration runs: bars and workers on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from disqued.demo.tally import Tally, WorkerTally
+
+DIRECT = "Counting without the broker"
+BROKERED = "Counting through the broker"
+
+LINES = 5
+"""How many lines of progress each phase has when they are plain."""
+
+
+class View(Protocol):
+    """Follows both phases of the run; used as a context."""
+
+    def counted(self, files: int) -> None:
+        """So many more files were counted directly."""
+
+    def reported(self, tally: Tally) -> None:
+        """The workers have got so far."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+def view(console: Console, files: int) -> View:
+    """The view that suits the console."""
+    return LiveView(console, files) if console.is_terminal else PlainView(console, files)
+
+
+class PlainView:
+    """Plain lines, a few for each phase and one for the killed worker."""
+
+    def __init__(self, console: Console, files: int) -> None:
+        self._console = console
+        self._files = files
+        self._shown = {DIRECT: 0, BROKERED: 0}
+        self._counted = 0
+        self._killed = False
+
+    def counted(self, files: int) -> None:
+        """One line whenever another part of the files is done."""
+        self._counted += files
+        self._line(DIRECT, self._counted)
+
+    def reported(self, tally: Tally) -> None:
+        """The same for jobs, and one line for the killed worker."""
+        for worker in tally.workers:
+            if worker.killed and not self._killed:
+                self._killed = True
+                self._console.print(f"{worker.name} was killed holding {len(worker.held)} jobs")
+        self._line(BROKERED, len(tally.acknowledged_s))
+
+    def _line(self, phase: str, done: int) -> None:
+        part = done * LINES // self._files
+        if part > self._shown[phase]:
+            self._shown[phase] = part
+            self._console.print(f"{phase}: {done} of {self._files} files")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        return
+
+
+class LiveView:
+    """A bar for each phase and a row for each worker, repainted in place."""
+
+    def __init__(self, console: Console, files: int) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(40),
+            MofNCompleteColumn(),
+            TextColumn("files"),
+            TimeElapsedColumn(),
+        )
+        self._progress = Progress(*columns, console=console)
+        self._direct: TaskID = self._progress.add_task(DIRECT, total=files)
+        self._brokered: TaskID = self._progress.add_task(BROKERED, total=files, start=False)
+        self._live = Live(self._progress, console=console, refresh_per_second=10)
+
+    def counted(self, files: int) -> None:
+        """Move the first bar."""
+        self._progress.advance(self._direct, files)
+
+    def reported(self, tally: Tally) -> None:
+        """Move the second bar and repaint the workers."""
+        self._progress.start_task(self._brokered)
+        self._progress.update(self._brokered, completed=len(tally.acknowledged_s))
+        self._live.update(Group(self._progress, _workers(tally)))
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+
+def _workers(tally: Tally) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for worker in tally.workers:
+        grid.add_row(f"  {worker.name}", f"{worker.acknowledged} done", _state(worker))
+    return grid
+
+
+def _state(worker: WorkerTally) -> str:
+    held = len(worker.held)
+    if worker.killed:
+        return f"[bold red]killed holding {held} jobs[/] [dim](they come back after their retry time)[/]"
+    return "[green]" + "■" * held + "[/]"

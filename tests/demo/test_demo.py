@@ -1,0 +1,120 @@
+"""The demonstration as a user starts it, on a small part of the standard library."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from disqued.demo.broker import build, choose_port
+from disqued.demo.source import source_files, standard_library
+from support.server import free_port
+
+SOURCE = standard_library() / "asyncio"
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-W", "error", "-m", "disqued.demo", *arguments]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=100, check=False)
+
+
+def is_listening(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def test_it_counts_right_although_a_worker_is_killed_and_then_ends() -> None:
+    port = free_port()
+    done = run("--source", str(SOURCE), "--retry", "1", "--workers", "2", "--port", str(port))
+    assert done.stderr == ""
+    assert done.returncode == 0, done.stdout
+    files = len(source_files(SOURCE))
+    assert f"Broker: 127.0.0.1:{port}, " in done.stdout
+    assert f"{build()} build" in done.stdout
+    assert f"Counting without the broker: {files} of {files} files" in done.stdout
+    assert f"Counting through the broker: {files} of {files} files" in done.stdout
+    killed = re.search(r"was killed holding (\d+) jobs", done.stdout)
+    redelivered = re.search(r"redeliveries\W+(\d+)", done.stdout)
+    assert killed is not None
+    assert redelivered is not None
+    assert int(redelivered[1]) >= int(killed[1]) >= 2
+    assert re.search(r"OK: [\d,]+ definitions, the same as counted without the broker", done.stdout)
+    assert "\x1b" not in done.stdout, "plain when nobody watches"
+    assert not is_listening(port), "the broker ends with it"
+
+
+def test_on_a_terminal_it_serves_until_interrupted() -> None:
+    port = free_port()
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command("--source", str(SOURCE), "--retry", "1", "--port", str(port)),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    screen = b""
+    while b"Ctrl-C ends it." not in screen:
+        screen += os.read(ours, 65536)
+    assert is_listening(port)
+    assert b"disque -p %d" % port in screen
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    os.close(ours)
+    assert not is_listening(port)
+    assert b"Traceback" not in screen
+
+
+def test_an_interrupt_on_the_way_ends_everything() -> None:
+    port = free_port()
+    process = subprocess.Popen(command("--port", str(port)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert process.stdout is not None
+    seen = b""
+    while b"Counting without" not in seen:
+        seen += process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert rest.endswith(b"Interrupted.\n")
+    assert b"Traceback" not in rest
+    assert not is_listening(port)
+
+
+def test_a_port_in_use_is_told() -> None:
+    with socket.create_server(("127.0.0.1", free_port())) as taken:
+        port = taken.getsockname()[1]
+        done = run("--source", str(SOURCE), "--port", str(port))
+    assert done.returncode == 1
+    assert f"port {port}" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_folder_without_python_is_told(tmp_path: Path) -> None:
+    done = run("--source", str(tmp_path))
+    assert done.returncode == 1
+    assert "no Python source file" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--source", "/nowhere"], ["--workers", "0"], ["--retry", "soon"]])
+def test_wrong_arguments_are_a_usage_error(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert arguments[1] in done.stderr
+
+
+def test_the_port_is_that_of_disque_or_a_free_one() -> None:
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", 7711)):
+        assert choose_port() != 7711
+    assert 0 < choose_port() <= 55535
