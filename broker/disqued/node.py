@@ -175,16 +175,19 @@ class Node:
             state = self.state
             if state.monitors:
                 self._show_monitors(session, args)
-            entry.calls += 1
-            state.stats.commands += 1
             session.last_command = entry.name
-            entry.handler(state, session, args)
+            try:
+                entry.handler(state, session, args)
+            finally:
+                # Counted last: INFO does not see itself, and CONFIG RESETSTAT is the first command of the new count.
+                entry.calls += 1
+                state.stats.commands += 1
         except ReplyError as error:
             if entry is not None:
                 entry.errors += 1
             session.out.append(error.encode())
-        except Exception as error:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
-            self._report_bug(session, args, error)
+        except Exception as bug:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
+            self._report_bug(session, args, bug)
 
     def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:
         """A command failed in a way nobody meant: log where, tell the client, drop its connection."""

@@ -85,6 +85,8 @@ def test_statistics_start_anew(client: LocalClient) -> None:
     shown = ask(client, "INFO", "all").decode()
     assert "total_connections_received:0\r\n" in shown
     assert "cmdstat_ping" not in shown
+    assert "total_commands_processed:1\r\n" in shown
+    assert "cmdstat_config:calls=1," in shown
 
 
 def test_the_file_is_rewritten_in_place(local: LocalNode, client: LocalClient) -> None:
