@@ -70,7 +70,10 @@ class AsyncConsumer:
         self._room.set()
 
     async def stop(self) -> None:
-        """Ask for the end and wait for it, for a consumer that runs in the background. Raises what `run()` raises."""
+        """Ask for the end and wait for it, for a consumer in the background. Raises what `run()` raises.
+
+        A handler must not wait for its own end: it calls `request_stop()`.
+        """
         self.request_stop()
         if self._running is not None:
             await self._running

@@ -25,24 +25,7 @@ class TransportFactory(Protocol):
 
 
 class Face:
-    """A client of one cluster.
-
-    Args:
-        nodes: Where to start: `host:port`, `[ipv6]:port`, or the path of a unix socket.
-        password: Sent with AUTH on every new connection.
-        discover: Ask each node for the others with HELLO and use them too. Without it the client sends nothing by
-            itself, except the password.
-        connect_timeout_s: Bound for opening one connection; None is for ever.
-        timeout_s: The longest silence of a node that owes an answer, on top of the time that the command itself may
-            take (`timeout_ms` of `add` and `get`); None is for ever.
-        max_connections: So many calls run at once, others wait for their turn. A waiting `get` counts.
-        backoff: Attempts and waits when no node can be reached.
-        rng: Chance for the choice of node and the waits.
-
-    Raises:
-        ValueError: an address can not be read, or there is none.
-        TypeError: `nodes` is a single string.
-    """
+    """What makes a client, whatever the face."""
 
     make_transport: ClassVar[TransportFactory]
 
@@ -58,6 +41,24 @@ class Face:
         backoff: Backoff | None = None,
         rng: random.Random | None = None,
     ) -> None:
+        """Remember what to connect to; the first call connects.
+
+        Args:
+            nodes: Where to start: `host:port`, `[ipv6]:port`, or the path of a unix socket.
+            password: Sent with AUTH on every new connection.
+            discover: Ask each node for the others with HELLO and use them too. Without it the client sends nothing by
+                itself, except the password.
+            connect_timeout_s: Bound for opening one connection; None is for ever.
+            timeout_s: The longest silence of a node that owes an answer, on top of the time that the command itself
+                may take (`timeout_ms` of `add` and `get`); None is for ever.
+            max_connections: So many calls run at once, others wait for their turn. A waiting `get` counts.
+            backoff: Attempts and waits when no node can be reached.
+            rng: Chance for the choice of node and the waits.
+
+        Raises:
+            ValueError: an address can not be read, or there is none.
+            TypeError: `nodes` is a single string.
+        """
         if isinstance(nodes, str):
             raise TypeError(f"nodes is a list of addresses: write [{nodes!r}]")
         settings = Settings(

@@ -45,7 +45,7 @@ BUSY = "ERR max number of clients reached"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a client was told at its construction; `disqued.client.face` says what each means."""
+    """What a client was told at its construction; `Face` says what each means."""
 
     nodes: Sequence[str]
     password: str | None

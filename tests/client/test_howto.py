@@ -1,0 +1,68 @@
+"""The page on the client tells the truth: its examples run, and its tables are those of the code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from disqued.client import calls
+from disqued.client.consuming import ConsumerOptions
+from disqued.client.errors import BY_PREFIX
+from support.server import ServerProcess
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "client.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_runs(number: int, server: ServerProcess, tmp_path: Path) -> None:
+    script = tmp_path / "example.py"
+    script.write_text(EXAMPLES[number].replace("localhost:7711", f"127.0.0.1:{server.port}"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_examples_are_typed(tmp_path: Path) -> None:
+    for number, example in enumerate(EXAMPLES):
+        (tmp_path / f"example_{number}.py").write_text(example, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *tmp_path.glob("*.py")],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_table_of_errors_is_the_one_of_the_code() -> None:
+    rows = re.findall(r"^\| `([A-Z]+)` \| `(\w+)` \|$", TEXT, re.MULTILINE)
+    assert dict(rows) == {prefix: kind.__name__ for prefix, kind in BY_PREFIX.items()}
+
+
+def test_the_table_of_consumer_options_is_complete() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [\d.a-z]+ \|", TEXT, re.MULTILINE)
+    assert rows == list(ConsumerOptions.__annotations__)
+
+
+def test_the_table_of_repetition_is_the_one_of_the_code() -> None:
+    table = TEXT.split("## What is repeated after a lost connection")[1].split("##")[0]
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", table, re.MULTILINE)[1:]
+    arguments: dict[str, tuple[object, ...]] = {
+        "add": ("q", "x"),
+        "execute": ("PING",),
+        "hello": (),
+        "info": (),
+        "ping": (),
+    }
+    for column, repeat in ((0, True), (1, False)):
+        names = {name for row in rows for name in re.findall(r"`(\w+)`", row[column])} - {"pause"}
+        for name in names & {*vars(calls)} - {"qscan", "jscan", "jscan_details", "add_many", "execute_many"}:
+            assert getattr(calls, name)(*arguments.get(name, ("D-x",))).repeat is repeat, name
