@@ -8,9 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Final, Self
 
 
 def free_port() -> int:
@@ -23,25 +26,58 @@ def free_port() -> int:
                 return port
 
 
-class ServerProcess:
-    """`disque-server` in its own directory; stopped and reaped when the context ends."""
+COMMAND: Final = (sys.executable, "-m", "disqued.server")
+"""`disque-server` of the build under test."""
 
-    def __init__(self, directory: Path, *arguments: str, port: int | None = None, config: str | None = None) -> None:
+
+class ServerProcess:
+    """`disque-server` in its own directory; stopped and reaped when the context ends.
+
+    It gets a free `port` on the loopback address, unless it is `bare`: then `arguments` and `config` say everything.
+    `at` is where `connect` goes: an address, or the path of a Unix socket. `launcher` is a command that starts others,
+    as `prlimit` does.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *arguments: str,
+        port: int | None = None,
+        config: str | None = None,
+        stdin: bytes = b"",
+        at: str = "127.0.0.1",
+        launcher: Sequence[str] = (),
+        bare: bool = False,
+    ) -> None:
         self.directory = directory
         self.port = port if port is not None else free_port()
+        self.at = at
         self.log = directory / "server.log"
-        command = [sys.executable, "-m", "disqued.server"]
+        command = [*launcher, *COMMAND]
         if config is not None:
             path = directory / "disque.conf"
             path.write_text(config)
             command.append(str(path))
-        command += ["--port", str(self.port), "--bind", "127.0.0.1", *arguments]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        if not bare:
+            command += ["--port", str(self.port), "--bind", "127.0.0.1"]
+        command += arguments
+        with self.log.open("wb") as log, tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            self.process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log, stdin=given)
 
     def connect(self, timeout_s: float = 10.0) -> socket.socket:
         """A connected socket with a read timeout."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s)
+        if "/" not in self.at:
+            return socket.create_connection((self.at, self.port), timeout=timeout_s)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(timeout_s)
+            connection.connect(self.at)
+        except OSError:
+            connection.close()
+            raise
+        return connection
 
     def wait_ready(self, timeout_s: float = 20.0) -> None:
         """Return when the server accepts connections; raise with its log when it ends first."""
@@ -68,7 +104,7 @@ class ServerProcess:
             self.process.wait()
             raise
 
-    def __enter__(self) -> ServerProcess:
+    def __enter__(self) -> Self:
         self.wait_ready()
         return self
 

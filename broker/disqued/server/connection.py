@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from asyncio import Transport
-from typing import Any
+from typing import Any, Final
 
 from disqued.core.session import Session
 from disqued.server.shell import Shell
+
+LONGEST_KEEP_ALIVE_S: Final = 32767
+"""More the kernel does not take: nine hours."""
 
 
 class Connection(Session):
@@ -27,7 +31,7 @@ class Connection(Session):
             self.descriptor = sock.fileno()
             if sock.family == socket.AF_UNIX:
                 self.unix_socket = True
-                self.address = transport.get_extra_info("sockname").encode() + b":0"
+                self.address = os.fsencode(transport.get_extra_info("sockname")) + b":0"
             else:
                 peer: tuple[Any, ...] = transport.get_extra_info("peername") or ("?", 0)
                 host = f"[{peer[0]}]" if ":" in peer[0] else peer[0]
@@ -110,6 +114,7 @@ class Connection(Session):
 
 def keep_alive(sock: socket.socket, interval_s: int) -> None:
     """Have the kernel probe an idle connection every `interval_s` seconds, and give it up after three probes."""
+    interval_s = min(interval_s, LONGEST_KEEP_ALIVE_S)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, interval_s)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(interval_s // 3, 1))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import random
 import resource
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -14,30 +16,35 @@ from pathlib import Path
 
 from disqued.core.env import ProcessFacts
 from disqued.server import logs
+from disqued.server.nodesfile import NodesFile
 
 RESERVED_DESCRIPTORS = 32
 """Open files that are no clients: listeners, logs, the event loop's own."""
 
 
-class ProcessHost:
-    """Implements `disqued.core.env.Host`; ends and restarts are carried out by the callbacks given."""
+_CRASH_SIGNALS = {"segfault": signal.SIGSEGV, "oom": signal.SIGABRT, "assert": signal.SIGABRT}
 
-    def __init__(self, config_path: Path | None, nodes_path: Path, end: Callable[[int], None]) -> None:
+
+class ProcessHost:
+    """Implements `disqued.core.env.Host`; the callbacks carry out ends and restarts."""
+
+    def __init__(
+        self,
+        config_path: Path | None,
+        nodes: NodesFile,
+        end: Callable[[], None],
+        restart: Callable[[int, bool], bool],
+    ) -> None:
         self._config_path = config_path
-        self._nodes_path = nodes_path
+        self._nodes = nodes
         self._end = end
-        """Ends the server with an exit status."""
-        self._restart: Callable[[int, bool], bool] = lambda _delay_ms, _graceful: False
+        self._restart = restart
         self._chance = random.SystemRandom()
         self._seeded = random.Random(self._chance.getrandbits(128))  # noqa: S311 - spreads timers, guards nothing
         self.keep_alive_s = 0
         self.stopwatch_ns = time.monotonic_ns
         self.random = self._seeded.random
         self.random_bytes = os.urandom
-
-    def on_restart(self, restart: Callable[[int, bool], bool]) -> None:
-        """Say how the server is started anew."""
-        self._restart = restart
 
     def wall_us(self) -> int:
         """The wall clock."""
@@ -71,16 +78,14 @@ class ProcessHost:
         """Raise the limit on open files for `count` clients as far as the system lets us."""
         wanted = count + RESERVED_DESCRIPTORS
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft == resource.RLIM_INFINITY or soft >= wanted:
+        if _allows(soft, wanted):
             return count
-        for most in (wanted, hard):
-            try:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (most, max(most, hard)))
-            except (ValueError, OSError):
-                continue
-            break
+        for limits in ((wanted, hard if _allows(hard, wanted) else wanted), (hard, hard)):
+            with contextlib.suppress(ValueError, OSError):  # only a privileged process raises the hard limit
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+                break
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return min(count, soft - RESERVED_DESCRIPTORS)
+        return count if _allows(soft, wanted) else soft - RESERVED_DESCRIPTORS
 
     def read_config(self) -> str | None:
         """The text of the configuration file."""
@@ -89,16 +94,11 @@ class ProcessHost:
     def write_config(self, text: str) -> None:
         """Replace the configuration file; a crash leaves the old one or the new one."""
         assert self._config_path is not None
-        replace_file(self._config_path, text, sync=True)
+        replace_file(self._config_path, text)
 
     def save_nodes(self, text: str, sync: bool) -> None:
-        """Replace the contents of the cluster configuration file, which stays the file that is locked."""
-        with self._nodes_path.open("r+b") as file:
-            file.write(text.encode())
-            file.truncate()
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
+        """Replace the contents of the cluster configuration file."""
+        self._nodes.save(text, sync=sync)
 
     def log(self, level: str, text: str) -> None:
         """Write a line to the log."""
@@ -118,7 +118,7 @@ class ProcessHost:
 
     def shutdown(self) -> None:
         """End with success."""
-        self._end(0)
+        self._end()
 
     def restart(self, delay_ms: int, graceful: bool) -> bool:
         """Start the server anew."""
@@ -127,7 +127,12 @@ class ProcessHost:
     def crash(self, kind: str) -> None:
         """Die by a signal: a real crash, which nothing cleans up after."""
         logs.write("warning", f"Crashing on request: {kind}")
-        os.kill(os.getpid(), signal.SIGABRT if kind == "assert" else signal.SIGSEGV)
+        os.kill(os.getpid(), _CRASH_SIGNALS[kind])
+
+
+def _allows(limit: int, count: int) -> bool:
+    """Whether a limit of the system leaves room for that many."""
+    return limit == resource.RLIM_INFINITY or limit >= count
 
 
 def _resident_bytes() -> int:
@@ -141,12 +146,24 @@ def read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="surrogateescape")
 
 
-def replace_file(path: Path, text: str, *, sync: bool) -> None:
-    """Write a file beside the old one and put it in its place."""
+def replace_file(path: Path, text: str) -> None:
+    """Write a file beside the old one and put it in its place, with the same owner and permissions.
+
+    A crash leaves the old one or the new one. A link stays a link. Raises OSError.
+    """
+    path = path.resolve()
+    before = path.stat()
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with beside.open("w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-        file.flush()
-        if sync:
+    private = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # there may be passwords in it
+    with os.fdopen(private, "w", encoding="utf-8", errors="surrogateescape") as file:
+        try:
+            with contextlib.suppress(PermissionError):  # only a privileged process gives files away
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+            os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
+            file.write(text)
+            file.flush()
             os.fsync(file.fileno())
-    beside.replace(path)
+            beside.replace(path)
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise

@@ -3,85 +3,110 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from disqued.config import Config
 from disqued.server.connection import Connection
+from disqued.server.fatal import Fatal
 
-
-class ListenError(Exception):
-    """A socket could not be opened; the text says which and why."""
-
-
-def open_tcp(host: str | None, port: int, backlog: int) -> list[socket.socket]:
-    """Listening sockets of one bind address; None is every address of both families."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except socket.gaierror as error:
-        raise ListenError(f"Could not resolve the bind address {host}: {error.strerror}") from error
-    opened: list[socket.socket] = []
-    refused: OSError | None = None
-    for family, _, _, _, address in dict.fromkeys(found):
-        sock = None
-        try:
-            sock = socket.socket(family, socket.SOCK_STREAM)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            sock.bind(address)
-            sock.listen(backlog)
-        except OSError as error:
-            if sock is not None:
-                sock.close()
-            refused = error
-            if host is None and error.errno != 98:
-                continue  # this family does not exist here
-            break
-        opened.append(sock)
-    if refused is not None and (host is not None or not opened or refused.errno == 98):
-        for sock in opened:
-            sock.close()
-        raise ListenError(f"Creating Server TCP listening socket {host or '*'}:{port}: {refused.strerror}") from refused
-    return opened
-
-
-def open_unix(path: Path, permissions: int, backlog: int) -> socket.socket:
-    """The Unix socket; a file left over from an earlier server is removed."""
-    try:
-        path.unlink(missing_ok=True)
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.bind(str(path))
-        if permissions:
-            path.chmod(permissions)
-        sock.listen(backlog)
-    except OSError as error:
-        raise ListenError(f"Opening Unix socket {path}: {error.strerror}") from error
-    return sock
+_BUS_PORT_DISTANCE = 10000
+_HIGHEST_PORT = 65535 - _BUS_PORT_DISTANCE
+_HINTS = {
+    errno.EADDRINUSE: "is another server running? Stop it, or choose another port",
+    errno.EADDRNOTAVAIL: "bind to an address of this machine",
+    errno.EACCES: "ports below 1024 need special rights",
+}
 
 
 def open_sockets(config: Config) -> list[socket.socket]:
-    """All sockets the configuration asks for; raises ListenError."""
+    """All sockets the configuration asks for, listening; raises Fatal."""
+    if config.port > _HIGHEST_PORT:
+        raise Fatal(
+            f"Port {config.port} is too high: the cluster bus uses the port {_BUS_PORT_DISTANCE} above it. "
+            f"Choose one up to {_HIGHEST_PORT}."
+        )
+    if not config.port and not config.unixsocket:
+        raise Fatal("Configured to not listen anywhere, exiting. Set port, unixsocket or both.")
     sockets: list[socket.socket] = []
-    if config.port:
-        for host in config.bind or (None,):
-            sockets += open_tcp(host, config.port, config.tcp_backlog)
-    if config.unixsocket:
-        sockets.append(open_unix(Path(config.unixsocket), config.unixsocketperm, config.tcp_backlog))
-    if not sockets:
-        raise ListenError("Configured to not listen anywhere, exiting.")
+    with contextlib.ExitStack() as opened:
+        for host in (config.bind or (None,)) if config.port else ():
+            sockets += map(opened.enter_context, _open_tcp(host, config.port, config.tcp_backlog))
+        if config.unixsocket:
+            sockets.append(_open_unix(Path(config.unixsocket), config.unixsocketperm, config.tcp_backlog))
+        opened.pop_all()
     return sockets
 
 
-async def serve(sockets: list[socket.socket], accept: Callable[[], Connection]) -> list[asyncio.Server]:
-    """Accept clients."""
+def _open_tcp(host: str | None, port: int, backlog: int) -> list[socket.socket]:
+    """The sockets of one bind address, None for every address; a name or None may have both families.
+
+    A family that the machine does not have is left out as long as the other one works. A port in use never is: clients
+    that come by the other family would talk to somebody else.
+    """
+    place = f"TCP port {port} of {host or 'all addresses'}"
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:  # a name may be none the domain name system can hold
+        raise Fatal(f"Can't listen on {place}: {getattr(error, 'strerror', error)}.") from error
+    refused: OSError | None = None
+    sockets: list[socket.socket] = []
+    with contextlib.ExitStack() as opened:
+        for family, _, _, _, address in dict.fromkeys(found):
+            try:
+                sockets.append(opened.enter_context(_listen(family, address, backlog)))
+            except OSError as error:
+                refused = error
+                if error.errno == errno.EADDRINUSE:
+                    break
+        if refused is None or (sockets and refused.errno != errno.EADDRINUSE):
+            opened.pop_all()
+            return sockets
+    reason = os.strerror(refused.errno or 0)
+    hint = _HINTS.get(refused.errno or 0)
+    raise Fatal(f"Can't listen on {place}: {reason}" + (f" ({hint})." if hint else ".")) from refused
+
+
+def _listen(family: int, address: Any, backlog: int) -> socket.socket:
+    """One listening TCP socket."""
+    with contextlib.ExitStack() as opened:
+        sock = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(address)
+        sock.listen(backlog)
+        opened.pop_all()
+    return sock
+
+
+def _open_unix(path: Path, permissions: int, backlog: int) -> socket.socket:
+    """The Unix socket; what an earlier server left at its path is removed."""
+    with contextlib.ExitStack() as opened:
+        sock = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        try:
+            path.unlink(missing_ok=True)
+            sock.bind(os.fsencode(path))
+            if permissions:
+                path.chmod(permissions)
+            sock.listen(backlog)
+        except OSError as error:
+            raise Fatal(f"Can't listen on the Unix socket {path}: {error.strerror or error}") from error
+        opened.pop_all()
+    return sock
+
+
+async def serve(sockets: list[socket.socket], accept: Callable[[], Connection], backlog: int) -> list[asyncio.Server]:
+    """Accept clients; the event loop sets the backlog of the sockets once more."""
     loop = asyncio.get_running_loop()
     factory: Callable[[], asyncio.Protocol] = accept  # type: ignore[assignment]
     servers: list[asyncio.Server] = []
     for sock in sockets:
-        if sock.family == socket.AF_UNIX:
-            servers.append(await loop.create_unix_server(factory, sock=sock))
-        else:
-            servers.append(await loop.create_server(factory, sock=sock))
+        create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
+        servers.append(await create(factory, sock=sock, backlog=backlog))
     return servers

@@ -70,11 +70,6 @@ def configure(level: str, path: str, syslog: tuple[str, str] | None = None) -> N
             write("warning", f"There is no syslog at {SYSLOG_ADDRESS}, lines go to the log only.")
 
 
-def configured() -> bool:
-    """Whether `configure` was called: until then nobody would see a line."""
-    return bool(logging.getLogger().handlers)
-
-
 def set_level(level: str) -> None:
     """Drop lines below `level`."""
     _LOGGER.setLevel(_LEVELS[level])

@@ -68,8 +68,10 @@ class Shell:
     def _tick(self) -> None:
         self._timer = None
         self._timer_ms = _NEVER_MS
-        self.node.tick(self.clock.now_ms())
-        self.settle()
+        try:
+            self.node.tick(self.clock.now_ms())
+        finally:  # whatever went wrong, time goes on for all others
+            self.settle()
 
     def start(self) -> None:
         """Begin to tick."""

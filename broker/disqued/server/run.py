@@ -1,0 +1,162 @@
+"""One run of the server: from open sockets to the last reply written.
+
+What it leaves in the file system, but for the cluster configuration file, is removed when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import secrets
+import time
+from pathlib import Path
+from typing import Final
+
+from disqued import __version__
+from disqued.build import FLAVOUR
+from disqued.config import Config
+from disqued.core.version import SPOKEN_VERSION
+from disqued.membership.nodesconf import encode
+from disqued.node import Node
+from disqued.server import daemon, listener, logs
+from disqued.server.connection import Connection
+from disqued.server.fatal import Fatal
+from disqued.server.host import ProcessHost
+from disqued.server.nodesfile import NodesFile
+from disqued.server.restart import start_anew
+from disqued.server.shell import Clock, Shell
+from disqued.server.signals import Signals
+
+_NODE_ID_BYTES: Final = 20
+_TURN_S: Final = 0.01
+_LAST_TURNS: Final = 100
+"""How often the server looks whether clients took their last replies before it ends."""
+
+
+class Run:
+    """A node with the sockets, the files and the signals it lives with."""
+
+    def __init__(self, config: Config, config_path: Path | None, start_directory: str | None) -> None:
+        """Open everything; raises Fatal. Without a `start_directory` the server can not be started anew."""
+        self._config = config
+        self._start_directory = start_directory
+        self._restart_after_s: float | None = None
+        self._ended = asyncio.Event()
+        self._signals = Signals(self._ended)
+        with contextlib.ExitStack() as leftovers:
+            self._sockets = listener.open_sockets(config)
+            if config.unixsocket:
+                leftovers.callback(Path(config.unixsocket).absolute().unlink, missing_ok=True)
+            nodes = NodesFile(Path(config.cluster_config_file).absolute())
+            leftovers.callback(nodes.close)
+            self._host = ProcessHost(config_path, nodes, self._ended.set, self._restart)
+            self._host.keep_alive(config.tcp_keepalive)
+            self._limit_clients()
+            self._clock = Clock(time.time_ns() // 1_000_000)
+            self._node = self._make_node(nodes)
+            self._leftovers = leftovers.pop_all()
+        python = platform.python_version()
+        logs.write(
+            "notice",
+            f"Server started, Disque version {SPOKEN_VERSION} (disqued {__version__}, {FLAVOUR}, Python {python})",
+        )
+
+    def _limit_clients(self) -> None:
+        """Lower `maxclients` to what the operating system allows."""
+        wanted = self._config.maxclients
+        possible = self._host.allow_clients(wanted)
+        if possible >= wanted:
+            return
+        if possible < 1:
+            raise Fatal("The limit on open files is too low to serve any client: raise it (ulimit -n).")
+        logs.write(
+            "warning",
+            f"Only {possible} clients instead of {wanted} (maxclients) can be served, because of the limit on open "
+            "files. Raise it (ulimit -n) to serve more.",
+        )
+        self._config.maxclients = possible
+
+    def _make_node(self, nodes: NodesFile) -> Node:
+        """The node that the cluster configuration file speaks of, or a new one."""
+        known = nodes.load()
+        node_id, leaving = known or (secrets.token_hex(_NODE_ID_BYTES).encode(), False)
+        node = Node(self._config, self._host, node_id, self._clock.now_ms())
+        node.state.view.leaving = leaving
+        if known is not None:
+            logs.write("notice", f"Node configuration loaded, I'm {node_id.decode()}")
+            return node
+        logs.write("notice", f"No cluster configuration found, I'm {node_id.decode()}")
+        try:
+            nodes.save(encode(node.state.view), sync=False)
+        except OSError as error:
+            raise Fatal(f"Can't write the cluster config file {nodes.path}: {error.strerror}") from error
+        return node
+
+    async def serve(self, background: int | None) -> None:
+        """Serve until told to stop. `background` is what `daemon.leave_terminal` needs, None in the foreground."""
+        loop = asyncio.get_running_loop()
+        self._signals.wake(loop)
+        shell = Shell(loop, self._node, self._clock)
+        host = self._host
+        backlog = self._config.tcp_backlog
+        servers = await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
+        shell.start()
+        self._announce()
+        if background is not None:
+            self._write_pid_file()
+            daemon.leave_terminal(background)
+        await self._ended.wait()
+        if self._signals.received is not None:
+            logs.write("warning", f"Received {self._signals.received}, shutting down...")
+        for server in servers:
+            server.close()
+        await self._take_leave(shell)
+        logs.write("warning", "Disque is now ready to exit, bye bye...")
+
+    def _announce(self) -> None:
+        """Say where clients can connect."""
+        if self._config.port:
+            logs.write("notice", f"The server is now ready to accept connections on port {self._config.port}")
+        if self._config.unixsocket:
+            logs.write("notice", f"The server is now ready to accept connections at {self._config.unixsocket}")
+
+    def _write_pid_file(self) -> None:
+        path = Path(self._config.pidfile).absolute()
+        try:
+            path.write_text(f"{os.getpid()}\n")
+        except OSError as error:
+            logs.write("warning", f"Can't write the PID file {path}: {error.strerror}. The server runs without one.")
+            return
+        self._leftovers.callback(path.unlink, missing_ok=True)
+
+    async def _take_leave(self, shell: Shell) -> None:
+        """Close all connections, those first that take their last replies."""
+        sessions = self._node.state.sessions
+        for session in sessions.values():
+            session.closing = True
+            self._node.ready.flush(session)
+        shell.settle()
+        shell.stop()
+        for _ in range(_LAST_TURNS):
+            if not sessions:
+                break
+            await asyncio.sleep(_TURN_S)
+
+    def _restart(self, delay_ms: int, graceful: bool) -> bool:
+        """Start anew, after a clean end if `graceful`; False when that is not possible."""
+        if self._start_directory is None:
+            logs.write("warning", "Can't restart: the configuration was read from standard input and is gone.")
+            return False
+        if not graceful:
+            start_anew(self._start_directory, delay_ms / 1000)
+        self._restart_after_s = delay_ms / 1000
+        self._ended.set()
+        return True
+
+    def close(self) -> None:
+        """Remove what was left in the file system; start anew if that was asked for."""
+        self._leftovers.close()
+        if self._start_directory is not None and self._restart_after_s is not None:
+            start_anew(self._start_directory, self._restart_after_s)

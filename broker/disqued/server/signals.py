@@ -1,0 +1,38 @@
+"""Signals: SIGTERM and SIGINT end the server cleanly, a second SIGINT ends it at once, SIGHUP is no reason to end.
+
+Plain signal handlers, which run even while the event loop is kept busy: that is when one presses Ctrl-C twice. They are
+in place before the first socket is open, so that whoever can connect can also end the server cleanly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from types import FrameType
+
+
+class Signals:
+    """Receives the signals of this process from now on, and sets `ended` when one asks to end."""
+
+    def __init__(self, ended: asyncio.Event) -> None:
+        self._ended = ended
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.received: str | None = None
+        """The name of the signal that asked to end."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, self._asked_to_end)
+        signal.signal(signal.SIGINT, self._asked_to_end)
+
+    def wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell this loop, which runs from now on."""
+        self._loop = loop
+
+    def _asked_to_end(self, number: int, _frame: FrameType | None) -> None:
+        if self.received is not None and number == signal.SIGINT:
+            os._exit(1)
+        self.received = signal.Signals(number).name
+        if self._loop is None:
+            self._ended.set()
+        else:
+            self._loop.call_soon_threadsafe(self._ended.set)

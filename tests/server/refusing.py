@@ -1,0 +1,29 @@
+"""A server that is not going to serve: it is run to its end, and what it said is looked at."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.server import COMMAND
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of `disque-server` ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+def run_server(directory: Path, *arguments: str, stdin: bytes = b"", launcher: Sequence[str] = ()) -> Outcome:
+    """Run the server in `directory` until it ends by itself. No output may show how it is programmed."""
+    done = subprocess.run(
+        [*launcher, *COMMAND, *arguments], cwd=directory, input=stdin, capture_output=True, timeout=20, check=False
+    )
+    out, err = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
+    assert "Traceback" not in out + err, out + err
+    return Outcome(done.returncode, out, err)
