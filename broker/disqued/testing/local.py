@@ -52,12 +52,38 @@ class LocalClient:
         self.send(*words)
         return self.next_reply()
 
+    def replies(self) -> list[Reply]:
+        """All replies received and not read yet."""
+        found: list[Reply] = []
+        while (reply := self.reader.gets()) is not False:
+            found.append(reply)
+        return found
+
+    def add(self, queue: str, body: bytes | str = b"body", *options: bytes | str | int) -> bytes:
+        """ADDJOB: the ID of the new job; AssertionError when it is refused."""
+        job_id = self.call("ADDJOB", queue, body, 0, *options)
+        assert isinstance(job_id, bytes), job_id
+        return job_id
+
+    def take(self, *queues: str, count: int = 1) -> list[bytes]:
+        """GETJOB without waiting: the IDs of up to `count` jobs."""
+        jobs = self.call("GETJOB", "NOHANG", "COUNT", count, "FROM", *queues)
+        assert jobs is None or isinstance(jobs, list), jobs
+        return [job[1] for job in jobs or []]  # type: ignore[index, misc]
+
+    def show(self, job_id: bytes) -> dict[str, Reply]:
+        """SHOW: the fields of a job by name; empty when there is no such job."""
+        return _by_name(self.call("SHOW", job_id))
+
+    def stat(self, queue: str) -> dict[str, Reply]:
+        """QSTAT: the statistics of a queue by name; empty when there is no such queue."""
+        return _by_name(self.call("QSTAT", queue))
+
     def raw(self, *words: bytes | str | int) -> bytes:
         """Send a command and return the bytes of its reply."""
         before = len(self.received)
         self.send(*words)
-        while self.reader.gets() is not False:
-            pass
+        self.replies()
         return self.received[before:]
 
     def disconnect(self) -> None:
@@ -65,6 +91,12 @@ class LocalClient:
         self.closed = True
         self.local.node.disconnected(self.session, self.local.now_ms)
         self.local.flush()
+
+
+def _by_name(flat: Reply) -> dict[str, Reply]:
+    """A flat array of names and values as a dict; empty for a null."""
+    assert flat is None or isinstance(flat, list), flat
+    return {str(name, "ascii"): value for name, value in zip(flat[::2], flat[1::2], strict=True)} if flat else {}  # type: ignore[arg-type]
 
 
 def encode(*words: bytes | str | int) -> bytes:

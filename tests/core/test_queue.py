@@ -1,0 +1,130 @@
+"""A queue against a sorted list: the oldest job first, whatever came and went in whichever order."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from disqued.core.job import NOWHERE, Job
+from disqued.core.queue import Queue
+
+
+def make_job(ctime: int, number: int = 0) -> Job:
+    job_id = b"D-5ca1ab1e-%024d-05a1" % number
+    return Job(job_id, b"queue", b"body", ctime, expire_at_s=2_000_000_000, delay_s=0, retry_s=60, repl=1)
+
+
+def age(job: Job) -> tuple[int, bytes]:
+    return (job.ctime, job.id)
+
+
+def filled(*ctimes: int) -> tuple[Queue, list[Job]]:
+    queue = Queue(b"queue", 1, 0)
+    jobs = [make_job(ctime, number) for number, ctime in enumerate(ctimes)]
+    for job in jobs:
+        queue.insert(job)
+    return queue, jobs
+
+
+def drained(queue: Queue) -> list[Job]:
+    jobs: list[Job] = []
+    while (job := queue.oldest()) is not None:
+        queue.remove(job)
+        jobs.append(job)
+    assert queue.length == 0
+    return jobs
+
+
+def test_jobs_leave_in_the_order_in_which_they_were_made() -> None:
+    queue, jobs = filled(1, 2, 3)
+    assert drained(queue) == jobs
+
+
+def test_a_job_that_comes_back_is_served_before_younger_ones() -> None:
+    queue, (old, *_) = filled(1, 2, 3)
+    queue.remove(old)
+    queue.insert(old)
+    assert queue.oldest() is old
+
+
+def test_of_jobs_made_at_the_same_moment_the_smaller_id_is_first() -> None:
+    queue, (first, second, third) = filled(5, 5, 5)
+    for job in (second, third, first):
+        queue.remove(job)
+    for job in (third, first, second):
+        queue.insert(job)
+    assert drained(queue) == [first, second, third]
+
+
+def test_an_empty_queue_has_no_oldest_job_and_nothing_to_peek_at() -> None:
+    queue, _ = filled()
+    assert queue.oldest() is None
+    assert queue.peek(10) == queue.peek(-10) == []
+
+
+def test_a_job_that_left_is_linked_to_nothing() -> None:
+    queue, jobs = filled(3, 1, 2, 5, 4)
+    for job in jobs:
+        queue.remove(job)
+        assert job.queue_previous is None
+        assert job.queue_next is None
+        assert job.place == NOWHERE
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Jobs of any age come and go; ages repeat, so that IDs have to decide."""
+
+    inside = Bundle("inside")
+    outside = Bundle("outside")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = Queue(b"queue", 1, 0)
+        self.expected: list[Job] = []
+        self.made = 0
+        self.newest = 100
+
+    def insert(self, job: Job) -> Job:
+        self.queue.insert(job)
+        self.expected.append(job)
+        self.expected.sort(key=age)
+        return job
+
+    @rule(target=inside, step=st.integers(0, 2))
+    def add_a_new_job(self, step: int) -> Job:
+        self.newest += step
+        self.made += 1
+        return self.insert(make_job(self.newest, self.made))
+
+    @rule(target=inside, ctime=st.integers(1, 120))
+    def add_a_job_of_any_age(self, ctime: int) -> Job:
+        self.made += 1
+        return self.insert(make_job(ctime, self.made))
+
+    @rule(target=inside, job=consumes(outside))
+    def put_back(self, job: Job) -> Job:
+        return self.insert(job)
+
+    @rule(target=outside, job=consumes(inside))
+    def remove(self, job: Job) -> Job:
+        self.queue.remove(job)
+        self.expected.remove(job)
+        return job
+
+    @rule(count=st.integers(-12, 12))
+    def peek(self, count: int) -> None:
+        wanted = self.expected[:count] if count >= 0 else self.expected[::-1][:-count]
+        assert self.queue.peek(count) == wanted
+
+    @invariant()
+    def it_is_as_long_as_it_should_be(self) -> None:
+        assert self.queue.length == len(self.expected)
+        assert self.queue.oldest() is (self.expected[0] if self.expected else None)
+
+    def teardown(self) -> None:
+        assert drained(self.queue) == self.expected
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40)

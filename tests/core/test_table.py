@@ -1,0 +1,90 @@
+"""The table of jobs: found by ID, and scanned cell by cell while others come and go."""
+
+from __future__ import annotations
+
+import random
+
+from disqued.core.job import Job
+from disqued.core.jobid import JobIds
+from disqued.core.table import CELLS, JobTable
+
+
+def jobs(count: int, seed: int = 0) -> list[Job]:
+    ids = JobIds(b"5ca1ab1e" + b"0" * 32, random.Random(seed).randbytes)
+    return [
+        Job(ids.make(ttl_s=600, at_least_once=True), b"queue", b"", number, 2_000_000_000, 0, 60, 1)
+        for number in range(count)
+    ]
+
+
+def filled(members: list[Job]) -> JobTable:
+    table = JobTable()
+    for job in members:
+        table.add(job)
+    return table
+
+
+def scan(table: JobTable, cells_per_call: int) -> list[list[Job]]:
+    """All cells, a few per call."""
+    cells: list[list[Job]] = []
+    while len(cells) < CELLS:
+        page = table.scan_cells(len(cells), cells_per_call)
+        assert 1 <= len(page) <= cells_per_call, "a call brings the scan forward, and no further than it was told to"
+        cells += page
+    assert len(cells) == CELLS
+    return cells
+
+
+def test_a_job_is_found_by_its_id_until_it_is_removed() -> None:
+    members = jobs(1000)
+    table = filled(members)
+    assert table.count == 1000
+    assert all(table.get(job.id) is job for job in members)
+    table.remove(members[0])
+    assert table.get(members[0].id) is None
+    assert table.count == 999
+    assert set(table.jobs()) == set(members[1:])
+
+
+def test_ids_that_nobody_made_are_not_found() -> None:
+    table = filled(jobs(10))
+    assert table.get(b"D-" + b"\xff" * 8 + b"-" + b"\xff" * 24 + b"-\xff\xff\xff\xff") is None
+
+
+def test_a_scan_in_any_step_sees_every_job_once() -> None:
+    members = jobs(3000)
+    table = filled(members)
+    for cells_per_call in (1, 7, 64, 1000):
+        found = [job for cell in scan(table, cells_per_call) for job in cell]
+        assert len(found) == len(members)
+        assert set(found) == set(members)
+
+
+def test_every_job_that_stays_is_seen_exactly_once_while_others_come_and_go() -> None:
+    chance = random.Random(1)
+    lasting, guests = jobs(500, seed=2), jobs(2000, seed=3)
+    table = filled(lasting)
+    present: set[Job] = set()
+    seen: list[Job] = []
+    at = 0
+    while at < CELLS:
+        page = table.scan_cells(at, 16)
+        at += len(page)
+        seen += [job for cell in page for job in cell]
+        for guest in chance.sample(guests, 5):
+            if guest in present:
+                table.remove(guest)
+                present.remove(guest)
+            else:
+                table.add(guest)
+                present.add(guest)
+    assert sorted(job.id for job in seen if job in set(lasting)) == sorted(job.id for job in lasting)
+    assert len(seen) == len(set(seen)), "and guests never twice"
+
+
+def test_cells_are_filled_evenly() -> None:
+    cells = scan(filled(jobs(CELLS)), 64)
+    assert max(map(len, cells)) <= 12, "one job per cell on average"
+    shards = [sum(map(len, cells[at : at + 64])) for at in range(0, CELLS, 64)]
+    assert max(shards) < 2 * 64 * 1.5
+    assert min(shards) > 64 / 2
