@@ -126,7 +126,7 @@ class Node:
         parser = session.parser
         out = session.out
         if state.paused_until_ms > state.now_ms:
-            state.held.append(session)
+            state.held[session.number] = session
             return
         commands = state.commands
         ready = state.lifecycle.ready
@@ -153,7 +153,7 @@ class Node:
                 if ready:
                     serve(state)
                 if state.paused_until_ms > state.now_ms:
-                    state.held.append(session)
+                    state.held[session.number] = session
                     break
         except ProtocolError as error:
             out.append(error.encode())
@@ -251,12 +251,14 @@ class Node:
             state.latency.add(b"fast-command" if entry.fast else b"command", at_s, spent_ms)
 
     def _resume(self) -> None:
-        """Run the input that clients sent while they were blocked."""
+        """Run the input that clients sent while they were blocked, in the order in which they were served."""
         state = self.state
         while state.resumed:
-            session = state.resumed.pop()
-            if session.blocked is None and not session.closed and session.parser.buffered_bytes > 0:
-                self._run(session)
+            sessions = state.resumed
+            state.resumed = []
+            for session in sessions:
+                if session.blocked is None and not session.closed and session.parser.buffered_bytes > 0:
+                    self._run(session)
 
     def tick(self, now_ms: i64) -> None:
         """Do what is due: wake jobs, end waits, and the regular duties."""
@@ -265,15 +267,16 @@ class Node:
         lifecycle = state.lifecycle
         for timed in lifecycle.agenda.due(now_ms, WAKE_UPS_PER_TICK):
             if isinstance(timed, Job):
-                lifecycle.wake(timed, now_ms)
+                if lifecycle.wake(timed, now_ms):
+                    state.stats.expired_jobs += 1
             elif isinstance(timed, Blocked):
                 time_out(state, timed)
         if lifecycle.ready:
             serve(state)
         if state.held and state.paused_until_ms <= now_ms:
             held = state.held
-            state.held = []
-            state.resumed.extend(held)
+            state.held = {}
+            state.resumed.extend(held.values())
         if now_ms >= self._next_cron_ms:
             self._cron(now_ms)
         if state.resumed:

@@ -199,11 +199,11 @@ class Lifecycle:
         self.memory.remove(job)
         self.table.remove(job)
 
-    def wake(self, job: Job, now_ms: i64) -> None:
-        """Do what is due: expire, announce, requeue."""
+    def wake(self, job: Job, now_ms: i64) -> bool:
+        """Do what is due: expire, announce, requeue. True when the job's life is over."""
         if job.expire_at_s * 1000 <= now_ms:
             self.drop(job)
-            return
+            return True
         if job.state == ACTIVE or job.state == QUEUED:
             if job.flags & BCAST_WILLQUEUE and job.requeue_at_ms - WILLQUEUE_LEAD_MS <= now_ms:
                 job.flags &= _WITHOUT_WILLQUEUE
@@ -211,6 +211,7 @@ class Lifecycle:
                 self._requeue(job, now_ms)
         if job.timer_next is None:
             self._arm(job)
+        return False
 
     def _requeue(self, job: Job, now_ms: i64) -> None:
         """An active job's time has come; a queued one only waits on."""

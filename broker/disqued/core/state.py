@@ -46,8 +46,8 @@ class NodeState:
         self.monitors: list[Session] = []
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""
-        self.held: list[Session] = []
-        """Sessions whose input waits for the end of CLIENT PAUSE."""
+        self.held: dict[int, Session] = {}
+        """Sessions whose input waits for the end of CLIENT PAUSE, by number."""
         self.paused_until_ms: i64 = 0
         self.commands: dict[bytes, CommandEntry] = {}
         """By name in lower and in upper case, after renaming."""
@@ -66,7 +66,10 @@ class NodeState:
     def apply_config(self) -> None:
         """Take over the options that are looked at on every command."""
         config = self.config
-        self.password = config.requirepass
+        if config.requirepass != self.password:
+            self.password = config.requirepass
+            for session in self.sessions.values():
+                session.parser.restrict(bool(self.password) and not session.authenticated)
         self.lifecycle.memory.limit(config.maxmemory)
         hard, soft, _ = config.client_output_buffer_limit
         self.output_limited = hard > 0 or soft > 0

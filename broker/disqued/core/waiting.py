@@ -36,6 +36,7 @@ def unblock(state: NodeState, blocked: Blocked) -> None:
     blocked.waits = []
     session = blocked.session
     session.blocked = None
+    session.active_ms = state.now_ms
     state.blocked_clients -= 1
     state.resumed.append(session)
 

@@ -9,23 +9,27 @@ from disqued.delivery.getjob import append_job
 
 
 def serve(state: NodeState) -> None:
-    """Hand the jobs of all ready queues to the clients that wait for them."""
+    """Hand the jobs of all ready queues to the clients that wait for them, queues in the order they became ready.
+
+    A client that is being hung up on is passed over: a job handed to it would come back late, or never.
+    """
     lifecycle = state.lifecycle
     ready = lifecycle.ready
     now_ms = state.now_ms
-    while ready:
-        queue = ready.pop()
+    for queue in ready:
         queue.ready = False
         wait = queue.first_wait
         while wait is not None:
-            job = lifecycle.take(queue, now_ms)
-            if job is None:
-                break
             blocked = wait.blocked
-            unblock(state, blocked)
             session = blocked.session
-            if session.reply_mode == REPLY_ON:
-                session.out.append(b"*1\r\n")
-                append_job(session.out, queue, job, blocked.with_counters)
-            state.ready.flush(session)
+            if not session.closed:
+                job = lifecycle.take(queue, now_ms)
+                if job is None:
+                    break
+                if session.reply_mode == REPLY_ON:
+                    session.out.append(b"*1\r\n")
+                    append_job(session.out, queue, job, blocked.with_counters)
+                state.ready.flush(session)
+            unblock(state, blocked)
             wait = queue.first_wait
+    ready.clear()

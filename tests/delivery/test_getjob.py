@@ -1,0 +1,125 @@
+"""GETJOB without waiting: its options, several queues, counters, and what it answers when there is nothing."""
+
+from __future__ import annotations
+
+import hiredis
+import pytest
+
+from disqued.testing.local import LocalClient, LocalNode
+
+
+@pytest.fixture
+def local() -> LocalNode:
+    return LocalNode()
+
+
+@pytest.fixture
+def client(local: LocalNode) -> LocalClient:
+    return local.client()
+
+
+def test_a_job_comes_with_its_queue_its_id_and_its_body(client: LocalClient) -> None:
+    job = client.add("mail", "hello")
+    assert client.call("GETJOB", "FROM", "mail") == [[b"mail", job, b"hello"]]
+
+
+def test_the_reply_on_the_wire(client: LocalClient) -> None:
+    job = client.add("mail", "hello")
+    assert client.raw("GETJOB", "FROM", "mail") == (b"*1\r\n*3\r\n$4\r\nmail\r\n$40\r\n" + job + b"\r\n$5\r\nhello\r\n")
+
+
+@pytest.mark.parametrize("body", [b"", b"\0\r\n\xff", b"x" * 16383, b"x" * 16384, b"x" * 100_000])
+def test_a_body_comes_back_as_it_was_sent(client: LocalClient, body: bytes) -> None:
+    job = client.add("mail", body)
+    assert client.call("GETJOB", "FROM", "mail") == [[b"mail", job, body]]
+
+
+def test_with_counters_a_job_tells_how_often_it_failed_and_came_back(client: LocalClient) -> None:
+    job = client.add("mail", "hello")
+    for command in ("NACK", "NACK", "ENQUEUE"):
+        assert client.take("mail") == [job]
+        assert client.call(command, job) == 1
+    assert client.call("GETJOB", "WITHCOUNTERS", "FROM", "mail") == [
+        [b"mail", job, b"hello", b"nacks", 2, b"additional-deliveries", 1]
+    ]
+
+
+def test_several_queues_are_visited_in_turn_one_job_each(client: LocalClient) -> None:
+    a = [client.add("a") for _ in range(3)]
+    b = [client.add("b") for _ in range(1)]
+    c = [client.add("c") for _ in range(3)]
+    assert client.take("a", "b", "c", count=6) == [a[0], b[0], c[0], a[1], c[1], a[2]]
+    assert client.take("a", "b", "c", count=6) == [c[2]]
+
+
+def test_the_first_queue_that_has_a_job_is_served(client: LocalClient) -> None:
+    second, third = client.add("second"), client.add("third")
+    assert client.take("first", "second", "third") == [second]
+    assert client.take("third", "second") == [third]
+
+
+def test_a_queue_named_twice_gives_twice(client: LocalClient) -> None:
+    ids = [client.add("mail") for _ in range(3)]
+    assert client.take("mail", "mail", count=2) == ids[:2]
+
+
+def test_nothing_there_is_a_null_array(client: LocalClient) -> None:
+    assert client.raw("GETJOB", "NOHANG", "FROM", "mail", "other") == b"*-1\r\n"
+
+
+def test_options_may_come_in_any_order_and_case(client: LocalClient) -> None:
+    client.add("mail")
+    reply = client.call("getjob", "timeout", 5, "Count", 2, "withcounters", "NoHang", "from", "mail")
+    assert isinstance(reply, list)
+    assert len(reply) == 1
+
+
+def test_behind_from_everything_is_a_queue(client: LocalClient) -> None:
+    job = client.add("NOHANG")
+    assert client.take("FROM", "NOHANG") == [job]
+
+
+def test_a_delivered_job_is_active_and_counted_as_out(client: LocalClient) -> None:
+    job = client.add("mail")
+    client.take("mail")
+    assert client.show(job)["state"] == b"active"
+    assert (client.stat("mail")["jobs-in"], client.stat("mail")["jobs-out"]) == (1, 1)
+
+
+SYNTAX = "ERR syntax error"
+COUNT = "ERR COUNT must be a number greater than zero"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["FROM"], SYNTAX),
+        (["mail"], SYNTAX),
+        (["NOHANG"], SYNTAX),
+        (["NOHANG", "FROM"], SYNTAX),
+        (["COUNT", 1], SYNTAX),
+        (["COUNT"], SYNTAX),
+        (["BLOCK", "FROM", "mail"], SYNTAX),
+        (["COUNT", 0, "FROM", "mail"], COUNT),
+        (["COUNT", -1, "FROM", "mail"], COUNT),
+        (["COUNT", "many", "FROM", "mail"], COUNT),
+        (["TIMEOUT", "x", "FROM", "mail"], "ERR timeout is not an integer or out of range"),
+        (["TIMEOUT", -1, "FROM", "mail"], "ERR timeout is negative"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_takes_nothing(
+    client: LocalClient, words: list[str | int], text: str
+) -> None:
+    job = client.add("mail")
+    reply = client.call("GETJOB", *words)
+    assert isinstance(reply, hiredis.ReplyError)
+    assert str(reply) == text
+    assert client.show(job)["state"] == b"queued"
+
+
+def test_a_leaving_node_hands_out_what_it_has_but_lets_nobody_wait(client: LocalClient) -> None:
+    job = client.add("mail")
+    client.call("CLUSTER", "LEAVING", "yes")
+    assert client.take("mail") == [job]
+    assert str(client.call("GETJOB", "FROM", "mail")).startswith("LEAVING This node is leaving the cluster")
+    assert client.call("GETJOB", "NOHANG", "FROM", "mail") is None

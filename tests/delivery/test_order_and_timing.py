@@ -1,0 +1,187 @@
+"""When a job is delivered: order of creation, delays, retries with their jitter, and the end of its life."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.testing.local import LocalClient, LocalNode
+
+JITTER_MS = 250
+LATENESS_MS = 16
+"""How late the agenda may be."""
+
+
+@pytest.fixture
+def local() -> LocalNode:
+    return LocalNode()
+
+
+@pytest.fixture
+def client(local: LocalNode) -> LocalClient:
+    return local.client()
+
+
+def milliseconds_until_queued(local: LocalNode, client: LocalClient, queue: str, at_most_ms: int) -> int:
+    """Let time pass until the queue has a job."""
+    for passed_ms in range(at_most_ms):
+        if client.call("QLEN", queue) == 1:
+            return passed_ms
+        local.run(milliseconds=1)
+    raise AssertionError(f"nothing was queued for {at_most_ms} ms")
+
+
+def test_jobs_are_delivered_in_the_order_in_which_they_were_added(client: LocalClient) -> None:
+    ids = [client.add("mail", f"letter {number}") for number in range(20)]
+    assert client.take("mail", count=100) == ids
+
+
+def test_jobs_of_two_clients_and_of_one_millisecond_keep_their_order_too(local: LocalNode) -> None:
+    one, two = local.client(), local.client()
+    ids = [client.add("mail") for client in (one, two, two, one)]
+    assert one.take("mail", count=100) == ids
+
+
+def test_a_job_that_comes_back_stands_before_younger_ones(local: LocalNode, client: LocalClient) -> None:
+    old = client.add("mail", "old", "RETRY", 1)
+    assert client.take("mail") == [old]
+    young = client.add("mail", "young", "RETRY", 100)
+    local.run(seconds=2)
+    assert client.take("mail", count=2) == [old, young]
+
+
+def test_a_delayed_job_is_queued_when_its_delay_is_over(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "later", "DELAY", 3)
+    assert client.show(job)["state"] == b"active"
+    assert client.call("QLEN", "mail") == 0
+    passed_ms = milliseconds_until_queued(local, client, "mail", 4000)
+    assert 3000 <= passed_ms <= 3000 + LATENESS_MS
+    assert client.show(job)["additional-deliveries"] == 0
+
+
+def test_a_delayed_job_keeps_the_age_of_its_creation(local: LocalNode, client: LocalClient) -> None:
+    delayed = client.add("mail", "first", "DELAY", 1)
+    at_once = client.add("mail", "second")
+    local.run(seconds=2)
+    assert client.take("mail", count=2) == [delayed, at_once]
+
+
+def test_a_delayed_at_most_once_job_is_delivered_once(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "once", "DELAY", 1, "RETRY", 0, "TTL", 100)
+    local.run(seconds=2)
+    assert client.take("mail") == [job]
+    local.run(seconds=90)
+    assert client.take("mail") == []
+
+
+def test_an_unacknowledged_job_comes_back_after_its_retry_time(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "again", "RETRY", 5)
+    assert client.take("mail") == [job]
+    passed_ms = milliseconds_until_queued(local, client, "mail", 6000)
+    assert abs(passed_ms - 5000) <= JITTER_MS + LATENESS_MS
+    shown = client.show(job)
+    assert (shown["state"], shown["nacks"], shown["additional-deliveries"]) == (b"queued", 0, 1)
+
+
+def test_the_retry_times_of_many_jobs_are_spread(local: LocalNode, client: LocalClient) -> None:
+    for _ in range(200):
+        client.add("mail", "again", "RETRY", 5)
+    assert len(client.take("mail", count=200)) == 200
+    local.run(milliseconds=5000 - JITTER_MS - 1)
+    assert client.call("QLEN", "mail") == 0
+    local.run(milliseconds=JITTER_MS)
+    some = client.call("QLEN", "mail")
+    assert isinstance(some, int)
+    assert 50 < some < 150
+    local.run(milliseconds=JITTER_MS + LATENESS_MS)
+    assert client.call("QLEN", "mail") == 200
+
+
+def test_a_job_comes_back_again_and_again_until_it_is_acknowledged(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "again", "RETRY", 2)
+    for times in range(5):
+        assert client.take("mail") == [job]
+        assert client.show(job)["additional-deliveries"] == times
+        local.run(milliseconds=2000 + JITTER_MS + LATENESS_MS)
+    assert client.take("mail") == [job]
+    assert client.call("ACKJOB", job) == 1
+    local.run(seconds=60)
+    assert client.take("mail") == []
+
+
+def test_a_job_that_waits_in_its_queue_is_not_queued_twice(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "patient", "RETRY", 1)
+    local.run(seconds=30)
+    assert client.stat("mail")["jobs-in"] == 1
+    assert client.show(job)["additional-deliveries"] == 0
+    assert client.take("mail", count=5) == [job]
+
+
+def test_the_retry_time_counts_from_the_last_queueing_not_from_delivery(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "again", "RETRY", 10)
+    local.run(seconds=8)
+    assert client.take("mail") == [job]
+    passed_ms = milliseconds_until_queued(local, client, "mail", 11_000)
+    assert abs(passed_ms - 2000) <= JITTER_MS + LATENESS_MS
+
+
+def test_an_at_most_once_job_never_comes_back(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "once", "RETRY", 0, "TTL", 50)
+    assert client.take("mail") == [job]
+    assert [client.call(command, job) for command in ("NACK", "ENQUEUE")] == [0, 0]
+    local.run(seconds=49)
+    assert client.take("mail") == []
+    assert client.show(job)["next-requeue-within"] is None
+    local.run(seconds=3)
+    assert client.show(job) == {}
+
+
+@pytest.mark.parametrize("fraction_ms", [0, 1, 500, 999])
+@pytest.mark.parametrize("options", [("RETRY", 100), ("RETRY", 0), ("RETRY", 100, "DELAY", 2)])
+def test_a_job_is_gone_between_its_time_to_live_and_a_second_later(
+    local: LocalNode, client: LocalClient, fraction_ms: int, options: tuple[str | int, ...]
+) -> None:
+    local.run(milliseconds=fraction_ms or 1000)
+    job = client.add("mail", "mortal", "TTL", 5, *options)
+    client.take("mail")
+    local.run(milliseconds=4999)
+    assert client.show(job)["id"] == job
+    local.run(milliseconds=1001 + LATENESS_MS)
+    assert client.show(job) == {}
+    assert client.call("QLEN", "mail") == 0
+
+
+def test_a_job_that_would_be_requeued_in_its_last_second_ends_then(local: LocalNode, client: LocalClient) -> None:
+    local.run(milliseconds=1000 - local.now_ms % 1000)
+    job = client.add("mail", "mortal", "TTL", 5, "RETRY", 2)
+    assert client.take("mail") == [job]
+    for _ in range(2):
+        local.run(milliseconds=2250)
+        assert client.take("mail") == [job]
+    local.run(milliseconds=1500 + LATENESS_MS)
+    assert client.show(job) == {}
+
+
+def test_expired_jobs_are_counted(local: LocalNode, client: LocalClient) -> None:
+    for _ in range(3):
+        client.add("mail", "mortal", "TTL", 1)
+    kept = client.add("mail", "lasting", "TTL", 100)
+    local.run(seconds=3)
+    info = client.call("INFO", "all")
+    assert isinstance(info, bytes)
+    assert b"expired_jobs:3\r\n" in info
+    assert client.take("mail", count=5) == [kept]
+
+
+def test_a_job_may_expire_before_its_first_retry(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "short", "TTL", 2, "RETRY", 100)
+    assert client.take("mail") == [job]
+    local.run(milliseconds=3000 + LATENESS_MS)
+    assert client.show(job) == {}
+
+
+def test_the_time_to_live_is_shown_in_seconds_and_never_below_zero(local: LocalNode, client: LocalClient) -> None:
+    local.run(milliseconds=999 - local.now_ms % 1000)
+    job = client.add("mail", "mortal", "TTL", 2, "RETRY", 100)
+    assert client.show(job)["ttl"] == 2
+    local.run(milliseconds=2001)
+    assert client.show(job)["ttl"] == 0
