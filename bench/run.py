@@ -15,6 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -75,6 +77,7 @@ def allow_many_files(sizes: Sizes) -> Sizes:
 
 def main() -> None:
     """Measure, print, keep."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped"))  # so that no broker outlives the run
     options = arguments()
     brokers = chosen(options.brokers.split(",") if options.brokers else [broker.name for broker in BROKERS])
     if brokers[0].name != "disqued":

@@ -107,3 +107,12 @@ def test_the_generator_fails_on_a_wrong_reply(run: object, reply: bytes, complai
     line = json.loads(done.stdout)
     assert line["errors"] == 1
     assert line["error"].startswith(complaint)
+
+
+def test_the_node_alone_is_measured_verb_by_verb() -> None:
+    command = [sys.executable, str(ROOT / "bench" / "micro_node.py"), "--jobs", "320"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for verb in ("parse", "arm + disarm", "ADDJOB by 16", "ADDJOB singly", "GETJOB", "ACKJOB"):
+        assert f"  {verb}" in done.stdout
+    assert done.stdout.count(" ns\n") == 6

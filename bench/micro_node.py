@@ -1,0 +1,151 @@
+"""The node's own cost of each verb, without sockets, kernel or load generator: where to look before and after tuning.
+
+    python bench/micro_node.py                                  interpreted
+    PYTHONPATH=build/compiled python bench/micro_node.py        compiled
+
+Requests are encoded beforehand and go straight into `Node.client_bytes`, as the server hands them over; replies are
+thrown away as the server would write them. Figures are nanoseconds a job, the best of several runs, because nothing
+makes code faster than it is and much makes it slower. They leave out what `make bench` is about: the price of a system
+call, and of memory that is not in the processor's cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+from time import perf_counter_ns
+
+from disqued.build import FLAVOUR
+from disqued.core.agenda import Agenda
+from disqued.core.job import Timed
+from disqued.core.session import Session
+from disqued.resp.request import RequestParser
+from disqued.testing.local import LocalNode, encode
+
+BATCH = 16
+BODY = b"x" * 64
+RUNS = 7
+
+
+class Client:
+    """A connection to a node in this process; replies are collected, then dropped."""
+
+    def __init__(self, local: LocalNode) -> None:
+        self._local = local
+        self._session: Session = local.client().session
+
+    def send(self, data: bytes) -> bytes:
+        """Hand bytes to the node and return what it would write."""
+        node = self._local.node
+        node.client_bytes(self._session, data, self._local.now_ms)
+        reply = b"".join(self._session.out)
+        self._session.out.clear()
+        self._session.flushing = False
+        node.ready.sessions.clear()
+        return reply
+
+
+def _ids(reply: bytes) -> list[bytes]:
+    """The job IDs in the reply to one GETJOB."""
+    return [word for word in reply.split(b"\r\n") if word.startswith(b"D-")]
+
+
+def adding(client: Client, jobs: int) -> int:
+    """ADDJOB, pipelined by 16."""
+    request = encode("ADDJOB", "q", BODY, 5000) * BATCH
+    begin = perf_counter_ns()
+    for _ in range(jobs // BATCH):
+        client.send(request)
+    return perf_counter_ns() - begin
+
+
+def adding_singly(client: Client, jobs: int) -> int:
+    """ADDJOB, one in each read."""
+    request = encode("ADDJOB", "q", BODY, 5000)
+    begin = perf_counter_ns()
+    for _ in range(jobs):
+        client.send(request)
+    return perf_counter_ns() - begin
+
+
+def getting(client: Client, jobs: int) -> int:
+    """GETJOB COUNT 32; acknowledges what it got, uncounted."""
+    adding(client, jobs)
+    request = encode("GETJOB", "NOHANG", "COUNT", 32, "FROM", "q")
+    spent = 0
+    for _ in range(jobs // 32):
+        begin = perf_counter_ns()
+        reply = client.send(request)
+        spent += perf_counter_ns() - begin
+        client.send(encode("ACKJOB", *_ids(reply)))
+    return spent
+
+
+def acknowledging(client: Client, jobs: int) -> int:
+    """ACKJOB of 32 jobs that were fetched, uncounted."""
+    adding(client, jobs)
+    fetch = encode("GETJOB", "NOHANG", "COUNT", 32, "FROM", "q")
+    spent = 0
+    for _ in range(jobs // 32):
+        request = encode("ACKJOB", *_ids(client.send(fetch)))
+        begin = perf_counter_ns()
+        client.send(request)
+        spent += perf_counter_ns() - begin
+    return spent
+
+
+def parsing(_client: Client, jobs: int) -> int:
+    """Reading 16 pipelined ADDJOBs into words."""
+    parser = RequestParser()
+    request = encode("ADDJOB", "q", BODY, 5000) * BATCH
+    begin = perf_counter_ns()
+    for _ in range(jobs // BATCH):
+        parser.feed(request)
+        while parser.next() is not None:
+            pass
+    return perf_counter_ns() - begin
+
+
+def arming(_client: Client, jobs: int) -> int:
+    """Setting a job's wake time and taking it back, with 10,000 others set."""
+    agenda = Agenda()
+    things = [Timed() for _ in range(10_000)]
+    begin = perf_counter_ns()
+    for number, thing in zip(range(jobs), itertools.cycle(things), strict=False):
+        agenda.arm(thing, 1_800_000_000_000 + number)
+    for thing in things:
+        agenda.disarm(thing)
+    return perf_counter_ns() - begin
+
+
+MEASURES: dict[str, Callable[[Client, int], int]] = {
+    "parse by 16": parsing,
+    "arm + disarm": arming,
+    "ADDJOB by 16": adding,
+    "ADDJOB singly": adding_singly,
+    "GETJOB by 32": getting,
+    "ACKJOB by 32": acknowledging,
+}
+
+
+def measure(jobs: int) -> Iterator[tuple[str, float]]:
+    """Name and nanoseconds a job, best of `RUNS`, each on a fresh node."""
+    for name, run in MEASURES.items():
+        yield name, min(run(Client(LocalNode()), jobs) for _ in range(RUNS)) / jobs
+
+
+def main() -> None:
+    """Print a line for each verb."""
+    parser = argparse.ArgumentParser(description="Nanoseconds a job of each verb of the node, without sockets.")
+    parser.add_argument("--jobs", type=int, default=32_000, help="a multiple of 32 (default 32000)")
+    jobs = parser.parse_args().jobs
+    gc.disable()  # as the server does
+    print(f"the node, {FLAVOUR}, {jobs:,} jobs:")
+    for name, nanoseconds in measure(jobs):
+        print(f"  {name:<14} {nanoseconds:>8,.0f} ns")
+
+
+if __name__ == "__main__":
+    main()
