@@ -59,6 +59,13 @@ class JobTable:
         """All jobs, as they are now."""
         return [job for shard in self._shards for job in shard.values()]
 
+    def occupied_cell(self, first: int) -> int:
+        """The first cell from `first` on in a dict that holds any job; CELLS when there is none."""
+        cell = first
+        while cell < CELLS and not self._shards[cell // _CELLS_PER_SHARD]:
+            cell = (cell // _CELLS_PER_SHARD + 1) * _CELLS_PER_SHARD
+        return cell
+
     def scan_cells(self, first: int, count: int) -> list[list[Job]]:
         """The jobs of up to `count` cells from `first` on, cell by cell, not beyond the dict of the first."""
         shard_number = first // _CELLS_PER_SHARD

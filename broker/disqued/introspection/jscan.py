@@ -70,20 +70,22 @@ def jscan(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _find(state: NodeState, scan: JobScan) -> tuple[int, list[Job]]:
     """The next cursor, and the jobs that pass the filters between the two cursors."""
-    cell = scan.cursor or 0
+    table = state.lifecycle.table
+    cell = table.occupied_cell(scan.cursor or 0)
     found: list[Job] = []
     looked_at = 0
     while cell < CELLS:
-        for jobs in state.lifecycle.table.scan_cells(cell, CELLS):
+        for jobs in table.scan_cells(cell, CELLS):
             cell += 1
             looked_at += len(jobs)
             found += [job for job in jobs if scan.matches(job)]
             if cell < CELLS and scan.enough(len(found), looked_at):
                 return cell, found
+        cell = table.occupied_cell(cell)
     return 0, found
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "jscan",
     -1,
     ("readonly",),
