@@ -17,7 +17,7 @@ def qlen(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(queue.length if queue is not None else 0)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "qlen",
     2,
     ("readonly", "fast"),

@@ -62,7 +62,7 @@ def qscan(state: NodeState, session: Session, args: list[bytes]) -> None:
         session.reply_bulk(name)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "qscan",
     -1,
     ("readonly",),

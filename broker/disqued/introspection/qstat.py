@@ -45,7 +45,7 @@ def _integer(session: Session, name: bytes, value: int) -> None:
     session.reply_integer(value)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "qstat",
     2,
     ("readonly", "fast"),

@@ -23,7 +23,7 @@ def show(state: NodeState, session: Session, args: list[bytes]) -> None:
         describe_job(state, session, job)
 
 
-COMMAND: Final = Command(
+COMMAND: Final[Command] = Command(
     "show",
     2,
     ("readonly", "fast"),
