@@ -13,6 +13,10 @@ from disqued.server.shell import Shell
 LONGEST_KEEP_ALIVE_S: Final = 32767
 """More the kernel does not take: nine hours."""
 
+FREE_OUTPUT_BYTES: Final = 16 << 10
+"""Output of a client that the limits do not count, as in the original."""
+SOFT_LIMIT_MARGIN_S: Final = 0.1
+
 
 class Connection(Session):
     """An asyncio protocol. It derives from no base class of asyncio: the event loop only looks for the methods."""
@@ -83,28 +87,39 @@ class Connection(Session):
             out.clear()
             state = self._shell.node.state
             state.stats.output_bytes += len(data)
+            if state.output_limited and self._hang_up_if_slow(transport.get_write_buffer_size() + len(data)):
+                return
             transport.write(data)
-            if state.output_limited:
-                self._check_limits(transport.get_write_buffer_size())
         if self.closing:
             transport.close()
 
-    def _check_limits(self, waiting_bytes: int) -> None:
+    def _hang_up_if_slow(self, waiting_bytes: int) -> bool:
         """Hang up on a client that lets too much output wait, or a lot for too long."""
         state = self._shell.node.state
         hard, soft, soft_s = state.config.client_output_buffer_limit
-        now_ms = state.now_ms
+        now_ms = self._shell.clock.now_ms()
+        waiting_bytes -= FREE_OUTPUT_BYTES
         if soft == 0 or waiting_bytes < soft:
             self.soft_limit_since_ms = 0
         elif self.soft_limit_since_ms == 0:
             self.soft_limit_since_ms = now_ms
+            self._shell.call_later(soft_s + SOFT_LIMIT_MARGIN_S, self._check_again)
         too_long = self.soft_limit_since_ms > 0 and now_ms - self.soft_limit_since_ms > soft_s * 1000
-        if too_long or 0 < hard <= waiting_bytes:
-            state.host.log(
-                "warning",
-                f"Client {self.address.decode()} scheduled to be closed ASAP for overcoming of output buffer limits.",
-            )
-            state.ready.hang_up(self)
+        if not too_long and not 0 < hard <= waiting_bytes:
+            return False
+        state.host.log(
+            "warning",
+            f"Client {self.address.decode('utf-8', 'replace')} scheduled to be closed ASAP for overcoming of output "
+            "buffer limits.",
+        )
+        state.ready.hang_up(self)
+        return True
+
+    def _check_again(self) -> None:
+        """The client reached the soft limit a while ago and may not have been written to since."""
+        if self._transport is not None and not self.closed:
+            self._hang_up_if_slow(self._transport.get_write_buffer_size())
+            self._shell.settle()
 
     def abort(self) -> None:
         """Close without waiting for the output."""

@@ -7,6 +7,7 @@ client leave as one write; the event loop sends what was written at the end of i
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
@@ -72,6 +73,10 @@ class Shell:
             self.node.tick(self.clock.now_ms())
         finally:  # whatever went wrong, time goes on for all others
             self.settle()
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
+        """Have something done that is no business of the node."""
+        self._loop.call_later(delay_s, callback)
 
     def start(self) -> None:
         """Begin to tick."""
