@@ -79,7 +79,7 @@ MASKS = (
     _info("disqued_version|python_version", rb"\d+(\.\w+)+"),
     _info("build", rb"(interpreted|compiled)"),
     _info("aof_last_rewrite_time_sec", rb"-?\d"),
-    _info(r"cmdstat_\w+", rb"calls=\d+,usec=\d+,usec_per_call=\d+\.\d\d"),
+    Mask(r"^INFO", "", rb"(?m)\busec=\d+,usec_per_call=\d+\.\d\d\r$", b"usec=<of this run>"),
 )
 
 TOLERANCES = (

@@ -100,7 +100,6 @@ class Session:
     faults: list[str] = field(default_factory=list)
     played: list[int] = field(default_factory=list)
     _clients: list[Client] = field(default_factory=list)
-    _last_ms: int = 0
 
     def client(self) -> Client:
         """A new connection, checked at the end of the session."""
@@ -155,8 +154,11 @@ class Session:
         self.faults += [f"{step.name} {line}" for line in comparison.differences(asked(step.words), recorded, ours)]
 
     def _keep_pace(self, step: Step) -> None:
-        gap_ms, self._last_ms = step.asked_at_ms - self._last_ms, step.answered_at_ms
-        if self.played and gap_ms >= PAUSE_WORTH_KEEPING_MS:
+        """Wait as long as the recorder did since the exchange before, which may have let something happen."""
+        if step.number - 1 not in self.played[-1:]:
+            return
+        gap_ms = step.asked_at_ms - self.steps[step.number - 1].answered_at_ms
+        if gap_ms >= PAUSE_WORTH_KEEPING_MS:
             time.sleep(gap_ms / 1000)
 
     def _end(self, client: Client, when: str) -> None:
