@@ -52,8 +52,11 @@ class Connection(Session):
         shell.settle()
 
     def eof_received(self) -> bool:
-        """The client will send no more: the connection closes when the output is written."""
-        return False
+        """The client will send no more: the connection closes when the replies are written, which may not be yet."""
+        self.closing = True
+        self._shell.node.ready.flush(self)
+        self._shell.settle()
+        return True
 
     def connection_lost(self, _error: Exception | None) -> None:
         """The connection is gone."""

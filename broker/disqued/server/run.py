@@ -137,7 +137,7 @@ class Run:
         for session in sessions.values():
             session.closing = True
             self._node.ready.flush(session)
-        shell.settle()
+        shell.carry()
         shell.stop()
         for _ in range(_LAST_TURNS):
             if not sessions:

@@ -1,7 +1,8 @@
 """Drives one node on an event loop: gives it the time, carries its output, wakes it when it wants.
 
-Every input ends with `settle`, which writes what the node has to say and sets the timer. Replies of one input to one
-client leave as one write; the event loop sends what was written at the end of its turn.
+Every input ends with `settle`. Once all input of a turn of the event loop was taken, `carry` writes what the node has to
+say, one write per client, and sets the timer. (Writing after each read instead costs a fifth of the throughput: every
+write wakes a peer.)
 """
 
 from __future__ import annotations
@@ -41,9 +42,18 @@ class Shell:
         self.clock = clock
         self._timer: TimerHandle | None = None
         self._timer_ms: i64 = _NEVER_MS
+        self._carrying: bool = False
+        """The output of this turn of the loop is going to be carried."""
 
     def settle(self) -> None:
-        """Carry the node's output and set the timer; to be called after every input."""
+        """To be called after every input: has the output carried when all input of this turn of the loop was taken."""
+        if not self._carrying:
+            self._carrying = True
+            self._loop.call_soon(self.carry)
+
+    def carry(self) -> None:
+        """Write what the node has to say, hang up on whom it gave up, and set the timer."""
+        self._carrying = False
         ready = self.node.ready
         for session in ready.sessions:
             connection: Connection = session  # type: ignore[assignment]
