@@ -6,11 +6,12 @@ Here are the rows about requests nobody recorded, and the form of the table.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from compat.differences import Difference, expected, read_table
+from compat.differences import PAGE, Difference, expected, read_table
 from compat.normalise import Comparison, Names, asked
 from compat.recording import FILES, load, unescape
 from compat.replay import Client
@@ -20,11 +21,14 @@ from support.server import ServerProcess
 if TYPE_CHECKING:
     from pathlib import Path
 
+ROOT = PAGE.parent.parent
 TABLE = read_table()
+SHOWN_BY = re.findall(r"\| `(tests/.*)` \|$", PAGE.read_text(), re.MULTILINE)
 STEPS = {step.name: step for file in FILES for step in load(file).values()}
 
 
 def test_there_is_a_table() -> None:
+    assert SHOWN_BY
     assert any(row.recorded for row in TABLE)
     assert any(not row.recorded for row in TABLE)
 
@@ -51,6 +55,13 @@ def test_an_unrecorded_row_is_what_a_fresh_node_answers(row: Difference, tmp_pat
         for wanted in decode_all(row.ours):
             assert comparison.differences(asked((last,)), wanted, client.read()) == []
         assert client.finish() == b""
+
+
+@pytest.mark.parametrize("name", SHOWN_BY)
+def test_a_behaviour_is_shown_by_a_test_that_exists(name: str) -> None:
+    file, test = name.split("::")
+
+    assert f"def {test}(" in (ROOT / file).read_text()
 
 
 def test_escapes_are_read_as_in_the_recordings() -> None:
