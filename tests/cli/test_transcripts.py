@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Disque
+from cli.running import Disque
 from support.server import ServerProcess
 
 ROOT = Path(__file__).parents[2]
@@ -65,8 +65,8 @@ def outcomes(node: ServerProcess) -> list[tuple[int, str, str]]:
         argv = [str(node.port) if word == RECORDED_PORT else word for word in record["argv"][1:]]
         stdin = record.get("stdin", "").replace(RECORDED_PORT, str(node.port)).encode("latin-1")
         done = Disque(node.port, terminal=record.get("tty", False))(*argv, stdin=stdin)
-        texts = (normal(data.decode("latin-1"), str(node.port)) for data in (done.stdout, done.stderr))
-        results.append((done.returncode, *texts))
+        output, errors = (normal(data.decode("latin-1"), str(node.port)) for data in (done.stdout, done.stderr))
+        results.append((done.returncode, output, errors))
     return results
 
 

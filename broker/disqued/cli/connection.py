@@ -43,10 +43,11 @@ class Connection:
             reason = error.strerror or str(error)
             raise ConnectionFailedError(f"Could not connect to Disque at {endpoint}: {reason}") from error
         self._source = self.socket.makefile("rb")
-        if endpoint.password is not None:
-            # Like the original: a server without a password refuses AUTH, and that is no reason not to go on. A wrong
-            # password shows at the first command.
-            self.execute([b"AUTH", endpoint.password.encode("utf-8", "surrogateescape")])
+        # Like the original: a server without a password refuses AUTH, and that is no reason not to go on. A wrong
+        # password shows at the first command.
+        self.password_accepted = endpoint.password is not None and not isinstance(
+            self.execute([b"AUTH", endpoint.password.encode("utf-8", "surrogateescape")]), Failure
+        )
 
     def execute(self, words: list[bytes]) -> Reply:
         """Send one request and wait for its reply. Raises `ConnectionLostError`."""

@@ -124,19 +124,19 @@ def hint(line: str) -> str:
     if typed is None:
         return ""
     *words, last = typed
-    complete = [*words, last] if last else words
-    if not complete or (len(complete) == 1 and complete[0].lower() not in command_table()):
-        return ""
-    row = command_table().get(complete[0].lower())
+    name, *complete = [*words, last] if last or not words else words
+    row = command_table().get(name.lower())
     if row is None:
         return ""
-    rests = " | ".join(filter(None, map(str, continuations(row.syntax, complete[1:]))))
-    return rests if not last or not rests else f" {rests}"
+    rests = " | ".join(filter(None, map(str, continuations(row.syntax, complete))))
+    return f" {rests}" if last and rests else rests
 
 
 def _hint_of_app() -> str:
-    document = get_app().current_buffer.document
-    return hint(document.text) if document.is_cursor_at_the_end else ""
+    app = get_app()
+    document = app.current_buffer.document
+    # A line that was entered stays on the screen without its hint.
+    return hint(document.text) if document.is_cursor_at_the_end and not app.is_done else ""
 
 
 def _typed_words(line: str) -> list[str] | None:

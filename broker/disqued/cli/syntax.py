@@ -47,7 +47,7 @@ def literals(word: str) -> tuple[str, ...]:
 def parse_syntax(line: str) -> list[list[Part]]:
     """The alternatives of a syntax line, each a list of parts."""
     tokens: list[str] = _TOKEN.findall(line)
-    if _BAR in tokens and tokens[0] == "[" and tokens[-1] == "]":
+    if _is_wrapped(tokens):
         tokens = tokens[1:-1]
     alternatives: list[list[Part]] = [[]]
     bracketed: list[str] | None = None
@@ -68,6 +68,12 @@ def parse_syntax(line: str) -> list[list[Part]]:
             case _:
                 parts.append(Part((token,)))
     return alternatives
+
+
+def _is_wrapped(tokens: list[str]) -> bool:
+    """Whether one pair of brackets is around alternatives or other brackets, and so around everything."""
+    depths = [tokens[: end + 1].count("[") - tokens[: end + 1].count("]") for end in range(len(tokens))]
+    return bool(depths) and all(depths[:-1]) and (_BAR in tokens or tokens.count("[") > 1)
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,12 @@ import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from disqued.cli.connection import ConnectionFailedError, ConnectionLostError, RefusedError
+from disqued.cli.connection import Connection, ConnectionLostError, RefusedError
 from disqued.cli.endpoint import Endpoint, choose_endpoint
 from disqued.client import (
     Argument,
     Backoff,
     Client,
-    ConnectionFailed,
-    ConnectionLost,
     DisqueError,
     Reply,
     ResponseError,
@@ -27,16 +25,14 @@ from disqued.client import (
 @contextmanager
 def connected_client(endpoint: Endpoint) -> Iterator[Client]:
     """A client of that node; what goes wrong inside becomes an error of the command line."""
-    address = str(endpoint)
+    with Connection(endpoint) as first:  # so a node that can not be reached, or wants no password, is treated alike
+        password = endpoint.password if first.password_accepted else None
     try:
-        with Client([address], password=endpoint.password, discover=False, backoff=Backoff(attempts=1)) as client:
+        with Client([str(endpoint)], password=password, discover=False, backoff=Backoff(attempts=1)) as client:
             yield client
     except ResponseError as error:
         raise RefusedError(str(error)) from error
-    except ConnectionFailed as error:
-        reason = error.__cause__ or error
-        raise ConnectionFailedError(f"Could not connect to Disque at {address}: {reason}") from error
-    except ConnectionLost as error:
+    except DisqueError as error:
         raise ConnectionLostError(f"Error: {error}") from error
 
 

@@ -12,16 +12,15 @@ from itertools import islice
 from disqued.cli.arguments import Parser
 from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
-from disqued.cli.units import human_bytes, human_duration
+from disqued.cli.units import human_duration
 from disqued.cli.views.client import client_for
-from disqued.cli.views.table import Column, body_text, print_rows, table_options
+from disqued.cli.views.table import Column, print_rows, table_options
 from disqued.client import Client, JobDetails, JobState
 
 STATES: tuple[JobState, ...] = ("wait-repl", "active", "queued", "acked")
 STATE_STYLES = {"queued": "cyan", "active": "green", "acked": "dim", "wait-repl": "yellow"}
 LIMIT = 100
 PAGE_SIZE = 100
-PREVIEW_CHARACTERS = 40
 CTIME_PER_S = 10**9
 """Creation times are unix milliseconds times a million."""
 
@@ -44,25 +43,28 @@ def _within(row: Listed) -> str:
     return "" if wait_ms is None else human_duration(wait_ms / 1000)
 
 
+def _again(row: Listed) -> str:
+    """How often the job came back to its queue, for either reason."""
+    return str(row.job.nacks + row.job.additional_deliveries)
+
+
 COLUMNS: tuple[Column[Listed], ...] = (
     Column("id", lambda row: row.job.id, "ID"),
-    Column("queue", lambda row: row.job.queue, "QUEUE"),
+    Column("queue", lambda row: row.job.queue, "QUEUE", yields=True),
     Column("state", lambda row: row.job.state, "STATE", style=lambda row: STATE_STYLES.get(row.job.state, "")),
     Column("age_s", lambda row: row.age_s, "AGE", lambda row: human_duration(row.age_s)),
-    Column("ttl_s", lambda row: row.job.ttl_s, "TTL", lambda row: human_duration(row.job.ttl_s)),
-    Column("retry_s", lambda row: row.job.retry_s, "RETRY", lambda row: human_duration(row.job.retry_s)),
+    Column("ttl_s", lambda row: row.job.ttl_s),
+    Column("retry_s", lambda row: row.job.retry_s),
     Column("delay_s", lambda row: row.job.delay_s),
-    Column("next_requeue_within_ms", lambda row: row.job.next_requeue_within_ms, "REQUEUE", _within),
-    Column("nacks", lambda row: row.job.nacks, "NACKS"),
-    Column("additional_deliveries", lambda row: row.job.additional_deliveries, "AGAIN"),
+    Column("next_requeue_within_ms", lambda row: row.job.next_requeue_within_ms, "NEXT", _within),
+    Column("nacks", lambda row: row.job.nacks),
+    Column("additional_deliveries", lambda row: row.job.additional_deliveries, "AGAIN", _again),
     Column("replicate", lambda row: row.job.replicate),
     Column("nodes_delivered", lambda row: row.job.nodes_delivered),
     Column("nodes_confirmed", lambda row: row.job.nodes_confirmed),
-    Column("body_bytes", lambda row: None if row.job.body is None else len(row.job.body), "SIZE",
-           lambda row: human_bytes(len(row.job.body or b""))),
-    Column("body", lambda row: None if row.job.body is None else row.job.body.decode("utf-8", "surrogateescape"),
-           "BODY", lambda row: body_text(row.job.body or b"", PREVIEW_CHARACTERS)),
-)  # fmt: skip
+    Column("body_bytes", lambda row: None if row.job.body is None else len(row.job.body)),
+    Column("body", lambda row: None if row.job.body is None else row.job.body.decode("utf-8", "surrogateescape")),
+)
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -73,11 +75,11 @@ def run(options: argparse.Namespace) -> Exit:
     parser.add_argument("--limit", type=int, default=LIMIT, help=f"at most so many (default {LIMIT}; 0: all)")
     table_options(parser)
     options = parser.parse(options.command[1:], options)
-    limit = options.limit or sys.maxsize
+    limit = options.limit or None
     with client_for(options) as client:
-        rows = list(islice(_jobs(client, options.queue, options.state), limit + 1))
+        rows = list(islice(_jobs(client, options.queue, options.state), limit and limit + 1))
     print_rows(COLUMNS, rows[:limit], options.form, "No jobs.")
-    if len(rows) > limit:
+    if limit and len(rows) > limit:
         sys.stderr.write(f"There are more than {limit} jobs; --limit 0 lists all.\n")
     return Exit.OK
 

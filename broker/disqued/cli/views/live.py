@@ -34,7 +34,7 @@ def watch(client: Client, sample: Sample, interval_s: float, key: str) -> None:
     with _keys() as next_key, Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             loads = ordered(sample.loads, key)[: max(1, console.height - LINES_AROUND)]
-            shown = screen(sample, with_oldest(client, loads), history, ORDERS[key][0])
+            shown = screen(sample, with_oldest(client, loads), history, ORDERS[key][0], console.width)
             live.update(shown, refresh=True)
             pressed = next_key(interval_s)
             if pressed == "q":
@@ -46,7 +46,9 @@ def watch(client: Client, sample: Sample, interval_s: float, key: str) -> None:
             history.append((sample.in_per_s, sample.out_per_s))
 
 
-def screen(sample: Sample, loads: Sequence[Load], history: Sequence[tuple[float, float]], order: str) -> Group:
+def screen(
+    sample: Sample, loads: Sequence[Load], history: Sequence[tuple[float, float]], order: str, width: int
+) -> Group:
     """The whole picture: figures of the node, its rates over time, the rows."""
     figures = {column.title: column.text(sample) for column in FIGURES}
     title = Text.assemble(("disque top  ", "bold"), (figures.pop("node"), "bold cyan"))
@@ -64,7 +66,7 @@ def screen(sample: Sample, loads: Sequence[Load], history: Sequence[tuple[float,
     hidden = len(sample.loads) - len(loads)
     sampled = int(sample.info["registered_queues"]) > MAX_QUEUES
     notes = [f"{hidden} more queues do not fit"] * (hidden > 0) + [f"only {MAX_QUEUES} queues are sampled"] * sampled
-    return Group(*lines, *drawn, rich_table(COLUMNS, loads), Text("   ".join(notes), "dim"), keys)
+    return Group(*lines, *drawn, rich_table(COLUMNS, loads, width), Text("   ".join(notes), "dim"), keys)
 
 
 def sparkline(values: Sequence[float]) -> str:

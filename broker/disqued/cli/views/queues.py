@@ -15,7 +15,7 @@ from disqued.cli.views.table import Column, print_rows, table_options
 from disqued.client import Client, QueueStats
 from disqued.client.replies import queue_stats
 
-NAME: Column[QueueStats] = Column("queue", lambda row: row.name, "QUEUE")
+NAME: Column[QueueStats] = Column("queue", lambda row: row.name, "QUEUE", yields=True)
 LENGTH: Column[QueueStats] = Column(
     "length", lambda row: row.length, "LENGTH", style=lambda row: "bold" if row.length else "dim"
 )

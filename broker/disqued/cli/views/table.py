@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Generic, TypeAlias, TypeVar
 
 from disqued.cli.render import Form
@@ -19,7 +21,8 @@ from disqued.cli.render import Form
 Row = TypeVar("Row")
 Value: TypeAlias = "str | int | float | tuple[str, ...] | None"
 
-_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\"}
+_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {9: "\\t", 10: "\\n", 13: "\\r"}
+_BACKSLASH = {92: "\\\\"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class Column(Generic[Row]):
     """A column: its name for programs, its value, and how a terminal shows it.
 
     Without `title` a terminal leaves the column out; `shown` makes the text, by default that of the pipe. `style` is a
-    style of `rich` for a row's cell. A column that `folds` takes the width that is left, over several lines if it must.
+    style of `rich` for a row's cell. Where the terminal is too narrow, a column that `yields` is cut and one
+    that `folds` goes over several lines.
     """
 
     name: str
@@ -35,6 +39,7 @@ class Column(Generic[Row]):
     title: str = ""
     shown: Callable[[Row], str] | None = None
     style: Callable[[Row], str] | None = None
+    yields: bool = False
     folds: bool = False
 
     def text(self, row: Row) -> str:
@@ -85,9 +90,9 @@ def plain(value: Value) -> str:
         case None:
             return ""
         case str():
-            return printable(value)
+            return printable(value.translate(_BACKSLASH))
         case tuple():
-            return ",".join(map(printable, value))
+            return ",".join(map(plain, value))
         case float():
             return f"{value:.3f}"
         case _:
@@ -95,7 +100,7 @@ def plain(value: Value) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with escapes for what would move the cursor or is no text."""
+    """The text with escapes for what would move the cursor or is no text. A backslash stays as it is."""
     escaped = text.translate(_ESCAPES)
     if escaped.isprintable():
         return escaped
@@ -109,7 +114,8 @@ def printable(text: str) -> str:
 
 def body_text(body: bytes, characters: int) -> str:
     """The beginning of a job's body for a person: text with escapes, and how much is left out."""
-    text = printable(body[: characters * 4].decode("utf-8", "surrogateescape"))
-    if len(text) <= characters and len(body) <= characters * 4:
-        return text
-    return text[: characters - 1] + "…"
+    shown = [printable(character) for character in body[: characters * 4].decode("utf-8", "surrogateescape")]
+    ends = list(accumulate(map(len, shown)))
+    if len(body) <= characters * 4 and (not ends or ends[-1] <= characters):
+        return "".join(shown)
+    return "".join(shown[: bisect_right(ends, characters - 1)]) + "…"

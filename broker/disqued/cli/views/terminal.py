@@ -11,24 +11,40 @@ from rich.text import Text
 
 from disqued.cli.views.table import Column, Row
 
+MAX_NAME_WIDTH = 40
+"""Width of a job's ID; longer names of queues are cut."""
+MIN_NAME_WIDTH = 6
+ENDLESS = 10_000
+
 
 def print_table(columns: Sequence[Column[Row]], rows: Sequence[Row], empty: str) -> None:
     """Print the table, or the text when there are no rows."""
-    Console().print(rich_table(columns, rows) if rows else empty)
+    console = Console()
+    console.print(rich_table(columns, rows, console.width) if rows else empty)
 
 
-def rich_table(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> Table:
-    """The columns that have a title; numbers stand on the right."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+def rich_table(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> Table:
+    """The columns that have a title, in at most so many characters; numbers stand on the right."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold")
     shown = [column for column in columns if column.title]
     for column in shown:
-        numeric = any(isinstance(column.value(row), (int, float)) for row in rows)
+        flexible = column.folds or column.yields
         table.add_column(
             column.title,
-            justify="right" if numeric else "left",
+            justify="right" if any(isinstance(column.value(row), (int, float)) for row in rows) else "left",
+            ratio=1 if flexible else None,
+            min_width=MIN_NAME_WIDTH if flexible else None,
+            max_width=None if flexible else MAX_NAME_WIDTH,
             no_wrap=not column.folds,
             overflow="fold" if column.folds else "ellipsis",
         )
     for row in rows:
         table.add_row(*(Text(column.text(row), column.style(row) if column.style else "") for column in shown))
+    # `rich` gives the flexible columns what the others leave only to a table that fills the width.
+    table.expand = _natural_width(table) > width
     return table
+
+
+def _natural_width(table: Table) -> int:
+    console = Console(width=ENDLESS)
+    return console.measure(table).maximum

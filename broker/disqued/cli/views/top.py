@@ -39,7 +39,7 @@ FIGURES: tuple[Column[Sample], ...] = (
     _from_info("registered_jobs", "registered_jobs", "jobs"),
     _from_info("registered_queues", "registered_queues", "queues"),
     _from_info("connected_clients", "connected_clients", "clients"),
-    _from_info("blocked_clients", "blocked_clients", "waiting"),
+    _from_info("blocked_clients", "blocked_clients", "blocked"),
     _from_info("used_memory_bytes", "used_memory", "memory", human_bytes),
     _from_info("commands_per_second", "instantaneous_ops_per_sec", "commands/s", human_rate),
     Column("in_per_second", lambda sample: sample.in_per_s, "in/s", lambda sample: human_rate(sample.in_per_s)),
@@ -66,11 +66,11 @@ def _rate(name: str, title: str, value: Callable[[Load], float], style: str) -> 
 
 
 COLUMNS: tuple[Column[Load], ...] = (
-    Column("queue", lambda load: load.stats.name, "QUEUE"),
+    Column("queue", lambda load: load.stats.name, "QUEUE", yields=True),
     Column("length", lambda load: load.stats.length, "LENGTH", style=_style_of_length),
     _rate("in_per_second", "IN/S", lambda load: load.in_per_s, "green"),
     _rate("out_per_second", "OUT/S", lambda load: load.out_per_s, "cyan"),
-    Column("blocked_clients", lambda load: load.stats.blocked_clients, "WAITING"),
+    Column("blocked_clients", lambda load: load.stats.blocked_clients, "BLOCKED"),
     Column("oldest_s", lambda load: load.oldest_s, "OLDEST",
            lambda load: "" if load.oldest_s is None else human_duration(load.oldest_s), _style_of_age),
     Column("idle_s", lambda load: load.stats.idle_s, "IDLE", lambda load: human_duration(load.stats.idle_s)),
@@ -81,7 +81,7 @@ COLUMNS: tuple[Column[Load], ...] = (
 ORDERS: dict[str, tuple[str, Callable[[Load], tuple[float, str]]]] = {
     "r": ("rate", lambda load: (-load.in_per_s - load.out_per_s, load.stats.name)),
     "l": ("length", lambda load: (-load.stats.length, load.stats.name)),
-    "w": ("waiting", lambda load: (-load.stats.blocked_clients, load.stats.name)),
+    "b": ("blocked", lambda load: (-load.stats.blocked_clients, load.stats.name)),
     "n": ("name", lambda load: (0, load.stats.name)),
 }
 """Key -> name and rule of an order of the rows."""

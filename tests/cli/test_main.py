@@ -1,0 +1,203 @@
+"""Options, environment, exit statuses: how `disque` is called."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from cli.running import Disque
+from disqued.cli.endpoint import Endpoint, choose_endpoint, parse_url
+from disqued.cli.exits import Exit
+from disqued.cli.main import VIEWS
+from disqued.cli.manual import BUILT_IN, command_table
+from support.server import ServerProcess, free_port
+
+GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "command-line.md"
+SLOW_IMPORTS = ("rich", "prompt_toolkit", "asyncio", "hiredis", "disqued.client", "disqued.node", "urllib.parse")
+
+
+def test_a_command_and_its_status(disque: Disque) -> None:
+    assert disque.ok("ping") == "PONG\n"
+
+
+def test_an_error_reply_is_seen_in_the_status(disque: Disque) -> None:
+    done = disque("show", "nothing")
+    assert (done.returncode, done.stdout) == (Exit.REFUSED, b"BADID Invalid Job ID format.\n\n")
+
+
+def test_one_refused_run_of_many_is_enough(disque: Disque) -> None:
+    disque.ok("addjob", "once", "body", "0")
+    done = disque("-r", "2", "addjob", "once", "body", "0", "maxlen", "2")
+    assert (done.returncode, done.stdout.splitlines()[1][:6]) == (Exit.REFUSED, b"MAXLEN")
+
+
+def test_words_after_the_command_are_its_own_whatever_they_look_like(disque: Disque) -> None:
+    disque.ok("addjob", "--json", "--help", "0")
+    disque.ok("addjob", "--json", "--", "0")
+    assert disque.ok("qpeek", "--json", "-1").splitlines()[2:] == ["--"]
+
+
+def test_the_last_argument_from_standard_input_may_be_any_bytes(disque: Disque) -> None:
+    name = b"any\n\xff\x00"
+    assert disque("-x", "debug", "error", stdin=name).stdout == b"any \xff\x00\n\n"
+
+
+def test_a_ping_imports_nothing_that_is_slow(disque: Disque) -> None:
+    code = (
+        "import sys; from disqued.cli.main import main; status = main(['ping']); "
+        f"print([name for name in {SLOW_IMPORTS} if name in sys.modules]); sys.exit(status)"
+    )
+    with disque.in_terminal(python=("-c", code)) as terminal:
+        terminal.wait_for("PONG\n[]")
+        assert terminal.wait_for_end() == Exit.OK
+
+
+def test_no_view_hides_a_command_of_the_server() -> None:
+    assert not VIEWS.keys() & command_table().keys()
+    assert not BUILT_IN.keys() & command_table().keys()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], *([view, "--help"] for view in VIEWS if view != "help")])
+def test_help_says_the_exit_statuses(disque: Disque, arguments: list[str]) -> None:
+    text = disque.ok(*arguments)
+    assert text.startswith("usage: disque")
+    assert all(status.meaning in text for status in Exit)
+
+
+def test_the_guide_has_the_exit_statuses() -> None:
+    text = GUIDE.read_text()
+    assert all(f"| {status.value} | {status.meaning} |" in text for status in Exit)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["-p"], "Unrecognized option or bad number of args for: '-p' (expected one argument)"),
+        (["-p", "x"], "Unrecognized option or bad number of args for: '-p' ('x' is not a port (0 to 65535))"),
+        (["-u", "http://x"], "'http://x' is not like disque://[:password@]host:port or unix:///path"),
+        (["queues", "--bogus"], "Unrecognized option or bad number of args for: '--bogus'"),
+        (["queues", "--sort", "x"], "for: '--sort' (invalid choice: 'x'"),
+        (["peek"], "disque peek: the following arguments are required: queue"),
+        (["bench", "-n", "0"], "disque bench: the number of jobs must be at least 1"),
+        (["help", "nothing"], "No help on 'nothing'"),
+    ],
+)
+def test_a_wrong_call_is_explained_on_stderr(disque: Disque, arguments: list[str], complaint: str) -> None:
+    done = disque(*arguments)
+    assert (done.returncode, done.stdout) == (Exit.USAGE, b"")
+    assert complaint in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_wrong_port_in_the_environment_is_a_wrong_call(disque: Disque) -> None:
+    done = disque("ping", DISQUE_PORT="x")
+    assert (done.returncode, done.stderr) == (Exit.USAGE, b"DISQUE_PORT: 'x' is not a port (0 to 65535)\n")
+
+
+@pytest.mark.parametrize("arguments", [["ping"], ["queues"], ["--stat"], ["--latency"], ["--pipe"], []])
+def test_no_server_is_a_status_of_its_own(arguments: list[str]) -> None:
+    port = free_port()
+    done = Disque(port)(*arguments)
+    assert done.returncode == Exit.CONNECTION
+    assert done.stderr == f"Could not connect to Disque at 127.0.0.1:{port}: Connection refused\n".encode()
+
+
+def test_flags_win_over_the_environment(disque: Disque) -> None:
+    done = disque("-p", str(disque.port), "ping", DISQUE_PORT="1", DISQUE_HOST="127.0.0.1")
+    assert done.stdout == b"PONG\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint"),
+    [
+        ("disque://example.org", Endpoint("example.org", 7711)),
+        ("disque://:p%40ss@[::1]:99/", Endpoint("::1", 99, password="p@ss")),
+        ("unix:///run/d.sock", Endpoint(path="/run/d.sock")),
+        ("/run/d.sock", Endpoint(path="/run/d.sock")),
+        ("./d.sock", Endpoint(path="./d.sock")),
+    ],
+)
+def test_an_endpoint_from_a_url(url: str, endpoint: Endpoint) -> None:
+    assert parse_url(url) == endpoint
+
+
+@pytest.mark.parametrize(
+    "url", ["", "disque://host:x", "disque://host:99999", "redis://host", "disque://h/path", "disque://["]
+)
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not"):
+        parse_url(url)
+
+
+def test_the_environment_fills_up_what_no_option_says() -> None:
+    environment = {"DISQUE_HOST": "h", "DISQUE_PORT": "1", "DISQUE_PASSWORD": "p"}
+    assert choose_endpoint(argparse.Namespace(), environment) == Endpoint("h", 1, password="p")
+    assert choose_endpoint(argparse.Namespace(port=2, password="q"), environment) == Endpoint("h", 2, password="q")
+    assert choose_endpoint(argparse.Namespace(), {}) == Endpoint("127.0.0.1", 7711)
+
+
+def test_a_server_with_a_password_and_a_socket(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.sock")
+    with ServerProcess(tmp_path, "--requirepass", "s3cret", "--unixsocket", path) as node:
+        disque = Disque(node.port)
+        assert disque("ping").returncode == Exit.REFUSED
+        assert disque("ping", "--help").stdout == b"NOAUTH Authentication required.\n\n"
+        assert disque("-a", "wrong", "ping").stdout == b"NOAUTH Authentication required.\n\n"
+        assert disque("queues").stderr.startswith(b"NOAUTH")
+        assert disque("-a", "wrong", "queues").returncode == Exit.REFUSED
+        assert disque.ok("-a", "s3cret", "ping") == "PONG\n"
+        assert disque.ok("-s", path, "-a", "s3cret", "ping") == "PONG\n"
+        assert disque.ok("-u", f"disque://:s3cret@127.0.0.1:{node.port}", "queues").startswith("queue\t")
+        assert disque.ok("queues", "-s", path, "-a", "s3cret").startswith("queue\t")
+        assert disque("ping", DISQUE_PASSWORD="s3cret").stdout == b"PONG\n"
+
+
+def test_a_password_that_the_server_does_not_want_is_no_obstacle(disque: Disque) -> None:
+    assert disque("ping", DISQUE_PASSWORD="x").returncode == Exit.OK
+    assert disque("queues", DISQUE_PASSWORD="x").returncode == Exit.OK
+
+
+def test_monitor_streams_until_ctrl_c(disque: Disque) -> None:
+    with disque.started("monitor") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"OK\n"
+        disque.ok("qlen", "watched")
+        assert process.stdout.readline().endswith(b'] "qlen" "watched"\n')
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == Exit.INTERRUPTED
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(disque: Disque) -> None:
+    with disque.started("-r", "-1", "ping") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"PONG\n"
+        process.stdout.close()
+        assert process.wait() == Exit.OK
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(("package", "arguments"), [("rich", ["queues"]), ("prompt_toolkit", [])])
+def test_a_missing_package_is_named(disque: Disque, package: str, arguments: list[str]) -> None:
+    hidden = f"import sys; sys.modules['{package}'] = None"
+    code = f"{hidden}; from disqued.cli import main; sys.exit(main.main({arguments}))"
+    with disque.in_terminal(python=("-c", code)) as terminal:
+        terminal.wait_for(f"This needs the package '{package}': pip install 'disqued[cli]'")
+        assert terminal.wait_for_end() == Exit.USAGE
+
+
+def test_a_port_of_another_protocol_is_said() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        Disque(listener.getsockname()[1]).started("ping") as process,
+    ):
+        peer, _ = listener.accept()
+        peer.sendall(b"220 mail ready\r\n")
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"Not a reply of a Disque server: b'220 mail ready\\r\\n'\n"
+        assert process.wait() == Exit.CONNECTION
+        peer.close()

@@ -1,0 +1,301 @@
+"""The views: tables for people, lines for pipes, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.running import Disque
+from disqued.cli.exits import Exit
+from disqued.cli.units import human_bytes, human_duration, human_rate
+from disqued.cli.views.load import Sample, take_sample
+from disqued.cli.views.table import body_text, plain
+from disqued.client import Client
+from support.server import ServerProcess
+
+QUEUE_FIELDS = [
+    "queue",
+    "length",
+    "jobs_in",
+    "jobs_out",
+    "blocked_clients",
+    "pause",
+    "age_s",
+    "idle_s",
+    "import_rate",
+    "import_from",
+]
+JOB_FIELDS = [
+    "id",
+    "queue",
+    "state",
+    "age_s",
+    "ttl_s",
+    "retry_s",
+    "delay_s",
+    "next_requeue_within_ms",
+    "nacks",
+    "additional_deliveries",
+    "replicate",
+    "nodes_delivered",
+    "nodes_confirmed",
+    "body_bytes",
+    "body",
+]
+LOAD_FIELDS = ["queue", "length", "in_per_second", "out_per_second", "blocked_clients", "oldest_s", "idle_s", "pause"]
+FIGURES = [
+    "node",
+    "version",
+    "uptime_s",
+    "registered_jobs",
+    "registered_queues",
+    "connected_clients",
+    "blocked_clients",
+    "used_memory_bytes",
+    "commands_per_second",
+    "in_per_second",
+    "out_per_second",
+]
+PHASE_FIELDS = ["phase", "requests", "seconds", "per_second", "p50_ms", "p95_ms", "p99_ms", "max_ms"]
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    names, *lines = (line.split("\t") for line in text.splitlines())
+    return [dict(zip(names, line, strict=True)) for line in lines]
+
+
+def add(disque: Disque, queue: str, *bodies: str) -> list[str]:
+    return [disque.ok("addjob", queue, body, "0").strip() for body in bodies]
+
+
+def test_queues_into_a_pipe_as_json_and_on_a_terminal(disque: Disque) -> None:
+    add(disque, "q-short", "1")
+    add(disque, "q-long", "1", "2")
+    disque.ok("pause", "q-short", "in")
+    found = rows(disque.ok("queues", "q-*"))
+    assert [(row["queue"], row["length"], row["pause"]) for row in found] == [
+        ("q-long", "2", "none"),
+        ("q-short", "1", "in"),
+    ]
+    assert list(found[0]) == QUEUE_FIELDS
+    as_json: list[dict[str, Any]] = json.loads(disque.ok("queues", "q-*", "--sort", "name", "--json"))
+    assert [list(row) for row in as_json] == [QUEUE_FIELDS] * 2
+    assert as_json[1] | {"age_s": 0, "idle_s": 0} == {
+        "queue": "q-short",
+        "length": 1,
+        "jobs_in": 1,
+        "jobs_out": 0,
+        "blocked_clients": 0,
+        "pause": "in",
+        "age_s": 0,
+        "idle_s": 0,
+        "import_rate": 0,
+        "import_from": [],
+    }
+    with disque.in_terminal("queues", "q-*") as terminal:
+        assert terminal.wait_for_end() == Exit.OK
+        assert "\x1b[" in terminal.raw
+        assert next(line.split() for line in terminal.text.splitlines() if "q-long" in line)[:2] == ["q-long", "2"]
+
+
+def test_no_color_means_no_colour(disque: Disque) -> None:
+    add(disque, "grey", "body")
+    with disque.in_terminal("queues", "grey", NO_COLOR="1") as terminal:
+        assert terminal.wait_for_end() == Exit.OK
+        assert "grey" in terminal.text
+        assert "\x1b[3" not in terminal.raw
+
+
+def test_nothing_found_is_a_sentence_for_people_and_an_empty_table_for_programs(disque: Disque) -> None:
+    assert rows(disque.ok("queues", "no-such-*")) == []
+    assert json.loads(disque.ok("jobs", "--queue", "no-such", "--json")) == []
+    with disque.in_terminal("peek", "no-such") as terminal:
+        terminal.wait_for("No job waits in 'no-such'.")
+
+
+def test_jobs_are_filtered_by_queue_and_state(disque: Disque) -> None:
+    ids = add(disque, "j", "one", "two", "three")
+    add(disque, "other", "four")
+    (fetched,) = json.loads(disque.ok("--json", "getjob", "from", "j"))
+    queued = rows(disque.ok("jobs", "--queue", "j", "--state", "queued"))
+    assert {row["id"] for row in queued} == set(ids) - {fetched[1]}
+    everything = json.loads(disque.ok("jobs", "--queue", "j", "--json"))
+    assert {row["id"]: row["state"] for row in everything}[fetched[1]] == "active"
+    assert list(everything[0]) == list(queued[0]) == JOB_FIELDS
+    assert sorted(row["body"] for row in everything) == ["one", "three", "two"]
+
+
+def test_jobs_are_limited_and_say_so(disque: Disque) -> None:
+    add(disque, "many", *"abc")
+    done = disque("jobs", "--queue", "many", "--limit", "2")
+    assert len(rows(done.stdout.decode())) == 2
+    assert done.stderr == b"There are more than 2 jobs; --limit 0 lists all.\n"
+    assert len(rows(disque.ok("jobs", "--queue", "many", "--limit", "3"))) == 3
+    assert len(rows(disque.ok("jobs", "--queue", "many", "--limit", "0"))) == 3
+
+
+def test_jobs_on_a_terminal_fit_in_it_and_keep_their_ids(disque: Disque) -> None:
+    (job_id,) = add(disque, "a-queue-with-a-name-that-is-much-too-long-for-a-column", "body")
+    with disque.in_terminal("jobs", "--queue", "a-queue-with-a-name-that-is-much-too-long-for-a-column") as terminal:
+        assert terminal.wait_for_end() == Exit.OK
+        assert job_id in terminal.text
+        assert max(map(len, terminal.text.splitlines())) <= 100
+
+
+def test_peek_shows_bodies_and_takes_nothing(disque: Disque) -> None:
+    disque.ok("addjob", "p", "text\twith a tab and \\", "0")
+    disque.ok("-x", "debug", "sleep", stdin=b"0")
+    disque.ok("addjob", "p", "second", "0")
+    assert [row["body"] for row in rows(disque.ok("peek", "p"))] == ["text\\twith a tab and \\\\", "second"]
+    (newest,) = json.loads(disque.ok("peek", "p", "-n", "-1", "--json"))
+    assert (newest["queue"], newest["body"], newest["body_bytes"]) == ("p", "second", 6)
+    assert disque.ok("qlen", "p") == "2\n"
+
+
+def test_peek_cuts_long_bodies_on_a_terminal_only(disque: Disque) -> None:
+    add(disque, "long", "x" * 1000 + "end")
+    assert disque.ok("peek", "long").endswith("end\n")
+    with disque.in_terminal("peek", "long") as terminal:
+        assert terminal.wait_for_end() == Exit.OK
+        assert "x…" in terminal.text
+        assert "end" not in terminal.text
+    with disque.in_terminal("peek", "long", "--full") as terminal:
+        terminal.wait_for("end")
+
+
+def test_top_once_has_the_node_and_its_queues(disque: Disque) -> None:
+    add(disque, "t", "1", "2")
+    figures, table = disque.ok("top", "--interval", "0.1").split("\n\n")
+    assert [line.split("\t")[0] for line in figures.splitlines()] == FIGURES
+    (row,) = [row for row in rows(table) if row["queue"] == "t"]
+    assert list(row) == LOAD_FIELDS
+    assert row["length"] == "2"
+    assert float(row["oldest_s"]) > 0.0
+    found = json.loads(disque.ok("top", "--interval", "0.1", "--json"))
+    assert list(found) == [*FIGURES, "queues"]
+    assert {row["queue"]: row["length"] for row in found["queues"]}["t"] == 2
+
+
+def test_top_lives_on_a_terminal_until_q(disque: Disque) -> None:
+    add(disque, "live", "body")
+    with disque.in_terminal("top", "--interval", "0.2") as terminal:
+        terminal.wait_for("live")
+        terminal.type("l")
+        terminal.wait_for("live")
+        add(disque, "newcomer", "body")
+        terminal.wait_for("newcomer")
+        terminal.type("q")
+        assert terminal.wait_for_end() == Exit.OK
+
+
+def test_top_ends_with_ctrl_c(disque: Disque) -> None:
+    with disque.in_terminal("top") as terminal:
+        terminal.wait_for("q quit")
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == Exit.OK
+
+
+def test_rates_are_differences_of_samples(disque: Disque) -> None:
+    with Client([f"127.0.0.1:{disque.port}"], discover=False) as client:
+        client.add("old", "body")
+        before = take_sample(client, "node")
+        assert {load.in_per_s for load in before.loads} == {0.0}
+        client.add("old", "body")
+        client.get("old")
+        client.add("new", "body")
+        after = take_sample(client, "node", Sample("node", before.taken_s - 9.0, before.info, before.loads))
+        elapsed_s = after.taken_s - before.taken_s + 9.0
+    rates = {load.stats.name: (load.in_per_s, load.out_per_s) for load in after.loads}
+    assert rates["old"] == pytest.approx((1 / elapsed_s, 1 / elapsed_s), abs=0.001)
+    assert rates["new"] == pytest.approx((1 / elapsed_s, 0.0), abs=0.001)
+    assert after.in_per_s == pytest.approx(2 / elapsed_s, abs=0.002)
+
+
+def test_bench_measures_three_phases_and_leaves_nothing(disque: Disque) -> None:
+    phases = json.loads(disque.ok("bench", "-n", "300", "-c", "3", "-P", "8", "--json"))
+    assert [(phase["phase"], phase["requests"]) for phase in phases] == [("add", 300), ("get", 300), ("ack", 300)]
+    assert [list(phase) for phase in phases] == [PHASE_FIELDS] * 3
+    assert all(0 < phase["p50_ms"] <= phase["p95_ms"] <= phase["p99_ms"] <= phase["max_ms"] for phase in phases)
+    assert [row for row in rows(disque.ok("jobs")) if row["queue"].startswith("disque-bench")] == []
+
+
+def test_bench_keeps_out_of_a_queue_in_use(disque: Disque) -> None:
+    add(disque, "in-use", "body")
+    disque.ok("getjob", "from", "in-use")
+    done = disque("bench", "--queue", "in-use")
+    assert done.returncode == Exit.USAGE
+    assert done.stderr == b"disque bench: there are jobs in queue 'in-use'; name one that is not in use\n"
+
+
+def test_bench_says_why_the_server_refuses(disque: Disque) -> None:
+    disque.ok("pause", "closed", "in")
+    done = disque("bench", "--queue", "closed", "-n", "10")
+    assert (done.returncode, done.stderr) == (Exit.REFUSED, b"PAUSED Queue paused in input, try later\n")
+
+
+def test_an_interrupted_bench_deletes_its_jobs(disque: Disque) -> None:
+    with disque.started("bench", "-n", "10000000", "--queue", "interrupted") as process:
+        while disque.ok("qlen", "interrupted") == "0\n":
+            pass  # until it adds jobs
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == Exit.INTERRUPTED
+    assert rows(disque.ok("jobs", "--queue", "interrupted")) == []
+
+
+def test_a_node_that_goes_away_ends_a_view(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with ServerProcess(tmp_path_factory.mktemp("leaving")) as node, Disque(node.port).in_terminal("top") as terminal:
+        terminal.wait_for("q quit")
+        Disque(node.port).ok("shutdown")
+        assert terminal.wait_for_end() == Exit.CONNECTION
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (3, "3"),
+        (0.25, "0.250"),
+        (("a", "b"), "a,b"),
+        ("a\tb\\\n\x1b\u2028\udcff", r"a\tb\\\n\x1b\u2028\xff"),
+    ],
+)
+def test_a_value_in_a_line(value: str | float | tuple[str, ...] | None, text: str) -> None:
+    assert plain(value) == text
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"0123456789", "0123456789"),
+        (b"0123456789a", "012345678…"),
+        (b"\xff" * 3, r"\xff\xff…"),
+        ("grün".encode(), "grün"),
+    ],
+)
+def test_the_beginning_of_a_body(body: bytes, text: str) -> None:
+    assert body_text(body, 10) == text
+
+
+def test_numbers_for_people() -> None:
+    assert [human_bytes(n) for n in (0, 1023, 1024, 1536 * 1024, 1 << 60)] == [
+        "0B",
+        "1023B",
+        "1.00K",
+        "1.50M",
+        "1024.00P",
+    ]
+    durations_s = (0, 0.25, 9.9, 59, 60, 61, 3600, 90061)
+    assert [human_duration(s) for s in durations_s] == ["0s", "0.2s", "9.9s", "59s", "1m", "1m1s", "1h", "1d1h"]
+    assert [human_rate(r) for r in (0, 0.04, 9.96, 10, 9999, 12345)] == ["0", "0.0", "10.0", "10", "9999", "12.3k"]
+
+
+@pytest.mark.parametrize(
+    "columns", [FIGURES, LOAD_FIELDS, QUEUE_FIELDS, JOB_FIELDS, PHASE_FIELDS], ids=lambda names: names[1]
+)
+def test_the_guide_names_the_columns_in_order(columns: list[str]) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "howto" / "command-line.md").read_text()
+    assert ", ".join(f"`{name}`" for name in columns) in " ".join(guide.split())
