@@ -1,0 +1,145 @@
+"""Takes the pictures of the command line for the guides: `python docs/screenshots.py`.
+
+Real screens: a broker and a small load are started, `disque` runs in tmux, what tmux shows becomes an SVG by `rich`.
+The fonts that `rich` would load from the network are left out, so a viewer takes its own monospace font.
+"""
+# ruff: noqa: INP001, S603  (a script, not a package, that starts what it names)
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from disqued.client import Client, ConnectionLost
+
+IMAGES = Path(__file__).parent / "images"
+PORT = 7799
+LINES = 24
+COLUMNS = 104
+FONT_FACE = re.compile(r"@font-face\s*\{[^}]*\}")
+FONTS = "DejaVu Sans Mono, Menlo, Consolas, monospace"
+PRODUCED = {"mail": 30, "mail-retry": 4, "thumbnails": 60, "billing:invoices": 10, "search-index": 25, "webhooks": 15}
+"""Queue -> jobs added in a second."""
+CONSUMED = {"mail": 0.1, "thumbnails": 0.05, "search-index": 0.25, "webhooks": 0.2, "reports": 1.0}
+"""Queue -> pause of its worker in seconds."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A command to type, keys to press in it, and how long until the screen is worth a picture."""
+
+    name: str
+    command: str
+    keys: str = ""
+    wait_s: float = 3.0
+    lines: int = LINES
+
+
+PICTURES = (
+    Picture("cli-top", "disque top", wait_s=25.0, lines=18),
+    Picture("cli-queues", "disque queues; disque peek mail-retry -n 3", lines=19),
+    Picture("cli-repl", "disque", "getjob nohang from ma", wait_s=2.0, lines=6),
+)
+
+
+def main() -> None:
+    """Write all pictures."""
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory, broker(Path(directory)):
+        for work in (*(lambda q=queue: consume(q) for queue in CONSUMED), produce):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(5.0)
+        for picture in PICTURES:
+            screen = capture(picture, Path(directory))
+            save(screen, picture)
+
+
+@contextlib.contextmanager
+def broker(directory: Path) -> Iterator[None]:
+    """A broker that ends with the block."""
+    command = [sys.executable, "-m", "disqued.server", "--port", str(PORT), "--loglevel", "warning"]
+    with subprocess.Popen(command, cwd=directory) as process:
+        time.sleep(1.0)
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def client() -> Client:
+    """A client of the broker."""
+    return Client([f"127.0.0.1:{PORT}"], discover=False)
+
+
+def produce() -> None:
+    """Add jobs until the broker ends."""
+    chance = random.Random(1)  # noqa: S311  load, no secret
+    numbers = iter(range(10**9))
+    with client() as producer, contextlib.suppress(ConnectionLost):
+        producer.pause("mail-retry", "out")
+        while True:
+            for queue, rate in PRODUCED.items():
+                for _ in range(max(0, round(chance.gauss(rate, rate / 3) / 5))):
+                    body = {"to": f"user{next(numbers)}@example.org", "template": "welcome"}
+                    producer.add(queue, json.dumps(body))
+            time.sleep(0.2)
+
+
+def consume(queue: str) -> None:
+    """Fetch and acknowledge jobs until the broker ends."""
+    with client() as worker, contextlib.suppress(ConnectionLost):
+        while True:
+            for job in worker.get(queue, count=5, timeout_ms=2000):
+                worker.ack(job.id)
+            time.sleep(CONSUMED[queue])
+
+
+def capture(picture: Picture, home: Path) -> str:
+    """What the screen shows, with colours as escape sequences."""
+    session = ["-L", "screenshots"]
+    size = ["-x", str(COLUMNS), "-y", str(LINES)]
+    path = f"PATH={Path(sys.executable).parent}:/usr/bin:/bin"
+    shell = ["env", path, f"DISQUE_PORT={PORT}", f"HOME={home}", "PS1=$ ", "sh"]
+    tmux(*session, "new-session", "-d", *size, *shell)
+    tmux(*session, "send-keys", picture.command, "Enter")
+    time.sleep(picture.wait_s)
+    if picture.keys:
+        tmux(*session, "send-keys", "-l", picture.keys)
+        time.sleep(picture.wait_s)
+    shown = tmux(*session, "capture-pane", "-e", "-p")
+    tmux(*session, "kill-server")
+    return shown
+
+
+def tmux(*arguments: str) -> str:
+    """Run tmux and return what it prints."""
+    done = subprocess.run(["tmux", *arguments], check=True, capture_output=True, text=True)  # noqa: S607  (the one that is installed)
+    return done.stdout
+
+
+def save(screen: str, picture: Picture) -> None:
+    """Write the screen as an SVG."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    lines = screen.splitlines()[: picture.lines]
+    console.print(Text.from_ansi("\n".join(lines)))
+    svg = console.export_svg(title=picture.command, theme=MONOKAI)
+    (IMAGES / f"{picture.name}.svg").write_text(FONT_FACE.sub("", svg).replace("Fira Code, monospace", FONTS))
+
+
+if __name__ == "__main__":
+    main()
