@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import pytest
+
+from compat.replay import Client
+from support.server import ServerProcess
+
+Connect: TypeAlias = Callable[[ServerProcess], Client]
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Makes clients of a server, and closes those left open when the test ends."""
+    with contextlib.ExitStack() as opened:
+
+        def client(server: ServerProcess) -> Client:
+            new = Client(server)
+            opened.callback(new.socket.close)
+            return new
+
+        yield client
 
 
 @pytest.fixture
