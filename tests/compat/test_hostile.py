@@ -365,6 +365,7 @@ def test_clients_beyond_the_limit_are_told_and_get_in_later(connect: Connect) ->
     seated[0].socket.close()
     until_clients(main, 4)
     assert answers_quickly(connect())
+    assert main.call(b"CONFIG", b"SET", b"maxclients", b"100") == Status(b"OK")
 
 
 def test_a_full_file_descriptor_table_is_survived(connect: Connect, node: ServerProcess) -> None:
