@@ -17,7 +17,16 @@ from disqued.cli.manual import BUILT_IN, command_table
 from support.server import ServerProcess, free_port
 
 GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "command-line.md"
-SLOW_IMPORTS = ("rich", "prompt_toolkit", "asyncio", "hiredis", "disqued.client", "disqued.node", "urllib.parse")
+SLOW_IMPORTS = (
+    "rich",
+    "prompt_toolkit",
+    "asyncio",
+    "hiredis",
+    "disqued.client",
+    "disqued.node",
+    "urllib.parse",
+    "mypy_extensions",
+)
 
 
 def test_a_command_and_its_status(disque: Disque) -> None:
@@ -82,7 +91,10 @@ def test_the_guide_has_the_exit_statuses() -> None:
         (["queues", "--bogus"], "Unrecognized option or bad number of args for: '--bogus'"),
         (["queues", "--sort", "x"], "for: '--sort' (invalid choice: 'x'"),
         (["peek"], "disque peek: the following arguments are required: queue"),
-        (["bench", "-n", "0"], "disque bench: the number of jobs must be at least 1"),
+        (["bench", "-n", "0"], "for: '-n' ('0' is not a number from 1 up)"),
+        (["jobs", "--limit", "-1"], "for: '--limit' ('-1' is not a number from 0 up)"),
+        (["-i", "nan", "ping"], "for: '-i' ('nan' is not a number from 0.0 up)"),
+        (["-r", "x", "ping"], "for: '-r' ('x' is not a number from -1 up)"),
         (["help", "nothing"], "No help on 'nothing'"),
     ],
 )
@@ -181,12 +193,20 @@ def test_a_reader_that_has_seen_enough_is_no_error(disque: Disque) -> None:
         assert process.stderr.read() == b""
 
 
-@pytest.mark.parametrize(("package", "arguments"), [("rich", ["queues"]), ("prompt_toolkit", [])])
-def test_a_missing_package_is_named(disque: Disque, package: str, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("package", "extra", "arguments"),
+    [
+        ("rich", "cli", ["queues"]),
+        ("prompt_toolkit", "cli", []),
+        ("sortedcontainers", "server", []),
+        ("mypy_extensions", "server", ["help", "ping"]),
+    ],
+)
+def test_a_missing_package_is_named(disque: Disque, package: str, extra: str, arguments: list[str]) -> None:
     hidden = f"import sys; sys.modules['{package}'] = None"
     code = f"{hidden}; from disqued.cli import main; sys.exit(main.main({arguments}))"
     with disque.in_terminal(python=("-c", code)) as terminal:
-        terminal.wait_for(f"This needs the package '{package}': pip install 'disqued[cli]'")
+        terminal.wait_for(f"This needs the package '{package}': pip install 'disqued[{extra}]'")
         assert terminal.wait_for_end() == Exit.USAGE
 
 

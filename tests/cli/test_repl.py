@@ -27,6 +27,7 @@ def test_help_is_answered_here(disque: Disque) -> None:
     assert "QPEEK queue count" in text
     assert "No help on 'nothing', try 'help'" in text
     assert "@connection" in text
+    assert disque(stdin=b"help \xff\n").stdout == b"No help on '\xff', try 'help'\n"
 
 
 def test_connect_moves_to_another_server(disque: Disque, tmp_path: Path) -> None:

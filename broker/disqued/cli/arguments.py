@@ -6,13 +6,32 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from disqued.cli.exits import Exit, exit_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+
+Number = TypeVar("Number", int, float)
+
+
+def at_least(kind: Callable[[str], Number], least: Number) -> Callable[[str], Number]:
+    """A type for options: a finite number of that kind, not less than `least`."""
+
+    def parse(text: str) -> Number:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number < math.inf:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} up")
+        return number
+
+    return parse
 
 
 class UsageError(Exception):

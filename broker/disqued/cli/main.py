@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from disqued import __version__
-from disqued.cli.arguments import Parser, UsageError
+from disqued.cli.arguments import Parser, UsageError, at_least
 from disqued.cli.connection import ConnectionFailedError, ConnectionLostError, RefusedError
 from disqued.cli.endpoint import choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
@@ -44,6 +44,9 @@ MODES = {
 }
 """Options that replace the command, and their modules in `disqued.cli.modes`."""
 
+EXTRAS = {"rich": "cli", "prompt_toolkit": "cli", "mypy_extensions": "server", "sortedcontainers": "server"}
+"""Packages that only some uses need, and the extra that installs them. The command table is the server's."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `disque` with these arguments (default: those of the process) and return its exit status."""
@@ -56,9 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConnectionFailedError, ConnectionLostError, ReplyFormatError) as error:
         return _complain(str(error), Exit.CONNECTION)
     except ModuleNotFoundError as error:
-        if error.name not in {"rich", "prompt_toolkit"}:
+        extra = EXTRAS.get(error.name or "")
+        if extra is None:
             raise
-        return _complain(f"This needs the package '{error.name}': pip install 'disqued[cli]'", Exit.USAGE)
+        return _complain(f"This needs the package '{error.name}': pip install 'disqued[{extra}]'", Exit.USAGE)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
@@ -84,7 +88,8 @@ def start(arguments: Sequence[str]) -> Exit:
     words = [os.fsencode(word) for word in options.command]
     if options.last_from_stdin:
         words.append(sys.stdin.buffer.read())
-    return run_command(endpoint, words, style_of(options), options.repeat or 1, options.interval_s or 0.0)
+    repeat = 1 if options.repeat is None else options.repeat
+    return run_command(endpoint, words, style_of(options), repeat, options.interval_s or 0.0)
 
 
 def style_of(options: argparse.Namespace) -> Style:
@@ -123,9 +128,19 @@ def _parser() -> Parser:
         output(flag, dest="form", action="store_const", const=form, help=explanation)
     output("-d", dest="delimiter", default="\n", help="between array elements in raw output (default: newline)")
     command = parser.add_argument_group("running commands").add_argument
-    command("-r", dest="repeat", type=int, metavar="N", help="run the command N times (default 1; -1: for ever)")
     command(
-        "-i", dest="interval_s", type=float, metavar="SECONDS", help="pause between runs, or between lines of a mode"
+        "-r",
+        dest="repeat",
+        type=at_least(int, -1),
+        metavar="N",
+        help="run the command N times (default 1; -1: for ever)",
+    )
+    command(
+        "-i",
+        dest="interval_s",
+        type=at_least(float, 0.0),
+        metavar="SECONDS",
+        help="pause between runs, or between lines of a mode",
     )
     command("-x", dest="last_from_stdin", action="store_true", help="read the last argument from standard input")
     modes = parser.add_argument_group("modes instead of a command").add_argument
@@ -133,9 +148,9 @@ def _parser() -> Parser:
     modes("--latency-history", action="store_true", help="the same, with a new line every -i seconds (default 15)")
     modes("--stat", action="store_true", help="memory, clients and requests every -i seconds (default 1)")
     modes("--pipe", action="store_true", help="send raw protocol from standard input, count replies and errors")
-    modes("--pipe-timeout", dest="pipe_timeout_s", type=float, default=30.0, metavar="SECONDS",
+    modes("--pipe-timeout", dest="pipe_timeout_s", type=at_least(float, 0.0), default=30.0, metavar="SECONDS",
           help="give up when no reply comes for so long (default 30, 0: never)")  # fmt: skip
-    modes("--intrinsic-latency", dest="intrinsic_latency", type=float, metavar="SECONDS",
+    modes("--intrinsic-latency", dest="intrinsic_latency", type=at_least(float, 0.0), metavar="SECONDS",
           help="measure how long this machine keeps a busy process waiting; needs no server")  # fmt: skip
     parser.add_argument("-v", "--version", action="version", version=f"disque {__version__}", help="show the version")
     parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

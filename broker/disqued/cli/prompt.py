@@ -35,6 +35,7 @@ COLOURS = Colours.from_dict({"hint": "ansibrightblack", "prompt": "ansicyan"})
 
 def typed_lines(shell: Shell) -> Iterator[str]:
     """The lines that are typed, until Ctrl-D. Ctrl-C drops the line."""
+    command_table()  # what it needs and is not installed is said here, not in the middle of a line
     completer = CommandCompleter(lambda: queue_names(shell))
     session: PromptSession[str] = PromptSession(
         history=CarefulHistory(HISTORY.expanduser()),

@@ -163,5 +163,5 @@ def _clear(_: list[str]) -> None:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    sys.stdout.buffer.write(os.fsencode(text))  # what was typed may be no text
+    sys.stdout.buffer.flush()

@@ -20,7 +20,7 @@ from itertools import islice
 
 import hiredis
 
-from disqued.cli.arguments import Parser, UsageError
+from disqued.cli.arguments import Parser, UsageError, at_least
 from disqued.cli.connection import Connection, ConnectionLostError, RefusedError
 from disqued.cli.endpoint import Endpoint, choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
@@ -70,9 +70,6 @@ COLUMNS: tuple[Column[Phase], ...] = (
 def run(options: argparse.Namespace) -> Exit:
     """Measure adding, getting and acknowledging, one after the other."""
     options = _parser().parse(options.command[1:], options)
-    for name in ("clients", "pipeline", "jobs"):
-        if getattr(options, name) < 1:
-            raise UsageError(f"disque bench: the number of {name} must be at least 1")
     endpoint = choose_endpoint(options)
     with (
         unused_queue(endpoint, options.queue or f"disque-bench-{os.getpid()}") as queue,
@@ -186,11 +183,11 @@ def _parser() -> Parser:
         [endpoint_options()],
     )
     add = parser.add_argument
-    add("-c", "--clients", type=int, default=10, help="connections at work at the same time (default 10)")
-    add("-P", "--pipeline", type=int, default=1, help="requests that each sends at once (default 1)")
-    add("-n", "--jobs", type=int, default=10_000, help="jobs to add, get and acknowledge (default 10000)")
-    add("--body-bytes", type=int, default=64, help="size of a body (default 64)")
-    add("--replicate", type=int, help="copies of each job (default: the server's)")
+    add("-c", "--clients", type=at_least(int, 1), default=10, help="connections at work at the same time (default 10)")
+    add("-P", "--pipeline", type=at_least(int, 1), default=1, help="requests that each sends at once (default 1)")
+    add("-n", "--jobs", type=at_least(int, 1), default=10_000, help="jobs to add, get and acknowledge (default 10000)")
+    add("--body-bytes", type=at_least(int, 0), default=64, help="size of a body (default 64)")
+    add("--replicate", type=at_least(int, 1), help="copies of each job (default: the server's)")
     add("--queue", help="a queue that nobody uses (default: one of its own)")
     table_options(parser)
     return parser

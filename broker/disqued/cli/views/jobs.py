@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from disqued.cli.arguments import Parser
+from disqued.cli.arguments import Parser, at_least
 from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_duration
@@ -72,7 +72,9 @@ def run(options: argparse.Namespace) -> Exit:
     parser = Parser("disque jobs", None, "Lists jobs that a node knows, in no particular order.", [endpoint_options()])
     parser.add_argument("--queue", help="only jobs of this queue")
     parser.add_argument("--state", choices=STATES, action="append", default=[], help="only this state; may be repeated")
-    parser.add_argument("--limit", type=int, default=LIMIT, help=f"at most so many (default {LIMIT}; 0: all)")
+    parser.add_argument(
+        "--limit", type=at_least(int, 0), default=LIMIT, help=f"at most so many (default {LIMIT}; 0: all)"
+    )
     table_options(parser)
     options = parser.parse(options.command[1:], options)
     limit = options.limit or None

@@ -9,7 +9,7 @@ from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_bytes
 from disqued.cli.views.client import client_for
-from disqued.cli.views.table import Column, body_text, print_rows, table_options
+from disqued.cli.views.table import Column, body_text, print_rows, printable, table_options
 from disqued.client import Job
 
 COUNT = 10
@@ -39,5 +39,5 @@ def run(options: argparse.Namespace) -> Exit:
         jobs = client.qpeek(options.queue, options.n)
     longest = max((len(job.body) for job in jobs), default=0)
     characters = 4 * longest if options.full else SHOWN_CHARACTERS  # an escaped byte takes four
-    print_rows(columns(characters), jobs, options.form, f"No job waits in '{options.queue}'.")
+    print_rows(columns(characters), jobs, options.form, f"No job waits in '{printable(options.queue)}'.")
     return Exit.OK

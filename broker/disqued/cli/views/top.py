@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from disqued.cli.arguments import Parser
+from disqued.cli.arguments import Parser, at_least
 from disqued.cli.endpoint import choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.render import Form
@@ -91,12 +91,17 @@ def run(options: argparse.Namespace) -> Exit:
     """Show the node until `q` or Ctrl-C, or once."""
     parser = Parser("disque top", None, "Shows a node at work.", [endpoint_options()])
     add = parser.add_argument
-    add("--interval", type=float, default=INTERVAL_S, help=f"seconds between samples (default {INTERVAL_S:g})")
+    add(
+        "--interval",
+        type=at_least(float, SHORTEST_S),
+        default=INTERVAL_S,
+        help=f"seconds between samples (default {INTERVAL_S:g})",
+    )
     add("--once", action="store_true", help="print one snapshot and exit, as into a pipe")
     add("--sort", choices=[name for name, _ in ORDERS.values()], default="rate", help="order of queues (default: rate)")
     table_options(parser)
     options = parser.parse(options.command[1:], options)
-    interval_s = max(SHORTEST_S, options.interval)
+    interval_s: float = options.interval
     key = next(key for key, (name, _) in ORDERS.items() if name == options.sort)
     endpoint = choose_endpoint(options)
     with connected_client(endpoint) as client:
