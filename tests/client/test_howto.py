@@ -1,4 +1,4 @@
-"""The page on the client tells the truth: its examples run, and its tables are those of the code."""
+"""The page on the client and the README tell the truth: examples run, and tables are those of the code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from support.server import ServerProcess
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "client.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+README = Path(__file__).parents[2] / "README.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8") + TEXT, re.DOTALL)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,14 +17,19 @@ from types import TracebackType
 from typing import Final, Self
 
 
+FIRST_PORT: Final = 12000
+PORTS: Final = 10000
+"""Ports the kernel gives to no outgoing connection, and low enough for the bus port (port + 10000) to be one as well."""
+
+
 def free_port() -> int:
-    """A TCP port nobody listens on, low enough for the bus port (port + 10000)."""
+    """A TCP port nobody listens on; drawn by chance, since tests run side by side."""
+    chance = random.SystemRandom()
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-            if port <= 55535:
-                return port
+        port = FIRST_PORT + chance.randrange(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 COMMAND: Final = (sys.executable, "-m", "disqued.server")
