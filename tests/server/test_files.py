@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 # --- CONFIG REWRITE ---------------------------------------------------------------------------------------------------
 
 BEFORE = b"""\
-# Our broker. Caf\xe9
+# Our broker. Gr\xfcn
 port %d
 BIND 127.0.0.1
 # password below
@@ -127,7 +127,7 @@ def test_rewriting_keeps_what_people_wrote(tmp_path: Path, connect: Connect) -> 
             assert client.call(b"CONFIG", b"REWRITE") == Status(b"OK")
     directory = os.fsencode(tmp_path)
     assert path.read_bytes() == (
-        b"# Our broker. Caf\xe9\n"
+        b"# Our broker. Gr\xfcn\n"
         b"port %d\n"
         b"bind 127.0.0.1\n"
         b"# password below\n"

@@ -149,7 +149,7 @@ def test_a_node_can_be_reached_by_a_unix_socket_alone(tmp_path: Path) -> None:
 
 
 def test_a_unix_socket_has_any_name_and_stands_beside_tcp(tmp_path: Path) -> None:
-    path = tmp_path / "caf\udce9"
+    path = tmp_path / "gr\udcfcn"
     with ServerProcess(tmp_path, "--unixsocket", str(path)) as server:
         assert shown_address(server, "127.0.0.1").startswith(b"127.0.0.1:")
         assert shown_address(server, str(path)) == os.fsencode(path) + b":0"

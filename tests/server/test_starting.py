@@ -69,7 +69,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
 
 def test_a_password_of_any_bytes_is_kept_as_it_is(tmp_path: Path) -> None:
     port = free_port()
-    (tmp_path / "disque.conf").write_bytes(b'port %d\nbind 127.0.0.1\n# caf\xe9\nrequirepass "\\xff \xe9"\n' % port)
+    (tmp_path / "disque.conf").write_bytes(b'port %d\nbind 127.0.0.1\n# gr\xfcn\nrequirepass "\\xff \xe9"\n' % port)
     with ServerProcess(tmp_path, "disque.conf", port=port, bare=True) as server:
         client = Client(server)
         assert client.call(b"AUTH", b"\xff \xe9") == Status(b"OK")

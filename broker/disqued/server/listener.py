@@ -49,11 +49,11 @@ def _open_tcp(host: str | None, port: int, backlog: int) -> list[socket.socket]:
     A family that the machine does not have is left out as long as the other one works. A port in use never is: clients
     that come by the other family would talk to somebody else.
     """
-    place = f"TCP port {port} of {host or 'all addresses'}"
+    failure = f"Can't listen on TCP port {port} of {host or 'all addresses'}"
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:  # a name may be none the domain name system can hold
-        raise Fatal(f"Can't listen on {place}: {getattr(error, 'strerror', error)}.") from error
+        raise Fatal(f"{failure}: {getattr(error, 'strerror', error)}.") from error
     refused: OSError | None = None
     sockets: list[socket.socket] = []
     with contextlib.ExitStack() as opened:
@@ -69,7 +69,7 @@ def _open_tcp(host: str | None, port: int, backlog: int) -> list[socket.socket]:
             return sockets
     reason = os.strerror(refused.errno or 0)
     hint = _HINTS.get(refused.errno or 0)
-    raise Fatal(f"Can't listen on {place}: {reason}" + (f" ({hint})." if hint else ".")) from refused
+    raise Fatal(f"{failure}: {reason}" + (f" ({hint})." if hint else ".")) from refused
 
 
 def _listen(family: int, address: Any, backlog: int) -> socket.socket:

@@ -1,8 +1,8 @@
 """Drives one node on an event loop: gives it the time, carries its output, wakes it when it wants.
 
-Every input ends with `settle`. Once all input of a turn of the event loop was taken, `carry` writes what the node has to
-say, one write per client, and sets the timer. (Writing after each read instead costs a fifth of the throughput: every
-write wakes a peer.)
+Every input ends with `settle`. Once all input of a turn of the event loop was taken, `carry` writes what the node has
+to say, one write per client, and sets the timer. (Writing after each read instead costs a fifth of the throughput:
+every write wakes a peer.)
 """
 
 from __future__ import annotations
