@@ -203,4 +203,4 @@ class AgendaMachine(RuleBasedStateMachine):
 
 
 TestAgendaMachine = AgendaMachine.TestCase
-TestAgendaMachine.settings = settings(max_examples=60, stateful_step_count=40)
+TestAgendaMachine.settings = settings(stateful_step_count=40)

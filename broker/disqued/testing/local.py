@@ -154,10 +154,13 @@ class LocalNode:
     def run(self, *, seconds: float = 0, milliseconds: int = 0) -> None:
         """Let virtual time pass."""
         end_ms = self.now_ms + int(seconds * 1000) + milliseconds
-        while True:
-            deadline_ms = max(self.node.next_deadline_ms(), self.now_ms + 1)
-            self.host.now_ms = min(deadline_ms, end_ms)
-            self.node.tick(self.now_ms)
-            self.flush()
-            if self.now_ms >= end_ms:
-                return
+        self.step(end_ms)
+        while self.now_ms < end_ms:
+            self.step(end_ms)
+
+    def step(self, end_ms: int) -> None:
+        """Go to the time at which the node wants to be woken, at most to `end_ms`, and wake it."""
+        deadline_ms = max(self.node.next_deadline_ms(), self.now_ms + 1)
+        self.host.now_ms = min(deadline_ms, end_ms)
+        self.node.tick(self.now_ms)
+        self.flush()
