@@ -195,6 +195,15 @@ def test_the_directory_can_be_changed(server: ServerProcess, connect: Connect) -
     assert list((server.directory / "other").iterdir()) == []
 
 
+def test_a_directory_that_was_removed_has_no_name(tmp_path: Path, connect: Connect) -> None:
+    with ServerProcess(tmp_path) as server:
+        client = connect(server)
+        (tmp_path / "other").mkdir()
+        assert client.call(b"CONFIG", b"SET", b"dir", b"other") == Status(b"OK")
+        (tmp_path / "other").rmdir()
+        assert client.call(b"CONFIG", b"GET", b"dir") == [b"dir", b""]
+
+
 # --- log --------------------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +214,13 @@ def test_the_log_has_one_line_for_each_event(server: ServerProcess, connect: Con
     assert all(re.fullmatch(line, text) for text in lines), lines
     assert lines[-1].endswith(f" * The server is now ready to accept connections on port {server.port}")
     assert " * Server started, Disque version 1.0-rc1" in lines[-2]
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path, connect: Connect) -> None:
+    with ServerProcess(tmp_path, "--logfile", "/dev/full") as server:
+        assert connect(server).call(b"PING") == Status(b"PONG")
+    assert server.process.returncode == 0
+    assert server.log.read_text() == ""
 
 
 def test_a_quiet_server_logs_warnings_only(tmp_path: Path, connect: Connect) -> None:

@@ -18,14 +18,16 @@ LINE = re.compile(r"(\d+):P \d\d [A-Z][a-z]{2} \d\d:\d\d:\d\d\.\d{3} ([.\-*#]) (
 
 @pytest.fixture(autouse=True)
 def _own_handlers() -> Iterator[None]:
-    """The handlers pytest put in place come back after each test."""
+    """What pytest set up comes back after each test."""
     root = logging.getLogger()
+    raises = logging.raiseExceptions
     before = list(root.handlers)
     root.handlers.clear()
     yield
     for handler in root.handlers:
         handler.close()
     root.handlers[:] = before
+    logging.raiseExceptions = raises
 
 
 def lines(text: str) -> list[tuple[str, str]]:
@@ -69,6 +71,28 @@ def test_a_log_file_is_continued(tmp_path: Path) -> None:
         logs.configure("notice", str(tmp_path / "log"))
         logs.write("notice", text)
     assert lines((tmp_path / "log").read_text()) == [("*", "one"), ("*", "two")]
+
+
+def test_a_log_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
+    logs.configure("notice", str(tmp_path / "log"))
+    logs.write("notice", "one")
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    logs.write("notice", "two")
+    assert lines((tmp_path / "log.1").read_text()) == [("*", "one")]
+    assert lines((tmp_path / "log").read_text()) == [("*", "two")]
+
+
+def test_lines_are_lost_while_the_log_file_has_no_place(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    logs.configure("notice", str(place / "log"))
+    place.rename(tmp_path / "moved")
+    for _ in range(2):
+        logs.write("notice", "lost")
+    place.mkdir()
+    logs.write("notice", "kept")
+    assert lines((place / "log").read_text()) == [("*", "kept")]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:

@@ -34,7 +34,11 @@ def config(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _get(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Names and values of the directives that match a glob."""
-    state.config.assign("dir", state.host.working_directory())
+    try:
+        directory = state.host.working_directory()
+    except OSError:
+        directory = ""  # it was removed
+    state.config.assign("dir", directory)
     found = state.config.get(args[2])
     session.reply_map(len(found))
     for name, value in found:

@@ -37,8 +37,22 @@ class LineFormatter(logging.Formatter):
         return f"{record.process}:P {at:%d %b %H:%M:%S}.{at.microsecond // 1000:03} {mark} {text}"
 
 
+class LogFile(logging.handlers.WatchedFileHandler):
+    """A log file that is made anew when it was renamed or removed: log rotation needs no signal."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, encoding="utf-8", errors="surrogateescape")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, or lose it."""
+        try:
+            super().emit(record)
+        except OSError:  # it can not be made anew
+            self.handleError(record)
+
+
 class SyslogHandler(logging.handlers.SysLogHandler):
-    """Sends lines to the machine's syslog. Those that can not be delivered are lost there, as in the original."""
+    """Sends lines to the machine's syslog."""
 
     priority_map: ClassVar = {"DEBUG": "debug", "VERBOSE": "info", "INFO": "info", "NOTICE": "notice"}
     """All others are warnings."""
@@ -47,15 +61,15 @@ class SyslogHandler(logging.handlers.SysLogHandler):
         super().__init__(SYSLOG_ADDRESS, self.facility_names[facility])
         self.ident = f"{ident}[{os.getpid()}]: "
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """Say nothing: a traceback for each line would help nobody."""
-
 
 def configure(level: str, path: str, syslog: tuple[str, str] | None = None) -> None:
     """Send lines to the file at `path`, to standard output when it is empty, and to syslog (ident, facility).
 
     Raises OSError when the file can not be opened. A machine without syslog is no reason not to start: the log says so.
+    Lines that can not be written later on, to a full disk for example, are lost, as in the original: a traceback for
+    each of them would help nobody.
     """
+    logging.raiseExceptions = False
     lines = _open_lines(path)
     lines.setFormatter(LineFormatter())
     root = logging.getLogger()
@@ -82,5 +96,5 @@ def write(level: str, text: str) -> None:
 
 def _open_lines(path: str) -> logging.Handler:
     if path:
-        return logging.FileHandler(path, encoding="utf-8", errors="surrogateescape")
+        return LogFile(path)
     return logging.StreamHandler(os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False))
