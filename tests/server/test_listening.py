@@ -16,7 +16,6 @@ from compat.wire import Failure, Status
 from server.refusing import run_server
 from support.server import ServerProcess, free_port
 
-
 needs_ss = pytest.mark.skipif(shutil.which("ss") is None, reason="ss (package iproute2) shows what the kernel does")
 
 
