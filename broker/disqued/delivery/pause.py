@@ -43,5 +43,5 @@ COMMAND: Final[Command] = Command(
     pause,
     "queues",
     "Pauses a queue in input, output or both, or resumes it, and replies with its state.",
-    "queue option [option ...]",
+    "queue in|out|all|none|state|bcast [in|out|all|none|state|bcast ...]",
 )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -95,13 +95,14 @@ def _demonstrate(console: Console, broker: Broker, options: argparse.Namespace, 
 
 
 def _serve(console: Console, broker: Broker) -> None:
-    console.print(f"\nThe broker keeps serving on {broker.address}. In another terminal:\n")
-    console.print(f"    disque -p {broker.port} addjob greetings hello 0")
-    console.print(f"    disque -p {broker.port} getjob from greetings")
-    console.print(f"    disque -p {broker.port} top\n")
-    console.print("Ctrl-C ends it.")
     try:
-        signal.pause()
+        console.print(f"\nThe broker keeps serving on {broker.address}. In another terminal:\n")
+        console.print(f"    disque -p {broker.port} addjob greetings hello 0")
+        console.print(f"    disque -p {broker.port} getjob from greetings")
+        console.print(f"    disque -p {broker.port} top\n")
+        console.print("Ctrl-C ends it.")
+        while True:
+            time.sleep(1)  # not one long wait: a signal just before it would not end it
     except KeyboardInterrupt:
         console.print("Bye.")
 
