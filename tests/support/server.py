@@ -16,10 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-
 FIRST_PORT: Final = 12000
 PORTS: Final = 10000
-"""Ports the kernel gives to no outgoing connection, and low enough for the bus port (port + 10000) to be one as well."""
+"""Ports the kernel gives to no outgoing connection, and low enough for the bus port (port + 10000)."""
 
 
 def free_port() -> int:
