@@ -39,7 +39,7 @@ class Client:
     def send(self, data: bytes) -> bytes:
         """Hand bytes to the node and return what it would write."""
         node = self._local.node
-        node.client_bytes(self._session, data, self._local.now_ms)
+        node.client_bytes(self._session, data, self._local.now_ms, self._local.host.stopwatch_ns())
         reply = b"".join(self._session.out)
         self._session.out.clear()
         self._session.flushing = False

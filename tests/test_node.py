@@ -186,6 +186,18 @@ def test_client_reply_skip_leaves_out_one_reply(client: LocalClient) -> None:
     assert client.replies() == [], "SKIP does not end OFF"
 
 
+def test_a_skipped_reply_stays_skipped_when_the_client_has_to_wait_for_it() -> None:
+    local = LocalNode()
+    worker, producer = local.client(), local.client()
+    worker.send_bytes(encode("CLIENT", "REPLY", "SKIP") + encode("GETJOB", "FROM", "q") + encode("PING", "next"))
+    producer.call("ADDJOB", "q", "body", 0)
+    assert worker.replies() == [b"next"]
+    worker.send_bytes(encode("CLIENT", "REPLY", "SKIP") + encode("GETJOB", "TIMEOUT", 50, "FROM", "q"))
+    local.run(milliseconds=200)
+    assert worker.replies() == []
+    assert worker.call("PING", "again") == b"again"
+
+
 def test_a_client_that_wants_no_replies_gets_no_job_written_either(local: LocalNode, client: LocalClient) -> None:
     client.send_bytes(encode("CLIENT", "REPLY", "OFF") + encode("GETJOB", "FROM", "mail"))
     job = local.client().add("mail")

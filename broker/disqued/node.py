@@ -27,7 +27,7 @@ from disqued.core.state import NodeState
 from disqued.core.subsystem import Subsystem
 from disqued.core.waiting import time_out, unblock
 from disqued.delivery.waiters import serve
-from disqued.errors import AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError
+from disqued.errors import AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError, WrongArity
 from disqued.resp.limits import MAX_QUERY_BYTES
 from disqued.resp.words import quote_word
 
@@ -104,8 +104,8 @@ class Node:
             state.monitors.remove(session)
         session.out.clear()
 
-    def client_bytes(self, session: Session, data: bytes, now_ms: i64) -> None:
-        """A client sent bytes: run the complete requests among them."""
+    def client_bytes(self, session: Session, data: bytes, now_ms: i64, arrived_ns: i64) -> None:
+        """A client sent bytes: run the complete requests among them. `arrived_ns` is what the stopwatch read then."""
         state = self.state
         state.now_ms = now_ms
         state.stats.input_bytes += len(data)
@@ -114,13 +114,13 @@ class Node:
             return
         session.parser.feed(data)
         if session.blocked is None:
-            self._run(session)
+            self._run(session, arrived_ns)
             if state.resumed:
                 self._resume()
         if session.parser.buffered_bytes > MAX_QUERY_BYTES:
             state.ready.hang_up(session)
 
-    def _run(self, session: Session) -> None:
+    def _run(self, session: Session, began_ns: i64) -> None:
         """Run requests until input runs out, the client blocks or the connection is to be closed."""
         state = self.state
         parser = session.parser
@@ -130,7 +130,6 @@ class Node:
             return
         commands = state.commands
         ready = state.lifecycle.ready
-        began_ns: i64 = self._stopwatch_ns()
         try:
             while session.blocked is None and not session.closing and not session.closed:
                 args = parser.next()
@@ -170,7 +169,7 @@ class Node:
                 self._unknown(session, args[0])
                 return
             if not entry.accepts(len(args)):
-                raise ReplyError(f"ERR wrong number of arguments for '{entry.command.name}' command")
+                raise WrongArity(entry.command.name)
             self._check(entry, session)
             state = self.state
             if state.monitors:
@@ -214,6 +213,8 @@ class Node:
             session.reply_mode = REPLY_ON
             self._dispatch(entry, session, args)
             del session.out[kept:]
+            if session.blocked is not None:
+                session.reply_mode = REPLY_SKIP
             return
         self._dispatch(entry, session, args)
         if session.reply_mode == REPLY_OFF:
@@ -258,7 +259,7 @@ class Node:
             state.resumed = []
             for session in sessions:
                 if session.blocked is None and not session.closed and session.parser.buffered_bytes > 0:
-                    self._run(session)
+                    self._run(session, self._stopwatch_ns())
 
     def tick(self, now_ms: i64) -> None:
         """Do what is due: wake jobs, end waits, and the regular duties."""

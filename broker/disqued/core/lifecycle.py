@@ -32,7 +32,7 @@ from disqued.core.queues import Queues
 from disqued.core.table import JobTable
 
 TRANSITIONS: Final = {
-    ("place", WAIT_REPL): ACTIVE,
+    ("admit", WAIT_REPL): ACTIVE,
     ("enqueue", ACTIVE): QUEUED,
     ("take", QUEUED): ACTIVE,
     ("dequeue", QUEUED): ACTIVE,
@@ -46,8 +46,8 @@ WILLQUEUE_LEAD_MS: Final = 500
 JITTER_MS: Final = 500
 """Requeue times are spread over this width, so that the holders of a job do not act at once."""
 EXPIRY_GRACE_MS: Final = 1000
-_JITTERS: Final = 4096
-"""Shifts are drawn once and used in turn: a power of two."""
+_CHANCES: Final = 1 << 31
+"""Shifts come from a linear congruential generator of this modulus, seeded once: every queueing needs one."""
 
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 
@@ -60,8 +60,7 @@ class Lifecycle:
     """The jobs and queues of one node and the verbs that change them."""
 
     def __init__(self, draw: Callable[[], float]) -> None:
-        self._jitters_ms = [int(draw() * JITTER_MS) - JITTER_MS // 2 for _ in range(_JITTERS)]
-        self._jitter_at: i64 = 0
+        self._chance: i64 = int(draw() * _CHANCES)
         self.table = JobTable()
         self.queues = Queues()
         self.agenda = Agenda()
@@ -71,9 +70,8 @@ class Lifecycle:
 
     def _jitter_ms(self) -> i64:
         """A random shift of up to a quarter of a second either way."""
-        at: i64 = (self._jitter_at + 1) & (_JITTERS - 1)
-        self._jitter_at = at
-        return self._jitters_ms[at]
+        self._chance = (self._chance * 1103515245 + 12345) & (_CHANCES - 1)
+        return (self._chance >> 8) % JITTER_MS - JITTER_MS // 2
 
     def _arm(self, job: Job) -> None:
         """Set the wake time that follows from the job's state."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from disqued.core.blocked import Blocked, Wait
 from disqued.core.eviction import remove_if_idle
 from disqued.core.queue import Queue
-from disqued.core.session import REPLY_ON, Session
+from disqued.core.session import REPLY_ON, REPLY_SKIP, Session
 from disqued.core.state import NodeState
 from disqued.resp import writer
 
@@ -45,9 +45,17 @@ def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:
     """End the wait with a reply that is no job."""
     unblock(state, blocked)
     session = blocked.session
-    if session.reply_mode == REPLY_ON:
+    if wants_reply(session):
         session.out.append(reply)
     state.ready.flush(session)
+
+
+def wants_reply(session: Session) -> bool:
+    """Whether a client that waited is to be answered; an answer it wanted to skip is skipped now."""
+    mode = session.reply_mode
+    if mode == REPLY_SKIP:
+        session.reply_mode = REPLY_ON
+    return mode == REPLY_ON
 
 
 def time_out(state: NodeState, blocked: Blocked) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from disqued.core.session import REPLY_ON
 from disqued.core.state import NodeState
-from disqued.core.waiting import unblock
+from disqued.core.waiting import unblock, wants_reply
 from disqued.delivery.getjob import append_job
 
 
@@ -26,7 +25,7 @@ def serve(state: NodeState) -> None:
                 job = lifecycle.take(queue, now_ms)
                 if job is None:
                     break
-                if session.reply_mode == REPLY_ON:
+                if wants_reply(session):
                     session.out.append(b"*1\r\n")
                     append_job(session.out, queue, job, blocked.with_counters)
                 state.ready.flush(session)

@@ -48,7 +48,8 @@ class Connection(Session):
     def data_received(self, data: bytes) -> None:
         """The client sent bytes."""
         shell = self._shell
-        shell.node.client_bytes(self, data, shell.clock.now_ms())
+        arrived_ns = shell.clock.read_ns()
+        shell.node.client_bytes(self, data, shell.clock.at_ms(arrived_ns), arrived_ns)
         shell.settle()
 
     def eof_received(self) -> bool:

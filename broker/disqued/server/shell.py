@@ -27,10 +27,17 @@ class Clock:
     def __init__(self, wall_ms: int) -> None:
         self._offset_ms: i64 = wall_ms - monotonic_ns() // 1_000_000
 
+    def read_ns(self) -> i64:
+        """The monotonic clock, which is also the node's stopwatch."""
+        return monotonic_ns()
+
+    def at_ms(self, read_ns: i64) -> i64:
+        """The time for the node when the monotonic clock read `read_ns`."""
+        return read_ns // 1_000_000 + self._offset_ms
+
     def now_ms(self) -> i64:
         """The time for the node."""
-        elapsed_ns: i64 = monotonic_ns()
-        return elapsed_ns // 1_000_000 + self._offset_ms
+        return self.at_ms(self.read_ns())
 
 
 class Shell:

@@ -33,7 +33,7 @@ class LocalClient:
 
     def send_bytes(self, data: bytes) -> None:
         """Send any bytes."""
-        self.local.node.client_bytes(self.session, data, self.local.now_ms)
+        self.local.node.client_bytes(self.session, data, self.local.now_ms, self.local.host.stopwatch_ns())
         self.local.flush()
 
     def next_reply(self) -> Reply:
