@@ -13,7 +13,7 @@ from disqued.core.job import STATE_NAMES
 from disqued.core.lifecycle import TRANSITIONS
 
 _WHEN: Final = {
-    "admit": "the node takes the job",
+    "admit": "enough nodes have a copy",
     "enqueue": "the delay or the retry time is over; ENQUEUE, NACK; at once for a new job without delay",
     "take": "GETJOB hands the job to a client",
     "dequeue": "DEQUEUE, WORKING",
@@ -28,8 +28,8 @@ _HEAD: Final = """\
 
 A job is in one of four states. What moves it is a verb of `disqued.core.lifecycle`, the only module that changes the
 state; its table `TRANSITIONS` is the law, this page is drawn from it, and tests hold the verbs to it on random
-histories. A verb that has no arrow from a state leaves the job alone there. New jobs begin as *wait-repl* when other
-nodes have to keep copies first, else as *active*; `drop` ends any state.
+histories. A verb that has no arrow from a state leaves the job alone there. A new job is *wait-repl* until
+there are as many copies as it asks for, which without other nodes is at once; `drop` ends any state.
 """
 
 
@@ -41,7 +41,7 @@ def diagram() -> str:
     """The state diagram, in the language of mermaid."""
     lines = ["stateDiagram-v2"]
     lines += [f'    state "{_name(state)}" as s{state}' for state in range(len(STATE_NAMES))]
-    lines += ["    [*] --> s0: admit", "    [*] --> s1: admit"]
+    lines += ["    [*] --> s0: ADDJOB"]
     lines += [f"    s{before} --> s{after}: {verb}" for (verb, before), after in TRANSITIONS.items()]
     lines += [f"    s{state} --> [*]: drop" for state in range(len(STATE_NAMES))]
     return "\n".join(lines)
