@@ -22,7 +22,7 @@ MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 70
 SHORTEST_HEADER = 20
 GROUPS = {"jobs", "queues", "server", "connection", "cluster"}
-LEFTOVERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\bbreakpoint\(|\bpdb\b|/work/|flaky|reruns")
+LEFTOVERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\bbreakpoint\(|\bpdb\b|flaky|reruns")
 MOCKS = re.compile(r"unittest\.mock|MagicMock|mocker\b")
 UNREASONED = re.compile(r"# noqa(: [A-Z]+[0-9]+(, [A-Z]+[0-9]+)*)?$", re.MULTILINE)
 

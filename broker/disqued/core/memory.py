@@ -13,6 +13,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.core.job import IN_RECLAIMABLE, NOWHERE, Job
+from disqued.core.joblist import JobList
 
 BASE_BYTES: Final = 1024 * 1024
 JOB_BYTES: Final = 320
@@ -33,8 +34,7 @@ class Memory:
         self._copies_bytes: i64 = 0
         self._eviction_bytes: i64 = 0
         self._limited: bool = False
-        self._first: Job | None = None
-        self._last: Job | None = None
+        self._evictable = JobList()
 
     def limit(self, maxmemory_bytes: int) -> None:
         """Hold the use against `maxmemory`; 0 for no limit."""
@@ -63,32 +63,15 @@ class Memory:
         if job.place != NOWHERE:
             return
         job.place = IN_RECLAIMABLE
-        last = self._last
-        if last is None:
-            self._first = job
-        else:
-            last.queue_next = job
-            job.queue_previous = last
-        self._last = job
+        self._evictable.append(job)
 
     def forbid_eviction(self, job: Job) -> None:
         """The job is dropped or needed again."""
         if job.place != IN_RECLAIMABLE:
             return
         job.place = NOWHERE
-        previous = job.queue_previous
-        following = job.queue_next
-        if previous is None:
-            self._first = following
-        else:
-            previous.queue_next = following
-            job.queue_previous = None
-        if following is None:
-            self._last = previous
-        else:
-            following.queue_previous = previous
-            job.queue_next = None
+        self._evictable.remove(job)
 
     def oldest_evictable(self) -> Job | None:
         """The job to drop first."""
-        return self._first
+        return self._evictable.first

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from sortedcontainers import SortedKeyList
 
 from disqued.core.job import IN_LATE, IN_LINE, NOWHERE, Job
+from disqued.core.joblist import JobList
 from disqued.resp.writer import bulk
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ class Queue:
         self.number: i64 = number
         """Grows with each queue this node makes: the scan order."""
         self.length: i64 = 0
-        self._first: Job | None = None
-        self._last: Job | None = None
+        self._line = JobList()
         self._late: SortedKeyList | None = None
         self.first_wait: Wait | None = None
         self.last_wait: Wait | None = None
@@ -68,30 +68,25 @@ class Queue:
     def insert(self, job: Job) -> None:
         """Put a job where its age says."""
         self.length += 1
+        line = self._line
+        last = line.last
         job.place = IN_LINE
-        last = self._last
-        if last is None:
-            self._first = self._last = job
-        elif _older(last, job):
-            last.queue_next = job
-            job.queue_previous = last
-            self._last = job
-        else:
-            first = self._first
-            assert first is not None
-            if _older(job, first):
-                first.queue_previous = job
-                job.queue_next = first
-                self._first = job
-            else:
-                if self._late is None:
-                    self._late = SortedKeyList(key=_age_key)
-                job.place = IN_LATE
-                self._late.add(job)
+        if last is None or _older(last, job):
+            line.append(job)
+            return
+        first = line.first
+        assert first is not None
+        if _older(job, first):
+            line.prepend(job)
+            return
+        if self._late is None:
+            self._late = SortedKeyList(key=_age_key)
+        job.place = IN_LATE
+        self._late.add(job)
 
     def oldest(self) -> Job | None:
         """The job to be delivered next."""
-        first = self._first
+        first = self._line.first
         if self._late is None:
             return first
         late: Job = self._late[0]
@@ -104,24 +99,13 @@ class Queue:
         self.length -= 1
         where = job.place
         job.place = NOWHERE
-        if where == IN_LATE:
-            assert self._late is not None
-            self._late.remove(job)
-            if not self._late:
-                self._late = None
+        if where == IN_LINE:
+            self._line.remove(job)
             return
-        previous = job.queue_previous
-        following = job.queue_next
-        if previous is None:
-            self._first = following
-        else:
-            previous.queue_next = following
-            job.queue_previous = None
-        if following is None:
-            self._last = previous
-        else:
-            following.queue_previous = previous
-            job.queue_next = None
+        assert self._late is not None
+        self._late.remove(job)
+        if not self._late:
+            self._late = None
 
     def peek(self, count: int) -> list[Job]:
         """The oldest `count` jobs, oldest first; for a negative count the youngest, youngest first."""
@@ -131,7 +115,7 @@ class Queue:
         late: Iterator[Job] = iter(())
         if self._late is not None:
             late = reversed(self._late) if backwards else iter(self._late)
-        job = self._last if backwards else self._first
+        job = self._line.last if backwards else self._line.first
         side = next(late, None)
         while len(found) < wanted:
             if side is None or (job is not None and _older(job, side) != backwards):
