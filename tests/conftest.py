@@ -6,6 +6,7 @@ ones. How long an example takes says more about the machine than about the code:
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,10 @@ settings.register_profile(
 )
 settings.register_profile("explore", settings.get_profile("steady"), derandomize=False, max_examples=2000)
 settings.load_profile("steady")
+
+# A shell starts background jobs with SIGINT ignored, and programs hand that on to theirs: those that the tests
+# interrupt have to hear it all the same.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
