@@ -90,7 +90,7 @@ def test_the_guide_has_the_exit_statuses() -> None:
         (["-u", "http://x"], "'http://x' is not like disque://[:password@]host:port or unix:///path"),
         (["queues", "--bogus"], "Unrecognized option or bad number of args for: '--bogus'"),
         (["queues", "--sort", "x"], "for: '--sort' (invalid choice: 'x'"),
-        (["peek"], "disque peek: the following arguments are required: queue"),
+        (["peek"], "the following arguments are required: queue"),
         (["bench", "-n", "0"], "for: '-n' ('0' is not a number from 1 up)"),
         (["jobs", "--limit", "-1"], "for: '--limit' ('-1' is not a number from 0 up)"),
         (["-i", "nan", "ping"], "for: '-i' ('nan' is not a number from 0.0 up)"),

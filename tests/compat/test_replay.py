@@ -69,7 +69,12 @@ ELSEWHERE = (
 
 def basics(session: Session) -> None:
     """All job and queue commands, every argument error, on one connection."""
-    session.play(session.client(), 1, 191)
+    main, aside = session.client(), session.client()
+    session.play(main, 1, 104)
+    aside.call(b"PAUSE", b"q", b"in")  # or a job with a retry time of one second may come back between two requests
+    session.play(main, 105, 161)
+    aside.call(b"PAUSE", b"q", b"none")
+    session.play(main, 162, 191)
 
 
 def server_commands(session: Session) -> None:

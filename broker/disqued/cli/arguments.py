@@ -71,7 +71,9 @@ class Parser(argparse.ArgumentParser):
         try:
             options, rest = self.parse_known_args(arguments, known)
         except argparse.ArgumentError as error:
-            name = (error.argument_name or "").split("/", 1)[0]
+            if error.argument_name is None:  # what is missing, as newer versions of argparse report it
+                self.error(error.message)
+            name = error.argument_name.split("/", 1)[0]
             if name == "-h" and arguments[-1] == "-h":
                 self.print_help()
                 sys.exit(Exit.OK)
