@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from disqued.config import Config
@@ -286,6 +288,20 @@ def test_any_number_of_idle_queues_leaves_in_time(local: LocalNode, client: Loca
         client.take(f"queue {number}")
     local.run(seconds=301)
     assert len(local.node.state.lifecycle.queues) == 0
+
+
+def test_many_queues_that_grow_idle_together_do_not_leave_in_one_long_step(
+    local: LocalNode, client: LocalClient
+) -> None:
+    for number in range(5000):
+        client.take(f"queue {number}")
+    queues = local.node.state.lifecycle.queues
+    left = [len(queues)]
+    for _ in range(3020):
+        local.run(milliseconds=100)
+        left.append(len(queues))
+    assert left[-1] == 0
+    assert max(before - after for before, after in pairwise(left)) <= 1000
 
 
 # --- connections ------------------------------------------------------------------------------------------------------

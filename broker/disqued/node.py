@@ -182,8 +182,6 @@ class Node:
                 entry.calls += 1
                 state.stats.commands += 1
         except ReplyError as error:
-            if entry is not None:
-                entry.errors += 1
             session.out.append(error.encode())
         except Exception as bug:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
             self._report_bug(session, args, bug)

@@ -95,7 +95,6 @@ def _resetstat(state: NodeState, session: Session, _args: list[bytes]) -> None:
     for entry in state.command_entries:
         entry.calls = 0
         entry.spent_ns = 0
-        entry.errors = 0
     session.reply_ok()
 
 

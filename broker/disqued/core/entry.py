@@ -21,7 +21,6 @@ class CommandEntry:
         self.before_auth: bool = command.before_auth
         self.calls: i64 = 0
         self.spent_ns: i64 = 0
-        self.errors: i64 = 0
 
     def accepts(self, words: i64) -> bool:
         """Whether a request of that many words, the name included, is complete."""

@@ -15,7 +15,9 @@ IDLE_MS: Final = (300_000, 10_000, 2_000)
 """How long an empty queue stays, by memory level."""
 
 _DROPS_PER_CALL: Final = 1000
-_VISITS_PER_CALL: Final = 20
+_VISITS_PER_ROUND: Final = 20
+_ROUNDS_PER_CALL: Final = 50
+"""So that many queues that grow idle together leave in many small steps, not in one long one."""
 
 
 def make_room(state: NodeState) -> bool:
@@ -54,8 +56,8 @@ class IdleQueues:
     def visit(self, state: NodeState) -> None:
         """Look at the next few queues; go on at once while more than a tenth of them had to go."""
         idle_ms = IDLE_MS[state.lifecycle.memory.level()]
-        while True:
-            self._cursor, queues = state.lifecycle.queues.scan(self._cursor, _VISITS_PER_CALL)
+        for _ in range(_ROUNDS_PER_CALL):
+            self._cursor, queues = state.lifecycle.queues.scan(self._cursor, _VISITS_PER_ROUND)
             removed = sum([remove_if_idle(state, queue, idle_ms) for queue in queues])
             if removed * 10 <= len(queues) or self._cursor == 0:
                 return

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.errors import ReplyError
 from disqued.resp import writer
 from disqued.resp.request import RequestParser
 
@@ -61,10 +60,6 @@ class Session:
         """Output that was not taken by the network yet; the shell adds what it buffers."""
         return sum(map(len, self.out))
 
-    def reply_error(self, error: ReplyError) -> None:
-        """Answer with an error."""
-        self.out.append(error.encode())
-
     def reply_ok(self) -> None:
         """Answer OK."""
         self.out.append(writer.OK)
@@ -88,9 +83,13 @@ class Session:
         """Answer with the missing bulk."""
         self.out.append(writer.NULL_BULK if self.protocol == RESP2 else writer.NULL_RESP3)
 
+    def null_array(self) -> bytes:
+        """The missing array in the client's version of the protocol: nothing was there, or came in time."""
+        return writer.NULL_ARRAY if self.protocol == RESP2 else writer.NULL_RESP3
+
     def reply_null_array(self) -> None:
         """Answer with the missing array."""
-        self.out.append(writer.NULL_ARRAY if self.protocol == RESP2 else writer.NULL_RESP3)
+        self.out.append(self.null_array())
 
     def reply_array(self, length: int) -> None:
         """Announce an array; its elements follow."""

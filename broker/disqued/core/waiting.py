@@ -7,7 +7,6 @@ from disqued.core.eviction import remove_if_idle
 from disqued.core.queue import Queue
 from disqued.core.session import REPLY_ON, REPLY_SKIP, Session
 from disqued.core.state import NodeState
-from disqued.resp import writer
 
 
 def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, with_counters: bool) -> None:
@@ -60,12 +59,7 @@ def wants_reply(session: Session) -> bool:
 
 def time_out(state: NodeState, blocked: Blocked) -> None:
     """The client waited for as long as it wanted."""
-    release(state, blocked, null_array(blocked.session))
-
-
-def null_array(session: Session) -> bytes:
-    """What a client gets that waited in vain."""
-    return writer.NULL_ARRAY if session.protocol == 2 else writer.NULL_RESP3
+    release(state, blocked, blocked.session.null_array())
 
 
 def release_all(state: NodeState) -> None:
