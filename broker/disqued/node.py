@@ -1,8 +1,9 @@
 """The node: composes the rooms into one object with few verbs.
 
-In: `connected`, `client_bytes`, `disconnected`, `tick`. Out: `ready`, the batch of things to do, and
-`next_deadline_ms`. It takes bytes and the time and never touches a socket or a clock, so the asyncio shell and the
-simulator are two small drivers of the same calls.
+In: `connected`, `client_bytes`, `disconnected` for clients, `link_bytes` and `link_closed` for the cluster bus, `found`
+for names that were looked up, and `tick`. Out: `ready`, the batch of things to do, and `next_deadline_ms`. It takes
+bytes and the time and never touches a socket or a clock, so the asyncio shell and the simulator are two small drivers
+of the same calls.
 """
 
 from __future__ import annotations
@@ -12,39 +13,109 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued import acks, admin, admission, delivery, introspection, membership
+from disqued.acks import SUBSYSTEM as ACKS
+from disqued.acks import gc
+from disqued.admin import SUBSYSTEM as ADMIN
+from disqued.admission import SUBSYSTEM as ADMISSION
+from disqued.bus.errors import BusError
+from disqued.bus.frame import VERSION, Frame
 from disqued.config import Config, rename_commands
-from disqued.core.blocked import Blocked
+from disqued.core.alarm import Alarm
+from disqued.core.blocked import WaitForCopies, WaitForJob
 from disqued.core.command import Command
 from disqued.core.entry import CommandEntry
 from disqued.core.env import Host
+from disqued.core.events import Events
 from disqued.core.eviction import IdleQueues, make_room
 from disqued.core.job import Job
+from disqued.core.link import Link
 from disqued.core.memory import CLIENT_BYTES
+from disqued.core.message import Message
+from disqued.core.peer import Peer
+from disqued.core.queue import Queue
 from disqued.core.ready import Ready
 from disqued.core.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Session
 from disqued.core.state import NodeState
 from disqued.core.subsystem import Subsystem
-from disqued.core.waiting import time_out, unblock
+from disqued.core.waiting import abandon, time_out
+from disqued.delivery import SUBSYSTEM as DELIVERY
+from disqued.delivery import queued, willqueue
 from disqued.delivery.waiters import serve
 from disqued.errors import AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError, WrongArity
+from disqued.federation import SUBSYSTEM as FEDERATION
+from disqued.federation import handover, needs
+from disqued.introspection import SUBSYSTEM as INTROSPECTION
+from disqued.leaving import SUBSYSTEM as LEAVING
+from disqued.leaving import handoff
+from disqued.membership import SUBSYSTEM as MEMBERSHIP
+from disqued.membership import seeds
+from disqued.replication import SUBSYSTEM as REPLICATION
+from disqued.replication import copies
 from disqued.resp.limits import MAX_QUERY_BYTES
 from disqued.resp.words import quote_word
 
 SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
-    admin.SUBSYSTEM,
-    membership.SUBSYSTEM,
-    admission.SUBSYSTEM,
-    delivery.SUBSYSTEM,
-    acks.SUBSYSTEM,
-    introspection.SUBSYSTEM,
+    ADMIN,
+    MEMBERSHIP,
+    ADMISSION,
+    REPLICATION,
+    DELIVERY,
+    ACKS,
+    FEDERATION,
+    LEAVING,
+    INTROSPECTION,
 )
 
 COMMANDS: Final[tuple[Command, ...]] = tuple(command for room in SUBSYSTEMS for command in room.commands)
+MESSAGES: Final[tuple[Message, ...]] = tuple(message for room in SUBSYSTEMS for message in room.messages)
 
 WAKE_UPS_PER_TICK: Final = 2000
 SAMPLE_MS: Final = 100
 IDLE_CLIENTS_MS: Final = 1000
+
+
+class _RoomEvents(Events):
+    """Tells the rooms what happens."""
+
+    def __init__(self, state: NodeState) -> None:
+        self._state = state
+
+    def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, asynchronous: bool, external: bool) -> None:
+        copies.replicate(self._state, session, job, timeout_ms, asynchronous=asynchronous, external=external)
+
+    def complete(self, job: Job) -> bool:
+        return copies.complete(self._state, job)
+
+    def copy_confirmed(self, job: Job, peer: Peer) -> None:
+        handoff.copy_confirmed(self._state, job, peer)
+
+    def leaving_changed(self) -> None:
+        handoff.leaving_changed(self._state)
+
+    def requeued(self, job: Job, counting: i64) -> None:
+        queued.announce(self._state, job, counting)
+
+    def about_to_requeue(self, job: Job) -> None:
+        willqueue.announce(self._state, job)
+
+    def acknowledged(self, job: Job) -> None:
+        gc.collect(self._state, job)
+
+    def dropped_unplaced(self, job: Job) -> None:
+        copies.lost(self._state, job)
+
+    def client_gone(self, wait: WaitForCopies) -> None:
+        copies.client_gone(self._state, wait)
+
+    def queue_empty(self, queue: Queue, *, drained: bool) -> None:
+        needs.queue_empty(self._state, queue, drained=drained)
+
+    def queue_gone(self, queue: Queue) -> None:
+        needs.queue_gone(self._state, queue)
+
+    def peer_forgotten(self, peer: Peer) -> None:
+        gc.peer_forgotten(self._state, peer)
+        handover.peer_forgotten(self._state, peer)
 
 
 class Node:
@@ -58,7 +129,11 @@ class Node:
         self._next_cron_ms: i64 = now_ms
         self._next_sample_ms: i64 = now_ms
         self._next_idle_clients_ms: i64 = now_ms
+        self._crons = [room.cron for room in SUBSYSTEMS if room.cron is not None]
+        self._messages: dict[int, Message] = {message.kind: message for message in MESSAGES}
+        assert len(self._messages) == len(MESSAGES), "two messages have one number"
         self._make_command_table()
+        self.state.listen_to(_RoomEvents(self.state))
 
     def _make_command_table(self) -> None:
         """Enter the commands under their names, as renamed by the configuration."""
@@ -97,9 +172,7 @@ class Node:
         if state.sessions.pop(session.number, None) is None:
             return
         state.lifecycle.memory.used_bytes -= CLIENT_BYTES
-        blocked = session.blocked
-        if blocked is not None:
-            unblock(state, blocked)
+        abandon(state, session)
         if session.monitor:
             state.monitors.remove(session)
         session.out.clear()
@@ -130,6 +203,7 @@ class Node:
             return
         commands = state.commands
         ready = state.lifecycle.ready
+        wanted = state.lifecycle.wanted
         try:
             while session.blocked is None and not session.closing and not session.closed:
                 args = parser.next()
@@ -151,6 +225,8 @@ class Node:
                 began_ns = ended_ns
                 if ready:
                     serve(state)
+                if wanted:
+                    self._settle()
                 if state.paused_until_ms > state.now_ms:
                     state.held[session.number] = session
                     break
@@ -259,6 +335,75 @@ class Node:
                 if session.blocked is None and not session.closed and session.parser.buffered_bytes > 0:
                     self._run(session, self._stopwatch_ns())
 
+    def link_bytes(self, link: Link, data: bytes, now_ms: i64) -> None:
+        """Bytes came on a link: handle the complete frames among them."""
+        state = self.state
+        state.now_ms = now_ms
+        if link.closed:
+            return
+        reader = link.reader
+        try:
+            reader.feed(data)
+            while not link.closed:
+                frame = reader.next()
+                if frame is None:
+                    break
+                state.stats.count_received(frame.kind)
+                self._hear(link, frame)
+        except BusError as error:
+            self._give_up(link, str(error))
+        except Exception as bug:  # noqa: BLE001 - whatever another node sends, the jobs of this one live on
+            text = "".join(traceback.format_exception(bug))
+            state.host.log("warning", f"BUG: a frame could not be handled, please report it:\n{text}")
+            self._give_up(link, "a frame could not be handled")
+        self._settle()
+        if state.resumed:
+            self._resume()
+
+    def _hear(self, link: Link, frame: Frame) -> None:
+        """Handle one frame."""
+        state = self.state
+        message = self._messages.get(int(frame.kind))
+        if message is None or frame.version != VERSION:
+            state.host.log("verbose", f"Unknown bus message of type {frame.kind}, version {frame.version}")
+            return
+        peer = state.view.peers.get(frame.sender)
+        if message.from_anyone is not None:
+            message.from_anyone(state, link, peer, frame)
+        elif message.handler is not None and peer is not None and not link.refused:
+            message.handler(state, peer, frame)
+
+    def _give_up(self, link: Link, reason: str) -> None:
+        """Close a link that brings nonsense."""
+        state = self.state
+        who = link.peer.id if link.peer is not None else link.remote_ip
+        state.host.log("warning", f"Closing the bus link with {who.decode('ascii', 'replace')}: {reason}")
+        if link.peer is not None and link.peer.link is link:
+            link.peer.link = None
+        state.ready.hang_up_link(link)
+
+    def link_closed(self, link: Link, now_ms: i64) -> None:
+        """A link is gone, or could not be opened."""
+        self.state.now_ms = now_ms
+        link.closed = True
+        link.out.clear()
+        peer = link.peer
+        if peer is not None and peer.link is link:
+            peer.link = None
+
+    def found(self, name: bytes, addresses: list[bytes], now_ms: i64) -> None:
+        """A name was looked up: its literal addresses, none when it has none."""
+        self.state.now_ms = now_ms
+        seeds.found(self.state, name, addresses)
+
+    def _settle(self) -> None:
+        """After something moved jobs: serve who waits here, then who asked from elsewhere."""
+        state = self.state
+        if state.lifecycle.ready:
+            serve(state)
+        if state.lifecycle.wanted:
+            handover.hand_over(state)
+
     def tick(self, now_ms: i64) -> None:
         """Do what is due: wake jobs, end waits, and the regular duties."""
         state = self.state
@@ -268,10 +413,11 @@ class Node:
             if isinstance(timed, Job):
                 if lifecycle.wake(timed, now_ms):
                     state.stats.expired_jobs += 1
-            elif isinstance(timed, Blocked):
+            elif isinstance(timed, WaitForJob):
                 time_out(state, timed)
-        if lifecycle.ready:
-            serve(state)
+            elif isinstance(timed, Alarm):
+                timed.ring(state)
+        self._settle()
         if state.held and state.paused_until_ms <= now_ms:
             held = state.held
             state.held = {}
@@ -289,6 +435,9 @@ class Node:
             self._next_sample_ms = now_ms + SAMPLE_MS
             state.stats.sample(now_ms)
             self._idle_queues.visit(state)
+            for cron in self._crons:
+                cron(state)
+            self._settle()
         if now_ms >= self._next_idle_clients_ms:
             self._next_idle_clients_ms = now_ms + IDLE_CLIENTS_MS
             timeout_ms = state.config.timeout * 1000

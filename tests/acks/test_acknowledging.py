@@ -53,7 +53,7 @@ def test_a_job_that_others_may_have_is_kept_as_acknowledged_until_they_know(
     job = client.add("mail", "shared", "RETRY", 1, "TTL", 100)
     kept = local.node.state.lifecycle.table.get(job)
     assert kept is not None
-    kept.delivered = [NODE_ID, b"another node"]
+    kept.delivered = (NODE_ID, b"another node")
     assert client.call("ACKJOB", job) == 1
     assert client.call("ACKJOB", job) == 0
     assert client.show(job)["state"] == b"acked"

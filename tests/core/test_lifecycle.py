@@ -60,7 +60,7 @@ class Life:
         if state == ACTIVE:
             assert self.lifecycle.dequeue(job)
         elif state == ACKED:
-            assert self.lifecycle.acknowledge(job)
+            assert self.lifecycle.acknowledge(job, NOW_MS)
         assert job.state == state
         return job
 
@@ -74,7 +74,7 @@ VERBS: dict[str, Callable[[Life, Job], object]] = {
     "enqueue": lambda life, job: life.lifecycle.enqueue(job, NOW_MS, COUNT_DELIVERY),
     "take": Life.take,
     "dequeue": lambda life, job: life.lifecycle.dequeue(job),
-    "acknowledge": lambda life, job: life.lifecycle.acknowledge(job),
+    "acknowledge": lambda life, job: life.lifecycle.acknowledge(job, NOW_MS),
 }
 
 

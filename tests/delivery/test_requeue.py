@@ -168,7 +168,7 @@ def test_working_on_an_acknowledged_job_says_that_there_is_nothing_left_to_do(
     lifecycle = local.node.state.lifecycle
     kept = lifecycle.table.get(job)
     assert kept is not None
-    kept.delivered = [NODE_ID, b"another node"]  # a job that others hold too is not forgotten at once
+    kept.delivered = (NODE_ID, b"another node")  # a job that others hold too is not forgotten at once
     assert client.call("ACKJOB", job) == 1
     assert client.show(job)["state"] == b"acked"
     assert str(client.call("WORKING", job)) == "ACKED The job was already acknowledged, stop working on it."

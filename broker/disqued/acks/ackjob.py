@@ -19,9 +19,9 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     for index in range(1, len(args)):
         job = lifecycle.table.get(args[index])
         if job is not None:
-            if lifecycle.acknowledge(job):
+            if lifecycle.acknowledge(job, state.now_ms):
                 acknowledged += 1
-            collect(lifecycle, job)
+            collect(state, job)
     session.reply_integer(acknowledged)
 
 

@@ -127,9 +127,10 @@ def _check_replication(state: NodeState, options: AddJob) -> None:
     view = state.view
     external = view.leaving or state.lifecycle.memory.level() > 0
     wanted: i64 = options.replicate if external else options.replicate - 1
-    if wanted <= view.reachable:
+    reachable: i64 = len(view.reachable)
+    if wanted <= reachable:
         return
-    if external and wanted - 1 == view.reachable:
+    if external and wanted - 1 == reachable:
         reason = "I'm leaving the cluster" if view.leaving else "I'm out of memory"
         raise NotReplicated(
             "Not enough reachable nodes for the requested replication level, since I'm unable to hold a copy of the "

@@ -1,39 +1,61 @@
-"""Clients that wait in GETJOB: who waits for which queues, in which order, until when.
+"""Clients that wait: in GETJOB for a job, in ADDJOB for the copies of theirs.
 
-A waiting client is one `Blocked` with a deadline on the agenda and one `Wait` per queue. The waits of a queue form an
-intrusive list in order of arrival, so that blocking, serving and giving up take constant time per queue however many
-clients wait.
+A client that waits for a job is one `WaitForJob` with a deadline on the agenda and one `Wait` per queue. The waits of a
+queue form an intrusive list in order of arrival, so that blocking, serving and giving up take constant time per queue
+however many clients wait.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.job import Timed
+from disqued.core.alarm import Alarm
 
 if TYPE_CHECKING:
+    from disqued.core.job import Job
     from disqued.core.queue import Queue
     from disqued.core.session import Session
 
 
 @mypyc_attr(acyclic=True)
-class Blocked(Timed):
+class Blocked(Alarm):
+    """A client whose command is not answered yet."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+
+
+@mypyc_attr(acyclic=True)
+class WaitForJob(Blocked):
     """A client that waits for a job from any of its queues."""
 
     def __init__(self, session: Session, with_counters: bool) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session)
         self.with_counters: bool = with_counters
         self.waits: list[Wait] = []
+
+
+@mypyc_attr(acyclic=True)
+class WaitForCopies(Blocked):
+    """A client that waits until enough nodes confirmed to have its job."""
+
+    def __init__(self, session: Session, job: Job, deadline_ms: i64) -> None:
+        super().__init__(session)
+        self.job = job
+        self.deadline_ms: i64 = deadline_ms
+        """When the client gives up; 0 for never."""
+        self.added_ms: i64 = 0
+        """When a node was last asked that had not been asked before."""
 
 
 @mypyc_attr(acyclic=True)
 class Wait:
     """One client's place in the line of one queue."""
 
-    def __init__(self, blocked: Blocked, queue: Queue) -> None:
+    def __init__(self, blocked: WaitForJob, queue: Queue) -> None:
         self.blocked = blocked
         self.queue = queue
         self.previous: Wait | None = None

@@ -15,6 +15,8 @@ from typing import Final
 
 from mypy_extensions import i32, i64, mypyc_attr, u8
 
+from disqued.core.holders import NodeIds
+
 WAIT_REPL: Final = 0
 ACTIVE: Final = 1
 QUEUED: Final = 2
@@ -81,10 +83,11 @@ class Job(Timed):
         """Seconds until an unacknowledged job is queued again; 0 for at most once."""
         self.requeue_at_ms: i64 = 0
         """When this node queues the job next; 0 for never again."""
-        self.delivered: list[bytes] | None = None
-        """IDs of the nodes that may have a copy, this one included; None while it is this node alone."""
-        self.confirmed: list[bytes] | None = None
-        """IDs of the nodes known to have a copy (wait-repl) or to know the acknowledgement (acked)."""
+        self.delivered: NodeIds | None = None
+        """Nodes that may have a copy, this one included if it keeps one; None while it is this node alone, empty for a
+        job that is not known here but for its acknowledgement (a dummy). Lists are shared, see `holders`."""
+        self.confirmed: NodeIds | None = None
+        """Nodes known to have a copy (wait-repl) or to know the acknowledgement (acked)."""
         self.repl: i32 = repl
         self.nacks: i32 = 0
         self.additional_deliveries: i32 = 0
@@ -92,3 +95,8 @@ class Job(Timed):
         self.flags: u8 = 0
         self.gc_retry: u8 = 0
         self.place: u8 = NOWHERE
+
+    @property
+    def is_dummy(self) -> bool:
+        """Whether only the acknowledgement is known, not the job."""
+        return self.delivered is not None and len(self.delivered) == 0

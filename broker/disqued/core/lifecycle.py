@@ -14,6 +14,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.core.agenda import Agenda
+from disqued.core.events import Events
+from disqued.core.holders import NOBODY
 from disqued.core.job import (
     ACKED,
     ACTIVE,
@@ -32,7 +34,7 @@ from disqued.core.queues import Queues
 from disqued.core.table import JobTable
 
 TRANSITIONS: Final = {
-    ("admit", WAIT_REPL): ACTIVE,
+    ("place", WAIT_REPL): ACTIVE,
     ("enqueue", ACTIVE): QUEUED,
     ("take", QUEUED): ACTIVE,
     ("dequeue", QUEUED): ACTIVE,
@@ -46,12 +48,20 @@ WILLQUEUE_LEAD_MS: Final = 500
 JITTER_MS: Final = 500
 """Requeue times are spread over this width, so that the holders of a job do not act at once."""
 EXPIRY_GRACE_MS: Final = 1000
+COLLECTION_MS: Final = 1000
+MAX_COLLECTION_MS: Final = 180_000
+"""How long until the holders of an acknowledged job are asked again: twice as long after each attempt."""
+MAX_COLLECTIONS: Final = 10
+"""Attempts beyond are not counted."""
 _CHANCES: Final = 1 << 31
 """Shifts come from a linear congruential generator of this modulus, seeded once: every queueing needs one."""
 
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
+_ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
+"""What the flags of a copy may be: it was not delivered here."""
 
 SILENT: Final = 0
+"""Another node asked for the queueing: nobody has to be told."""
 COUNT_DELIVERY: Final = 1
 COUNT_NACK: Final = 2
 
@@ -67,6 +77,9 @@ class Lifecycle:
         self.memory = Memory()
         self.ready: list[Queue] = []
         """Queues whose waiting clients can be served."""
+        self.wanted: list[Queue] = []
+        """Queues with jobs that other nodes asked for."""
+        self.events = Events()
 
     def _jitter_ms(self) -> i64:
         """A random shift of up to a quarter of a second either way."""
@@ -74,7 +87,7 @@ class Lifecycle:
         return (self._chance >> 8) % JITTER_MS - JITTER_MS // 2
 
     def _arm(self, job: Job) -> None:
-        """Set the wake time that follows from the job's state."""
+        """Set the wake time that follows from the job's state; `_arm_collection` does for acknowledged ones."""
         awake_ms: i64 = job.expire_at_s * 1000 + EXPIRY_GRACE_MS
         requeue_at_ms = job.requeue_at_ms
         if requeue_at_ms != 0 and (job.state == ACTIVE or job.state == QUEUED):
@@ -84,17 +97,71 @@ class Lifecycle:
                 awake_ms = requeue_at_ms
         self.agenda.arm(job, awake_ms)
 
-    def admit(self, job: Job, now_ms: i64) -> None:
-        """Register a new local job that needs no other node's copy, and queue it unless it is delayed."""
+    def arm_collection(self, job: Job, now_ms: i64) -> None:
+        """Set when to ask anew whether all holders of an acknowledged job know: later with each attempt."""
+        awake_ms: i64 = job.expire_at_s * 1000 + EXPIRY_GRACE_MS
+        attempts = i64(job.gc_retry)
+        period_ms: i64 = min(COLLECTION_MS << attempts, MAX_COLLECTION_MS)
+        if job.delivered is not None and now_ms + period_ms < awake_ms:
+            awake_ms = now_ms + period_ms + self._jitter_ms()
+        self.agenda.arm(job, awake_ms)
+
+    def _register(self, job: Job) -> None:
         self.table.add(job)
         self.memory.add(job)
+
+    def admit(self, job: Job, now_ms: i64) -> None:
+        """Register a new local job that waits for no other node's copy, and queue it unless it is delayed."""
+        self._register(job)
+        self.plan(job, now_ms)
+        self.place(job, now_ms)
+
+    def plan(self, job: Job, now_ms: i64) -> None:
+        """Set when a new local job is queued: after its delay, or again after its retry time."""
+        job.requeue_at_ms = now_ms + (job.delay_s if job.delay_s > 0 else job.retry_s) * 1000
+
+    def await_copies(self, job: Job, now_ms: i64) -> None:
+        """Register a new local job that is not placed before other nodes have their copies."""
+        self._register(job)
+        self.plan(job, now_ms)
+        self._arm(job)
+
+    def place(self, job: Job, now_ms: i64) -> None:
+        """The job has its copies: it becomes active, and is queued unless it is delayed."""
+        if job.state != WAIT_REPL:
+            return
         job.state = ACTIVE
+        job.confirmed = None
         if job.delay_s > 0:
-            job.requeue_at_ms = now_ms + job.delay_s * 1000
             self._arm(job)
         else:
-            job.requeue_at_ms = now_ms + job.retry_s * 1000
             self.enqueue(job, now_ms, COUNT_DELIVERY)
+
+    def keep_copy(self, job: Job, now_ms: i64) -> None:
+        """Register a copy of another node's job: active, to be queued here if nobody does before."""
+        job.flags = (job.flags | BCAST_QUEUED) & _ORIGINAL_FLAGS
+        if job.retry_s > 0:
+            job.flags |= BCAST_WILLQUEUE
+            job.requeue_at_ms = now_ms + (job.delay_s + job.retry_s) * 1000 + self._jitter_ms()
+        self._register(job)
+        job.state = ACTIVE
+        self._arm(job)
+
+    def keep_import(self, job: Job, now_ms: i64) -> None:
+        """Register a job that another node had queued and gives away: active, and free to be queued here silently."""
+        job.flags = job.flags & BCAST_WILLQUEUE
+        job.requeue_at_ms = now_ms + job.retry_s * 1000
+        self._register(job)
+        job.state = ACTIVE
+        self._arm(job)
+
+    def keep_dummy(self, job: Job, now_ms: i64) -> None:
+        """Register the acknowledgement of a job that is not known here."""
+        job.delivered = NOBODY
+        self._register(job)
+        job.state = ACKED
+        self.arm_collection(job, now_ms)
+        self.memory.allow_eviction(job)
 
     def enqueue(self, job: Job, now_ms: i64, counting: i64) -> bool:
         """Queue an active job; False when it can not be queued (again).
@@ -113,12 +180,18 @@ class Lifecycle:
         else:
             job.requeue_at_ms = 0
         job.state = QUEUED
-        if counting == COUNT_NACK:
+        if counting == SILENT:
+            flags |= BCAST_QUEUED
+        elif counting == COUNT_NACK:
             if job.nacks < MAX_COUNTER:
                 job.nacks += 1
+            if job.delivered is not None:
+                self.events.requeued(job, counting)
         elif flags & BCAST_QUEUED:
-            if counting == COUNT_DELIVERY and job.additional_deliveries < MAX_COUNTER:
+            if job.additional_deliveries < MAX_COUNTER:
                 job.additional_deliveries += 1
+            if job.delivered is not None:
+                self.events.requeued(job, counting)
         else:
             flags |= BCAST_QUEUED
         job.flags = flags
@@ -131,6 +204,9 @@ class Lifecycle:
         queue.jobs_in += 1
         if queue.waiting > 0:
             self.offer(queue)
+        if queue.wanted and not queue.sought:
+            queue.sought = True
+            self.wanted.append(queue)
         return True
 
     def offer(self, queue: Queue) -> None:
@@ -167,6 +243,11 @@ class Lifecycle:
         assert queue is not None
         queue.remove(job)
 
+    def requeue_at(self, job: Job, at_ms: i64) -> None:
+        """Have an active job queued at a time that somebody else decided."""
+        job.requeue_at_ms = at_ms
+        self._arm(job)
+
     def postpone(self, job: Job, now_ms: i64) -> None:
         """Start the time to the next requeueing anew; nothing happens to jobs that are not requeued."""
         if job.retry_s == 0 or job.requeue_at_ms == 0:
@@ -175,20 +256,23 @@ class Lifecycle:
         job.requeue_at_ms = now_ms + job.retry_s * 1000 + self._jitter_ms()
         self._arm(job)
 
-    def acknowledge(self, job: Job) -> bool:
-        """The job is done; False when that was known."""
+    def acknowledge(self, job: Job, now_ms: i64) -> bool:
+        """The job is done; False when that was known. Who waits for its copies has to be answered before."""
         if job.state == ACKED:
             return False
         if job.state == QUEUED:
             self._leave_queue(job)
         job.state = ACKED
         job.confirmed = None
-        self._arm(job)
+        job.gc_retry = 0
+        self.arm_collection(job, now_ms)
         self.memory.allow_eviction(job)
         return True
 
     def drop(self, job: Job) -> None:
         """Forget a job, whatever its state."""
+        if job.state == WAIT_REPL:
+            self.events.dropped_unplaced(job)
         self.agenda.disarm(job)
         if job.state == QUEUED:
             self._leave_queue(job)
@@ -205,8 +289,14 @@ class Lifecycle:
         if job.state == ACTIVE or job.state == QUEUED:
             if job.flags & BCAST_WILLQUEUE and job.requeue_at_ms - WILLQUEUE_LEAD_MS <= now_ms:
                 job.flags &= _WITHOUT_WILLQUEUE
+                if job.state == ACTIVE and job.delivered is not None:
+                    self.events.about_to_requeue(job)
             if job.requeue_at_ms != 0 and job.requeue_at_ms <= now_ms:
                 self._requeue(job, now_ms)
+        elif job.state == ACKED and job.delivered is not None:
+            self.arm_collection(job, now_ms)
+            self.events.acknowledged(job)
+            return False
         if job.timer_next is None:
             self._arm(job)
         return False
@@ -234,5 +324,6 @@ class Lifecycle:
         """Forget an empty queue that nobody waits for."""
         assert queue.length == 0
         assert queue.waiting == 0
+        self.events.queue_gone(queue)
         self.queues.remove(queue)
         self.memory.used_bytes -= QUEUE_BYTES + len(queue.name)

@@ -55,6 +55,10 @@ class Queue:
         """Clients blocked on this queue."""
         self.ready: bool = False
         """Has been put on the list of queues whose clients can be served."""
+        self.wanted: bool = False
+        """Other nodes asked for its jobs. Kept by the federation room."""
+        self.sought: bool = False
+        """Has been put on the list of queues whose jobs other nodes asked for."""
         self.pause: i64 = 0
         self.created_ms: i64 = now_ms
         self.used_ms: i64 = now_ms

@@ -10,9 +10,14 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.bus.extension import FEATURES, NOBODY, extension
+from disqued.bus.writer import FrameWriter
 from disqued.config import Config
+from disqued.core.blocked import WaitForCopies
 from disqued.core.entry import CommandEntry
 from disqued.core.env import Host
+from disqued.core.events import Events
+from disqued.core.holders import Holders
 from disqued.core.jobid import JobIds
 from disqued.core.latency import LatencyMonitor
 from disqued.core.lifecycle import Lifecycle
@@ -35,6 +40,12 @@ class NodeState:
         self.started_ms: i64 = now_ms
         self.run_id = host.random_bytes(20).hex().encode()
         self.view = ClusterView(node_id, config.port)
+        self.incarnation = host.random_bytes(8)
+        """Tells this run of the node from others under the same ID."""
+        self.bus = self._frame_writer()
+        """Writes this node's frames; see `renew_frames`."""
+        self.holders = Holders()
+        self.events = Events()
         self.lifecycle = Lifecycle(host.random)
         self.job_ids = JobIds(node_id, host.random_bytes)
         self.last_ctime: i64 = 0
@@ -44,6 +55,8 @@ class NodeState:
         self.sessions_made: i64 = 0
         self.blocked_clients: i64 = 0
         self.monitors: list[Session] = []
+        self.waits_for_copies: dict[bytes, WaitForCopies] = {}
+        """Clients in ADDJOB, by the ID of their job."""
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""
         self.held: dict[int, Session] = {}
@@ -92,3 +105,18 @@ class NodeState:
         """Go on under another node ID."""
         self.view.node_id = node_id
         self.job_ids = JobIds(node_id, self.host.random_bytes)
+        self.renew_frames()
+
+    def listen_to(self, events: Events) -> None:
+        """Have somebody hear of what happens in the core."""
+        self.events = events
+        self.lifecycle.events = events
+
+    def _frame_writer(self) -> FrameWriter:
+        view = self.view
+        said = extension(FEATURES, 0, NOBODY, self.incarnation)
+        return FrameWriter(view.node_id, view.port, leaving=view.leaving, extension=said)
+
+    def renew_frames(self) -> None:
+        """Say from now on what changed about this node: its ID, its ports, its name, whether it is leaving."""
+        self.bus = self._frame_writer()

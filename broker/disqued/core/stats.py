@@ -33,6 +33,10 @@ class Rate:
         return sum(self._samples) / SAMPLES
 
 
+KINDS: Final = 64
+"""Bus messages are counted by type; there is room for more than are in use."""
+
+
 class Stats:
     """Counters of one node."""
 
@@ -44,6 +48,10 @@ class Stats:
         self.output_bytes: i64 = 0
         self.expired_jobs: i64 = 0
         self.evicted_jobs: i64 = 0
+        self.bus_sent: list[int] = [0] * KINDS
+        """Frames by type."""
+        self.bus_received: list[int] = [0] * KINDS
+        self.bus_sent_bytes: list[int] = [0] * KINDS
         self.command_rate = Rate()
         self.input_rate = Rate()
         self.output_rate = Rate()
@@ -57,6 +65,16 @@ class Stats:
         self.output_bytes = 0
         self.expired_jobs = 0
         self.evicted_jobs = 0
+
+    def count_sent(self, kind: i64, size: i64) -> None:
+        """Count a frame for another node."""
+        kind &= KINDS - 1
+        self.bus_sent[kind] += 1
+        self.bus_sent_bytes[kind] += int(size)
+
+    def count_received(self, kind: i64) -> None:
+        """Count a frame from another node."""
+        self.bus_received[kind & (KINDS - 1)] += 1
 
     def sample(self, now_ms: i64) -> None:
         """Note the counters for the rates; called every 100 ms."""

@@ -1,4 +1,4 @@
-"""The cluster as the other rooms see it: who this node is and how many others there are.
+"""The cluster as the other rooms see it: who this node is, who the others are, who can be reached.
 
 Kept by the membership room; read wherever a decision depends on the cluster.
 """
@@ -6,6 +6,8 @@ Kept by the membership room; read wherever a decision depends on the cluster.
 from __future__ import annotations
 
 from mypy_extensions import i64
+
+from disqued.core.peer import Peer
 
 
 class ClusterView:
@@ -15,10 +17,22 @@ class ClusterView:
         self.node_id = node_id
         """40 hex digits."""
         self.port: i64 = port
+        """For clients, as announced."""
         self.ip = b""
         """This node's address, empty until another node contacted it."""
         self.leaving: bool = False
+        self.peers: dict[bytes, Peer] = {}
+        """The other nodes by ID, those in handshake included."""
+        self.reachable: list[Peer] = []
+        """Those that can be sent jobs."""
         self.size: i64 = 1
         """Nodes known, this one included, those in handshake excluded."""
-        self.reachable: i64 = 0
-        """Other nodes that can be sent a job."""
+
+    def refresh(self) -> None:
+        """Count anew, after peers came, went or changed their flags."""
+        self.reachable = [peer for peer in self.peers.values() if peer.reachable]
+        self.size = 1 + len([peer for peer in self.peers.values() if not peer.in_handshake])
+
+    def knows(self, node_id: bytes) -> bool:
+        """Whether it is this node or one of the others."""
+        return node_id == self.node_id or node_id in self.peers

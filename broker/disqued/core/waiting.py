@@ -1,8 +1,8 @@
-"""Blocking and releasing clients that wait for jobs."""
+"""Blocking and releasing clients."""
 
 from __future__ import annotations
 
-from disqued.core.blocked import Blocked, Wait
+from disqued.core.blocked import Blocked, Wait, WaitForCopies, WaitForJob
 from disqued.core.eviction import remove_if_idle
 from disqued.core.queue import Queue
 from disqued.core.session import REPLY_ON, REPLY_SKIP, Session
@@ -11,7 +11,7 @@ from disqued.core.state import NodeState
 
 def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, with_counters: bool) -> None:
     """Make a client wait for the first job of any of these queues, for ever when `timeout_ms` is 0."""
-    blocked = Blocked(session, with_counters)
+    blocked = WaitForJob(session, with_counters)
     if len(queues) > 1:
         queues = list({queue.name: queue for queue in queues}.values())
     for queue in queues:
@@ -20,19 +20,25 @@ def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: i
         queue.join_line(wait)
     if timeout_ms > 0:
         state.lifecycle.agenda.arm(blocked, state.now_ms + timeout_ms)
-    session.blocked = blocked
+    suspend(state, blocked)
+
+
+def suspend(state: NodeState, blocked: Blocked) -> None:
+    """Run no more commands of the client until `unblock`."""
+    blocked.session.blocked = blocked
     state.blocked_clients += 1
 
 
 def unblock(state: NodeState, blocked: Blocked) -> None:
     """End the wait; input that the client sent meanwhile is run after the current input."""
     state.lifecycle.agenda.disarm(blocked)
-    for wait in blocked.waits:
-        queue = wait.queue
-        queue.leave_line(wait)
-        if queue.waiting == 0 and queue.length == 0:
-            remove_if_idle(state, queue)
-    blocked.waits = []
+    if isinstance(blocked, WaitForJob):
+        for wait in blocked.waits:
+            queue = wait.queue
+            queue.leave_line(wait)
+            if queue.waiting == 0 and queue.length == 0:
+                remove_if_idle(state, queue)
+        blocked.waits = []
     session = blocked.session
     session.blocked = None
     session.active_ms = state.now_ms
@@ -41,7 +47,7 @@ def unblock(state: NodeState, blocked: Blocked) -> None:
 
 
 def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:
-    """End the wait with a reply that is no job."""
+    """End the wait with a reply."""
     unblock(state, blocked)
     session = blocked.session
     if wants_reply(session):
@@ -57,13 +63,24 @@ def wants_reply(session: Session) -> bool:
     return mode == REPLY_ON
 
 
-def time_out(state: NodeState, blocked: Blocked) -> None:
+def time_out(state: NodeState, blocked: WaitForJob) -> None:
     """The client waited for as long as it wanted."""
     release(state, blocked, blocked.session.null_array())
 
 
 def release_all(state: NodeState) -> None:
-    """End all waits as if their time were over: the queues they wait for are gone."""
+    """End all waits for jobs as if their time were over: the queues they wait for are gone."""
     for session in list(state.sessions.values()):
-        if session.blocked is not None:
-            time_out(state, session.blocked)
+        blocked = session.blocked
+        if isinstance(blocked, WaitForJob):
+            time_out(state, blocked)
+
+
+def abandon(state: NodeState, session: Session) -> None:
+    """The client is gone: end its wait."""
+    blocked = session.blocked
+    if blocked is None:
+        return
+    unblock(state, blocked)
+    if isinstance(blocked, WaitForCopies):
+        state.events.client_gone(blocked)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from disqued.core.job import STATE_NAMES
 
 if TYPE_CHECKING:
+    from disqued.core.holders import NodeIds
     from disqued.core.job import Job
     from disqued.core.session import Session
     from disqued.core.state import NodeState
@@ -26,8 +27,8 @@ def describe_job(state: NodeState, session: Session, job: Job) -> None:
     _integer(session, b"retry", job.retry_s)
     _integer(session, b"nacks", job.nacks)
     _integer(session, b"additional-deliveries", job.additional_deliveries)
-    _nodes(session, b"nodes-delivered", [state.view.node_id] if job.delivered is None else job.delivered)
-    _nodes(session, b"nodes-confirmed", job.confirmed or [])
+    _nodes(session, b"nodes-delivered", (state.view.node_id,) if job.delivered is None else job.delivered)
+    _nodes(session, b"nodes-confirmed", job.confirmed or ())
     _moment(session, b"next-requeue-within", job.requeue_at_ms, now_ms)
     _moment(session, b"next-awake-within", job.awake_ms, now_ms)
     _bulk(session, b"body", job.body)
@@ -43,7 +44,7 @@ def _integer(session: Session, name: bytes, value: int) -> None:
     session.reply_integer(value)
 
 
-def _nodes(session: Session, name: bytes, node_ids: list[bytes]) -> None:
+def _nodes(session: Session, name: bytes, node_ids: NodeIds) -> None:
     session.reply_bulk(name)
     session.reply_array(len(node_ids))
     for node_id in node_ids:

@@ -78,7 +78,7 @@ def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
     fields = (
         (b"cluster_state", b"ok"),
         (b"cluster_known_nodes", b"%d" % view.size),
-        (b"cluster_reachable_nodes", b"%d" % view.reachable),
+        (b"cluster_reachable_nodes", b"%d" % len(view.reachable)),
         (b"cluster_size", b"%d" % view.size),
         (b"cluster_stats_messages_sent", b"0"),
         (b"cluster_stats_messages_received", b"0"),

@@ -13,7 +13,7 @@ from disqued.core.job import STATE_NAMES
 from disqued.core.lifecycle import TRANSITIONS
 
 _WHEN: Final = {
-    "admit": "enough nodes have a copy",
+    "place": "enough nodes have a copy",
     "enqueue": "the delay or the retry time is over; ENQUEUE, NACK; at once for a new job without delay",
     "take": "GETJOB hands the job to a client",
     "dequeue": "DEQUEUE, WORKING",

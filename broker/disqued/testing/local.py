@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import hiredis
 
@@ -10,6 +10,9 @@ from disqued.config import Config
 from disqued.core.session import Session
 from disqued.node import Node
 from disqued.testing.host import FakeHost
+
+if TYPE_CHECKING:
+    from disqued.testing.network import Network
 
 Reply: TypeAlias = "bytes | int | str | float | bool | list[Reply] | dict[bytes, Reply] | hiredis.HiredisError | None"
 
@@ -106,11 +109,22 @@ def encode(*words: bytes | str | int) -> bytes:
 
 
 class LocalNode:
-    """A node without peers in virtual time."""
+    """A node in virtual time; without a network it has no peers."""
 
-    def __init__(self, config: Config | None = None, host: FakeHost | None = None) -> None:
+    def __init__(
+        self,
+        config: Config | None = None,
+        host: FakeHost | None = None,
+        *,
+        node_id: bytes = NODE_ID,
+        ip: bytes = b"127.0.0.1",
+        network: Network | None = None,
+    ) -> None:
         self.host = host or FakeHost()
-        self.node = Node(config or Config(), self.host, NODE_ID, self.host.now_ms)
+        self.ip = ip
+        """Where the network finds it."""
+        self.network = network
+        self.node = Node(config or Config(), self.host, node_id, self.host.now_ms)
         self._clients: dict[int, LocalClient] = {}
         self.node.tick(self.now_ms)
 
@@ -129,8 +143,10 @@ class LocalNode:
         return client
 
     def flush(self) -> None:
-        """Carry the node's output to its clients, as the server does."""
+        """Carry the node's output to the network and to its clients, as the server does."""
         ready = self.node.ready
+        if self.network is not None:
+            self.network.carry(self)
         while ready.sessions or ready.hangups:
             sessions, ready.sessions = ready.sessions, []
             for session in sessions:
@@ -145,6 +161,8 @@ class LocalNode:
             hangups, ready.hangups = ready.hangups, []
             for session in hangups:
                 self._close(self._clients[id(session)])
+            if self.network is not None:
+                self.network.carry(self)
 
     def _close(self, client: LocalClient) -> None:
         if not client.closed:

@@ -1,0 +1,40 @@
+"""What our nodes say of themselves in header bytes that the original leaves zero and does not read.
+
+34 bytes from offset 102 of every frame: marker `dq` (2), features (2), bus port (2), digest of the cluster's name (8),
+incarnation (8), clock (8), zeros (4). The clock is the sender's unix time in milliseconds and set in PING, PONG and
+MEET only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.bus.bigendian import u16
+
+EXTENSION_BYTES: Final = 34
+MARKER: Final = b"dq"
+NOBODY: Final = bytes(8)
+"""The digest of no name, and the incarnation of nodes that do not tell theirs."""
+
+FEATURE_HOST: Final = 1
+"""Understands HOST."""
+FEATURE_ENOUGH: Final = 2
+"""Remembers who needs jobs, until ENOUGH."""
+FEATURES: Final = FEATURE_HOST | FEATURE_ENOUGH
+"""What this version understands."""
+
+CLOCK_AT: Final = 22
+"""Where the clock stands in the extension."""
+
+
+def cluster_digest(name: bytes) -> bytes:
+    """Eight bytes that stand for a cluster's name; NOBODY for no name."""
+    return hashlib.sha256(name).digest()[:8] if name else NOBODY
+
+
+def extension(features: i64, bus_port: i64, cluster: bytes, incarnation: bytes) -> bytes:
+    """The bytes that a node sends, with a zero clock. `cluster` and `incarnation` are eight bytes each."""
+    return MARKER + u16(features) + u16(bus_port) + cluster + incarnation + bytes(12)

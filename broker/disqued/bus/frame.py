@@ -1,0 +1,250 @@
+"""Reading frames: a stream of bytes is cut at the lengths the headers say, and a frame reads its fields on demand.
+
+Layout and lengths are those of the Disque cluster bus protocol, version 1: a header of 144 bytes, integers big endian.
+A frame points into the bytes that were received, so that nothing is copied but what is used.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.bus import kinds
+from disqued.bus.bigendian import read_u16, read_u32
+from disqued.bus.errors import BusError
+from disqued.bus.extension import CLOCK_AT, EXTENSION_BYTES, MARKER, NOBODY
+
+HEADER_BYTES: Final = 144
+SIGNATURE: Final = b"DbuZ"
+VERSION: Final = 1
+GOSSIP_ENTRY_BYTES: Final = 104
+NODE_ID_BYTES: Final = 40
+IP_BYTES: Final = 46
+FAIL_BYTES: Final = HEADER_BYTES + NODE_ID_BYTES
+JOB_ID_FRAME_BYTES: Final = HEADER_BYTES + 44
+COUNTED_BYTES: Final = HEADER_BYTES + 8
+"""Header and two integers, the second of which is the length of what follows."""
+MAX_FRAME_BYTES: Final = 1 << 30
+"""A job of the largest size that clients can send, twice over. More is not believed."""
+
+_SENDER_AT: Final = 16
+_IP_AT: Final = 56
+_EXTENSION_AT: Final = 102
+_PORT_AT: Final = 136
+_FLAGS_AT: Final = 138
+_MESSAGE_FLAGS_AT: Final = 141
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+class Frame:
+    """One complete frame: `length` bytes of `data` from `start` on."""
+
+    def __init__(self, data: bytes, start: i64, length: i64) -> None:
+        self.data = data
+        self.start: i64 = start
+        self.length: i64 = length
+        self.kind: i64 = read_u16(data, start + 12)
+        self.payload_kind: i64 = kinds.PAYLOADS.get(int(self.kind), kinds.OF_UNKNOWN)
+
+    @property
+    def version(self) -> i64:
+        """Of the protocol."""
+        return read_u16(self.data, self.start + 8)
+
+    @property
+    def count(self) -> i64:
+        """Gossip entries."""
+        return read_u16(self.data, self.start + 14)
+
+    @property
+    def sender(self) -> bytes:
+        """The ID of the node that sent it."""
+        at = self.start + _SENDER_AT
+        return self.data[at : at + NODE_ID_BYTES]
+
+    @property
+    def announced_ip(self) -> bytes:
+        """The address the sender wants to be reached at; empty from those that do not say."""
+        at = self.start + _IP_AT
+        return self.data[at : at + IP_BYTES].rstrip(b"\0")
+
+    @property
+    def port(self) -> i64:
+        """The sender's port for clients."""
+        return read_u16(self.data, self.start + _PORT_AT)
+
+    @property
+    def node_flags(self) -> i64:
+        """The sender's flags about itself."""
+        return read_u16(self.data, self.start + _FLAGS_AT)
+
+    @property
+    def message_flags(self) -> i64:
+        """NOREPLY, INCR_NACKS, INCR_DELIVERIES."""
+        flags: i64 = self.data[self.start + _MESSAGE_FLAGS_AT]
+        return flags
+
+    # --- the extension: what our own nodes announce -------------------------------------------------------------------
+
+    @property
+    def extended(self) -> bool:
+        """Whether the sender is of our kind."""
+        at = self.start + _EXTENSION_AT
+        return self.data[at : at + 2] == MARKER
+
+    @property
+    def features(self) -> i64:
+        """What the sender understands beyond the original's protocol."""
+        return read_u16(self.data, self.start + _EXTENSION_AT + 2) if self.extended else 0
+
+    @property
+    def bus_port(self) -> i64:
+        """The sender's port for the bus; 0 from nodes that do not say, which use their client port + 10000."""
+        return read_u16(self.data, self.start + _EXTENSION_AT + 4) if self.extended else 0
+
+    @property
+    def cluster(self) -> bytes:
+        """The digest of the name of the sender's cluster."""
+        at = self.start + _EXTENSION_AT + 6
+        return self.data[at : at + 8] if self.extended else NOBODY
+
+    @property
+    def incarnation(self) -> bytes:
+        """Eight random bytes, new with each start of the sender."""
+        at = self.start + _EXTENSION_AT + 14
+        return self.data[at : at + 8] if self.extended else NOBODY
+
+    @property
+    def clock_ms(self) -> int:
+        """The sender's unix time; 0 from those that do not tell."""
+        at = self.start + _EXTENSION_AT + CLOCK_AT
+        return int.from_bytes(self.data[at : at + 8], "big") if self.extended else 0
+
+    @property
+    def extension(self) -> bytes:
+        """All of it, as it came."""
+        at = self.start + _EXTENSION_AT
+        return self.data[at : at + EXTENSION_BYTES]
+
+    # --- payloads -----------------------------------------------------------------------------------------------------
+
+    @property
+    def about(self) -> bytes:
+        """FAIL: the ID of the node that failed."""
+        at = self.start + HEADER_BYTES
+        return self.data[at : at + NODE_ID_BYTES]
+
+    @property
+    def job_id(self) -> bytes:
+        """Job-ID messages: the job."""
+        at = self.start + HEADER_BYTES
+        return self.data[at : at + 40]
+
+    @property
+    def aux(self) -> i64:
+        """The number that comes with a job ID (delay, size, known) or with a queue name (how many, pause flags)."""
+        at = self.start + HEADER_BYTES
+        return read_u32(self.data, at + NODE_ID_BYTES if self.payload_kind == kinds.OF_JOB_ID else at)
+
+    @property
+    def queue(self) -> bytes:
+        """NEEDJOBS, PAUSE and ENOUGH: the name of the queue."""
+        return self.data[self.start + COUNTED_BYTES : self.start + self.length]
+
+    @property
+    def jobs_count(self) -> i64:
+        """REPLJOB and YOURJOBS: how many jobs follow, says the sender."""
+        return read_u32(self.data, self.start + HEADER_BYTES)
+
+    @property
+    def jobs_at(self) -> i64:
+        """REPLJOB and YOURJOBS: where in `data` the first job begins."""
+        return self.start + COUNTED_BYTES
+
+    @property
+    def end(self) -> i64:
+        """Where in `data` the frame ends."""
+        return self.start + self.length
+
+    @property
+    def payload(self) -> bytes:
+        """All behind the header."""
+        return self.data[self.start + HEADER_BYTES : self.start + self.length]
+
+    def is_sound(self) -> bool:
+        """Whether the length is the one that the type and the counts in the frame ask for."""
+        kind = self.payload_kind
+        length = self.length
+        if kind == kinds.OF_JOB_ID:
+            return length == JOB_ID_FRAME_BYTES
+        if kind == kinds.OF_GOSSIP:
+            return length == HEADER_BYTES + GOSSIP_ENTRY_BYTES * self.count
+        if kind == kinds.OF_NODE_ID:
+            return length == FAIL_BYTES
+        if kind == kinds.OF_UNKNOWN:
+            return True
+        return length >= COUNTED_BYTES and length - COUNTED_BYTES == read_u32(self.data, self.start + HEADER_BYTES + 4)
+
+
+class FrameReader:
+    """Cuts the bytes of one link into frames."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._at: i64 = 0
+        self._parts: list[bytes] = []
+        """What came of a frame that is longer than `_data`, to be joined when it is complete."""
+        self._parts_bytes: i64 = 0
+        self._wanted_bytes: i64 = 0
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of a frame that is not complete yet."""
+        return len(self._data) - self._at + self._parts_bytes
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the link; `next` has to return None before more are fed."""
+        if self._parts_bytes + len(data) < self._wanted_bytes:
+            self._parts.append(data)
+            self._parts_bytes += len(data)
+            return
+        if self._parts_bytes > 0:
+            self._parts.append(data)
+            self._data = b"".join(self._parts)
+            self._parts = []
+            self._parts_bytes = 0
+            self._wanted_bytes = 0
+        elif self._at < len(self._data):
+            self._data = self._data[self._at :] + data
+        else:
+            self._data = data
+        self._at = 0
+
+    def next(self) -> Frame | None:
+        """The next complete frame; None when more bytes are needed. Raises BusError."""
+        data = self._data
+        at = self._at
+        have: i64 = len(data) - at
+        if have < 8:
+            if have > 0 and not SIGNATURE.startswith(data[at : at + 4][:have]):
+                raise BusError("the bytes received do not begin like a frame of the cluster bus")
+            return None
+        if data[at : at + 4] != SIGNATURE:
+            raise BusError("the bytes received do not begin like a frame of the cluster bus")
+        length = read_u32(data, at + 4)
+        if length < HEADER_BYTES or length > MAX_FRAME_BYTES:
+            raise BusError(f"a frame says it is {length} bytes long, {HEADER_BYTES} to {MAX_FRAME_BYTES} are possible")
+        if have < length:
+            self._parts = [data[at:]]
+            self._parts_bytes = have
+            self._data = b""
+            self._at = 0
+            self._wanted_bytes = length
+            return None
+        self._at = at + length
+        frame = Frame(data, at, length)
+        if not frame.is_sound():
+            name = kinds.NAMES.get(int(frame.kind), str(frame.kind))
+            raise BusError(f"a {name} frame is {length} bytes long, which is not what its contents need")
+        return frame

@@ -1,0 +1,95 @@
+"""The types of bus frames and the flags in them, as numbers on the wire (Disque cluster bus protocol, version 1).
+
+Numbers up to 15 are the original's. Those from 32 on are ours: they go only to nodes whose header announces that they
+know them (`extension`), so that clusters may mix both kinds of node.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PING: Final = 0
+PONG: Final = 1
+MEET: Final = 2
+FAIL: Final = 3
+REPLJOB: Final = 4
+GOTJOB: Final = 5
+ENQUEUE: Final = 6
+QUEUED: Final = 7
+SETACK: Final = 8
+WILLQUEUE: Final = 9
+GOTACK: Final = 10
+DELJOB: Final = 11
+NEEDJOBS: Final = 12
+YOURJOBS: Final = 13
+WORKING: Final = 14
+PAUSE: Final = 15
+HOST: Final = 32
+"""The name and the ports that a node announces."""
+ENOUGH: Final = 33
+"""Takes back a NEEDJOBS: nobody waits there any more."""
+
+NAMES: Final = {
+    PING: "PING",
+    PONG: "PONG",
+    MEET: "MEET",
+    FAIL: "FAIL",
+    REPLJOB: "REPLJOB",
+    GOTJOB: "GOTJOB",
+    ENQUEUE: "ENQUEUE",
+    QUEUED: "QUEUED",
+    SETACK: "SETACK",
+    WILLQUEUE: "WILLQUEUE",
+    GOTACK: "GOTACK",
+    DELJOB: "DELJOB",
+    NEEDJOBS: "NEEDJOBS",
+    YOURJOBS: "YOURJOBS",
+    WORKING: "WORKING",
+    PAUSE: "PAUSE",
+    HOST: "HOST",
+    ENOUGH: "ENOUGH",
+}
+
+OF_UNKNOWN: Final = 0
+OF_GOSSIP: Final = 1
+OF_NODE_ID: Final = 2
+OF_JOB_ID: Final = 3
+OF_JOBS: Final = 4
+OF_QUEUE: Final = 5
+"""What a payload is: anything, gossip entries, the ID of a node, of a job, jobs, or the name of a queue."""
+
+PAYLOADS: Final = {
+    PING: OF_GOSSIP,
+    PONG: OF_GOSSIP,
+    MEET: OF_GOSSIP,
+    FAIL: OF_NODE_ID,
+    REPLJOB: OF_JOBS,
+    GOTJOB: OF_JOB_ID,
+    ENQUEUE: OF_JOB_ID,
+    QUEUED: OF_JOB_ID,
+    SETACK: OF_JOB_ID,
+    WILLQUEUE: OF_JOB_ID,
+    GOTACK: OF_JOB_ID,
+    DELJOB: OF_JOB_ID,
+    NEEDJOBS: OF_QUEUE,
+    YOURJOBS: OF_JOBS,
+    WORKING: OF_JOB_ID,
+    PAUSE: OF_QUEUE,
+    HOST: OF_UNKNOWN,
+    ENOUGH: OF_QUEUE,
+}
+
+NOREPLY: Final = 1
+INCR_NACKS: Final = 2
+INCR_DELIVERIES: Final = 4
+"""Message flags."""
+
+NODE_PFAIL: Final = 1
+NODE_FAIL: Final = 2
+NODE_MYSELF: Final = 4
+NODE_HANDSHAKE: Final = 8
+NODE_NOADDR: Final = 16
+NODE_MEET: Final = 32
+NODE_DELETED: Final = 64
+NODE_LEAVING: Final = 128
+"""Node flags, in headers and in gossip."""

@@ -1,0 +1,81 @@
+"""Writing frames: all of one node's headers differ in a few bytes, so most of a header is made once.
+
+A `FrameWriter` is a value of who the node is and what it says of itself; when that changes a new one is made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.bus import kinds
+from disqued.bus.bigendian import u16, u32
+from disqued.bus.extension import CLOCK_AT, EXTENSION_BYTES
+from disqued.bus.frame import COUNTED_BYTES, HEADER_BYTES, IP_BYTES, JOB_ID_FRAME_BYTES, SIGNATURE, VERSION
+
+NO_EXTENSION: Final = bytes(EXTENSION_BYTES)
+_HEADS: Final = 8
+"""Combinations of message flags."""
+
+
+class FrameWriter:
+    """Writes the frames of one node.
+
+    `port` is for clients; `extension` is 34 bytes; `announced_ip` is empty unless the node wants to be reached there.
+    """
+
+    def __init__(
+        self,
+        node_id: bytes,
+        port: i64,
+        *,
+        leaving: bool = False,
+        extension: bytes = NO_EXTENSION,
+        announced_ip: bytes = b"",
+    ) -> None:
+        self._sender = node_id + announced_ip.ljust(IP_BYTES, b"\0")
+        self._extension = extension
+        flags = kinds.NODE_MYSELF | (kinds.NODE_LEAVING if leaving else 0)
+        self._tail = u16(port) + u16(flags) + b"\0"
+        self._job_id_heads: list[bytes] = [
+            self._head(kind, JOB_ID_FRAME_BYTES, 0, flags) for kind in range(kinds.PAUSE + 1) for flags in range(_HEADS)
+        ]
+
+    def _head(self, kind: i64, length: i64, count: i64, message_flags: i64, extension: bytes | None = None) -> bytes:
+        """A header; `length` is that of the whole frame."""
+        start = SIGNATURE + u32(length) + u16(VERSION) + b"\0\0" + u16(kind) + u16(count)
+        said = self._extension if extension is None else extension
+        return start + self._sender + said + self._tail + bytes((int(message_flags), 0, 0))
+
+    def gossip(self, kind: i64, entries: list[bytes], clock_ms: int) -> bytes:
+        """PING, PONG or MEET with gossip entries (see `gossip`) and the time."""
+        said = self._extension
+        if said[0] != 0:
+            said = said[:CLOCK_AT] + clock_ms.to_bytes(8, "big") + said[CLOCK_AT + 8 :]
+        data = b"".join(entries)
+        return self._head(kind, HEADER_BYTES + len(data), len(entries), 0, said) + data
+
+    def fail(self, node_id: bytes) -> bytes:
+        """FAIL: that node does not answer."""
+        return self._head(kinds.FAIL, HEADER_BYTES + len(node_id), 0, 0) + node_id
+
+    def about_job(self, kind: i64, job_id: bytes, aux: i64 = 0, message_flags: i64 = 0) -> bytes:
+        """A message about one job by its ID."""
+        head = self._job_id_heads[kind * _HEADS + message_flags]
+        return head + job_id + (b"\0\0\0\0" if aux == 0 else u32(aux))
+
+    def jobs(self, kind: i64, jobs: list[bytes], message_flags: i64 = 0) -> bytes:
+        """REPLJOB or YOURJOBS with serialised jobs."""
+        data = jobs[0] if len(jobs) == 1 else b"".join(jobs)
+        size: i64 = len(data)
+        return self._head(kind, COUNTED_BYTES + size, 0, message_flags) + u32(len(jobs)) + u32(size) + data
+
+    def about_queue(self, kind: i64, name: bytes, aux: i64) -> bytes:
+        """NEEDJOBS, PAUSE or ENOUGH for a queue."""
+        size: i64 = len(name)
+        return self._head(kind, COUNTED_BYTES + size, 0, 0) + u32(aux) + u32(size) + name
+
+    def other(self, kind: i64, payload: bytes) -> bytes:
+        """A message of our own."""
+        return self._head(kind, HEADER_BYTES + len(payload), 0, 0) + payload

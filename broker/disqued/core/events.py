@@ -1,0 +1,67 @@
+"""What happens in one room and is answered in another: rooms do not know each other, `disqued.node` connects them.
+
+Each event is a method that does nothing here. The node overrides all of them, one line each, so that a reader finds
+who answers. They are called in the middle of a change and must not raise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from disqued.core.job import WAIT_REPL
+
+if TYPE_CHECKING:
+    from disqued.core.blocked import WaitForCopies
+    from disqued.core.job import Job
+    from disqued.core.peer import Peer
+    from disqued.core.queue import Queue
+    from disqued.core.session import Session
+
+
+class Events:
+    """Hears nothing: for a lifecycle without a node around it."""
+
+    def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, asynchronous: bool, external: bool) -> None:
+        """A new job, not registered yet, is to be kept by `job.repl` nodes, this one among them unless `external`.
+
+        The client is answered when it is, or at once if `asynchronous`.
+        """
+
+    def complete(self, job: Job) -> bool:
+        """A job that waits for its copies is done or known elsewhere: its client is answered as if all had confirmed.
+
+        False when the job is not here any more. Jobs that wait for nothing are left alone (True).
+        """
+        return job.state != WAIT_REPL
+
+    def copy_confirmed(self, job: Job, peer: Peer) -> None:
+        """A node confirmed (GOTJOB) to have a job that does not wait for its copies."""
+
+    def leaving_changed(self) -> None:
+        """This node begins to leave the cluster, or stays after all."""
+
+    def requeued(self, job: Job, counting: i64) -> None:
+        """A job that other nodes may hold is queued here, and they are to be told (QUEUED)."""
+
+    def about_to_requeue(self, job: Job) -> None:
+        """A job that other nodes may hold will be queued here in half a second (WILLQUEUE)."""
+
+    def acknowledged(self, job: Job) -> None:
+        """It is time to see whether all holders of an acknowledged job know."""
+
+    def dropped_unplaced(self, job: Job) -> None:
+        """A job is dropped before it had its copies: the client that waits is told, the copies are deleted."""
+
+    def client_gone(self, wait: WaitForCopies) -> None:
+        """The client that waited for the copies of its job is gone."""
+
+    def queue_empty(self, queue: Queue, *, drained: bool) -> None:
+        """Clients found nothing in a queue, or took the last job of it (`drained`)."""
+
+    def queue_gone(self, queue: Queue) -> None:
+        """A queue object is forgotten, and with it who wanted its jobs."""
+
+    def peer_forgotten(self, peer: Peer) -> None:
+        """A node is no member any more."""

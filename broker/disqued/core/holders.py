@@ -1,0 +1,79 @@
+"""Lists of nodes that may hold a job or confirmed something about it: each is kept once, however many jobs share it.
+
+In a cluster of a few nodes there are a few such lists, so jobs share them: a replicated job costs no more memory than
+one that is not, and a list is put on the wire without looking at it. Lists are tuples of node IDs of 40 bytes, in the
+order in which the nodes were added.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from mypy_extensions import i64
+
+from disqued.bus.frame import NODE_ID_BYTES
+
+NodeIds: TypeAlias = tuple[bytes, ...]
+
+NOBODY: Final[NodeIds] = ()
+MAX_KEPT: Final = 4096
+"""More lists than a real cluster has; whoever sends forged ones can not fill the memory with them."""
+
+
+class Holders:
+    """The lists of one node."""
+
+    def __init__(self) -> None:
+        self._kept: dict[NodeIds, NodeIds] = {}
+        self._packed: dict[NodeIds, bytes] = {}
+        self._unpacked: dict[bytes, NodeIds] = {}
+
+    def keep(self, node_ids: NodeIds) -> NodeIds:
+        """The one copy of a list."""
+        kept = self._kept.get(node_ids)
+        if kept is None:
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+                self._packed.clear()
+            self._kept[node_ids] = node_ids
+            kept = node_ids
+        return kept
+
+    def plus(self, node_ids: NodeIds, node_id: bytes) -> NodeIds:
+        """The list with one more node; the same when it is there."""
+        if node_id in node_ids:
+            return node_ids
+        return self.keep((*node_ids, node_id))
+
+    def union(self, node_ids: NodeIds, more: NodeIds) -> NodeIds:
+        """The list with the nodes of another one added."""
+        if node_ids == more:
+            return node_ids
+        for node_id in more:
+            node_ids = self.plus(node_ids, node_id)
+        return node_ids
+
+    def pack(self, node_ids: NodeIds) -> bytes:
+        """The list as it stands in a serialised job: how many, little endian, and the IDs."""
+        packed = self._packed.get(node_ids)
+        if packed is None:
+            packed = len(node_ids).to_bytes(4, "little") + b"".join(node_ids)
+            self._packed[self.keep(node_ids)] = packed
+        return packed
+
+    def unpack(self, data: bytes) -> NodeIds:
+        """The list of IDs that stand back to back."""
+        node_ids = self._unpacked.get(data)
+        if node_ids is None:
+            if len(self._unpacked) >= MAX_KEPT:
+                self._unpacked.clear()
+            found: list[bytes] = []
+            at: i64 = 0
+            while at < len(data):
+                node_id = data[at : at + NODE_ID_BYTES]
+                if node_id not in found:
+                    found.append(node_id)
+                at += NODE_ID_BYTES
+            node_ids = self.keep(tuple(found))
+            self._unpacked[data] = node_ids
+        return node_ids

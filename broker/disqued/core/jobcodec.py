@@ -1,0 +1,115 @@
+"""Serialised jobs: the form in which a job travels over the cluster bus and stands on disk.
+
+Little endian: length of the rest (4), ID (40), state and GC attempts (1), flags (1), copies (2), expiry (4), creation
+(8), delay (4), retry (4), NACKs (2), deliveries (2), then queue, body and holders, each behind its length or number (4)
+(Disque `serializeJob`). On the bus the expiry is relative, the seconds left plus one, and the mark DELIVERED is not
+sent.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.bus.frame import NODE_ID_BYTES
+from disqued.core.job import DELIVERED, Job
+from disqued.core.jobid import is_job_id
+
+_FIXED: Final = Struct("<I40sBBHIQIIHHI")
+"""Everything up to the length of the queue name."""
+_LENGTH: Final = Struct("<I")
+_LENGTH_BYTES: Final = 4
+LEAST_BYTES: Final = _FIXED.size + 2 * _LENGTH_BYTES
+"""A job with an empty name, an empty body and no holders."""
+_WITHOUT_DELIVERED: Final = 255 - DELIVERED
+_MAX_CTIME: Final = (1 << 63) - 1
+_MAX_EXPIRE: Final = (1 << 32) - 1
+
+
+class CorruptJob(Exception):
+    """Bytes that are no serialised job; the text says why."""
+
+
+@mypyc_attr(acyclic=True)
+class Unpacked:
+    """A job that was read. `job.expire_at_s` is what stood there, `holders` the IDs back to back."""
+
+    def __init__(self, job: Job, holders: bytes, state: i64, end: i64) -> None:
+        self.job = job
+        self.holders = holders
+        self.state: i64 = state
+        self.end: i64 = end
+        """Where the next job may begin."""
+
+
+def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes:
+    """Serialise a job; `holders` is their number and their IDs (`Holders.pack`)."""
+    queue = job.queue
+    body = job.body
+    fixed = _FIXED.pack(
+        _FIXED.size + len(queue) + len(body) + len(holders),
+        job.id,
+        state,
+        flags,
+        job.repl,
+        min(max(expire, 0), _MAX_EXPIRE),
+        job.ctime,
+        job.delay_s,
+        job.retry_s,
+        job.nacks,
+        job.additional_deliveries,
+        len(queue),
+    )
+    return fixed + queue + _LENGTH.pack(len(body)) + body + holders
+
+
+def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
+    """Serialise a job for another node, whose clock may differ."""
+    left_s: i64 = job.expire_at_s - now_ms // 1000
+    return pack(job, i64(job.state), i64(job.flags) & _WITHOUT_DELIVERED, max(left_s, 0) + 1, holders)
+
+
+def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
+    """Read the job that begins at `at` and ends at `end` or before. Raises CorruptJob."""
+    if end - at < LEAST_BYTES:
+        raise CorruptJob(f"{end - at} bytes are too few for a job")
+    fixed = _FIXED.unpack_from(data, at)
+    job_id: bytes = fixed[1]
+    state_and_gc: i64 = fixed[2]
+    ctime: int = fixed[6]
+    queue_bytes: i64 = fixed[11]
+    size: i64 = fixed[0]
+    stop: i64 = at + _LENGTH_BYTES + size
+    if stop > end or size < LEAST_BYTES - _LENGTH_BYTES:
+        raise CorruptJob(f"the job says it is {size} bytes long, there are {end - at - _LENGTH_BYTES}")
+    queue_at: i64 = at + _FIXED.size
+    body_at: i64 = queue_at + queue_bytes + _LENGTH_BYTES
+    if body_at + _LENGTH_BYTES > stop:
+        raise CorruptJob("the queue name is longer than the job")
+    body_bytes: i64 = int.from_bytes(data[body_at - _LENGTH_BYTES : body_at], "little")
+    holders_at: i64 = body_at + body_bytes + _LENGTH_BYTES
+    if holders_at > stop:
+        raise CorruptJob("the body is longer than the job")
+    holders: i64 = int.from_bytes(data[holders_at - _LENGTH_BYTES : holders_at], "little")
+    if holders_at + holders * NODE_ID_BYTES != stop:
+        raise CorruptJob(f"the job says it has {holders} holders, which is not what is left of it")
+    if not is_job_id(job_id):
+        raise CorruptJob("the job has no valid ID")
+    if ctime > _MAX_CTIME:
+        raise CorruptJob("the job was created in a far future")
+    job = Job(
+        job_id,
+        data[queue_at : body_at - _LENGTH_BYTES],
+        data[body_at : body_at + body_bytes],
+        ctime,
+        fixed[5],
+        fixed[7],
+        fixed[8],
+        fixed[4],
+    )
+    job.flags = fixed[3]
+    job.nacks = fixed[9]
+    job.additional_deliveries = fixed[10]
+    return Unpacked(job, data[holders_at:stop], state_and_gc & 15, stop)

@@ -1,0 +1,55 @@
+"""Sending frames to other nodes. A frame for a node without a link is dropped: whoever needs an answer repeats it.
+
+Frames are collected per link and written once per turn of the event loop, which is what makes replication cheap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+if TYPE_CHECKING:
+    from disqued.core.job import Job
+    from disqued.core.link import Link
+    from disqued.core.peer import Peer
+    from disqued.core.state import NodeState
+
+
+def put(state: NodeState, link: Link, frame: bytes) -> None:
+    """Have a frame written to a link."""
+    link.out.append(frame)
+    size: i64 = len(frame)
+    link.out_bytes += size
+    state.stats.count_sent(frame[13], size)
+    if not link.flushing:
+        link.flushing = True
+        state.ready.links.append(link)
+
+
+def send(state: NodeState, peer: Peer, frame: bytes) -> bool:
+    """Send a frame to a node; False when there is no link to it."""
+    link = peer.link
+    if link is None or link.closed:
+        return False
+    put(state, link, frame)
+    return True
+
+
+def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:
+    """Send a frame to every other node that may hold the job."""
+    delivered = job.delivered
+    if delivered is None:
+        return
+    peers = state.view.peers
+    for node_id in delivered:
+        peer = peers.get(node_id)
+        if peer is not None:
+            send(state, peer, frame)
+
+
+def tell_all(state: NodeState, frame: bytes) -> None:
+    """Send a frame to every other member of the cluster."""
+    for peer in state.view.peers.values():
+        if not peer.in_handshake:
+            send(state, peer, frame)

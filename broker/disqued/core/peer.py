@@ -1,0 +1,59 @@
+"""Another node of the cluster, as this node knows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from disqued.bus import kinds
+from disqued.bus.extension import NOBODY
+
+if TYPE_CHECKING:
+    from disqued.core.link import Link
+
+BUS_PORT_DISTANCE: Final = 10000
+"""Of the bus port from the port for clients, where nothing else is said."""
+_UNREACHABLE: Final = kinds.NODE_PFAIL | kinds.NODE_FAIL | kinds.NODE_HANDSHAKE | kinds.NODE_NOADDR | kinds.NODE_LEAVING
+
+
+class Peer:
+    """One other node. Flags are those of `bus.kinds`."""
+
+    def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64, now_ms: i64, bus_port: i64 = 0) -> None:
+        self.id = node_id
+        """40 hex digits; a random stand-in while in handshake."""
+        self.ip = ip
+        """Literal address, empty if unknown."""
+        self.port: i64 = port
+        """For clients."""
+        self.bus_port: i64 = bus_port if bus_port > 0 else port + BUS_PORT_DISTANCE
+        self.host = b""
+        """Name that the node announced, empty if none."""
+        self.flags: i64 = flags
+        self.created_ms: i64 = now_ms
+        self.ping_sent_ms: i64 = 0
+        """When the ping was sent that is not answered yet; 0 for none."""
+        self.pong_received_ms: i64 = 0
+        self.failed_ms: i64 = 0
+        """When it was flagged as failed."""
+        self.link: Link | None = None
+        """The connection this node opened to it."""
+        self.reports: dict[bytes, int] = {}
+        """By whom it was reported as failing, and when, unix milliseconds."""
+        self.features: i64 = 0
+        """What it understands beyond the original's protocol (`bus.extension`)."""
+        self.incarnation = NOBODY
+        self.skew_ms: i64 = 0
+        """How far its clock is ahead of ours."""
+        self.skew_known: bool = False
+
+    @property
+    def in_handshake(self) -> bool:
+        """Not a member yet: its ID is not known."""
+        return self.flags & kinds.NODE_HANDSHAKE != 0
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it can be sent jobs."""
+        return self.flags & _UNREACHABLE == 0
