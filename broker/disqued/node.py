@@ -129,6 +129,7 @@ class Node:
         self._next_cron_ms: i64 = now_ms
         self._next_sample_ms: i64 = now_ms
         self._next_idle_clients_ms: i64 = now_ms
+        self.state.info_sections = [(room.name.title(), room.info) for room in SUBSYSTEMS if room.info is not None]
         self._crons = [room.cron for room in SUBSYSTEMS if room.cron is not None]
         self._messages: dict[int, Message] = {message.kind: message for message in MESSAGES}
         assert len(self._messages) == len(MESSAGES), "two messages have one number"

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from disqued.core.session import Session
     from disqued.core.state import NodeState
-
-    Fields = list[tuple[str, object]]
+    from disqued.core.subsystem import Fields
 
 _NO_COMMIT: Final = "00000000"
 _BYTE_UNITS: Final = "BKMGTP"
@@ -35,13 +34,17 @@ def info(state: NodeState, session: Session, args: list[bytes]) -> None:
     if len(args) > 2:
         raise CommandSyntaxError
     asked = args[1].decode("utf-8", "surrogateescape").lower() if len(args) == 2 else "default"
-    titles = _GROUPS.get(asked) or [title for title in _SECTIONS if title.lower() == asked]
-    session.reply_bulk("\r\n".join([_section(state, title) for title in titles]).encode("utf-8", "surrogateescape"))
+    sections = _SECTIONS | dict(state.info_sections)
+    shown = [
+        _section(title, fields(state))
+        for title, fields in sections.items()
+        if asked in {title.lower(), "all"} or (asked == "default" and title not in _ON_REQUEST)
+    ]
+    session.reply_bulk("\r\n".join(shown).encode("utf-8", "surrogateescape"))
 
 
-def _section(state: NodeState, title: str) -> str:
-    lines = [f"{name}:{value}\r\n" for name, value in _SECTIONS[title](state)]
-    return f"# {title}\r\n" + "".join(lines)
+def _section(title: str, fields: Fields) -> str:
+    return f"# {title}\r\n" + "".join([f"{name}:{value}\r\n" for name, value in fields])
 
 
 def _server(state: NodeState) -> Fields:
@@ -186,7 +189,8 @@ _SECTIONS: Final[dict[str, Callable[[NodeState], Fields]]] = {
     "Commandstats": _commandstats,
 }
 
-_GROUPS: Final = {"all": list(_SECTIONS), "default": [title for title in _SECTIONS if title != "Commandstats"]}
+_ON_REQUEST: Final = {"Commandstats"}
+"""Sections that `INFO` alone does not show."""
 
 COMMAND: Final[Command] = Command(
     "info",

@@ -6,7 +6,8 @@ they see.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -26,6 +27,9 @@ from disqued.core.session import Session
 from disqued.core.slowlog import SlowLog
 from disqued.core.stats import Stats
 from disqued.core.view import ClusterView
+
+if TYPE_CHECKING:
+    from disqued.core.subsystem import Fields
 
 NEVER_NS: Final = 1 << 62
 
@@ -66,6 +70,8 @@ class NodeState:
         """By name in lower and in upper case, after renaming."""
         self.command_entries: list[CommandEntry] = []
         """In table order."""
+        self.info_sections: list[tuple[str, Callable[[NodeState], Fields]]] = []
+        """What the rooms show of themselves in INFO: title of the section and who writes its fields."""
         self.slowlog = SlowLog()
         self.latency = LatencyMonitor()
         self.loading: bool = False
