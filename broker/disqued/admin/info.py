@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued import __version__
 from disqued.build import FLAVOUR
+from disqued.bus import kinds
 from disqued.core.command import Command
 from disqued.core.version import SPOKEN_VERSION
 from disqued.errors import CommandSyntaxError
@@ -177,6 +178,18 @@ def _commandstats(state: NodeState) -> Fields:
     return fields
 
 
+def _busstats(state: NodeState) -> Fields:
+    """One line for each kind of message that was sent to other nodes or received from them."""
+    stats = state.stats
+    fields: Fields = []
+    for kind, name in kinds.NAMES.items():
+        sent, received = stats.bus_sent[kind], stats.bus_received[kind]
+        if sent or received:
+            value = f"sent={sent},sent_bytes={stats.bus_sent_bytes[kind]},received={received}"
+            fields.append((f"busstat_{name.lower()}", value))
+    return fields
+
+
 _SECTIONS: Final[dict[str, Callable[[NodeState], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -187,9 +200,10 @@ _SECTIONS: Final[dict[str, Callable[[NodeState], Fields]]] = {
     "Stats": _stats,
     "CPU": _cpu,
     "Commandstats": _commandstats,
+    "Busstats": _busstats,
 }
 
-_ON_REQUEST: Final = {"Commandstats"}
+_ON_REQUEST: Final = {"Commandstats", "Busstats"}
 """Sections that `INFO` alone does not show."""
 
 COMMAND: Final[Command] = Command(
