@@ -12,6 +12,8 @@ class FakeHost:
 
     def __init__(self, seed: int = 0, now_ms: int = 1_800_000_000_000) -> None:
         self.now_ms = now_ms
+        self.wall_ahead_us = 0
+        """How far somebody moved the wall clock, which timers do not see."""
         self.chance = random.Random(seed)  # noqa: S311 - repeatable chance is the point
         self.command_ns = 0
         """What every command seems to take."""
@@ -29,8 +31,8 @@ class FakeHost:
         self.ended: str | None = None
 
     def wall_us(self) -> int:
-        """Virtual time."""
-        return self.now_ms * 1000
+        """Virtual time, and how far the wall clock was moved."""
+        return self.now_ms * 1000 + self.wall_ahead_us
 
     def stopwatch_ns(self) -> int:
         """Moves on by `command_ns` per reading."""

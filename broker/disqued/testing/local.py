@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import hiredis
@@ -36,8 +37,12 @@ class LocalClient:
 
     def send_bytes(self, data: bytes) -> None:
         """Send any bytes."""
-        self.local.node.client_bytes(self.session, data, self.local.now_ms, self.local.host.stopwatch_ns())
-        self.local.flush()
+        self.local.on_input(lambda: self._arrive(data))
+
+    def _arrive(self, data: bytes) -> None:
+        if not self.closed:
+            self.local.node.client_bytes(self.session, data, self.local.now_ms, self.local.host.stopwatch_ns())
+            self.local.flush()
 
     def next_reply(self) -> Reply:
         """The next reply received; AssertionError when there is none."""
@@ -91,7 +96,11 @@ class LocalClient:
 
     def disconnect(self) -> None:
         """Close the connection from this side."""
-        self.closed = True
+        if not self.closed:
+            self.closed = True
+            self.local.on_input(self._leave)
+
+    def _leave(self) -> None:
         self.local.node.disconnected(self.session, self.local.now_ms)
         self.local.flush()
 
@@ -126,12 +135,43 @@ class LocalNode:
         self.network = network
         self.node = Node(config or Config(), self.host, node_id, self.host.now_ms)
         self._clients: dict[int, LocalClient] = {}
+        self.alive = True
+        self.paused = False
+        self._inputs: list[Callable[[], None]] = []
+        """What came in while paused."""
         self.node.tick(self.now_ms)
 
     @property
     def now_ms(self) -> int:
         """Virtual time, unix milliseconds."""
         return self.host.now_ms
+
+    def on_input(self, take: Callable[[], None]) -> None:
+        """Take something that comes in, now or when the node goes on."""
+        if self.paused:
+            self._inputs.append(take)
+        else:
+            take()
+
+    def pause(self) -> None:
+        """Stop the process (SIGSTOP): time and input pass by, connections stay open."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Let the process go on (SIGCONT): it finds what came in, and that it is late."""
+        self.paused = False
+        inputs, self._inputs = self._inputs, []
+        for take in inputs:
+            take()
+
+    def lose_clients(self) -> None:
+        """The process is gone: so are the connections, and what waited to be read."""
+        self.alive = True
+        self.paused = False
+        self._inputs.clear()
+        for client in self._clients.values():
+            client.closed = True
+        self._clients.clear()
 
     def client(self) -> LocalClient:
         """A new connection."""

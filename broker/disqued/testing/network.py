@@ -1,68 +1,238 @@
-"""The network between nodes in virtual time: connections that deliver bytes in order, a little later."""
+"""The network between nodes in virtual time: connections that deliver bytes in order, a little later.
+
+It can be made bad, one direction between two nodes at a time (`Path`): slow, narrow, cut, and losing, doubling or
+misplacing whole frames, as happens to those that travel on different connections. Chance comes from a seed, so that
+all of it repeats.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Final
 
+from disqued.bus import kinds
+from disqued.bus.errors import BusError
+from disqued.bus.frame import Frame, FrameReader
 from disqued.core.link import Carrier, Link
 
 if TYPE_CHECKING:
     from disqued.testing.local import LocalNode
 
-LATENCY_MS = 1
+LATENCY_MS: Final = 1
+CONGESTED_BYTES: Final = 64 * 1024
+"""Above that many unsent bytes a link is congested, until half of them are gone."""
+
+
+@dataclass(eq=False)
+class Sent:
+    """A frame on its way. `receiver` is None while nobody is known to listen there."""
+
+    at_ms: int
+    sender: LocalNode
+    receiver: LocalNode | None
+    kind: str
+    frame: Frame
+
+
+@dataclass(eq=False)
+class Path:
+    """What befalls bytes on their way from one node to another."""
+
+    delay_ms: int = LATENCY_MS
+    jitter_ms: int = 0
+    """Added to the delay, evenly distributed."""
+    cut: bool = False
+    """Bytes wait until the path is mended, as TCP repeats them."""
+    bytes_per_ms: int = 0
+    """How much goes through; 0 for any amount."""
+    loss: float = 0.0
+    duplication: float = 0.0
+    displacement: float = 0.0
+    """How likely a frame is lost, doubled, or delivered later than those behind it."""
+
+    free_ms: float = 0.0
+    """When a narrow path is done with what it has."""
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+    """Arrivals that the cut holds up."""
+
+    def reset(self) -> None:
+        """Be a good path again; does not mend a cut."""
+        self.delay_ms, self.jitter_ms, self.bytes_per_ms = LATENCY_MS, 0, 0
+        self.loss = self.duplication = self.displacement = 0.0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether frames have to be looked at one by one."""
+        return self.loss > 0 or self.duplication > 0 or self.displacement > 0
 
 
 class End(Carrier):
-    """One end of a connection."""
+    """One end of a connection. What it sends arrives in order, its closing last."""
 
-    def __init__(self, network: Network, local: LocalNode, link: Link) -> None:
+    def __init__(self, network: Network, local: LocalNode, remote: LocalNode | None, link: Link) -> None:
         self.network = network
         self.local = local
+        self.remote = remote
         self.link = link
         self.other: End | None = None
         self.open = True
+        self.vanished = False
+        """The machine was switched off: it says so only when it is on again and spoken to."""
+        self._sending: deque[Callable[[], None]] = deque()
+        self._latest_ms = 0
+        self._unsent_bytes = 0
+        self._reader = FrameReader()
 
     def write(self, data: bytes) -> None:
         """Deliver to the other end after the latency."""
-        self.network.later(LATENCY_MS, lambda: self._arrive(data))
+        if not self.open:
+            return
+        network = self.network
+        path = network.path(self.local, self.remote)
+        if not (network.capturing or network.filters or path.disturbed):
+            self._send(data, path)
+            return
+        try:
+            frames = self._frames(data)
+        except BusError:
+            self._send(data, path)
+            return
+        for frame, raw in frames:
+            if network.watch(self, frame):
+                continue
+            for extra_ms in network.fate(path, frame):
+                if extra_ms > 0:
+                    network.later(extra_ms, lambda raw=raw: self._send(raw, path))  # type: ignore[misc]
+                else:
+                    self._send(raw, path)
+
+    def _frames(self, data: bytes) -> list[tuple[Frame, bytes]]:
+        """What is written cut into frames: nodes write whole ones."""
+        self._reader.feed(data)
+        found: list[tuple[Frame, bytes]] = []
+        while (frame := self._reader.next()) is not None:
+            found.append((frame, frame.data[frame.start : frame.end]))
+        return found
+
+    def _send(self, data: bytes, path: Path) -> None:
+        if not self.open:
+            return
+        if path.bytes_per_ms > 0:
+            now_ms = self.network.now_ms
+            path.free_ms = max(path.free_ms, now_ms) + len(data) / path.bytes_per_ms
+            self._unsent_bytes += len(data)
+            self.network.later(int(path.free_ms - now_ms), lambda: self._sent(len(data)))
+            self.note_congestion()
+        self.depart(lambda: self._arrive(data))
+
+    def _sent(self, size: int) -> None:
+        """A narrow path took what was written."""
+        self._unsent_bytes -= size
+        self.note_congestion()
+
+    def note_congestion(self) -> None:
+        """Tell the link whether too much waits."""
+        if self._unsent_bytes > CONGESTED_BYTES:
+            self.link.congested = True
+        elif self._unsent_bytes <= CONGESTED_BYTES // 2:
+            self.link.congested = False
+
+    def depart(self, action: Callable[[], None]) -> None:
+        """Have something done at the other end, after all that was sent before."""
+        network = self.network
+        path = network.path(self.local, self.remote)
+        delay_ms = path.delay_ms + (network.draw(path.jitter_ms) if path.jitter_ms else 0)
+        arrival_ms = max(network.now_ms, int(path.free_ms)) + delay_ms
+        self._latest_ms = max(self._latest_ms, arrival_ms)
+        self._sending.append(action)
+        network.later(self._latest_ms - network.now_ms, self._next)
+
+    def _next(self) -> None:
+        """The oldest of what was sent arrives, unless the path is cut."""
+        path = self.network.path(self.local, self.remote)
+        if path.cut:
+            path.waiting.append(self._next)
+        elif self._sending:
+            self._sending.popleft()()
 
     def _arrive(self, data: bytes) -> None:
         other = self.other
-        if self.open and other is not None and other.open:
-            other.local.node.link_bytes(other.link, data, other.local.now_ms)
-            other.local.flush()
+        if other is not None and other.open:
+            other.local.on_input(lambda: other.hear(data))
+        elif other is not None and other.vanished and other.local.alive:
+            self.break_off()
+
+    def hear(self, data: bytes) -> None:
+        """The node reads what came."""
+        if self.open:
+            self.local.node.link_bytes(self.link, data, self.local.now_ms)
+            self.local.flush()
 
     def unsent_bytes(self) -> int:
-        """The network takes everything."""
-        return 0
+        """What a narrow path did not take yet."""
+        return self._unsent_bytes
 
     def close(self) -> None:
-        """Close both ends; the other node hears of it after the latency."""
-        self.open = False
+        """Close this end; the other node hears of it behind all that was sent."""
+        if self.open:
+            self.open = False
+            self.network.ends.pop(self, None)
+            self.depart(self._close_other)
+
+    def _close_other(self) -> None:
         other = self.other
         if other is not None and other.open:
-            other.open = False
-            self.network.later(LATENCY_MS, other.closed)
+            other.break_off()
 
-    def closed(self) -> None:
-        """The connection is gone: tell the node."""
+    def break_off(self) -> None:
+        """The connection is gone without this node's doing; what was on its way is lost."""
+        if self.open:
+            self.open = False
+            self._sending.clear()
+            self.network.ends.pop(self, None)
+            self.local.on_input(self._closed)
+
+    def _closed(self) -> None:
         self.local.node.link_closed(self.link, self.local.now_ms)
         self.local.flush()
+
+    def vanish(self) -> None:
+        """The node is gone at once, and with it what was on its way."""
+        self.open = False
+        self.vanished = True
+        self._sending.clear()
+        self.network.ends.pop(self, None)
 
 
 class Network:
     """Connects nodes; `now_ms` is the virtual time of the network itself."""
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, chance: Random | None = None) -> None:
         self.now_ms = now_ms
+        self.chance = chance or Random(0)  # noqa: S311 - repeatable chance is the point
         self.names: dict[bytes, list[bytes]] = {}
         """What names resolve to."""
+        self.capturing = True
+        self.sent: list[Sent] = []
+        """Frames in the order in which they were written, while `capturing`."""
+        self.filters: list[Callable[[Sent], bool]] = []
+        """Each may have a frame lost."""
+        self.ends: dict[End, None] = {}
+        """Open ends, in the order in which they were made."""
+        self.events = 0
+        """How many things happened."""
         self._listening: dict[tuple[bytes, int], LocalNode] = {}
+        self._paths: dict[tuple[LocalNode, LocalNode], Path] = {}
+        self._plain = Path()
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
+
+    # --- time ---------------------------------------------------------------------------------------------------------
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """Do something after a while."""
@@ -75,7 +245,14 @@ class Network:
     def deliver(self) -> None:
         """Let happen what is due."""
         while self._events and self._events[0][0] <= self.now_ms:
+            self.events += 1
             heappop(self._events)[2]()
+
+    def draw(self, most: int) -> int:
+        """A number from 0 to `most`."""
+        return int(self.chance.random() * (most + 1))
+
+    # --- places and paths ---------------------------------------------------------------------------------------------
 
     def listen(self, local: LocalNode, bus_port: int) -> None:
         """Have a node reached at its address."""
@@ -83,7 +260,73 @@ class Network:
 
     def unlisten(self, local: LocalNode, bus_port: int) -> None:
         """Have nobody reached there."""
-        self._listening.pop((local.ip, bus_port), None)
+        if self._listening.get((local.ip, bus_port)) is local:
+            del self._listening[local.ip, bus_port]
+
+    def path(self, sender: LocalNode, receiver: LocalNode | None) -> Path:
+        """The way from one node to another, to be changed at will."""
+        if receiver is None:
+            return self._plain
+        path = self._paths.get((sender, receiver))
+        if path is None:
+            path = self._paths[sender, receiver] = Path()
+        return path
+
+    def paths(self) -> list[Path]:
+        """All that were used or changed so far."""
+        return list(self._paths.values())
+
+    def cut(self, sender: LocalNode, receiver: LocalNode) -> None:
+        """Let nothing through in this direction; it waits, and connections stay open."""
+        self.path(sender, receiver).cut = True
+
+    def mend(self, sender: LocalNode, receiver: LocalNode) -> None:
+        """Let through again, first what waited."""
+        path = self.path(sender, receiver)
+        if path.cut:
+            path.cut = False
+            waiting, path.waiting = path.waiting, []
+            for arrival in waiting:
+                self.later(path.delay_ms, arrival)
+
+    def reset(self, one: LocalNode, other: LocalNode) -> None:
+        """Break all connections between two nodes; what is on its way is lost."""
+        for end in list(self.ends):
+            if (end.local is one and end.remote is other) or (end.local is other and end.remote is one):
+                end.break_off()
+
+    def ends_of(self, local: LocalNode) -> list[End]:
+        """The open ends at a node."""
+        return [end for end in self.ends if end.local is local]
+
+    # --- frames -------------------------------------------------------------------------------------------------------
+
+    def watch(self, end: End, frame: Frame) -> bool:
+        """Note a frame that is sent; True when a filter has it lost."""
+        kind = kinds.NAMES.get(int(frame.kind), str(frame.kind))
+        sent = Sent(self.now_ms, end.local, end.remote, kind, frame)
+        if self.capturing:
+            self.sent.append(sent)
+        return any(lose(sent) for lose in self.filters)
+
+    def fate(self, path: Path, frame: Frame) -> list[int]:
+        """After how many milliseconds a frame is written, once for each time it arrives.
+
+        What hands over jobs or who a node is does not come twice: no connection does that, and nobody could tell.
+        """
+        if not path.disturbed:
+            return [0]
+        chance = self.chance
+        if chance.random() < path.loss:
+            return []
+        times = [0]
+        if chance.random() < path.displacement:
+            times = [1 + self.draw(200)]
+        if frame.kind != kinds.YOURJOBS and chance.random() < path.duplication:
+            times.append(1 + self.draw(1000))
+        return times
+
+    # --- what nodes want ----------------------------------------------------------------------------------------------
 
     def carry(self, local: LocalNode) -> None:
         """Take the output of a node."""
@@ -107,25 +350,35 @@ class Network:
         """Open a connection to the peer of a link; what is written before it is made arrives after it."""
         peer = link.peer
         assert peer is not None
-        end = End(self, local, link)
-        link.carrier = end
         ips = self.names.get(peer.host) if peer.host else None
-        target = self._listening.get(((ips or [peer.ip])[0], int(peer.bus_port)))
-        if target is None:
-            end.open = False
-            self.later(LATENCY_MS, end.closed)
+        place = ((ips or [peer.ip])[0], int(peer.bus_port))
+        end = End(self, local, self._listening.get(place), link)
+        self.ends[end] = None
+        link.carrier = end
+        end.depart(lambda: self._accept(end, place))
+
+    def _accept(self, end: End, place: tuple[bytes, int]) -> None:
+        """The request for a connection arrives: somebody listens there, or not."""
+        target = self._listening.get(place)
+        if not end.open:
             return
+        if target is None:
+            end.break_off()
+            return
+        local = end.local
         accepted = Link(None, target.now_ms, remote_ip=local.ip, local_ip=target.ip)
-        link.local_ip = local.ip
-        link.remote_ip = target.ip
-        far = End(self, target, accepted)
+        end.link.local_ip = local.ip
+        end.link.remote_ip = target.ip
+        end.remote = target
+        far = End(self, target, local, accepted)
+        self.ends[far] = None
         accepted.carrier = far
         end.other = far
         far.other = end
 
     def _look_up(self, local: LocalNode, name: bytes) -> None:
         addresses = self.names.get(name, [])
-        self.later(LATENCY_MS, lambda: self._found(local, name, addresses))
+        self.later(LATENCY_MS, lambda: local.on_input(lambda: self._found(local, name, addresses)))
 
     def _found(self, local: LocalNode, name: bytes, addresses: list[bytes]) -> None:
         local.node.found(name, addresses, local.now_ms)
