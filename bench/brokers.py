@@ -97,7 +97,7 @@ def pinned(core: int, *command: str) -> list[str]:
     return ["taskset", "--cpu-list", str(core), *command]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port below the ephemeral range whose bus port is free as well."""
     for port in range(17_700, 22_700):
         try:
@@ -115,7 +115,7 @@ class Running:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.port = _free_port()
+        self.port = free_port()
         self._directory = tempfile.TemporaryDirectory(prefix="disqued-bench-")
         self._log = Path(self._directory.name) / "log"
         command = [argument.format(port=self.port) for argument in broker.arguments]

@@ -11,9 +11,9 @@ import json
 import shutil
 import subprocess
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from brokers import Running, cores, pinned
+from brokers import Broker, cores, pinned
 from machine import ROOT
 
 SOURCES = ROOT / "bench" / "loadgen"
@@ -37,6 +37,8 @@ class Load:
     body_bytes: int = 64
     rate: float = 0.0
     time_limit: int = 120
+    add_options: str = ""  # more words for ADDJOB
+    worker_port: int = 0  # where workers connect, if not where producers do
 
     def arguments(self) -> list[str]:
         """The options on the command line."""
@@ -64,7 +66,26 @@ def compile_generator() -> None:
     fresh.replace(PROGRAM)
 
 
-def offer(server: Running, load: Load) -> Measurement:
+class Server(Protocol):
+    """A broker, or a cluster that is talked to through one node."""
+
+    @property
+    def broker(self) -> Broker:
+        """How to talk to it."""
+
+    @property
+    def port(self) -> int:
+        """Where producers connect."""
+
+    @property
+    def pid(self) -> int:
+        """The process whose CPU time is read."""
+
+    def log(self) -> str:
+        """What it printed."""
+
+
+def offer(server: Server, load: Load) -> Measurement:
     """Offer the load and return what was measured; exits when any reply was wrong."""
     command = [str(PROGRAM), "--protocol", server.broker.protocol, "--port", str(server.port)]
     command += ["--server-pid", str(server.pid), *load.arguments()]

@@ -36,6 +36,9 @@ class Sizes:
     churn: int = 160_000  # jobs that come and go at each level of a growth run
     blocked_jobs: int = 50_000
     queue_backlog: int = 100_000
+    cluster: int = 60_000  # jobs of each workload on three nodes
+    quorum: int = 20_000  # and on three nodes of RabbitMQ
+    idle_s: float = 40.0  # longer than the longest pause between two asks
     waiting: tuple[int, ...] = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
     queues: tuple[int, ...] = (1, 10, 100, 1_000, 10_000, 100_000)
     blocked: tuple[int, ...] = (10, 100, 1_000, 10_000)
@@ -51,6 +54,8 @@ class Sizes:
             pause=int(self.pause * factor),
             churn=int(self.churn * factor),
             blocked_jobs=int(self.blocked_jobs * factor),
+            cluster=int(self.cluster * factor),
+            quorum=int(self.quorum * factor),
         )
 
 
@@ -65,6 +70,9 @@ QUICK = Sizes(
     churn=6_400,
     blocked_jobs=2_000,
     queue_backlog=1_000,
+    cluster=4_000,
+    quorum=1_000,
+    idle_s=1.0,
     waiting=(1_000, 10_000),
     queues=(1, 1_000),
     blocked=(10, 200),

@@ -24,7 +24,8 @@ static void watch(struct connection *connection, int epoll, int operation) {
     }
 }
 
-void connection_open(struct connection *connection, int epoll, const char *host, int port, int window, int fetch) {
+void connection_open(struct connection *connection, int epoll, const struct protocol *protocol, const char *host,
+                     int port, int window, int fetch) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     if (inet_pton(AF_INET, host, &address.sin_addr) != 1) {
         fprintf(stderr, "loadgen: '%s' is not an IPv4 address\n", host);
@@ -37,6 +38,9 @@ void connection_open(struct connection *connection, int epoll, const char *host,
     }
     int on = 1;
     setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (protocol->open_session != NULL) {
+        protocol->open_session(connection->fd, connection->worker);
+    }
     fcntl(connection->fd, F_SETFL, O_NONBLOCK);
     unsigned slots = 1;
     while (slots < (unsigned)window) {

@@ -25,7 +25,8 @@ struct connection {
 };
 
 /* Connect, register with epoll, make room for `window` adds on their way. Exits with a message when it cannot. */
-void connection_open(struct connection *connection, int epoll, const char *host, int port, int window, int fetch);
+void connection_open(struct connection *connection, int epoll, const struct protocol *protocol, const char *host,
+                     int port, int window, int fetch);
 /* Send what waits in `out`. False when the broker hung up. */
 bool connection_flush(struct connection *connection, int epoll);
 /* Read what is there. False when the broker hung up. */

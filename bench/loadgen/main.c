@@ -1,8 +1,8 @@
 /* loadgen: offers load to a job broker, checks every reply, prints one line of JSON.
  *
- *   loadgen --protocol disque|list|stream|beanstalk --port PORT --server-pid PID --mode add|get|cycle|churn --jobs N
+ *   loadgen --protocol disque|list|stream|beanstalk|amqp --port PORT --server-pid PID --mode add|get|cycle|churn --jobs N
  *           [--host 127.0.0.1] [--connections 50] [--workers 40] [--pipeline 1] [--fetch 1] [--first 0] [--queues 1]
- *           [--body-bytes 64] [--rate JOBS_PER_S] [--time-limit SECONDS]
+ *           [--body-bytes 64] [--rate JOBS_PER_S] [--time-limit SECONDS] [--worker-port PORT]
  *           [--add-options "REPLICATE 3 RETRY 60"] [--ack-command ACKJOB|FASTACK]
  *
  * `get` expects the jobs 0 to N-1 of an earlier `add` with the same --jobs; `churn` continues behind --first. A stream
@@ -17,7 +17,7 @@
 #include "ledger.h"
 #include "run.h"
 
-static const struct protocol *const PROTOCOLS[] = {&disque, &redis_list, &redis_stream, &beanstalkd};
+static const struct protocol *const PROTOCOLS[] = {&disque, &redis_list, &redis_stream, &beanstalkd, &amqp};
 static const char *const MODES[] = {"add", "get", "cycle", "churn"};
 
 static void refuse(const char *message, const char *value) {
@@ -31,7 +31,7 @@ static const struct protocol *protocol_named(const char *name) {
             return PROTOCOLS[i];
         }
     }
-    refuse("--protocol must be disque, list, stream or beanstalk", name);
+    refuse("--protocol must be disque, list, stream, beanstalk or amqp", name);
     return NULL;
 }
 
@@ -75,6 +75,9 @@ static void check(const struct options *options) {
     if (options->rate > 0 && options->mode != MODE_ADD && options->mode != MODE_CYCLE) {
         refuse("--rate works with the modes add and cycle", MODES[options->mode]);
     }
+    if (options->pipeline > 1 && protocol->one_at_a_time) {
+        refuse("--pipeline: one add at a time with this protocol", protocol->name);
+    }
     if (options->body_bytes < NUMBER_DIGITS) {
         refuse("--body-bytes must be 16 or more", "");
     }
@@ -93,7 +96,8 @@ static struct options parse(int count, char **words) {
         {"first", required_argument, NULL, 'f'},       {"queues", required_argument, NULL, 'q'},
         {"body-bytes", required_argument, NULL, 'b'},  {"rate", required_argument, NULL, 'r'},
         {"time-limit", required_argument, NULL, 't'},  {"add-options", required_argument, NULL, 'o'},
-        {"ack-command", required_argument, NULL, 'a'}, {NULL, 0, NULL, 0},
+        {"ack-command", required_argument, NULL, 'a'}, {"worker-port", required_argument, NULL, 'W'},
+        {NULL, 0, NULL, 0},
     };
     struct options options = {.protocol = &disque, .host = "127.0.0.1", .connections = 50, .workers = 40, .pipeline = 1,
                               .fetch = 1, .queues = 1, .body_bytes = 64, .time_limit_s = 120};
@@ -115,6 +119,7 @@ static struct options parse(int count, char **words) {
             case 'b': options.body_bytes = (int)number(optarg); break;
             case 'r': options.rate = number(optarg); break;
             case 't': options.time_limit_s = number(optarg); break;
+            case 'W': options.worker_port = (int)number(optarg); break;
             case 'o': add_options = optarg; break;
             case 'a': ack_command = optarg; break;
             default: exit(2);
@@ -122,6 +127,9 @@ static struct options parse(int count, char **words) {
     }
     if (optind < count) {
         refuse("unexpected argument", words[optind]);
+    }
+    if (options.worker_port == 0) {
+        options.worker_port = options.port;
     }
     if (options.mode != MODE_CYCLE) {
         options.workers = 0;

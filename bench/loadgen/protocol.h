@@ -31,6 +31,10 @@ struct protocol {
     int fetch_max;     /* jobs one fetch can ask for */
     bool many_queues;  /* whether jobs can be spread over several queues */
     bool acknowledges; /* whether a fetched job has to be acknowledged */
+    bool silent_ack;   /* whether an acknowledgement has no reply */
+    bool one_at_a_time; /* whether adds can not be pipelined */
+    /* Say on a fresh blocking socket what comes before the first request; NULL for nothing. Exits when it fails. */
+    void (*open_session)(int fd, bool worker);
     void (*write_add)(struct buffer *out, struct queues queue, struct text body);
     void (*write_fetch)(struct buffer *out, struct queues queues, int count, bool blocking);
     void (*write_ack)(struct buffer *out, const struct job_id *ids, int count);
@@ -40,7 +44,7 @@ struct protocol {
     void (*read_ack)(struct cursor *in, int count);
 };
 
-extern const struct protocol disque, redis_list, redis_stream, beanstalkd;
+extern const struct protocol disque, redis_list, redis_stream, beanstalkd, amqp;
 
 /* More words for ADDJOB ("REPLICATE 3 RETRY 60"), and the command that acknowledges (ACKJOB or FASTACK). */
 void disque_configure(const char *add_options, const char *ack_command);

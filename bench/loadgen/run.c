@@ -91,6 +91,11 @@ static void send_fetch(struct connection *connection) {
 
 static void send_ack(struct connection *connection) {
     protocol->write_ack(&connection->out, connection->ids, connection->held);
+    if (protocol->silent_ack) {
+        result->done += connection->held;
+        send_fetch(connection);
+        return;
+    }
     connection->asked_ns = now_ns;
     connection->waiting = 1;
     enter(connection, ACKNOWLEDGING);
@@ -317,8 +322,9 @@ void run(const struct options *chosen, struct result *filled) {
     int window = options->rate > 0 ? OPEN_LOOP_WINDOW : options->pipeline;
     window = window > options->fetch ? window : options->fetch;
     for (int i = 0; i < options->connections; i++) {
-        connection_open(&connections[i], epoll, options->host, options->port, window, options->fetch);
         connections[i].worker = i >= options->connections - options->workers;
+        int port = connections[i].worker ? options->worker_port : options->port;
+        connection_open(&connections[i], epoll, protocol, options->host, port, window, options->fetch);
     }
     start_role(true);
     settle(server_clock);

@@ -14,6 +14,7 @@ struct options {
     enum mode mode;
     const char *host;
     int port;
+    int worker_port; /* where workers connect: another node of the same cluster, or the same */
     int server_pid;
     int connections;
     int workers;    /* of the connections, in a cycle */
