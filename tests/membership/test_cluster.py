@@ -109,7 +109,6 @@ def test_a_file_that_can_not_be_written_is_reported_and_nothing_changes(
         ("MEET 127.0.0.1 -5", "Invalid node address specified: 127.0.0.1:-5"),
         ("MEET 300.1.1.1 7711", "Invalid node address specified: 300.1.1.1:7711"),
         ("MEET fe80::1%eth0 7711", "Invalid node address specified: fe80::1%eth0:7711"),
-        ("MEET ::1 7711", "This version has no cluster bus: a node can not meet others"),
     ],
 )
 def test_mistakes_are_named(client: LocalClient, words: str, error: str) -> None:

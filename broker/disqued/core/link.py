@@ -49,6 +49,8 @@ class Link:
         """On the list of links with output."""
         self.congested: bool = False
         """So much waits to be sent that no more should be added that can wait. Kept by the shell."""
+        self.answered: bool = False
+        """The peer sent a PONG on it: the connection is made, and to whom it should be."""
         self.closed: bool = False
         self.refused: bool = False
         """What comes is not read any more: the other end is not who it should be."""

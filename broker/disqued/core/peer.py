@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 BUS_PORT_DISTANCE: Final = 10000
 """Of the bus port from the port for clients, where nothing else is said."""
+_FAILING: Final = kinds.NODE_PFAIL | kinds.NODE_FAIL
 _UNREACHABLE: Final = kinds.NODE_PFAIL | kinds.NODE_FAIL | kinds.NODE_HANDSHAKE | kinds.NODE_NOADDR | kinds.NODE_LEAVING
 
 
@@ -41,6 +42,12 @@ class Peer:
         """The connection this node opened to it."""
         self.reports: dict[bytes, int] = {}
         """By whom it was reported as failing, and when, unix milliseconds."""
+        self.dials: i64 = 0
+        """Attempts to connect since it last answered."""
+        self.next_dial_ms: i64 = 0
+        """When to try again."""
+        self.told_host = b""
+        """The name of this node that it was told last."""
         self.features: i64 = 0
         """What it understands beyond the original's protocol (`bus.extension`)."""
         self.incarnation = NOBODY
@@ -52,6 +59,23 @@ class Peer:
     def in_handshake(self) -> bool:
         """Not a member yet: its ID is not known."""
         return self.flags & kinds.NODE_HANDSHAKE != 0
+
+    @property
+    def failing(self) -> bool:
+        """Whether it does not answer, as far as this node or the majority knows."""
+        return self.flags & _FAILING != 0
+
+    @property
+    def has_address(self) -> bool:
+        """Whether there is anything to connect to."""
+        return self.flags & kinds.NODE_NOADDR == 0 or bool(self.host)
+
+    @property
+    def target(self) -> bytes:
+        """What to connect to, a name or a literal address: its name, alternating with its address when that fails."""
+        if not self.host:
+            return self.ip
+        return self.ip if self.ip and self.dials % 2 == 0 and self.dials > 0 else self.host
 
     @property
     def reachable(self) -> bool:

@@ -27,6 +27,14 @@ class ClusterView:
         """Those that can be sent jobs."""
         self.size: i64 = 1
         """Nodes known, this one included, those in handshake excluded."""
+        self.forgotten: dict[bytes, int] = {}
+        """Until when (unix milliseconds) gossip can not bring back nodes that were forgotten."""
+        self.unsaved: bool = False
+        """Something changed that the cluster configuration file does not say yet."""
+        self.rounds: i64 = 0
+        """How often the regular duties of the bus were done."""
+        self.round_ms: i64 = 0
+        """When they were done last."""
 
     def refresh(self) -> None:
         """Count anew, after peers came, went or changed their flags."""

@@ -4,7 +4,22 @@ Identity, address, leaving and their file belong here. What a job or a queue is 
 through the core, and which nodes get copies is decided elsewhere from the view this room keeps.
 """
 
+from disqued.bus import kinds
+from disqued.core.message import Message
 from disqued.core.subsystem import Subsystem
 from disqued.membership import commands, hello
+from disqued.membership.failure import hear_fail
+from disqued.membership.hearing import hear_ping, hear_pong
+from disqued.membership.rounds import go_round
 
-SUBSYSTEM = Subsystem("membership", (commands.COMMAND, hello.COMMAND))
+SUBSYSTEM = Subsystem(
+    "membership",
+    (commands.COMMAND, hello.COMMAND),
+    (
+        Message(kinds.PING, from_anyone=hear_ping),
+        Message(kinds.MEET, from_anyone=hear_ping),
+        Message(kinds.PONG, from_anyone=hear_pong),
+        Message(kinds.FAIL, hear_fail),
+    ),
+    cron=go_round,
+)

@@ -1,12 +1,7 @@
-"""CLUSTER: this node's place among the nodes, for a cluster of one.
-
-There is no cluster bus yet, so MEET checks its arguments and then says that it can not go on. All other subcommands do
-what they do in any cluster, with this node as the only one.
-"""
+"""CLUSTER: shows the nodes as this one knows them, and changes who they are."""
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.command import Command
@@ -14,6 +9,8 @@ from disqued.core.flush import flush_all
 from disqued.core.subcommand import Subcommand, choose
 from disqued.core.waiting import release
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
+from disqued.membership import handshake
+from disqued.membership.addresses import MAX_PORT, bus_port_of, literal
 from disqued.membership.nodesconf import encode
 from disqued.resp.integers import parse_integer
 
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from disqued.core.state import NodeState
 
 _NODE_ID_BYTES: Final = 40
-_MAX_PORT: Final = 55535
-"""The bus listens 10000 ports higher."""
 _LEAVING: Final = {b"YES": True, b"NO": False}
 
 
@@ -43,24 +38,24 @@ def save_nodes(state: NodeState, *, sync: bool) -> None:
         raise ReplyError(f"ERR error saving the cluster node config: {error.strerror}") from error
 
 
-def _meet(_state: NodeState, _session: Session, args: list[bytes]) -> None:
-    """Check the address of the node to meet."""
-    host, port_word = (word.decode("utf-8", "surrogateescape") for word in args[2:])
+def _meet(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Get to know the node at an address. The bus port, if it is not the usual one, may be given as well."""
+    host, port_word = (word.decode("utf-8", "surrogateescape") for word in args[2:4])
     port = parse_integer(args[3])
-    if port is None:
-        raise ReplyError(f"ERR Invalid TCP port specified: {port_word}")
-    if not 0 < port <= _MAX_PORT or not _is_address(host):
+    bus_port = parse_integer(args[4]) if len(args) > 4 else 0
+    if port is None or bus_port is None:
+        raise ReplyError(f"ERR Invalid TCP port specified: {port_word if port is None else _text(args[4])}")
+    ip = literal(args[2])
+    highest = 65535 if bus_port else MAX_PORT
+    if not ip or not 0 < port <= highest or not 0 <= bus_port <= 65535:
         raise ReplyError(f"ERR Invalid node address specified: {host}:{port_word}")
-    raise ReplyError("ERR This version has no cluster bus: a node can not meet others")
+    if not handshake.begin(state, ip, port, bus_port_of(port, bus_port)):
+        raise ReplyError("ERR Too many handshakes are running, try again in a moment")
+    session.reply_ok()
 
 
-def _is_address(host: str) -> bool:
-    """Whether it is a literal address, without the zone that only this machine understands."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return "%" not in host
+def _text(word: bytes) -> str:
+    return word.decode("utf-8", "surrogateescape")
 
 
 def _nodes(state: NodeState, session: Session, _args: list[bytes]) -> None:
@@ -77,11 +72,11 @@ def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
     view = state.view
     fields = (
         (b"cluster_state", b"ok"),
-        (b"cluster_known_nodes", b"%d" % view.size),
+        (b"cluster_known_nodes", b"%d" % (len(view.peers) + 1)),
         (b"cluster_reachable_nodes", b"%d" % len(view.reachable)),
         (b"cluster_size", b"%d" % view.size),
-        (b"cluster_stats_messages_sent", b"0"),
-        (b"cluster_stats_messages_received", b"0"),
+        (b"cluster_stats_messages_sent", b"%d" % sum(state.stats.bus_sent)),
+        (b"cluster_stats_messages_received", b"%d" % sum(state.stats.bus_received)),
     )
     session.reply_bulk(b"".join([b"%b:%b\r\n" % field for field in fields]))
 
@@ -142,7 +137,7 @@ def _release_waiting_clients(state: NodeState) -> None:
 
 
 _SUBCOMMANDS: Final = {
-    b"MEET": Subcommand(_meet, 4, 4),
+    b"MEET": Subcommand(_meet, 4, 5),
     b"NODES": Subcommand(_nodes),
     b"MYID": Subcommand(_myid),
     b"INFO": Subcommand(_info),
@@ -159,6 +154,6 @@ COMMAND: Final[Command] = Command(
     cluster,
     "cluster",
     "Shows and changes this node's place in the cluster.",
-    "MEET ip port | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | LEAVING [yes|no]",
+    "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | LEAVING [yes|no]",
     "O(nodes)",
 )

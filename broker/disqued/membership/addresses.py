@@ -1,0 +1,40 @@
+"""Where nodes are: literal addresses, names and ports as they come from users and from other nodes."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from disqued.core.peer import BUS_PORT_DISTANCE
+
+MAX_PORT: Final = 65535 - BUS_PORT_DISTANCE
+"""Of ports for clients, where the port of the bus follows from it."""
+
+_NAME: Final = re.compile(rb"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?")
+
+
+def literal(word: bytes) -> bytes:
+    """A literal address in its usual form, without the zone that only one machine understands; empty if it is none."""
+    try:
+        address = ip_address(word.decode("ascii"))
+    except ValueError:
+        return b""
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            return b""
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped).encode()
+    return str(address).encode()
+
+
+def is_name(word: bytes) -> bool:
+    """Whether it looks like the name of a host."""
+    return _NAME.fullmatch(word) is not None
+
+
+def bus_port_of(port: int, announced: int) -> int:
+    """The port of a node's bus; 0 when there can be none."""
+    if announced:
+        return announced
+    return port + BUS_PORT_DISTANCE if 0 < port <= MAX_PORT else 0

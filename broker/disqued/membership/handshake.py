@@ -1,0 +1,77 @@
+"""Handshake: how a node at an address becomes a member. Until it told its ID it stands under a random one.
+
+Few handshakes run at a time, and each ends soon, so that nobody can fill the list of nodes with addresses made up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.bus import kinds
+from disqued.core.peer import Peer
+from disqued.membership import nodes
+from disqued.membership.addresses import bus_port_of, literal
+
+if TYPE_CHECKING:
+    from disqued.bus.frame import Frame
+    from disqued.core.link import Link
+    from disqued.core.state import NodeState
+
+MOST: Final = 64
+"""Handshakes at a time."""
+SHORTEST_MS: Final = 1000
+"""A handshake has at least this long."""
+
+
+def begin(state: NodeState, ip: bytes, port: int, bus_port: int, *, meet: bool = True) -> bool:
+    """Get to know the node at a literal address; False if that can not be now. One handshake per address is enough."""
+    if not ip or not 0 < port <= 65535 or not 0 < bus_port <= 65535:
+        return False
+    running = [peer for peer in state.view.peers.values() if peer.in_handshake]
+    if any((peer.ip, peer.bus_port) == (ip, bus_port) for peer in running):
+        return True
+    if len(running) >= MOST:
+        return False
+    flags = kinds.NODE_HANDSHAKE | (kinds.NODE_MEET if meet else 0)
+    nodes.add(state, Peer(nodes.random_id(state), ip, port, flags, state.now_ms, bus_port))
+    return True
+
+
+def expired(state: NodeState, peer: Peer) -> bool:
+    """Whether a handshake took too long."""
+    longest_ms = max(state.config.cluster_node_timeout, SHORTEST_MS)
+    return peer.in_handshake and state.now_ms - peer.created_ms > longest_ms
+
+
+def where(link: Link, frame: Frame) -> tuple[bytes, int, int]:
+    """Address, port and bus port of the sender: what it announces, else where its connection comes from."""
+    port = int(frame.port)
+    return literal(frame.announced_ip) or literal(link.remote_ip), port, bus_port_of(port, int(frame.bus_port))
+
+
+def hear_meet(state: NodeState, link: Link, frame: Frame) -> None:
+    """A node that is no member wants to be one: get to know it."""
+    begin(state, *where(link, frame), meet=False)
+
+
+def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, frame: Frame) -> None:
+    """The node of a handshake answered under its ID: a new member, or one that is known already."""
+    if frame.sender == state.view.node_id:
+        nodes.remove(state, peer)
+    elif sender is not None:
+        if sender.link is None or not sender.link.answered:
+            take_over(state, sender, peer)
+        nodes.remove(state, peer)
+    else:
+        nodes.identify(state, peer, frame.sender)
+        _, port, bus_port = where(link, frame)
+        if port and bus_port:
+            peer.port, peer.bus_port = port, bus_port
+        link.answered = True
+        nodes.dial_soon(peer)
+
+
+def take_over(state: NodeState, member: Peer, found: Peer) -> None:
+    """A member was found at an address while there was no connection to it: connect there from now on."""
+    if (member.ip, member.port, member.bus_port) != (found.ip, found.port, found.bus_port):
+        nodes.move(state, member, found.ip, int(found.port), int(found.bus_port))

@@ -1,0 +1,98 @@
+"""The list of nodes: how they are added, found at another address, and taken out. Every change keeps the view true."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.bus import kinds
+from disqued.core.peer import BUS_PORT_DISTANCE, Peer
+
+if TYPE_CHECKING:
+    from disqued.core.state import NodeState
+
+NODE_ID_BYTES: Final = 40
+
+
+def random_id(state: NodeState) -> bytes:
+    """A new node ID."""
+    return state.host.random_bytes(NODE_ID_BYTES // 2).hex().encode()
+
+
+def add(state: NodeState, peer: Peer) -> None:
+    """Enter a node."""
+    state.view.peers[peer.id] = peer
+    state.view.refresh()
+
+
+def identify(state: NodeState, peer: Peer, node_id: bytes) -> None:
+    """The ID of a node in handshake is known now: it is a member."""
+    view = state.view
+    del view.peers[peer.id]
+    peer.id = node_id
+    peer.flags &= ~kinds.NODE_HANDSHAKE
+    view.peers[node_id] = peer
+    changed(state)
+
+
+def remove(state: NodeState, peer: Peer) -> None:
+    """Take a node out, and what it said of others."""
+    drop_link(state, peer)
+    view = state.view
+    del view.peers[peer.id]
+    view.refresh()
+    if peer.in_handshake:
+        return
+    for other in view.peers.values():
+        other.reports.pop(peer.id, None)
+    view.unsaved = True
+    state.events.peer_forgotten(peer)
+
+
+def drop_link(state: NodeState, peer: Peer) -> None:
+    """Close the connection to a node; the next round of the bus opens a new one."""
+    link = peer.link
+    if link is not None:
+        peer.link = None
+        state.ready.hang_up_link(link)
+
+
+def move(state: NodeState, peer: Peer, ip: bytes, port: int, bus_port: int) -> None:
+    """A node is at another address: connect there."""
+    peer.ip = ip
+    peer.port = port
+    peer.bus_port = bus_port
+    peer.flags &= ~kinds.NODE_NOADDR
+    drop_link(state, peer)
+    dial_soon(peer)
+    changed(state)
+
+
+def lose_address(state: NodeState, peer: Peer) -> None:
+    """Somebody else answers where a node should be: wait until it shows up, or look it up by its name."""
+    peer.flags |= kinds.NODE_NOADDR
+    peer.ip = b""
+    if not peer.host:
+        peer.port = 0
+        peer.bus_port = BUS_PORT_DISTANCE
+    drop_link(state, peer)
+    changed(state)
+
+
+def dial_soon(peer: Peer) -> None:
+    """Connect at the next round of the bus: there is reason to hope."""
+    peer.dials = 0
+    peer.next_dial_ms = 0
+
+
+def changed(state: NodeState) -> None:
+    """Flags or addresses of members changed: count anew, and save soon."""
+    state.view.refresh()
+    state.view.unsaved = True
+
+
+def learn_own_ip(state: NodeState, ip: bytes) -> None:
+    """Another node reached this one at an address."""
+    view = state.view
+    if ip and ip != view.ip:
+        view.ip = ip
+        view.unsaved = True

@@ -1,0 +1,34 @@
+"""PING, PONG and MEET as they are sent: each carries gossip and the time of this node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disqued.bus import kinds
+from disqued.core import outbox
+from disqued.membership.gossip import entries_for
+
+if TYPE_CHECKING:
+    from disqued.core.link import Link
+    from disqued.core.peer import Peer
+    from disqued.core.state import NodeState
+
+
+def send_ping(state: NodeState, peer: Peer) -> None:
+    """Ask a node whether it is there. What was asked before and not answered counts on from then."""
+    if outbox.send(state, peer, _frame(state, kinds.PING, peer)) and peer.ping_sent_ms == 0:
+        peer.ping_sent_ms = state.now_ms
+
+
+def send_meet(state: NodeState, peer: Peer) -> None:
+    """Ask a node, which need not know this one, to be a member of one cluster."""
+    outbox.send(state, peer, _frame(state, kinds.MEET, peer))
+
+
+def send_pong(state: NodeState, link: Link, peer: Peer | None) -> None:
+    """Answer a PING or a MEET the way it came."""
+    outbox.put(state, link, _frame(state, kinds.PONG, peer))
+
+
+def _frame(state: NodeState, kind: int, peer: Peer | None) -> bytes:
+    return state.bus.gossip(kind, entries_for(state, peer), int(state.now_ms))

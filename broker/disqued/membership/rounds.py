@@ -1,0 +1,103 @@
+"""The regular duties of the bus, ten times per second: connect, ask who is there, and notice who is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.bus import kinds
+from disqued.core.link import Link
+from disqued.membership import failure, forget, handshake, nodes
+from disqued.membership.ping import send_meet, send_ping
+
+if TYPE_CHECKING:
+    from disqued.core.peer import Peer
+    from disqued.core.state import NodeState
+
+DIAL_MS: Final = 100
+"""Until the second attempt to connect; later ones wait twice as long as the one before, up to a second."""
+LONGEST_DIAL_MS: Final = 1000
+_PING_ROUNDS: Final = 10
+"""Every tenth round asks one node by chance."""
+_CANDIDATES: Final = 5
+_SLEPT_MS: Final = 1000
+"""After a longer pause between two rounds it was this node that did not listen."""
+
+
+def go_round(state: NodeState) -> None:
+    """Do what is due with all nodes."""
+    view = state.view
+    _wake_up(state)
+    view.rounds += 1
+    for peer in list(view.peers.values()):
+        if handshake.expired(state, peer):
+            nodes.remove(state, peer)
+        elif peer.link is None and peer.has_address and state.now_ms >= peer.next_dial_ms:
+            _dial(state, peer)
+    if view.rounds % _PING_ROUNDS == 0:
+        _ping_any(state)
+        forget.expire(state)
+    for peer in view.peers.values():
+        if peer.has_address and not peer.in_handshake:
+            _watch(state, peer)
+
+
+def _wake_up(state: NodeState) -> None:
+    """After a pause of this node give the others time to answer what was asked before it."""
+    view = state.view
+    pause_ms = state.now_ms - view.round_ms
+    if view.round_ms and pause_ms > _SLEPT_MS:
+        for peer in view.peers.values():
+            if peer.ping_sent_ms:
+                peer.ping_sent_ms = state.now_ms
+            if peer.pong_received_ms:
+                peer.pong_received_ms += pause_ms
+            if peer.in_handshake:
+                peer.created_ms += pause_ms
+    view.round_ms = state.now_ms
+
+
+def _dial(state: NodeState, peer: Peer) -> None:
+    """Open a connection; the first frame on it is a PING or a MEET."""
+    delay_ms = DIAL_MS << min(int(peer.dials), 10)
+    peer.next_dial_ms = state.now_ms + min(delay_ms, LONGEST_DIAL_MS)
+    peer.dials += 1
+    link = Link(peer, state.now_ms)
+    peer.link = link
+    state.ready.dials.append(link)
+    if peer.flags & kinds.NODE_MEET:
+        peer.flags &= ~kinds.NODE_MEET
+        send_meet(state, peer)
+    else:
+        send_ping(state, peer)
+
+
+def _ping_any(state: NodeState) -> None:
+    """Of a few nodes by chance ask the one that has been silent for the longest time."""
+    peers = list(state.view.peers.values())
+    oldest: Peer | None = None
+    for _ in range(_CANDIDATES if peers else 0):
+        peer = peers[int(state.host.random() * len(peers))]
+        if peer.link is None or peer.ping_sent_ms or peer.in_handshake:
+            continue
+        if oldest is None or peer.pong_received_ms < oldest.pong_received_ms:
+            oldest = peer
+    if oldest is not None:
+        send_ping(state, oldest)
+
+
+def _watch(state: NodeState, peer: Peer) -> None:
+    """Ask a node that was silent for long; try a new connection, then suspect it, when it does not answer."""
+    now_ms = state.now_ms
+    timeout_ms = state.config.cluster_node_timeout
+    link = peer.link
+    asked_ms = peer.ping_sent_ms
+    if link is not None:
+        unanswered_ms = now_ms - asked_ms if asked_ms else 0
+        if now_ms - link.created_ms > timeout_ms and unanswered_ms > timeout_ms // 2:
+            nodes.drop_link(state, peer)
+            nodes.dial_soon(peer)
+        elif not asked_ms and now_ms - peer.pong_received_ms > timeout_ms // 2:
+            send_ping(state, peer)
+            return
+    if asked_ms and now_ms - asked_ms > timeout_ms and not peer.failing:
+        failure.suspect(state, peer)
