@@ -30,6 +30,13 @@ class LocalClient:
         self.received = b""
         """All bytes ever received."""
         self.closed = False
+        self.listener: Callable[[], None] | None = None
+        """Told when replies came or the connection was lost, in the middle of what the node does."""
+
+    def hear(self) -> None:
+        """Something came, or the connection is lost."""
+        if self.listener is not None:
+            self.listener()
 
     def send(self, *words: bytes | str | int) -> None:
         """Send a command and do not look at what comes back."""
@@ -169,9 +176,10 @@ class LocalNode:
         self.alive = True
         self.paused = False
         self._inputs.clear()
-        for client in self._clients.values():
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
             client.closed = True
-        self._clients.clear()
+            client.hear()
 
     def client(self) -> LocalClient:
         """A new connection."""
@@ -196,6 +204,7 @@ class LocalNode:
                 session.out.clear()
                 client.received += data
                 client.reader.feed(data)
+                client.hear()
                 if session.closing:
                     self._close(client)
             hangups, ready.hangups = ready.hangups, []
@@ -208,6 +217,7 @@ class LocalNode:
         if not client.closed:
             client.closed = True
             self.node.disconnected(client.session, self.now_ms)
+            client.hear()
 
     def run(self, *, seconds: float = 0, milliseconds: int = 0) -> None:
         """Let virtual time pass."""

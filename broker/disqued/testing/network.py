@@ -350,8 +350,8 @@ class Network:
         """Open a connection to the peer of a link; what is written before it is made arrives after it."""
         peer = link.peer
         assert peer is not None
-        ips = self.names.get(peer.host) if peer.host else None
-        place = ((ips or [peer.ip])[0], int(peer.bus_port))
+        target = peer.target
+        place = ((self.names.get(target) or [target])[0], int(peer.bus_port))
         end = End(self, local, self._listening.get(place), link)
         self.ends[end] = None
         link.carrier = end

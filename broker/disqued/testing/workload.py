@@ -1,0 +1,415 @@
+"""Clients of a simulated cluster: they add jobs, take them and acknowledge them, well or badly, as a seed says.
+
+A client is connected to one node, a millisecond away, and goes to another one when the connection is lost or the node
+says nothing for too long. What it did and saw it writes into the history.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Final, TypeAlias
+
+import hiredis
+
+from disqued.testing.cluster import Cluster, Member
+from disqued.testing.history import Attempt, Delivery, History
+from disqued.testing.local import LocalClient, Reply
+
+PATIENCE_MS: Final = 4000
+"""How long a client waits for a reply before it goes to another node."""
+AWAY_MS: Final = 1
+RECONNECT_MS: Final = 100
+QUEUES: Final = ("mail", "print", "bill")
+
+
+class Lost:
+    """Stands for a reply that never came."""
+
+
+LOST: Final = Lost()
+Answer: TypeAlias = "Reply | Lost"
+Then: TypeAlias = Callable[[Answer], None]
+
+
+class World:
+    """What clients share."""
+
+    def __init__(self, cluster: Cluster, history: History, chance: Random) -> None:
+        self.cluster = cluster
+        self.history = history
+        self.chance = chance
+        self.producing = True
+        self.careful = False
+        """Workers acknowledge all they get, at once."""
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return self.cluster.network.now_ms
+
+    def later(self, delay_ms: float, action: Callable[[], None]) -> None:
+        """Do something after a while."""
+        self.cluster.network.later(max(1, int(delay_ms)), action)
+
+    def alive(self) -> list[Member]:
+        """Members that can be connected to."""
+        return [member for member in self.cluster.members if member.alive]
+
+
+class _Call:
+    """A command whose reply is awaited."""
+
+    def __init__(self, then: Then, witness: Callable[[Reply], None] | None) -> None:
+        self.then = then
+        self.witness = witness
+        self.done = False
+
+    def finish(self, answer: Answer) -> None:
+        if not self.done:
+            self.done = True
+            self.then(answer)
+
+
+class Caller:
+    """One client."""
+
+    def __init__(self, world: World, home: int) -> None:
+        self.world = world
+        self.home = home
+        """The member it prefers."""
+        self._connection: LocalClient | None = None
+        self._member: Member | None = None
+        self._calls: deque[_Call] = deque()
+
+    @property
+    def member(self) -> Member | None:
+        """Where it is connected."""
+        return self._member if self._connection is not None else None
+
+    def connect(self) -> bool:
+        """Be connected, to its home if possible; False when nobody can be reached."""
+        if self._connection is not None and not self._connection.closed:
+            return True
+        alive = self.world.alive()
+        if not alive:
+            return False
+        at_home = [member for member in alive if member.number == self.home]
+        self._member = at_home[0] if at_home and self.world.chance.random() < 0.8 else self.world.chance.choice(alive)
+        connection = self._member.client()
+        connection.listener = lambda: self._hear(connection)
+        self._connection = connection
+        return True
+
+    def hang_up(self) -> None:
+        """Break the connection; replies that did not come are lost."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.listener = None
+            connection.disconnect()
+        self._lose()
+
+    def _lose(self) -> None:
+        calls, self._calls = self._calls, deque()
+        for call in calls:
+            self.world.later(AWAY_MS, lambda call=call: call.finish(LOST))  # type: ignore[misc]
+
+    def call(self, then: Then, *words: bytes | str | int, witness: Callable[[Reply], None] | None = None) -> None:
+        """Send a command. `then` gets the reply a millisecond after `witness`, which sees it leave the node."""
+        call = _Call(then, witness)
+        if not self.connect():
+            self.world.later(RECONNECT_MS, lambda: call.finish(LOST))
+            return
+        connection = self._connection
+        assert connection is not None
+        self._calls.append(call)
+        self.world.later(AWAY_MS, lambda: self._send(connection, words))
+        self.world.later(PATIENCE_MS, lambda: self._lose_patience(call))
+
+    def _send(self, connection: LocalClient, words: tuple[bytes | str | int, ...]) -> None:
+        if not connection.closed:
+            connection.send(*words)
+        elif connection is self._connection:
+            self._connection = None
+            self._lose()
+
+    def _lose_patience(self, call: _Call) -> None:
+        if not call.done and call in self._calls:
+            self.hang_up()
+
+    def _hear(self, connection: LocalClient) -> None:
+        """The node replied, or the connection is lost; runs in the middle of what the node does."""
+        if connection is not self._connection:
+            return
+        for reply in connection.replies():
+            call = self._calls.popleft()
+            if call.witness is not None:
+                call.witness(reply)
+            self.world.later(AWAY_MS, lambda call=call, reply=reply: call.finish(reply))  # type: ignore[misc]
+        if connection.closed:
+            self._connection = None
+            self._lose()
+
+
+class Producer:
+    """Adds jobs of all kinds, one after the other."""
+
+    def __init__(self, world: World, home: int, pause_ms: int) -> None:
+        self._world = world
+        self._caller = Caller(world, home)
+        self._pause_ms = pause_ms
+
+    def start(self) -> None:
+        """Begin."""
+        self._world.later(self._world.chance.random() * self._pause_ms, self._add)
+
+    def _add(self) -> None:
+        world = self._world
+        if not world.producing:
+            return
+        if not self._caller.connect():
+            world.later(RECONNECT_MS, self._add)
+            return
+        attempt = self._draw()
+        words = self._words(attempt)
+        world.history.attempts.append(attempt)
+        world.history.note(world.now_ms, f"add {attempt.number} at {attempt.member}: {' '.join(map(str, words))}")
+        self._caller.call(
+            lambda answer: self._answered(attempt, answer),
+            *words,
+            witness=lambda reply: self._witness(attempt, reply),
+        )
+        if world.chance.random() < 0.02:
+            world.later(1 + world.chance.random() * 20, self._caller.hang_up)
+
+    def _draw(self) -> Attempt:
+        world = self._world
+        chance = world.chance
+        replicate = chance.choice((1, 1, 2, 2, 3))
+        retry_s = chance.choice((0, 1, 2, 5)) if replicate == 1 else chance.choice((1, 1, 2, 5))
+        ttl_s = chance.choice((2, 8, 20)) if retry_s == 0 or chance.random() < 0.1 else 3600
+        member = self._caller.member
+        assert member is not None
+        return Attempt(
+            number=len(world.history.attempts),
+            at_ms=world.now_ms,
+            queue=chance.choice(QUEUES),
+            replicate=replicate,
+            retry_s=retry_s,
+            ttl_s=ttl_s,
+            delay_s=chance.choice((0, 0, 0, 0, 1)),
+            asynchronous=chance.random() < 0.15,
+            member=member.number,
+        )
+
+    def _words(self, attempt: Attempt) -> list[bytes | str | int]:
+        timeout_ms = self._world.chance.choice((100, 300, 1000))
+        words: list[bytes | str | int] = ["ADDJOB", attempt.queue, attempt.body, timeout_ms]
+        words += ["REPLICATE", attempt.replicate, "RETRY", attempt.retry_s, "TTL", attempt.ttl_s]
+        if attempt.delay_s:
+            words += ["DELAY", attempt.delay_s]
+        if attempt.asynchronous:
+            words.append("ASYNC")
+        return words
+
+    def _witness(self, attempt: Attempt, reply: Reply) -> None:
+        """The reply leaves the node: see who has the job now."""
+        if not isinstance(reply, bytes):
+            return
+        history = self._world.history
+        for member in self._world.cluster.members:
+            if member.alive and member.node.state.lifecycle.table.get(reply) is not None:
+                attempt.holders.append((member.number, history.losses(member.number)))
+        if not attempt.asynchronous:
+            attempt.copies_short = max(0, attempt.replicate - len(attempt.holders))
+
+    def _answered(self, attempt: Attempt, answer: Answer) -> None:
+        world = self._world
+        if isinstance(answer, bytes):
+            attempt.job_id = answer
+            attempt.added_ms = world.now_ms
+            held = ",".join(str(number) for number, _ in attempt.holders)
+            world.history.note(world.now_ms, f"added {attempt.number} as {answer.decode()} held by {held}")
+        else:
+            attempt.refused = isinstance(answer, hiredis.HiredisError)
+            world.history.note(world.now_ms, f"not added {attempt.number}: {describe(answer)}")
+        world.later(world.chance.random() * 2 * self._pause_ms, self._add)
+
+
+def jobs_in(reply: Reply) -> list[tuple[bytes, bytes, bytes]]:
+    """The queue, ID and body of each job that GETJOB replied."""
+    assert isinstance(reply, list)
+    jobs: list[tuple[bytes, bytes, bytes]] = []
+    for job in reply:
+        match job:
+            case [bytes(queue), bytes(job_id), bytes(body)]:
+                jobs.append((queue, job_id, body))
+            case _:
+                raise AssertionError(job)
+    return jobs
+
+
+def describe(answer: Answer) -> str:
+    """A reply in the trace."""
+    if isinstance(answer, Lost):
+        return "lost"
+    return str(answer)
+
+
+class Worker:
+    """Takes jobs and does with them what chance says."""
+
+    def __init__(self, world: World, home: int) -> None:
+        self._world = world
+        self._caller = Caller(world, home)
+        self._other = Caller(world, home + 1)
+        """Where some jobs are acknowledged that were taken elsewhere."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._world.later(self._world.chance.random() * 100, self._get)
+
+    def _get(self) -> None:
+        world = self._world
+        if not self._caller.connect():
+            world.later(RECONNECT_MS, self._get)
+            return
+        count = 1 if world.chance.random() < 0.8 else 3
+        member = self._caller.member
+        assert member is not None
+        queues = QUEUES if world.careful else tuple(world.chance.sample(QUEUES, 2))
+        words: list[bytes | str | int] = ["GETJOB", "TIMEOUT", 1500, "COUNT", count, "FROM", *queues]
+        self._caller.call(self._got, *words, witness=lambda reply: self._witness(member.number, reply))
+
+    def _witness(self, member: int, reply: Reply) -> None:
+        """Jobs leave a node: that is their delivery."""
+        world = self._world
+        history = world.history
+        if not isinstance(reply, list):
+            return
+        for _, job_id, body in jobs_in(reply):
+            attempt = history.attempt_of(body)
+            if attempt is None:
+                history.violate(world.now_ms, f"{job_id!r} was delivered, but never added: {body!r}")
+                continue
+            attempt.deliveries.append(Delivery(world.now_ms, member, job_id))
+            history.last_delivery_ms = world.now_ms
+            history.note(world.now_ms, f"delivered {attempt.number} by {member}")
+
+    def _got(self, answer: Answer) -> None:
+        world = self._world
+        if isinstance(answer, list):
+            self._work([(job_id, world.history.attempt_of(body)) for _, job_id, body in jobs_in(answer)])
+        elif isinstance(answer, Lost | hiredis.HiredisError):
+            if not isinstance(answer, Lost):
+                self._caller.hang_up()
+            world.later(RECONNECT_MS, self._get)
+        else:
+            self._get()
+
+    def _work(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
+        """Do something with what came, then ask for more."""
+        world = self._world
+        luck = 0.0 if world.careful else world.chance.random()
+        delay_ms = 1.0
+        if luck < 0.70:
+            self._finish(jobs, "ACKJOB", self._caller)
+        elif luck < 0.78:
+            self._finish(jobs, "ACKJOB", self._other)
+        elif luck < 0.83:
+            self._finish(jobs, "FASTACK", self._caller)
+        elif luck < 0.88:
+            self._nack(jobs)
+        elif luck < 0.93:
+            delay_ms = world.chance.random() * 2500
+            world.later(delay_ms, lambda: self._finish(jobs, "ACKJOB", self._caller))
+        elif luck < 0.97:
+            delay_ms = 700 + world.chance.random() * 1500
+            self._work_on(jobs)
+            world.later(delay_ms, lambda: self._finish(jobs, "ACKJOB", self._caller))
+        else:
+            self._caller.hang_up()
+            delay_ms = 500.0
+        world.later(delay_ms, self._get)
+
+    def _finish(self, jobs: list[tuple[bytes, Attempt | None]], command: str, caller: Caller) -> None:
+        world = self._world
+        attempts = [attempt for _, attempt in jobs if attempt is not None]
+        if not caller.connect():
+            return
+        for attempt in attempts:
+            attempt.acks_sent_ms.append(world.now_ms)
+            attempt.strayed |= command == "FASTACK"
+            at = caller.member.number if caller.member else 0
+            world.history.note(world.now_ms, f"{command} {attempt.number} to {at}")
+        caller.call(lambda answer: self._finished(attempts, answer), command, *[job_id for job_id, _ in jobs])
+
+    def _finished(self, attempts: list[Attempt], answer: Answer) -> None:
+        if isinstance(answer, int):
+            for attempt in attempts:
+                attempt.ack_replied_ms = attempt.ack_replied_ms or self._world.now_ms
+
+    def _nack(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
+        world = self._world
+        for _, attempt in jobs:
+            if attempt is not None:
+                attempt.nacks_ms.append(world.now_ms)
+                world.history.note(world.now_ms, f"NACK {attempt.number}")
+        self._caller.call(lambda _: None, "NACK", *[job_id for job_id, _ in jobs])
+
+    def _work_on(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
+        world = self._world
+        for job_id, attempt in jobs:
+            if attempt is not None:
+                attempt.works_ms.append(world.now_ms)
+            self._caller.call(lambda _: None, "WORKING", job_id)
+
+
+class Observer:
+    """Looks at jobs and queues now and then, and pauses a queue everywhere for a while."""
+
+    def __init__(self, world: World, home: int) -> None:
+        self._world = world
+        self._caller = Caller(world, home)
+
+    def start(self) -> None:
+        """Begin."""
+        self._world.later(700, self._look)
+
+    def _look(self) -> None:
+        world = self._world
+        chance = world.chance
+        if not world.producing:
+            return
+        queue = chance.choice(QUEUES)
+        luck = chance.random()
+        attempts = world.history.attempts
+        if luck < 0.2 and attempts:
+            job_id = chance.choice(attempts[-20:]).job_id
+            if job_id is not None:
+                self._caller.call(self._looked, "SHOW", job_id)
+        elif luck < 0.35:
+            self._caller.call(self._looked, "QPEEK", queue, 3)
+        elif luck < 0.5:
+            self._caller.call(self._looked, "QSTAT", queue)
+        elif luck < 0.6:
+            self._caller.call(self._looked, "JSCAN", "0", "REPLY", "all")
+        elif luck < 0.7:
+            self._pause(queue, chance.choice(("in", "out", "all")))
+        elif luck < 0.8:
+            self._caller.call(self._looked, "CLUSTER", "NODES")
+        world.later(200 + chance.random() * 800, self._look)
+
+    def _looked(self, answer: Answer) -> None:
+        if isinstance(answer, hiredis.HiredisError):
+            self._world.history.violate(self._world.now_ms, f"a look was refused: {answer}")
+
+    def _pause(self, queue: str, how: str) -> None:
+        world = self._world
+        world.history.note(world.now_ms, f"PAUSE {queue} {how} bcast")
+        self._caller.call(self._looked, "PAUSE", queue, how, "bcast")
+        world.later(
+            200 + world.chance.random() * 1500,
+            lambda: self._caller.call(self._looked, "PAUSE", queue, "none", "bcast"),
+        )
