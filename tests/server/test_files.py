@@ -213,7 +213,8 @@ def test_the_log_has_one_line_for_each_event(server: ServerProcess, connect: Con
     lines = server.log.read_text().splitlines()
     assert all(re.fullmatch(line, text) for text in lines), lines
     assert lines[-1].endswith(f" * The server is now ready to accept connections on port {server.port}")
-    assert " * Server started, Disque version 1.0-rc1" in lines[-2]
+    assert lines[-2].endswith(f" * Other nodes of the cluster reach this one on the bus port {server.port + 10000}")
+    assert " * Server started, Disque version 1.0-rc1" in lines[-3]
 
 
 def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path, connect: Connect) -> None:

@@ -110,7 +110,7 @@ def test_with_a_log_file_the_terminal_is_told_as_well(tmp_path: Path) -> None:
     [
         (
             ["--port", "55536"],
-            "Port 55536 is too high: the cluster bus uses the port 10000 above it. Choose one up to 55535.",
+            "Port 55536 is too high: the cluster bus uses the port 10000 above it. Choose one up to 55535, or set",
         ),
         (["--port", "0"], "Configured to not listen anywhere, exiting. Set port, unixsocket or both."),
         (

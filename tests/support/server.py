@@ -18,16 +18,18 @@ from typing import Final, Self
 
 FIRST_PORT: Final = 12000
 PORTS: Final = 10000
-"""Ports the kernel gives to no outgoing connection, and low enough for the bus port (port + 10000)."""
+BUS_PORT_DISTANCE: Final = 10000
+"""Ports the kernel gives to no outgoing connection; those of the bus, right above, overlap with none for clients."""
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on; drawn by chance, since tests run side by side."""
+    """A TCP port nobody listens on, nor on its bus port; drawn by chance, since tests run side by side."""
     chance = random.SystemRandom()
     while True:
         port = FIRST_PORT + chance.randrange(PORTS)
-        with socket.socket() as probe, contextlib.suppress(OSError):
+        with socket.socket() as probe, socket.socket() as bus_probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            bus_probe.bind(("127.0.0.1", port + BUS_PORT_DISTANCE))
             return port
 
 

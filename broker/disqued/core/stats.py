@@ -48,10 +48,24 @@ class Stats:
         self.output_bytes: i64 = 0
         self.expired_jobs: i64 = 0
         self.evicted_jobs: i64 = 0
+        self.replication_timeouts: i64 = 0
+        self.external_replications: i64 = 0
+        """Jobs that this node accepted and had others keep."""
+        self.async_held_back: i64 = 0
+        """ASYNC adds whose clients had to wait for slow links."""
+        self.async_copies_missing: i64 = 0
+        """Copies of ASYNC jobs for which there was no link."""
+        self.copies_kept: i64 = 0
+        """Jobs of other nodes that this one began to keep."""
+        self.copies_refused: i64 = 0
         self.bus_sent: list[int] = [0] * KINDS
         """Frames by type."""
         self.bus_received: list[int] = [0] * KINDS
         self.bus_sent_bytes: list[int] = [0] * KINDS
+        self.bus_links_overflowed: i64 = 0
+        """Links dropped because too much waited to be sent on them."""
+        self.bus_lost_bytes: i64 = 0
+        """Bytes written to links that were gone before the network took them."""
         self.command_rate = Rate()
         self.input_rate = Rate()
         self.output_rate = Rate()
@@ -65,6 +79,12 @@ class Stats:
         self.output_bytes = 0
         self.expired_jobs = 0
         self.evicted_jobs = 0
+        self.replication_timeouts = 0
+        self.external_replications = 0
+        self.async_held_back = 0
+        self.async_copies_missing = 0
+        self.copies_kept = 0
+        self.copies_refused = 0
 
     def count_sent(self, kind: i64, size: i64) -> None:
         """Count a frame for another node."""

@@ -8,10 +8,8 @@ from asyncio import Transport
 from typing import Any, Final
 
 from disqued.core.session import Session
+from disqued.server.keepalive import keep_alive
 from disqued.server.shell import Shell
-
-LONGEST_KEEP_ALIVE_S: Final = 32767
-"""More the kernel does not take: nine hours."""
 
 FREE_OUTPUT_BYTES: Final = 16 << 10
 """Output of a client that the limits do not count, as in the original."""
@@ -129,12 +127,3 @@ class Connection(Session):
         """Close without waiting for the output."""
         if self._transport is not None:
             self._transport.abort()
-
-
-def keep_alive(sock: socket.socket, interval_s: int) -> None:
-    """Have the kernel probe an idle connection every `interval_s` seconds, and give it up after three probes."""
-    interval_s = min(interval_s, LONGEST_KEEP_ALIVE_S)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, interval_s)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(interval_s // 3, 1))
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)

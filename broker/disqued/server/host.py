@@ -19,8 +19,11 @@ from disqued.server import logs
 from disqued.server.nodesfile import NodesFile
 
 RESERVED_DESCRIPTORS = 32
-"""Open files that are no clients: listeners, logs, the event loop's own."""
-
+"""Open files that are no clients: listeners, logs, the event loop's own, and links of a small cluster."""
+BUS_DESCRIPTORS = 1000
+"""As many more are asked for, so that other nodes may connect, and no stranger takes the clients' by connecting too."""
+LEAST_BUS_DESCRIPTORS = 8
+"""For incoming links, of those reserved, where the system gives no more."""
 
 _CRASH_SIGNALS = {"segfault": signal.SIGSEGV, "oom": signal.SIGABRT, "assert": signal.SIGABRT}
 
@@ -42,6 +45,8 @@ class ProcessHost:
         self._chance = random.SystemRandom()
         self._seeded = random.Random(self._chance.getrandbits(128))  # noqa: S311 - spreads timers, guards nothing
         self.keep_alive_s = 0
+        self.bus_descriptors = LEAST_BUS_DESCRIPTORS
+        """How many nodes may connect to this one at a time."""
         self.stopwatch_ns = time.monotonic_ns
         self.random = self._seeded.random
         self.random_bytes = os.urandom
@@ -75,17 +80,19 @@ class ProcessHost:
         return str(Path.cwd())
 
     def allow_clients(self, count: int) -> int:
-        """Raise the limit on open files for `count` clients as far as the system lets us."""
-        wanted = count + RESERVED_DESCRIPTORS
+        """Raise the limit on open files for `count` clients, and for other nodes, as far as the system lets us."""
+        wanted = count + RESERVED_DESCRIPTORS + BUS_DESCRIPTORS
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if _allows(soft, wanted):
-            return count
-        for limits in ((wanted, hard if _allows(hard, wanted) else wanted), (hard, hard)):
-            with contextlib.suppress(ValueError, OSError):  # only a privileged process raises the hard limit
-                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-                break
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return count if _allows(soft, wanted) else soft - RESERVED_DESCRIPTORS
+        if not _allows(soft, wanted):
+            for limits in ((wanted, hard if _allows(hard, wanted) else wanted), (hard, hard)):
+                with contextlib.suppress(ValueError, OSError):  # only a privileged process raises the hard limit
+                    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+                    break
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        possible = count if _allows(soft, count + RESERVED_DESCRIPTORS) else soft - RESERVED_DESCRIPTORS
+        spare = BUS_DESCRIPTORS if _allows(soft, wanted) else max(soft - possible - RESERVED_DESCRIPTORS, 0)
+        self.bus_descriptors = max(spare, LEAST_BUS_DESCRIPTORS)
+        return possible
 
     def read_config(self) -> str | None:
         """The text of the configuration file."""

@@ -1,4 +1,7 @@
-"""Opens the sockets clients connect to: TCP on every bind address, IPv4 and IPv6, and a Unix socket."""
+"""Opens the sockets clients and other nodes connect to.
+
+TCP for both on every bind address, IPv4 and IPv6, and a Unix socket for clients.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from disqued.config import Config
+from disqued.core.peer import BUS_PORT_DISTANCE
 from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
 
-_BUS_PORT_DISTANCE = 10000
-_HIGHEST_PORT = 65535 - _BUS_PORT_DISTANCE
+_HIGHEST_PORT: Final = 65535 - BUS_PORT_DISTANCE
 _HINTS = {
     errno.EADDRINUSE: "is another server running? Stop it, or choose another port",
     errno.EADDRNOTAVAIL: "bind to an address of this machine",
@@ -24,32 +27,55 @@ _HINTS = {
 }
 
 
+def bus_port(config: Config) -> int:
+    """Where other nodes connect to; 0 when they can not, which is so for a node that has no TCP port at all."""
+    own = int(getattr(config, "cluster_port", 0))
+    if own:
+        return own
+    return config.port + BUS_PORT_DISTANCE if config.port else 0
+
+
 def open_sockets(config: Config) -> list[socket.socket]:
-    """All sockets the configuration asks for, listening; raises Fatal."""
-    if config.port > _HIGHEST_PORT:
+    """All sockets for clients that the configuration asks for, listening; raises Fatal."""
+    if config.port > _HIGHEST_PORT and bus_port(config) == config.port + BUS_PORT_DISTANCE:
         raise Fatal(
-            f"Port {config.port} is too high: the cluster bus uses the port {_BUS_PORT_DISTANCE} above it. "
-            f"Choose one up to {_HIGHEST_PORT}."
+            f"Port {config.port} is too high: the cluster bus uses the port {BUS_PORT_DISTANCE} above it. "
+            f"Choose one up to {_HIGHEST_PORT}, or set cluster-port."
         )
+    if config.port and config.port == bus_port(config):
+        raise Fatal(f"Clients and the cluster bus can not both use port {config.port}: change port or cluster-port.")
     if not config.port and not config.unixsocket:
         raise Fatal("Configured to not listen anywhere, exiting. Set port, unixsocket or both.")
-    sockets: list[socket.socket] = []
     with contextlib.ExitStack() as opened:
-        for host in (config.bind or (None,)) if config.port else ():
-            sockets += map(opened.enter_context, _open_tcp(host, config.port, config.tcp_backlog))
+        sockets = list(map(opened.enter_context, _open_everywhere(config, config.port)))
         if config.unixsocket:
             sockets.append(_open_unix(Path(config.unixsocket), config.unixsocketperm, config.tcp_backlog))
         opened.pop_all()
     return sockets
 
 
-def _open_tcp(host: str | None, port: int, backlog: int) -> list[socket.socket]:
+def open_bus_sockets(config: Config) -> list[socket.socket]:
+    """The sockets for other nodes, on the addresses for clients; raises Fatal."""
+    return _open_everywhere(config, bus_port(config), " for the cluster bus")
+
+
+def _open_everywhere(config: Config, port: int, purpose: str = "") -> list[socket.socket]:
+    """The sockets of one port on all bind addresses; none for port 0."""
+    sockets: list[socket.socket] = []
+    with contextlib.ExitStack() as opened:
+        for host in (config.bind or (None,)) if port else ():
+            sockets += map(opened.enter_context, _open_tcp(host, port, config.tcp_backlog, purpose))
+        opened.pop_all()
+    return sockets
+
+
+def _open_tcp(host: str | None, port: int, backlog: int, purpose: str) -> list[socket.socket]:
     """The sockets of one bind address, None for every address; a name or None may have both families.
 
     A family that the machine does not have is left out as long as the other one works. A port in use never is: clients
     that come by the other family would talk to somebody else.
     """
-    failure = f"Can't listen on TCP port {port} of {host or 'all addresses'}"
+    failure = f"Can't listen on TCP port {port} of {host or 'all addresses'}{purpose}"
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:  # a name may be none the domain name system can hold

@@ -32,7 +32,7 @@ from disqued.server.signals import Signals
 _NODE_ID_BYTES: Final = 20
 _TURN_S: Final = 0.01
 _LAST_TURNS: Final = 100
-"""How often the server looks whether clients took their last replies before it ends."""
+"""How often the server looks whether clients and other nodes took what they were sent before it ends."""
 
 
 class Run:
@@ -47,6 +47,7 @@ class Run:
         self._signals = Signals(self._ended)
         with contextlib.ExitStack() as leftovers:
             self._sockets = listener.open_sockets(config)
+            self._bus_sockets = listener.open_bus_sockets(config)
             if config.unixsocket:
                 leftovers.callback(Path(config.unixsocket).absolute().unlink, missing_ok=True)
             nodes = NodesFile(Path(config.cluster_config_file).absolute())
@@ -101,7 +102,8 @@ class Run:
         shell = Shell(loop, self._node, self._clock)
         host = self._host
         backlog = self._config.tcp_backlog
-        servers = await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
+        servers = await shell.bus.listen(self._bus_sockets, host.bus_descriptors)
+        servers += await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
         shell.start()
         self._announce()
         if background is not None:
@@ -116,7 +118,10 @@ class Run:
         logs.write("warning", "Disque is now ready to exit, bye bye...")
 
     def _announce(self) -> None:
-        """Say where clients can connect."""
+        """Say where other nodes and clients can connect."""
+        if self._bus_sockets:
+            port = listener.bus_port(self._config)
+            logs.write("notice", f"Other nodes of the cluster reach this one on the bus port {port}")
         if self._config.port:
             logs.write("notice", f"The server is now ready to accept connections on port {self._config.port}")
         if self._config.unixsocket:
@@ -132,15 +137,17 @@ class Run:
         self._leftovers.callback(path.unlink, missing_ok=True)
 
     async def _take_leave(self, shell: Shell) -> None:
-        """Close all connections, those first that take their last replies."""
+        """Close all connections, those first that take their last replies and frames."""
         sessions = self._node.state.sessions
         for session in sessions.values():
             session.closing = True
             self._node.ready.flush(session)
         shell.carry()
         shell.stop()
+        bus = shell.bus
+        bus.end()
         for _ in range(_LAST_TURNS):
-            if not sessions:
+            if not sessions and not bus.connected:
                 break
             await asyncio.sleep(_TURN_S)
 

@@ -1,8 +1,9 @@
 """Drives one node on an event loop: gives it the time, carries its output, wakes it when it wants.
 
 Every input ends with `settle`. Once all input of a turn of the event loop was taken, `carry` writes what the node has
-to say, one write per client, and sets the timer. (Writing after each read instead costs a fifth of the throughput:
-every write wakes a peer.)
+to say, one write per link and per client, and sets the timer. (Writing after each read instead costs a fifth of the
+throughput: every write wakes a peer.) Links come first: what another node is to know is under way before a client
+hears of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
+
+from disqued.server.bus import Bus
 
 if TYPE_CHECKING:
     from disqued.node import Node
@@ -47,6 +50,7 @@ class Shell:
         self._loop = loop
         self.node = node
         self.clock = clock
+        self.bus = Bus(self, loop)
         self._timer: TimerHandle | None = None
         self._timer_ms: i64 = _NEVER_MS
         self._carrying: bool = False
@@ -62,6 +66,10 @@ class Shell:
         """Write what the node has to say, hang up on whom it gave up, and set the timer."""
         self._carrying = False
         ready = self.node.ready
+        if ready.links:
+            for link in ready.links:
+                link.flush()
+            ready.links.clear()
         for session in ready.sessions:
             connection: Connection = session  # type: ignore[assignment]
             connection.flush()
@@ -71,9 +79,31 @@ class Shell:
                 connection = session  # type: ignore[assignment]
                 connection.abort()
             ready.hangups.clear()
+        if ready.link_hangups:
+            for link in ready.link_hangups:
+                carrier = link.carrier
+                if carrier is not None:
+                    carrier.close()
+            ready.link_hangups.clear()
+        if ready.dials or ready.lookups:
+            self._reach_out()
+        if ready.links or ready.sessions:  # a link that was given up may have changed what the node has to say
+            self.settle()
         deadline_ms = self.node.next_deadline_ms()
         if deadline_ms < self._timer_ms:
             self._set_timer(deadline_ms)
+
+    def _reach_out(self) -> None:
+        """Open new links and look up names; what was written to a link already goes out when it is connected."""
+        ready = self.node.ready
+        for link in ready.dials:
+            if not link.closed:
+                self.bus.dial(link)
+                link.flush()
+        ready.dials.clear()
+        for name in ready.lookups:
+            self.bus.look_up(name)
+        ready.lookups.clear()
 
     def _set_timer(self, deadline_ms: i64) -> None:
         """Tick at `deadline_ms`."""

@@ -1,0 +1,213 @@
+"""The sockets of the cluster bus: lets other nodes in, opens links to them, looks up names.
+
+Opening takes as long as the network needs and never holds the node up. Links to nodes that are down are opened again
+and again, ten times a second, with the garbage collector off: that path raises no exceptions, which would leave cycles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from disqued.core.link import Link
+from disqued.server.peerlink import PeerLink
+
+if TYPE_CHECKING:
+    from disqued.server.shell import Shell
+
+Address: TypeAlias = tuple[Any, ...]
+"""As the socket module takes it: host and port, and for IPv6 flow and scope."""
+
+
+class Bus:
+    """Everything between the links of one node and the operating system."""
+
+    def __init__(self, shell: Shell, loop: asyncio.AbstractEventLoop) -> None:
+        self._shell = shell
+        self._loop = loop
+        self._most_incoming = 0
+        self._incoming = 0
+        self._full = False
+        self._links: dict[PeerLink, None] = {}
+        """Those that are connected."""
+        self._sources: dict[int, Address] = {}
+        """By family, the address that links are opened from."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lookups: set[bytes] = set()
+        """Names that are being looked up."""
+        self._ending = False
+
+    async def listen(self, sockets: Sequence[socket.socket], most_incoming: int) -> list[asyncio.Server]:
+        """Let other nodes in, `most_incoming` connections at most, through listening sockets.
+
+        The first one of each family is also where links are opened from, if `bind` names addresses: others learn this
+        node's address from it.
+        """
+        self._most_incoming = most_incoming
+        config = self._shell.node.state.config
+        if config.bind:
+            for sock in reversed(sockets):
+                host, _, *scope = sock.getsockname()
+                self._sources[sock.family] = (host, 0, *scope)
+        backlog = config.tcp_backlog
+        return [
+            await self._loop.create_server(self._accept, sock=sock, backlog=backlog)  # type: ignore[arg-type]
+            for sock in sockets
+        ]
+
+    def _accept(self) -> PeerLink:
+        return PeerLink(self._shell, Link(None, self._shell.clock.now_ms()))
+
+    # --- links that are connected -------------------------------------------------------------------------------------
+
+    def made(self, carrier: PeerLink) -> bool:
+        """A link is connected; False when it has to be refused."""
+        if carrier.link.peer is None:
+            if self._ending or not self._has_room():
+                return False
+            self._incoming += 1
+            timeout_s = self._shell.node.state.config.cluster_node_timeout / 1000
+            self._loop.call_later(timeout_s, self._expect_frame, carrier)
+        self._links[carrier] = None
+        return True
+
+    def _has_room(self) -> bool:
+        """Whether one more may come in; the first one of a flood that may not is worth a line."""
+        if self._incoming < self._most_incoming:
+            self._full = False
+            return True
+        if not self._full:
+            self._full = True
+            self._log("warning", f"Refusing connections to the bus port: there are {self._incoming}, no more can be.")
+        return False
+
+    def _expect_frame(self, carrier: PeerLink) -> None:
+        """Hang up on strangers that say nothing a node would say."""
+        if not carrier.heard and carrier in self._links:
+            who = carrier.name()
+            self._log("verbose", f"Closing the bus link with {who}: no frame came within cluster-node-timeout.")
+            self._shell.node.link_closed(carrier.link, self._shell.clock.now_ms())
+            carrier.close()
+
+    def lost(self, carrier: PeerLink) -> None:
+        """A link is gone, or never came to be."""
+        if carrier in self._links:
+            del self._links[carrier]
+            self._incoming -= carrier.link.peer is None
+
+    # --- opening ------------------------------------------------------------------------------------------------------
+
+    def dial(self, link: Link) -> None:
+        """Open a link; what is written to it from now on arrives when that worked."""
+        carrier = PeerLink(self._shell, link)
+        self._do(self._dial(carrier))
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _dial(self, carrier: PeerLink) -> None:
+        peer = carrier.link.peer
+        assert peer is not None, "only links to peers are dialled"
+        host, port = peer.target, peer.bus_port
+        protocol: asyncio.Protocol = carrier  # type: ignore[assignment]
+        why = "the name has no address"
+        for family, address in await self._resolve(host, port):
+            sock, why = await self._connect(family, address)
+            if sock is not None:
+                await self._loop.create_connection(lambda: protocol, sock=sock)
+                return
+        where = f"{host.decode('utf-8', 'replace')}:{port}"
+        self._log("debug", f"Can't connect to node {carrier.name()} at {where}: {why}")
+        carrier.failed()
+
+    async def _connect(self, family: int, address: Address) -> tuple[socket.socket | None, str]:
+        """A connected socket, or why there is none."""
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            if family in self._sources:
+                sock.bind(self._sources[family])
+            error = sock.connect_ex(address)
+            if error == errno.EINPROGRESS:
+                error = await self._wait_connected(sock)
+        except OSError as failed:
+            error = failed.errno or errno.EIO
+        except BaseException:
+            sock.close()
+            raise
+        if not error:
+            return sock, ""
+        sock.close()
+        return None, os.strerror(error)
+
+    async def _wait_connected(self, sock: socket.socket) -> int:
+        """Wait until the connection is made, for `cluster-node-timeout` at most; the error number, 0 if it was."""
+        loop = self._loop
+        outcome: asyncio.Future[bool] = loop.create_future()
+        timeout_s = self._shell.node.state.config.cluster_node_timeout / 1000
+        timer = loop.call_later(timeout_s, _settle, outcome, False)
+        loop.add_writer(sock, _settle, outcome, True)
+        try:
+            writable = await outcome
+        finally:
+            loop.remove_writer(sock)
+            timer.cancel()
+        return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if writable else errno.ETIMEDOUT
+
+    # --- names --------------------------------------------------------------------------------------------------------
+
+    def look_up(self, name: bytes) -> None:
+        """Find the addresses of a name for the node, unless that is going on already."""
+        if name not in self._lookups:
+            self._lookups.add(name)
+            self._do(self._look_up(name))
+
+    async def _look_up(self, name: bytes) -> None:
+        found = await self._resolve(name, 0)
+        self._lookups.discard(name)
+        addresses = [str(address[0]).encode() for _, address in found]
+        self._shell.node.found(name, addresses, self._shell.clock.now_ms())
+        self._shell.settle()
+
+    async def _resolve(self, host: bytes, port: int) -> list[tuple[int, Address]]:
+        """Families and addresses of a name or a literal address; none when it has none."""
+        if not host:
+            return []
+        text = host.decode("utf-8", "replace")
+        try:
+            found = socket.getaddrinfo(text, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except (OSError, UnicodeError):
+            try:
+                found = await self._loop.getaddrinfo(text, port, type=socket.SOCK_STREAM)
+            except (OSError, UnicodeError):  # a name may be none the domain name system can hold
+                return []
+        return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> int:
+        """How many links are connected."""
+        return len(self._links)
+
+    def end(self) -> None:
+        """Open and accept nothing more; links close when the other nodes took what was written."""
+        self._ending = True
+        for task in list(self._tasks):
+            task.cancel()
+        for carrier in list(self._links):
+            carrier.finish()
+
+    def _log(self, level: str, text: str) -> None:
+        self._shell.node.state.host.log(level, text)
+
+
+def _settle(outcome: asyncio.Future[bool], result: bool) -> None:
+    if not outcome.done():
+        outcome.set_result(result)
