@@ -122,14 +122,14 @@ def _complete(options: AddJob, cluster_size: i64) -> None:
         )
 
 
-def _check_replication(state: NodeState, options: AddJob) -> None:
-    """Refuse a job that could not get enough copies."""
+def _check_replication(state: NodeState, options: AddJob) -> bool:
+    """Refuse a job that could not get enough copies; True when other nodes have to keep all of them."""
     view = state.view
     external = view.leaving or state.lifecycle.memory.level() > 0
     wanted: i64 = options.replicate if external else options.replicate - 1
     reachable: i64 = len(view.reachable)
     if wanted <= reachable:
-        return
+        return external
     if external and wanted - 1 == reachable:
         reason = "I'm leaving the cluster" if view.leaving else "I'm out of memory"
         raise NotReplicated(
@@ -140,11 +140,11 @@ def _check_replication(state: NodeState, options: AddJob) -> None:
 
 
 def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Create a job and queue it here."""
+    """Create a job; it is queued here unless it has to wait for other nodes' copies or is kept by others only."""
     options = _parse(args)
-    require_timeout_ms(args[3])
+    timeout_ms: i64 = require_timeout_ms(args[3])
     _complete(options, state.view.size)
-    _check_replication(state, options)
+    external = _check_replication(state, options)
     lifecycle = state.lifecycle
     name = args[1]
     queue = lifecycle.queues.get(name)
@@ -160,6 +160,9 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     job = Job(
         job_id, name, args[2], state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
     )
+    if external or options.replicate > 1:
+        state.events.copies_wanted(session, job, timeout_ms, asynchronous=options.asynchronous, external=external)
+        return
     lifecycle.admit(job, now_ms)
     session.out.append(b"+" + job_id + b"\r\n")
 

@@ -42,13 +42,28 @@ class WaitForJob(Blocked):
 class WaitForCopies(Blocked):
     """A client that waits until enough nodes confirmed to have its job."""
 
-    def __init__(self, session: Session, job: Job, deadline_ms: i64) -> None:
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        deadline_ms: i64,
+        wanted: i64,
+        *,
+        external: bool = False,
+        held_back: bool = False,
+    ) -> None:
         super().__init__(session)
         self.job = job
         self.deadline_ms: i64 = deadline_ms
         """When the client gives up; 0 for never."""
-        self.added_ms: i64 = 0
-        """When a node was last asked that had not been asked before."""
+        self.wanted: i64 = wanted
+        """How many nodes have to confirm, this one included if it keeps a copy."""
+        self.external: bool = external
+        """This node keeps no copy."""
+        self.held_back: bool = held_back
+        """The client asked for ASYNC and waits only as long as the links to the chosen nodes can not take more."""
+        self.sent_ms: i64 = 0
+        """When the job was last sent to anybody."""
 
 
 @mypyc_attr(acyclic=True)

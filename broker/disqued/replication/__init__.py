@@ -1,5 +1,35 @@
 """Places the copies of a new job on other nodes before its client is told, and keeps copies for them."""
 
-from disqued.core.subsystem import Subsystem
+from __future__ import annotations
 
-SUBSYSTEM = Subsystem("replication")
+from typing import TYPE_CHECKING
+
+from disqued.bus import kinds
+from disqued.core.message import Message
+from disqued.core.subsystem import Subsystem
+from disqued.replication.gotjob import gotjob
+from disqued.replication.repljob import repljob
+
+if TYPE_CHECKING:
+    from disqued.core.state import NodeState
+    from disqued.core.subsystem import Fields
+
+
+def _info(state: NodeState) -> Fields:
+    stats = state.stats
+    return [
+        ("replications_waiting", len(state.waits_for_copies)),
+        ("replication_timeouts", stats.replication_timeouts),
+        ("external_replications", stats.external_replications),
+        ("async_held_back", stats.async_held_back),
+        ("async_copies_missing", stats.async_copies_missing),
+        ("copies_kept", stats.copies_kept),
+        ("copies_refused", stats.copies_refused),
+    ]
+
+
+SUBSYSTEM = Subsystem(
+    "replication",
+    messages=(Message(kinds.REPLJOB, repljob), Message(kinds.GOTJOB, gotjob)),
+    info=_info,
+)

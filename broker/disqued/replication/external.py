@@ -1,0 +1,31 @@
+"""External replication: a node that leaves or is short of memory has others keep all copies and queue the job."""
+
+from __future__ import annotations
+
+from disqued.bus import kinds
+from disqued.core.job import Job
+from disqued.core.outbox import put
+from disqued.core.peer import Peer
+from disqued.core.state import NodeState
+
+
+def hand_over(state: NodeState, job: Job) -> bool:
+    """Tell one node that confirmed to queue the job (ENQUEUE); False when no such node has a link now.
+
+    The delay travels in seconds and counts from there on.
+    """
+    confirmed = job.confirmed
+    assert confirmed is not None
+    peers = state.view.peers
+    linked: list[Peer] = []
+    for node_id in confirmed:
+        peer = peers.get(node_id)
+        if peer is not None and peer.link is not None and not peer.link.closed:
+            linked.append(peer)
+    if not linked:
+        return False
+    link = linked[int(state.host.random() * len(linked))].link
+    assert link is not None
+    put(state, link, state.bus.about_job(kinds.ENQUEUE, job.id, job.delay_s))
+    state.stats.external_replications += 1
+    return True

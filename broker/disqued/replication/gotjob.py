@@ -1,0 +1,23 @@
+"""GOTJOB: a node has its copy of a job."""
+
+from __future__ import annotations
+
+from disqued.bus.frame import Frame
+from disqued.core.jobid import is_job_id
+from disqued.core.peer import Peer
+from disqued.core.state import NodeState
+from disqued.replication.copies import confirm
+
+
+def gotjob(state: NodeState, peer: Peer, frame: Frame) -> None:
+    """Count the node for the client that waits; whoever else cares hears of it. Unknown jobs are nobody's business."""
+    job_id = frame.job_id
+    wait = state.waits_for_copies.get(job_id)
+    if wait is not None:
+        confirm(state, wait, peer)
+        return
+    if not is_job_id(job_id):
+        return
+    job = state.lifecycle.table.get(job_id)
+    if job is not None:
+        state.events.copy_confirmed(job, peer)

@@ -1,0 +1,75 @@
+"""REPLJOB: another node asks this one to keep a copy of its job, or tells it of more holders."""
+
+from __future__ import annotations
+
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
+from disqued.core.holders import NodeIds
+from disqued.core.job import Job
+from disqued.core.jobcodec import CorruptJob, unpack
+from disqued.core.outbox import send
+from disqued.core.peer import Peer
+from disqued.core.queue import PAUSED_IN
+from disqued.core.state import NodeState
+
+
+def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
+    """Keep the job and confirm it (GOTJOB) unless told not to; refusals are silent, so that others are asked.
+
+    A job that is known keeps its state, whatever that is: only its list of holders grows. Where only the
+    acknowledgement is known (a dummy) the job takes its place and is acknowledged.
+    """
+    if frame.jobs_count != 1:
+        return
+    try:
+        unpacked = unpack(frame.data, frame.jobs_at, frame.end)
+    except CorruptJob as error:
+        state.host.log("warning", f"Ignoring a REPLJOB from {peer.id.decode('ascii', 'replace')}: {error}")
+        return
+    job = unpacked.job
+    listed = _known(state, unpacked.holders)
+    known = state.lifecycle.table.get(job.id)
+    if known is not None and not known.is_dummy:
+        delivered = known.delivered
+        if delivered is None:
+            delivered = state.holders.keep((state.view.node_id,))
+        known.delivered = state.holders.union(delivered, listed)
+    elif not _keep(state, job, listed, known):
+        state.stats.copies_refused += 1
+        return
+    if not frame.message_flags & kinds.NOREPLY:
+        send(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
+
+
+def _known(state: NodeState, listed: bytes) -> NodeIds:
+    """The holders that the sender listed, those that are known here; this node is always one of them."""
+    holders = state.holders
+    view = state.view
+    node_ids = holders.unpack(listed)
+    for node_id in node_ids:
+        if not view.knows(node_id):
+            node_ids = holders.keep(tuple([member for member in node_ids if view.knows(member)]))
+            break
+    return holders.plus(node_ids, view.node_id)
+
+
+def _keep(state: NodeState, job: Job, listed: NodeIds, dummy: Job | None) -> bool:
+    """Register the copy; False when this node takes none now: it leaves, is short of memory, or the queue is paused."""
+    lifecycle = state.lifecycle
+    if state.view.leaving or lifecycle.memory.level() > 0:
+        return False
+    queue = lifecycle.queues.get(job.queue)
+    if queue is not None:
+        if queue.pause & PAUSED_IN:
+            return False
+        job.queue = queue.name
+    now_ms = state.now_ms
+    if dummy is not None:
+        lifecycle.drop(dummy)
+    job.delivered = listed
+    job.expire_at_s += now_ms // 1000
+    lifecycle.keep_copy(job, now_ms)
+    state.stats.copies_kept += 1
+    if dummy is not None:
+        lifecycle.acknowledge(job, now_ms)
+    return True
