@@ -1,7 +1,9 @@
 """Reading frames: a stream of bytes is cut at the lengths the headers say, and a frame reads its fields on demand.
 
 Layout and lengths are those of the Disque cluster bus protocol, version 1: a header of 144 bytes, integers big endian.
-A frame points into the bytes that were received, so that nothing is copied but what is used.
+A frame points into the bytes that were received, so that nothing is copied but what is used. A length is judged as
+soon as it can be, from the type and the numbers at the beginning of the frame: a link that lies is given up before
+what it promised is stored.
 """
 
 from __future__ import annotations
@@ -25,9 +27,18 @@ FAIL_BYTES: Final = HEADER_BYTES + NODE_ID_BYTES
 JOB_ID_FRAME_BYTES: Final = HEADER_BYTES + 44
 COUNTED_BYTES: Final = HEADER_BYTES + 8
 """Header and two integers, the second of which is the length of what follows."""
-MAX_FRAME_BYTES: Final = 1 << 30
-"""A job of the largest size that clients can send, twice over. More is not believed."""
+MAX_FRAME_BYTES: Final = (1 << 30) + (1 << 20)
+"""One job with the longest queue name and the longest body that clients can send (512 MiB each), its fixed part and
+its list of nodes. Longer ones are not believed; whoever sends several jobs in one frame stays far below."""
+MAX_UNKNOWN_BYTES: Final = 1 << 20
+"""A frame of a type or a version that is not known here. It will be ignored, so not much is stored for it."""
 
+_DBUZ: Final = 0x4462755A
+"""The signature as a number."""
+_LENGTH_KNOWN_BYTES: Final = 8
+"""After so many bytes the length of the frame is known,"""
+_KIND_KNOWN_BYTES: Final = 16
+"""and after so many its type and the number of gossip entries."""
 _SENDER_AT: Final = 16
 _IP_AT: Final = 56
 _EXTENSION_AT: Final = 102
@@ -36,21 +47,23 @@ _FLAGS_AT: Final = 138
 _MESSAGE_FLAGS_AT: Final = 141
 
 
+_NO_FRAME: Final = "the bytes received do not begin like a frame of the cluster bus"
+
+
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Frame:
-    """One complete frame: `length` bytes of `data` from `start` on."""
+    """One frame: `length` bytes of `data` from `start` on."""
 
     def __init__(self, data: bytes, start: i64, length: i64) -> None:
         self.data = data
         self.start: i64 = start
         self.length: i64 = length
+        self.version: i64 = read_u16(data, start + 8)
         self.kind: i64 = read_u16(data, start + 12)
-        self.payload_kind: i64 = kinds.PAYLOADS.get(int(self.kind), kinds.OF_UNKNOWN)
-
-    @property
-    def version(self) -> i64:
-        """Of the protocol."""
-        return read_u16(self.data, self.start + 8)
+        self.payload_kind: i64 = kinds.OF_UNKNOWN
+        """What the payload is (`kinds`); of another version nothing is known but the length."""
+        if self.version == VERSION and self.kind < kinds.KINDS:
+            self.payload_kind = kinds.PAYLOADS_BY_KIND[self.kind]
 
     @property
     def count(self) -> i64:
@@ -172,29 +185,38 @@ class Frame:
         """All behind the header."""
         return self.data[self.start + HEADER_BYTES : self.start + self.length]
 
-    def is_sound(self) -> bool:
-        """Whether the length is the one that the type and the counts in the frame ask for."""
-        kind = self.payload_kind
+    def may_be_sound(self, have: i64) -> bool:
+        """Whether type and counts ask for this length, as far as the first `have` bytes tell; all of them tell all.
+
+        At least 16 bytes have to be there.
+        """
+        payload = self.payload_kind
         length = self.length
-        if kind == kinds.OF_JOB_ID:
+        if payload == kinds.OF_JOB_ID:
             return length == JOB_ID_FRAME_BYTES
-        if kind == kinds.OF_GOSSIP:
+        if payload == kinds.OF_GOSSIP:
             return length == HEADER_BYTES + GOSSIP_ENTRY_BYTES * self.count
-        if kind == kinds.OF_NODE_ID:
+        if payload == kinds.OF_NODE_ID:
             return length == FAIL_BYTES
-        if kind == kinds.OF_UNKNOWN:
-            return True
-        return length >= COUNTED_BYTES and length - COUNTED_BYTES == read_u32(self.data, self.start + HEADER_BYTES + 4)
+        if payload == kinds.OF_UNKNOWN:
+            return length <= MAX_UNKNOWN_BYTES
+        if length < COUNTED_BYTES:
+            return False
+        return have < COUNTED_BYTES or length - COUNTED_BYTES == read_u32(self.data, self.start + HEADER_BYTES + 4)
 
 
 class FrameReader:
-    """Cuts the bytes of one link into frames."""
+    """Cuts the bytes of one link into frames.
+
+    After `feed`, `next` has to be called until it returns None. A frame that comes in many pieces is put together once
+    when its counts are there and once when all of it is, however many pieces there are.
+    """
 
     def __init__(self) -> None:
         self._data = b""
         self._at: i64 = 0
         self._parts: list[bytes] = []
-        """What came of a frame that is longer than `_data`, to be joined when it is complete."""
+        """What came of a frame that is longer than `_data`, to be joined when there is enough of it."""
         self._parts_bytes: i64 = 0
         self._wanted_bytes: i64 = 0
 
@@ -204,17 +226,15 @@ class FrameReader:
         return len(self._data) - self._at + self._parts_bytes
 
     def feed(self, data: bytes) -> None:
-        """Take bytes from the link; `next` has to return None before more are fed."""
-        if self._parts_bytes + len(data) < self._wanted_bytes:
-            self._parts.append(data)
-            self._parts_bytes += len(data)
-            return
+        """Take bytes from the link."""
         if self._parts_bytes > 0:
             self._parts.append(data)
+            self._parts_bytes += len(data)
+            if self._parts_bytes < self._wanted_bytes:
+                return
             self._data = b"".join(self._parts)
             self._parts = []
             self._parts_bytes = 0
-            self._wanted_bytes = 0
         elif self._at < len(self._data):
             self._data = self._data[self._at :] + data
         else:
@@ -226,25 +246,31 @@ class FrameReader:
         data = self._data
         at = self._at
         have: i64 = len(data) - at
-        if have < 8:
-            if have > 0 and not SIGNATURE.startswith(data[at : at + 4][:have]):
-                raise BusError("the bytes received do not begin like a frame of the cluster bus")
+        if have < _LENGTH_KNOWN_BYTES:
+            if not SIGNATURE.startswith(data[at : at + min(have, 4)]):
+                raise BusError(_NO_FRAME)
             return None
-        if data[at : at + 4] != SIGNATURE:
-            raise BusError("the bytes received do not begin like a frame of the cluster bus")
+        if read_u32(data, at) != _DBUZ:
+            raise BusError(_NO_FRAME)
         length = read_u32(data, at + 4)
         if length < HEADER_BYTES or length > MAX_FRAME_BYTES:
             raise BusError(f"a frame says it is {length} bytes long, {HEADER_BYTES} to {MAX_FRAME_BYTES} are possible")
+        if have < _KIND_KNOWN_BYTES:
+            return None
+        frame = Frame(data, at, length)
+        if not frame.may_be_sound(have):
+            name = kinds.NAMES.get(int(frame.kind), f"type {frame.kind}, version {frame.version}")
+            raise BusError(f"a {name} frame says it is {length} bytes long, which it can not be")
         if have < length:
-            self._parts = [data[at:]]
-            self._parts_bytes = have
-            self._data = b""
-            self._at = 0
-            self._wanted_bytes = length
+            self._await(data[at:], COUNTED_BYTES if have < COUNTED_BYTES < length else length)
             return None
         self._at = at + length
-        frame = Frame(data, at, length)
-        if not frame.is_sound():
-            name = kinds.NAMES.get(int(frame.kind), str(frame.kind))
-            raise BusError(f"a {name} frame is {length} bytes long, which is not what its contents need")
         return frame
+
+    def _await(self, begun: bytes, wanted_bytes: i64) -> None:
+        """Collect pieces behind the beginning of a frame until there are so many bytes."""
+        self._parts = [begun]
+        self._parts_bytes = len(begun)
+        self._wanted_bytes = wanted_bytes
+        self._data = b""
+        self._at = 0

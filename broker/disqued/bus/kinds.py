@@ -79,6 +79,11 @@ PAYLOADS: Final = {
     ENOUGH: OF_QUEUE,
 }
 
+KINDS: Final = 64
+"""Types have smaller numbers than this; there is room for more of ours."""
+PAYLOADS_BY_KIND: Final = bytes([PAYLOADS.get(kind, OF_UNKNOWN) for kind in range(KINDS)])
+"""The same in a form that is fast to look up for each frame."""
+
 NOREPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4

@@ -17,7 +17,8 @@ NodeIds: TypeAlias = tuple[bytes, ...]
 
 NOBODY: Final[NodeIds] = ()
 MAX_KEPT: Final = 4096
-"""More lists than a real cluster has; whoever sends forged ones can not fill the memory with them."""
+MAX_KEPT_IDS: Final = 1 << 17
+"""More lists, and IDs in them, than a real cluster has: whoever sends forged ones can not fill the memory with them."""
 
 
 class Holders:
@@ -27,15 +28,21 @@ class Holders:
         self._kept: dict[NodeIds, NodeIds] = {}
         self._packed: dict[NodeIds, bytes] = {}
         self._unpacked: dict[bytes, NodeIds] = {}
+        self._kept_ids: i64 = 0
+        """In `_kept`."""
+        self._unpacked_ids: i64 = 0
+        """In the keys of `_unpacked`."""
 
     def keep(self, node_ids: NodeIds) -> NodeIds:
         """The one copy of a list."""
         kept = self._kept.get(node_ids)
         if kept is None:
-            if len(self._kept) >= MAX_KEPT:
+            if len(self._kept) >= MAX_KEPT or self._kept_ids >= MAX_KEPT_IDS:
                 self._kept.clear()
                 self._packed.clear()
+                self._kept_ids = 0
             self._kept[node_ids] = node_ids
+            self._kept_ids += len(node_ids)
             kept = node_ids
         return kept
 
@@ -49,9 +56,7 @@ class Holders:
         """The list with the nodes of another one added."""
         if node_ids == more:
             return node_ids
-        for node_id in more:
-            node_ids = self.plus(node_ids, node_id)
-        return node_ids
+        return self.keep(tuple(dict.fromkeys(node_ids + more)))
 
     def pack(self, node_ids: NodeIds) -> bytes:
         """The list as it stands in a serialised job: how many, little endian, and the IDs."""
@@ -62,18 +67,18 @@ class Holders:
         return packed
 
     def unpack(self, data: bytes) -> NodeIds:
-        """The list of IDs that stand back to back."""
+        """The list of IDs that stand back to back; one that stands there twice is taken once."""
         node_ids = self._unpacked.get(data)
         if node_ids is None:
-            if len(self._unpacked) >= MAX_KEPT:
+            if len(self._unpacked) >= MAX_KEPT or self._unpacked_ids >= MAX_KEPT_IDS:
                 self._unpacked.clear()
+                self._unpacked_ids = 0
             found: list[bytes] = []
             at: i64 = 0
             while at < len(data):
-                node_id = data[at : at + NODE_ID_BYTES]
-                if node_id not in found:
-                    found.append(node_id)
+                found.append(data[at : at + NODE_ID_BYTES])
                 at += NODE_ID_BYTES
-            node_ids = self.keep(tuple(found))
+            node_ids = self.keep(tuple(dict.fromkeys(found)))
             self._unpacked[data] = node_ids
+            self._unpacked_ids += len(found)
         return node_ids

@@ -23,6 +23,8 @@ _LENGTH: Final = Struct("<I")
 _LENGTH_BYTES: Final = 4
 LEAST_BYTES: Final = _FIXED.size + 2 * _LENGTH_BYTES
 """A job with an empty name, an empty body and no holders."""
+MAX_HOLDERS: Final = 4096
+"""Nodes that may have one job; a cluster has fewer."""
 _WITHOUT_DELIVERED: Final = 255 - DELIVERED
 _MAX_CTIME: Final = (1 << 63) - 1
 _MAX_EXPIRE: Final = (1 << 32) - 1
@@ -93,8 +95,8 @@ def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
     if holders_at > stop:
         raise CorruptJob("the body is longer than the job")
     holders: i64 = int.from_bytes(data[holders_at - _LENGTH_BYTES : holders_at], "little")
-    if holders_at + holders * NODE_ID_BYTES != stop:
-        raise CorruptJob(f"the job says it has {holders} holders, which is not what is left of it")
+    if holders > MAX_HOLDERS or holders_at + holders * NODE_ID_BYTES != stop:
+        raise CorruptJob(f"the job says it has {holders} holders, which is too many or not what is left of it")
     if not is_job_id(job_id):
         raise CorruptJob("the job has no valid ID")
     if ctime > _MAX_CTIME:

@@ -1,0 +1,88 @@
+"""Lists of nodes are kept once, whoever has them, and forged ones do not pile up."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from disqued.core.holders import MAX_KEPT, MAX_KEPT_IDS, NOBODY, Holders
+
+A, B, C = (letter * 40 for letter in (b"a", b"b", b"c"))
+
+node_ids = st.sampled_from([A, B, C, b"d" * 40, b"e" * 40])
+lists = st.lists(node_ids, unique=True).map(tuple)
+
+
+def test_equal_lists_are_one() -> None:
+    holders = Holders()
+
+    first = holders.plus(holders.plus(NOBODY, A), B)
+
+    assert first == (A, B)
+    assert holders.plus((A,), B) is first
+    assert holders.keep((A, B)) is first
+    assert holders.unpack(A + B) is first
+    assert holders.union((A,), (A, B)) is first
+
+
+def test_a_node_that_is_there_changes_nothing() -> None:
+    holders = Holders()
+    both = holders.keep((A, B))
+
+    assert holders.plus(both, A) is both
+    assert holders.union(both, (B, A)) is both
+    assert holders.union(both, both) is both
+    assert holders.union(both, NOBODY) is both
+
+
+@given(lists, lists)
+def test_a_union_has_the_nodes_of_both_in_the_order_they_came(
+    left: tuple[bytes, ...], right: tuple[bytes, ...]
+) -> None:
+    assert Holders().union(left, right) == left + tuple(node_id for node_id in right if node_id not in left)
+
+
+@given(lists)
+def test_a_list_on_the_wire_is_its_number_and_its_ids(node_ids: tuple[bytes, ...]) -> None:
+    holders = Holders()
+
+    packed = holders.pack(node_ids)
+
+    assert packed == len(node_ids).to_bytes(4, "little") + b"".join(node_ids)
+    assert holders.pack(tuple(node_ids)) is packed
+    assert holders.unpack(packed[4:]) == node_ids
+
+
+def test_a_node_that_stands_twice_on_the_wire_counts_once() -> None:
+    assert Holders().unpack(A + B + A) == (A, B)
+
+
+def test_forged_lists_do_not_fill_the_memory() -> None:
+    holders = Holders()
+
+    for number in range(3 * MAX_KEPT):
+        holders.pack(holders.unpack(b"%040d" % number))
+        assert len(holders._kept) <= MAX_KEPT
+        assert len(holders._packed) <= MAX_KEPT
+        assert len(holders._unpacked) <= MAX_KEPT
+
+
+def test_long_forged_lists_do_not_fill_the_memory_either() -> None:
+    holders = Holders()
+    length = MAX_KEPT_IDS // 8
+
+    for number in range(20):
+        holders.pack(holders.unpack(b"".join(b"%040d" % (number * length + index) for index in range(length))))
+        assert sum(map(len, holders._kept)) <= MAX_KEPT_IDS + length
+        assert sum(map(len, holders._packed)) <= MAX_KEPT_IDS + length
+        assert sum(map(len, holders._unpacked)) <= (MAX_KEPT_IDS + length) * 40
+
+
+def test_a_list_goes_on_being_good_after_it_was_thrown_out() -> None:
+    holders = Holders()
+    mine = holders.keep((A, B))
+    for number in range(2 * MAX_KEPT):
+        holders.keep((b"%040d" % number,))
+
+    assert holders.plus(mine, C) == (A, B, C)
+    assert holders.pack(mine)[4:] == A + B
