@@ -7,6 +7,8 @@ Everything that is not named here must be equal byte for byte. There are five re
 * `UNORDERED`: lists that came out of a hash table; they must be equal as multisets.
 * job and node IDs: where one shows up first it is bound to the one at the same place, and has to be that from then on.
 * the port and the directory of the node.
+
+Directives and sections that the original does not have are passed over in replies to CONFIG GET and INFO.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from compat.recording import escape
 from compat.wire import Failure, Nil, Reply, Status
+from disqued.config import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +96,11 @@ UNORDERED = (
     (r"^[JQ]SCAN", r"^1$"),
 )
 
+_ADDED_SECTION = re.compile(
+    rb"(?:\A|\r\n)# (?!Server|Clients|Memory|Jobs|Queues|Persistence|Stats|CPU|Commandstats)\w+\r\n(?:\w[^\r]*\r\n)*"
+)
+"""A section of INFO that the original does not have."""
+
 PAIRS = re.compile(r"^(SHOW|JSCAN|QSTAT) ")
 """Requests whose replies hold flat lists of names and values: places in them are called by the name."""
 
@@ -144,6 +152,10 @@ class Comparison:
 
     def differences(self, asked: str, recorded: Reply, ours: Reply) -> list[str]:
         """Where the two replies to `asked` differ, a line each; none when they are the same."""
+        if asked.startswith("CONFIG GET ") and isinstance(ours, list):
+            ours = _without_added(ours)
+        if asked.startswith("INFO") and isinstance(ours, bytes):
+            ours = _ADDED_SECTION.sub(b"", ours)
         return list(self._walk(asked, "", recorded, ours))
 
     def _walk(self, asked: str, path: str, recorded: Reply, ours: Reply) -> Iterator[str]:
@@ -237,6 +249,13 @@ def _text(reply: Reply) -> bytes:
     if isinstance(reply, Status | Failure):
         return reply.text
     return reply if isinstance(reply, bytes) else b"%d" % reply if isinstance(reply, int) else b""
+
+
+def _without_added(reply: list[Reply]) -> list[Reply]:
+    """A reply to CONFIG GET without the directives that the original does not have."""
+    added = {option.name.encode() for option in OPTIONS if option.added}
+    pairs = zip(reply[::2], reply[1::2], strict=True)
+    return [word for pair in pairs if pair[0] not in added for word in pair]
 
 
 def _show(reply: Reply) -> str:

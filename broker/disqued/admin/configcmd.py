@@ -89,6 +89,11 @@ def _keep_alive(state: NodeState) -> None:
     state.host.keep_alive(state.config.tcp_keepalive)
 
 
+def _announce(state: NodeState) -> None:
+    state.renew_frames()
+    state.view.unsaved = True
+
+
 def _resetstat(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Start counting anew."""
     state.stats.reset()
@@ -124,6 +129,11 @@ _AFTER: Final[dict[str, Callable[[NodeState], None]]] = {
     "loglevel": _set_log_level,
     "maxmemory": _free_memory,
     "tcp_keepalive": _keep_alive,
+    "cluster_announce_ip": _announce,
+    "cluster_announce_hostname": _announce,
+    "cluster_announce_port": _announce,
+    "cluster_announce_bus_port": _announce,
+    "cluster_name": _announce,
 }
 """Effects of values that were taken over, by attribute."""
 

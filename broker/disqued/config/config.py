@@ -55,6 +55,14 @@ class Config:
     syslog_ident: str
     appendfilename: str
     cluster_config_file: str
+    cluster_port: int
+    cluster_announce_ip: str
+    cluster_announce_hostname: str
+    cluster_announce_port: int
+    cluster_announce_bus_port: int
+    cluster_seeds: tuple[str, ...]
+    cluster_name: str
+    cluster_link_sendbuf_limit: int
     rename_command: tuple[tuple[bytes, bytes], ...]
 
     def __init__(self) -> None:

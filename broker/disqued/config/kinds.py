@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from disqued.config.endpoint import HOST_NAME, is_address, parse_endpoint
 from disqued.resp.integers import parse_integer
 from disqued.resp.words import quote_word
 
@@ -257,6 +258,30 @@ class Directory(Text):
 
 
 @dataclass(frozen=True)
+class Address(Text):
+    """A literal address, or nothing."""
+
+    def parse(self, word: bytes) -> str:
+        """IPv4 or IPv6."""
+        text = super().parse(word)
+        if text and not is_address(text):
+            raise BadValueError("argument must be an IP address, or empty for none")
+        return text
+
+
+@dataclass(frozen=True)
+class HostName(Text):
+    """The name of a host, or nothing."""
+
+    def parse(self, word: bytes) -> str:
+        """Letters, digits, dots, hyphens, underscores."""
+        text = super().parse(word)
+        if text and not HOST_NAME.fullmatch(text):
+            raise BadValueError("argument must be the name of a host, or empty for none")
+        return text
+
+
+@dataclass(frozen=True)
 class Password(Kind[bytes]):
     """A secret; the empty one stands for none, and is not written."""
 
@@ -296,6 +321,31 @@ class Addresses(Kind[tuple[str, ...]]):
     def parse(self, word: bytes) -> tuple[str, ...]:
         """The addresses of one text."""
         return self.read(word.split())
+
+    def show(self, value: tuple[str, ...]) -> bytes:
+        """With blanks between them."""
+        return encode(" ".join(value))
+
+    def write(self, value: tuple[str, ...]) -> bytes | None:
+        """With blanks between them."""
+        return self.show(value) if value else None
+
+
+@dataclass(frozen=True)
+class Endpoints(Kind[tuple[str, ...]]):
+    """Places of other nodes, separated by blanks, or none; see `endpoint`."""
+
+    def read(self, words: Sequence[bytes]) -> tuple[str, ...]:
+        """Any number of them."""
+        places = [place for word in words for place in decode(word).split()]
+        for place in places:
+            if parse_endpoint(place) is None:
+                raise BadValueError(f"'{place}' is no seed: host, host:port or host:port@bus-port is expected")
+        return tuple(places)
+
+    def parse(self, word: bytes) -> tuple[str, ...]:
+        """The places of one text."""
+        return self.read([word])
 
     def show(self, value: tuple[str, ...]) -> bytes:
         """With blanks between them."""

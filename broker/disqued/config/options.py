@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from disqued.config.kinds import (
+    Address,
     Addresses,
     Choice,
     Clamped,
     Directory,
+    Endpoints,
     FileName,
+    HostName,
     Integer,
     Kind,
     Octal,
@@ -49,6 +52,8 @@ class Option(Generic[_T]):
     """CONFIG GET shows it."""
     rewritten: bool = True
     """CONFIG REWRITE writes it; lines of the others stay as they are."""
+    added: bool = False
+    """The original does not have it."""
     in_file: bool = True
     """It may stand in the file; otherwise only CONFIG SET knows it."""
 
@@ -140,7 +145,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(0, 65535, "Invalid port"),
         7711,
         "sockets",
-        "TCP port for clients; 0 for none. The cluster bus uses this port plus 10000.",
+        "TCP port for clients; 0 for none. The cluster bus uses this port plus 10000, or `cluster-port`.",
     ),
     Option(
         "tcp-backlog",
@@ -297,6 +302,78 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "cluster",
         "File in which the node keeps its view of the cluster.",
         shown=False,
+    ),
+    Option(
+        "cluster-port",
+        Integer(0, 65535, "Invalid cluster port"),
+        0,
+        "sockets",
+        "TCP port of the cluster bus; 0 for the port for clients plus 10000.",
+        added=True,
+    ),
+    Option(
+        "cluster-announce-ip",
+        Address(optional=True),
+        "",
+        "cluster",
+        "Address at which other nodes and clients reach this node; empty for the one that they find by themselves.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-announce-hostname",
+        HostName(optional=True),
+        "",
+        "cluster",
+        "Name of this node's host: other nodes look it up whenever they connect, clients see it in HELLO.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-announce-port",
+        Integer(0, 65535, "Invalid port"),
+        0,
+        "cluster",
+        "Port at which clients reach this node from outside; 0 for `port`.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-announce-bus-port",
+        Integer(0, 65535, "Invalid bus port"),
+        0,
+        "cluster",
+        "Port at which other nodes reach this node from outside; 0 for the port of the bus.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-seeds",
+        Endpoints(),
+        (),
+        "cluster",
+        "Nodes to meet, each `host`, `host:port` or `host:port@bus-port`. Names are looked up again and again, each "
+        "address found is met: a name may stand for all nodes. Without a port, the ports are those of this node.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-name",
+        Text(optional=True),
+        "",
+        "cluster",
+        "Name of the cluster. Nodes that have another name are refused, those without a name are not.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-link-sendbuf-limit",
+        Size(1, error="argument must be a memory size greater than zero"),
+        64 << 20,
+        "cluster",
+        "Bytes that may wait to be sent to another node; beyond, the connection is closed and opened anew.",
+        settable=True,
+        added=True,
     ),
     Option(
         "rename-command",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.bus.extension import FEATURES, NOBODY, extension
+from disqued.bus.extension import FEATURES, NOBODY, cluster_digest, extension
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
 from disqued.core.blocked import WaitForCopies
@@ -22,6 +22,7 @@ from disqued.core.holders import Holders
 from disqued.core.jobid import JobIds
 from disqued.core.latency import LatencyMonitor
 from disqued.core.lifecycle import Lifecycle
+from disqued.core.peer import BUS_PORT_DISTANCE
 from disqued.core.ready import Ready
 from disqued.core.session import Session
 from disqued.core.slowlog import SlowLog
@@ -46,8 +47,11 @@ class NodeState:
         self.view = ClusterView(node_id, config.port)
         self.incarnation = host.random_bytes(8)
         """Tells this run of the node from others under the same ID."""
+        self.cluster = NOBODY
+        """What stands for the name of this node's cluster."""
         self.bus = self._frame_writer()
         """Writes this node's frames; see `renew_frames`."""
+        self.renew_frames()
         self.holders = Holders()
         self.events = Events()
         self.lifecycle = Lifecycle(host.random)
@@ -120,9 +124,24 @@ class NodeState:
 
     def _frame_writer(self) -> FrameWriter:
         view = self.view
-        said = extension(FEATURES, 0, NOBODY, self.incarnation)
-        return FrameWriter(view.node_id, view.port, leaving=view.leaving, extension=said)
+        said = extension(FEATURES, view.bus_port, self.cluster, self.incarnation)
+        return FrameWriter(
+            view.node_id, view.port, leaving=view.leaving, extension=said, announced_ip=view.announced_ip
+        )
 
     def renew_frames(self) -> None:
-        """Say from now on what changed about this node: its ID, its ports, its name, whether it is leaving."""
+        """Say from now on what changed about this node: its ID, its address and name, whether it is leaving."""
+        config = self.config
+        view = self.view
+        view.port = config.cluster_announce_port or config.port
+        bus_port: i64 = config.cluster_announce_bus_port or config.cluster_port
+        if bus_port == 0 and config.port > 0:
+            bus_port = config.port + BUS_PORT_DISTANCE
+        view.bus_port = bus_port if bus_port < 65536 else 0
+        view.host = config.cluster_announce_hostname.encode()
+        announced_ip = config.cluster_announce_ip.encode()
+        if announced_ip != view.announced_ip:
+            view.announced_ip = announced_ip
+            view.ip = announced_ip
+        self.cluster = cluster_digest(config.cluster_name.encode("utf-8", "surrogateescape"))
         self.bus = self._frame_writer()

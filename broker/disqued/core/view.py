@@ -18,8 +18,14 @@ class ClusterView:
         """40 hex digits."""
         self.port: i64 = port
         """For clients, as announced."""
+        self.bus_port: i64 = 0
+        """For other nodes, as announced."""
         self.ip = b""
-        """This node's address, empty until another node contacted it."""
+        """This node's address: as announced, otherwise empty until another node contacted it."""
+        self.announced_ip = b""
+        """The address that the configuration says, empty for none."""
+        self.host = b""
+        """The name this node announces, empty for none."""
         self.leaving: bool = False
         self.peers: dict[bytes, Peer] = {}
         """The other nodes by ID, those in handshake included."""
