@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.core.blocked import WaitForJob
 from disqued.core.command import Command
 from disqued.core.flush import flush_all
 from disqued.core.subcommand import Subcommand, choose
@@ -129,11 +130,12 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _release_waiting_clients(state: NodeState) -> None:
-    """Tell all clients that wait for jobs to go elsewhere."""
+    """Tell all clients that wait for jobs to go elsewhere; those that add jobs go on waiting for the copies."""
     reply = NodeLeaving().encode()
     for session in list(state.sessions.values()):
-        if session.blocked is not None:
-            release(state, session.blocked, reply)
+        blocked = session.blocked
+        if isinstance(blocked, WaitForJob):
+            release(state, blocked, reply)
 
 
 _SUBCOMMANDS: Final = {
