@@ -68,6 +68,8 @@ def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, fram
         if port and bus_port:
             peer.port, peer.bus_port = port, bus_port
         link.answered = True
+        peer.pong_received_ms = state.now_ms
+        peer.ping_sent_ms = 0
         nodes.dial_soon(peer)
 
 
