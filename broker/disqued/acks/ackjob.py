@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from disqued.acks.gc import collect
+from disqued.bus import kinds
 from disqued.core.command import Command
-from disqued.core.jobid import require_job_ids
+from disqued.core.job import WAIT_REPL, Job
+from disqued.core.jobid import require_job_ids, ttl_minutes
+from disqued.core.outbox import tell_all
 from disqued.core.session import Session
 from disqued.core.state import NodeState
 
@@ -18,11 +23,37 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     acknowledged = 0
     for index in range(1, len(args)):
         job = lifecycle.table.get(args[index])
-        if job is not None:
+        if job is None:
+            _acknowledge_unknown(state, args[index])
+        elif job.state == WAIT_REPL and not state.events.complete(job):
+            acknowledged += 1
+            _acknowledge_unknown(state, args[index])  # it went to other nodes
+        else:
             if lifecycle.acknowledge(job, state.now_ms):
                 acknowledged += 1
             collect(state, job)
     session.reply_integer(acknowledged)
+
+
+def _acknowledge_unknown(state: NodeState, job_id: bytes) -> None:
+    """Tell the other nodes: one of them may have the job.
+
+    The acknowledgement is kept until one says so, or all say no. A node that leaves keeps nothing, but the jobs that it
+    handed over may still be acknowledged here: it asks once, and the holders do the rest. At-most-once jobs are not
+    worth the trouble, they do not come back.
+    """
+    minutes: i64 = ttl_minutes(job_id)
+    if state.view.size == 1 or minutes & 1 == 0:
+        return
+    if state.view.leaving:
+        state.stats.acks_for_others += 1
+        tell_all(state, state.bus.about_job(kinds.SETACK, job_id))
+        return
+    state.stats.dummy_acks_made += 1
+    expire_at_s: i64 = state.now_ms // 1000 + minutes * 60
+    dummy = Job(job_id, b"", b"", 0, expire_at_s, 0, 0, 0)
+    state.lifecycle.keep_dummy(dummy, state.now_ms)
+    collect(state, dummy)
 
 
 COMMAND: Final[Command] = Command(

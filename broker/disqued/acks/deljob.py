@@ -1,17 +1,22 @@
-"""DELJOB: forget jobs on this node only."""
+"""DELJOB: forget jobs on this node only; as a message: forget a job that is done everywhere."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
 from disqued.core.command import Command
+from disqued.core.holding import job_of
 from disqued.core.jobid import require_job_ids
+from disqued.core.message import Message
+from disqued.core.peer import Peer
 from disqued.core.session import Session
 from disqued.core.state import NodeState
 
 
-def delete_all(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Drop the known jobs among the IDs and reply with their number; shared with FASTACK."""
+def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Drop the known jobs among the IDs and reply with their number."""
     require_job_ids(args, 1)
     lifecycle = state.lifecycle
     deleted = 0
@@ -23,11 +28,20 @@ def delete_all(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(deleted)
 
 
+def hear_deljob(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
+    """Drop the job, whatever its state."""
+    job = job_of(state, frame)
+    if job is not None:
+        state.lifecycle.drop(job)
+
+
+MESSAGE: Final[Message] = Message(kinds.DELJOB, hear_deljob)
+
 COMMAND: Final[Command] = Command(
     "deljob",
     -1,
     ("write", "fast"),
-    delete_all,
+    deljob,
     "jobs",
     "Deletes jobs from this node only.",
     "job-id [job-id ...]",

@@ -1,17 +1,44 @@
-"""FASTACK: the jobs are done, and no care is taken that all nodes hear of it. Without other nodes it is DELJOB."""
+"""FASTACK: the jobs are done, and no care is taken that all nodes hear of it."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from disqued.acks.deljob import delete_all
+from disqued.bus import kinds
 from disqued.core.command import Command
+from disqued.core.job import WAIT_REPL
+from disqued.core.jobid import require_job_ids
+from disqued.core.outbox import tell_all, tell_holders
+from disqued.core.session import Session
+from disqued.core.state import NodeState
+
+
+def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Have the holders forget the jobs, or all nodes if a job is not known; reply with how many were known."""
+    require_job_ids(args, 1)
+    lifecycle = state.lifecycle
+    deleted = 0
+    for index in range(1, len(args)):
+        job_id = args[index]
+        job = lifecycle.table.get(job_id)
+        if job is None:
+            if state.view.peers:
+                tell_all(state, state.bus.about_job(kinds.DELJOB, job_id))
+            continue
+        if job.is_dummy:
+            tell_all(state, state.bus.about_job(kinds.DELJOB, job_id))
+        elif job.delivered is not None and job.state != WAIT_REPL:
+            tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job_id))
+        lifecycle.drop(job)  # of one that waits for its copies this tells the others
+        deleted += 1
+    session.reply_integer(deleted)
+
 
 COMMAND: Final[Command] = Command(
     "fastack",
     -1,
     ("write", "fast"),
-    delete_all,
+    fastack,
     "jobs",
     "Deletes jobs from all nodes that may have them, at best effort.",
     "job-id [job-id ...]",

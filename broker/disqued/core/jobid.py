@@ -20,6 +20,8 @@ _RANDOM_CHARACTERS: Final = 24
 _RANDOM_BYTES: Final = 18
 _IDS_PER_DRAW: Final = 1024
 _MAX_MINUTES: Final = 65535
+MAX_TTL_S: Final = (1 << 32) - 1
+"""A time to live has 32 bits on the wire."""
 _DASH: Final = 45
 
 
@@ -69,3 +71,16 @@ def ttl_minutes(job_id: bytes) -> int:
         digit = b"0123456789abcdef".find(bytes((character,)))
         minutes = minutes * 16 + max(digit, 0)
     return minutes
+
+
+def ttl_range_s(job_id: bytes) -> tuple[int, int]:
+    """The least and the greatest time to live, in seconds, that the ID can stand for."""
+    minutes = ttl_minutes(job_id)
+    if minutes & 1:
+        return (minutes - 1) * 60, MAX_TTL_S if minutes == _MAX_MINUTES else minutes * 60 + 59
+    return minutes * 60, MAX_TTL_S if minutes == _MAX_MINUTES - 1 else minutes * 60 + 119
+
+
+def is_made_by(job_id: bytes, node_id: bytes) -> bool:
+    """Whether the ID names that node as its maker."""
+    return job_id[2:10] == node_id[:8]

@@ -80,6 +80,7 @@ class Lifecycle:
         self.wanted: list[Queue] = []
         """Queues with jobs that other nodes asked for."""
         self.events = Events()
+        self.acked_jobs: i64 = 0
 
     def _jitter_ms(self) -> i64:
         """A random shift of up to a quarter of a second either way."""
@@ -160,6 +161,7 @@ class Lifecycle:
         job.delivered = NOBODY
         self._register(job)
         job.state = ACKED
+        self.acked_jobs += 1
         self.arm_collection(job, now_ms)
         self.memory.allow_eviction(job)
 
@@ -263,6 +265,7 @@ class Lifecycle:
         if job.state == QUEUED:
             self._leave_queue(job)
         job.state = ACKED
+        self.acked_jobs += 1
         job.confirmed = None
         job.gc_retry = 0
         self.arm_collection(job, now_ms)
@@ -276,7 +279,9 @@ class Lifecycle:
         self.agenda.disarm(job)
         if job.state == QUEUED:
             self._leave_queue(job)
-        elif job.place == IN_RECLAIMABLE:
+        elif job.state == ACKED:
+            self.acked_jobs -= 1
+        if job.place == IN_RECLAIMABLE:
             self.memory.forbid_eviction(job)
         self.memory.remove(job)
         self.table.remove(job)

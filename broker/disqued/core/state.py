@@ -15,6 +15,7 @@ from disqued.bus.extension import FEATURES, NOBODY, cluster_digest, extension
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
 from disqued.core.blocked import WaitForCopies
+from disqued.core.demand import Demand
 from disqued.core.entry import CommandEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
@@ -27,6 +28,7 @@ from disqued.core.ready import Ready
 from disqued.core.session import Session
 from disqued.core.slowlog import SlowLog
 from disqued.core.stats import Stats
+from disqued.core.table import CELLS
 from disqued.core.view import ClusterView
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class NodeState:
         self.holders = Holders()
         self.events = Events()
         self.lifecycle = Lifecycle(host.random)
+        self.demand = Demand()
         self.job_ids = JobIds(node_id, host.random_bytes)
         self.last_ctime: i64 = 0
         self.stats = Stats()
@@ -65,6 +68,8 @@ class NodeState:
         self.monitors: list[Session] = []
         self.waits_for_copies: dict[bytes, WaitForCopies] = {}
         """Clients in ADDJOB, by the ID of their job."""
+        self.recollect_from: i64 = CELLS
+        """Cell of the table from which acknowledged jobs are looked at again; CELLS when none has to be."""
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""
         self.held: dict[int, Session] = {}

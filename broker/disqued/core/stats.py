@@ -48,6 +48,17 @@ class Stats:
         self.output_bytes: i64 = 0
         self.expired_jobs: i64 = 0
         self.evicted_jobs: i64 = 0
+        self.collections: i64 = 0
+        """Attempts to find out whether all holders of an acknowledged job know."""
+        self.dummy_acks_made: i64 = 0
+        """Acknowledgements of jobs that are not known here."""
+        self.dummy_acks_collected: i64 = 0
+        self.acks_for_others: i64 = 0
+        """Acknowledgements that a leaving node only passed on."""
+        self.queued_ties_lost: i64 = 0
+        """Jobs taken out of a queue because a node that goes first queued them too."""
+        self.requeues_averted: i64 = 0
+        """Nodes that were about to queue a job and heard that it is queued here."""
         self.replication_timeouts: i64 = 0
         self.external_replications: i64 = 0
         """Jobs that this node accepted and had others keep."""
@@ -58,6 +69,11 @@ class Stats:
         self.copies_kept: i64 = 0
         """Jobs of other nodes that this one began to keep."""
         self.copies_refused: i64 = 0
+        self.jobs_imported: i64 = 0
+        """Queued jobs that came from other nodes because clients wait here (YOURJOBS)."""
+        self.imported_at_most_once: i64 = 0
+        """Those of them that exist here only from then on."""
+        self.jobs_exported: i64 = 0
         self.bus_sent: list[int] = [0] * KINDS
         """Frames by type."""
         self.bus_received: list[int] = [0] * KINDS
@@ -79,12 +95,21 @@ class Stats:
         self.output_bytes = 0
         self.expired_jobs = 0
         self.evicted_jobs = 0
+        self.collections = 0
+        self.dummy_acks_made = 0
+        self.dummy_acks_collected = 0
+        self.acks_for_others = 0
+        self.queued_ties_lost = 0
+        self.requeues_averted = 0
         self.replication_timeouts = 0
         self.external_replications = 0
         self.async_held_back = 0
         self.async_copies_missing = 0
         self.copies_kept = 0
         self.copies_refused = 0
+        self.jobs_imported = 0
+        self.imported_at_most_once = 0
+        self.jobs_exported = 0
 
     def count_sent(self, kind: i64, size: i64) -> None:
         """Count a frame for another node."""

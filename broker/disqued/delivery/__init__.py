@@ -4,9 +4,12 @@ Moving jobs between nodes belongs to federation, forgetting finished ones to ack
 """
 
 from disqued.core.subsystem import Subsystem
-from disqued.delivery import dequeue, enqueue, getjob, nack, pause, working
+from disqued.delivery import dequeue, enqueue, getjob, nack, pause, queued, willqueue, working
+from disqued.delivery.figures import figures
 
 SUBSYSTEM = Subsystem(
     "delivery",
     (getjob.COMMAND, enqueue.COMMAND, nack.COMMAND, dequeue.COMMAND, working.COMMAND, pause.COMMAND),
+    (enqueue.MESSAGE, queued.MESSAGE, willqueue.MESSAGE, working.MESSAGE, pause.MESSAGE),
+    info=figures,
 )

@@ -1,14 +1,25 @@
-"""ENQUEUE: put active jobs back in their queues now."""
+"""ENQUEUE: put active jobs back in their queues now; as a message: queue a job for a node that keeps no copy."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
 from disqued.core.command import Command
+from disqued.core.holding import job_of
+from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED
 from disqued.core.jobid import require_job_ids
-from disqued.core.lifecycle import COUNT_DELIVERY
+from disqued.core.lifecycle import COUNT_DELIVERY, SILENT
+from disqued.core.message import Message
+from disqued.core.peer import Peer
+from disqued.core.queue import PAUSED_IN
 from disqued.core.session import Session
 from disqued.core.state import NodeState
+
+_WITHOUT_BCAST_QUEUED: Final = 255 - BCAST_QUEUED
 
 
 def requeue_all(state: NodeState, session: Session, args: list[bytes], counting: int) -> None:
@@ -26,6 +37,34 @@ def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Queue jobs again; it counts as an additional delivery."""
     requeue_all(state, session, args, COUNT_DELIVERY)
 
+
+def hear_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
+    """Queue the job now, or `aux` seconds from now: nobody else will, so nobody is told.
+
+    A queue that is paused in input takes no job that comes back by itself later. An at-most-once job would not: it is
+    queued in spite of the pause, and also though it has no time at which it would be queued here, unless it was handed
+    out already.
+    """
+    job = job_of(state, frame)
+    if job is None or job.state != ACTIVE:
+        return
+    lifecycle = state.lifecycle
+    if job.retry_s > 0:
+        queue = lifecycle.queues.get(job.queue)
+        if queue is not None and queue.pause & PAUSED_IN:
+            return
+    elif job.flags & DELIVERED:
+        return
+    delay_s: i64 = frame.aux
+    if delay_s > 0:
+        job.flags &= _WITHOUT_BCAST_QUEUED
+        lifecycle.requeue_at(job, state.now_ms + delay_s * 1000)
+        return
+    job.requeue_at_ms = state.now_ms
+    lifecycle.enqueue(job, state.now_ms, SILENT)
+
+
+MESSAGE: Final[Message] = Message(kinds.ENQUEUE, hear_enqueue)
 
 COMMAND: Final[Command] = Command(
     "enqueue",

@@ -1,40 +1,74 @@
-"""PAUSE: stop what comes into a queue, what goes out of it, or both."""
+"""PAUSE: stop what comes into a queue, what goes out of it, or both; on this node, or with BCAST on all."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
 from disqued.core.command import Command
+from disqued.core.message import Message
+from disqued.core.outbox import tell_all
+from disqued.core.peer import Peer
 from disqued.core.queue import PAUSE_NAMES, PAUSED_IN, PAUSED_OUT
 from disqued.core.session import Session
 from disqued.core.state import NodeState
 from disqued.errors import CommandSyntaxError
 
 _ADDS: Final = {b"IN": PAUSED_IN, b"OUT": PAUSED_OUT, b"ALL": PAUSED_IN | PAUSED_OUT}
-_NOTES: Final = (b"STATE", b"BCAST")
-"""Options that change nothing here; BCAST tells the other nodes of the cluster, if there are any."""
+_BOTH: Final = PAUSED_IN | PAUSED_OUT
 
 
 def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Replace the pause of a queue by what the options add up to and reply with the result."""
     wanted: int | None = None
+    to_all = False
     for word in args[2:]:
         option = word.upper()
         if option == b"NONE":
             wanted = 0
         elif option in _ADDS:
             wanted = (wanted or 0) | _ADDS[option]
-        elif option not in _NOTES:
+        elif option == b"BCAST":
+            to_all = True
+        elif option != b"STATE":
             raise CommandSyntaxError
-    queue = state.lifecycle.queues.get(args[1])
-    if wanted is not None and (queue is not None or wanted != 0):
-        if queue is None:
-            queue = state.lifecycle.make_queue(args[1], state.now_ms)
-        queue.pause = wanted
-        if queue.waiting > 0:
-            state.lifecycle.offer(queue)
-    session.reply_status(PAUSE_NAMES[queue.pause if queue is not None else 0])
+    name = args[1]
+    if wanted is not None:
+        set_pause(state, name, wanted)
+    queue = state.lifecycle.queues.get(name)
+    result: i64 = queue.pause if queue is not None else 0
+    if to_all:
+        tell_all(state, state.bus.about_queue(kinds.PAUSE, name, result))
+    session.reply_status(PAUSE_NAMES[result])
 
+
+def set_pause(state: NodeState, name: bytes, wanted: i64) -> None:
+    """Replace the pause of a queue; one that is not paused is not made for that."""
+    lifecycle = state.lifecycle
+    queue = lifecycle.queues.get(name)
+    if queue is None:
+        if wanted == 0:
+            return
+        queue = lifecycle.make_queue(name, state.now_ms)
+    queue.pause = wanted
+    if wanted & PAUSED_OUT:
+        return
+    if queue.waiting > 0:
+        lifecycle.offer(queue)
+    if queue.wanted and queue.length > 0 and not queue.sought:
+        queue.sought = True
+        lifecycle.wanted.append(queue)
+
+
+def hear_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
+    """Do as another node was told."""
+    set_pause(state, frame.queue, frame.aux & _BOTH)
+
+
+MESSAGE: Final[Message] = Message(kinds.PAUSE, hear_pause)
 
 COMMAND: Final[Command] = Command(
     "pause",

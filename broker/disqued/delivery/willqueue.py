@@ -2,9 +2,51 @@
 
 from __future__ import annotations
 
-from disqued.core.job import Job
+from typing import Final
+
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
+from disqued.core.holding import job_of, note_holder, send_setack
+from disqued.core.job import ACKED, QUEUED, WAIT_REPL, Job
+from disqued.core.message import Message
+from disqued.core.outbox import put, tell_holders
+from disqued.core.peer import Peer
 from disqued.core.state import NodeState
 
 
 def announce(state: NodeState, job: Job) -> None:
-    """Ask the other holders."""
+    """Ask the other holders, except those so far behind that their answer would come too late."""
+    delivered = job.delivered
+    if delivered is None:
+        return
+    frame = state.bus.about_job(kinds.WILLQUEUE, job.id)
+    peers = state.view.peers
+    for node_id in delivered:
+        peer = peers.get(node_id)
+        if peer is None:
+            continue
+        link = peer.link
+        if link is not None and not link.closed and not link.congested:
+            put(state, link, frame)
+
+
+def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
+    """Say so if the job is done, or queued here already; either way the sender holds it.
+
+    All holders hear that it is queued, because they are likely to ask next. This node counts the retry time anew
+    together with them: no copy comes back earlier than the others only because it was asked less often.
+    """
+    job = job_of(state, frame)
+    if job is None or job.state == WAIT_REPL:
+        return
+    if job.state == ACKED:
+        send_setack(state, job, [peer])
+        return
+    note_holder(state, job, peer)
+    if job.state == QUEUED:
+        tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id))
+        state.lifecycle.postpone(job, state.now_ms)
+        state.stats.requeues_averted += 1
+
+
+MESSAGE: Final[Message] = Message(kinds.WILLQUEUE, willqueue)

@@ -1,4 +1,4 @@
-"""WORKING: a worker needs more time, the job must not be delivered again meanwhile."""
+"""WORKING: a worker needs more time, the job must not be delivered again meanwhile, by no node."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
 from disqued.core.command import Command
-from disqued.core.job import ACKED
-from disqued.core.jobid import require_job_ids
+from disqued.core.holding import job_of, note_holder, send_setack
+from disqued.core.job import ACKED, Job
+from disqued.core.jobid import is_made_by, require_job_ids, ttl_range_s
+from disqued.core.message import Message
+from disqued.core.outbox import tell_holders
+from disqued.core.peer import Peer
 from disqued.core.session import Session
 from disqued.core.state import NodeState
 from disqued.errors import JobAcknowledged, NoJob, TooLate
@@ -23,14 +29,43 @@ def working(state: NodeState, session: Session, args: list[bytes]) -> None:
         raise NoJob
     if job.state == ACKED:
         raise JobAcknowledged
-    created_ms: i64 = job.ctime // 1_000_000
-    life_ms: i64 = job.expire_at_s * 1000 - created_ms
-    if state.now_ms - created_ms > life_ms // 2:
+    left_ms: i64 = job.expire_at_s * 1000 - state.now_ms
+    if left_ms < life_ms(state, job) // 2:
         raise TooLate
     lifecycle.dequeue(job)
     lifecycle.postpone(job, state.now_ms)
+    if job.delivered is not None:
+        tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
     session.reply_integer(job.retry_s)
 
+
+def life_ms(state: NodeState, job: Job) -> i64:
+    """From the creation of a job to its expiry.
+
+    For another node's job the one is on that node's clock, the other on ours: however far those are apart, the life is
+    what its ID says, to the minute.
+    """
+    life: i64 = job.expire_at_s * 1000 - job.ctime // 1_000_000
+    if is_made_by(job.id, state.view.node_id):
+        return life
+    least_s, most_s = ttl_range_s(job.id)
+    return min(max(life, i64(least_s) * 1000), i64(most_s) * 1000)
+
+
+def hear_working(state: NodeState, peer: Peer, frame: Frame) -> None:
+    """A worker of another node is at it: do not deliver the job before the retry time is over."""
+    job = job_of(state, frame)
+    if job is None:
+        return
+    if job.state == ACKED:
+        send_setack(state, job, [peer])
+        return
+    note_holder(state, job, peer)
+    state.lifecycle.dequeue(job)
+    state.lifecycle.postpone(job, state.now_ms)
+
+
+MESSAGE: Final[Message] = Message(kinds.WORKING, hear_working)
 
 COMMAND: Final[Command] = Command(
     "working",

@@ -1,0 +1,39 @@
+"""GOTACK: a node was told that a job is done, and says whether it has it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disqued.acks.gc import confirm, finish, unconfirmed
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
+from disqued.core.holding import job_of, note_holder
+from disqued.core.job import ACKED
+from disqued.core.message import Message
+from disqued.core.peer import Peer
+from disqued.core.state import NodeState
+
+
+def gotack(state: NodeState, peer: Peer, frame: Frame) -> None:
+    """Note the confirmation, and forget the job if it was the last. `aux` is 1 when the sender has the job."""
+    job = job_of(state, frame)
+    if job is None or job.state != ACKED:
+        return
+    delivered = job.delivered
+    if delivered is None:
+        return
+    known = frame.aux != 0
+    if not delivered:
+        if known:
+            finish(state, job)  # who has the job cares for its acknowledgement from now on
+            return
+    elif known:
+        note_holder(state, job, peer)
+    elif peer.id not in delivered:
+        return
+    confirm(state, job, peer)
+    if not unconfirmed(state, job):
+        finish(state, job)
+
+
+MESSAGE: Final[Message] = Message(kinds.GOTACK, gotack)

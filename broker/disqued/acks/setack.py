@@ -1,0 +1,75 @@
+"""SETACK: another node knows that a job is done, so this one does too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.acks.gc import collect, confirm, finish, unconfirmed
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
+from disqued.core.holding import members_of, note_holder
+from disqued.core.job import WAIT_REPL, Job
+from disqued.core.jobid import is_job_id
+from disqued.core.message import Message
+from disqued.core.outbox import send
+from disqued.core.peer import Peer
+from disqued.core.state import NodeState
+
+_UNKNOWN: Final = 0
+_KNOWN: Final = 1
+
+
+def setack(state: NodeState, peer: Peer, frame: Frame) -> None:
+    """Acknowledge the job. `aux` is how many holders the sender knows, 0 for one that only has the acknowledgement.
+
+    Who knows of more holders collects: it does not confirm but asks them, the sender among them.
+    """
+    job_id = frame.job_id
+    if not is_job_id(job_id):
+        return
+    lifecycle = state.lifecycle
+    may_have = frame.aux
+    job = lifecycle.table.get(job_id)
+    if job is None:
+        _answer(state, peer, job_id, _UNKNOWN)
+        return
+    if job.state == WAIT_REPL and not state.events.complete(job):
+        return
+    if job.is_dummy:
+        _answer_without_job(state, job, peer, may_have)
+        return
+    if may_have > 0:
+        note_holder(state, job, peer)
+    lifecycle.acknowledge(job, state.now_ms)
+    delivered = job.delivered
+    if delivered is None:
+        _answer(state, peer, job_id, _KNOWN)
+        lifecycle.drop(job)
+        return
+    known: i64 = len(members_of(state, delivered))
+    if 0 < may_have <= known:
+        confirm(state, job, peer)
+    if may_have == 0 or known <= may_have:
+        _answer(state, peer, job_id, _KNOWN)
+    if known > may_have:
+        collect(state, job)
+    elif job.gc_retry > 0 and not unconfirmed(state, job):
+        finish(state, job)
+
+
+def _answer_without_job(state: NodeState, job: Job, peer: Peer, may_have: i64) -> None:
+    """This node only has the acknowledgement. Of two such nodes one has to keep it, until a holder was found.
+
+    Who hears that the acknowledgement is known forgets it. An original always says so, and so its own has to stay.
+    """
+    keeps = may_have > 0 or (peer.features != 0 and state.view.node_id > peer.id)
+    _answer(state, peer, job.id, _KNOWN if keeps else _UNKNOWN)
+
+
+def _answer(state: NodeState, peer: Peer, job_id: bytes, known: i64) -> None:
+    send(state, peer, state.bus.about_job(kinds.GOTACK, job_id, known))
+
+
+MESSAGE: Final[Message] = Message(kinds.SETACK, setack)
