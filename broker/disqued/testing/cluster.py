@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from disqued.config import Config
-from disqued.membership.nodesconf import decode
+from disqued.membership.nodesconf import decode, restore
 from disqued.node import Node
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalClient, LocalNode
@@ -55,6 +55,11 @@ class Member(LocalNode):
         """What its clock shows at a time of the network."""
         return network_ms + self.skew_ms + (network_ms - START_MS) * self.drift_ppm // 1_000_000
 
+    def jump(self) -> None:
+        """Take over at once what `skew_ms` and `drift_ppm` say: only before anything happened."""
+        self.host.now_ms = self.clock_ms(self.net.now_ms)
+        self.restart()
+
     def due_ms(self) -> int:
         """The time of the network at which it wants to be woken."""
         deadline_ms = self.node.next_deadline_ms()
@@ -98,10 +103,9 @@ class Member(LocalNode):
         text = self.host.nodes_text
         if not text.strip():
             return Node(self.config, self.host, self.host.random_bytes(20).hex().encode(), self.host.now_ms)
-        node_id, leaving = decode(text)
-        node = Node(self.config, self.host, node_id, self.host.now_ms)
-        node.state.view.leaving = leaving
-        node.state.renew_frames()
+        saved = decode(text)
+        node = Node(self.config, self.host, saved.node_id, self.host.now_ms)
+        restore(node.state, saved)
         return node
 
 

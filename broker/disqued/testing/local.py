@@ -157,7 +157,7 @@ class LocalNode:
         """Take something that comes in, now or when the node goes on."""
         if self.paused:
             self._inputs.append(take)
-        else:
+        elif self.alive:
             take()
 
     def pause(self) -> None:
@@ -173,7 +173,6 @@ class LocalNode:
 
     def lose_clients(self) -> None:
         """The process is gone: so are the connections, and what waited to be read."""
-        self.alive = True
         self.paused = False
         self._inputs.clear()
         clients, self._clients = self._clients, {}

@@ -93,6 +93,8 @@ class End(Carrier):
         if not self.open:
             return
         network = self.network
+        if network.tap is not None:
+            network.tap(network.now_ms, data)
         path = network.path(self.local, self.remote)
         if not (network.capturing or network.filters or path.disturbed):
             self._send(data, path)
@@ -217,6 +219,8 @@ class Network:
         self.chance = chance or Random(0)  # noqa: S311 - repeatable chance is the point
         self.names: dict[bytes, list[bytes]] = {}
         """What names resolve to."""
+        self.tap: Callable[[int, bytes], None] | None = None
+        """Sees all that is written, with the time."""
         self.capturing = True
         self.sent: list[Sent] = []
         """Frames in the order in which they were written, while `capturing`."""

@@ -95,8 +95,10 @@ class Caller:
         alive = self.world.alive()
         if not alive:
             return False
+        world = self.world
+        stay = world.careful or world.chance.random() < 0.8
         at_home = [member for member in alive if member.number == self.home]
-        self._member = at_home[0] if at_home and self.world.chance.random() < 0.8 else self.world.chance.choice(alive)
+        self._member = at_home[0] if at_home and stay else world.chance.choice(alive)
         connection = self._member.client()
         connection.listener = lambda: self._hear(connection)
         self._connection = connection

@@ -1,0 +1,134 @@
+"""What a cluster promises, checked from outside: by what clients saw, and by the memory of the nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from disqued.core.job import ACKED, QUEUED, WAIT_REPL
+from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
+from disqued.testing.cluster import Cluster, Member
+from disqued.testing.history import Attempt, History
+
+HOP_MS = 1000
+"""A job may live that much longer with each node it travels to."""
+HOPS = 8
+EARLY_MS = 800
+"""A holder may requeue a job that much before its retry time is over: jitter, and two clock ticks."""
+
+
+def check_node(member: Member, history: History) -> None:
+    """What holds in the memory of a node at any time."""
+    now_ms = member.net.now_ms
+    state = member.node.state
+    lifecycle = state.lifecycle
+    used_bytes = BASE_BYTES + CLIENT_BYTES * len(state.sessions)
+    queued: Counter[bytes] = Counter()
+    unplaced = 0
+    jobs = lifecycle.table.jobs()
+    for job in jobs:
+        used_bytes += JOB_BYTES + len(job.body)
+        queued[job.queue] += job.state == QUEUED
+        unplaced += job.state == WAIT_REPL
+        if job.timer_next is None:
+            history.violate(now_ms, f"node {member.number}: nothing wakes {job.id!r}")
+        if job.is_dummy and job.state != ACKED:
+            history.violate(now_ms, f"node {member.number}: {job.id!r} has no holders")
+    _, queues = lifecycle.queues.scan(0, 1 << 30)
+    for queue in queues:
+        used_bytes += QUEUE_BYTES + len(queue.name)
+        if queue.length != queued.pop(queue.name, 0):
+            history.violate(now_ms, f"node {member.number}: queue {queue.name!r} has not the jobs that are queued")
+    if any(queued.values()):
+        history.violate(now_ms, f"node {member.number}: jobs are queued in no queue")
+    if len(jobs) != lifecycle.table.count:
+        history.violate(now_ms, f"node {member.number}: the job table miscounts")
+    if used_bytes != lifecycle.memory.used_bytes:
+        wrong_bytes = lifecycle.memory.used_bytes - used_bytes
+        history.violate(now_ms, f"node {member.number}: the memory count is {wrong_bytes} bytes wrong")
+    if unplaced != len(state.waits_for_copies):
+        history.violate(now_ms, f"node {member.number}: {unplaced} jobs wait, {len(state.waits_for_copies)} clients")
+
+
+def check_logs(member: Member, history: History) -> None:
+    """Nothing went wrong in a node that nobody meant."""
+    for _, text in member.host.log_lines:
+        if "BUG" in text:
+            history.violate(member.net.now_ms, f"node {member.number} logged: {text}")
+
+
+def leftovers(cluster: Cluster) -> int:
+    """Jobs that nodes still know, acknowledgements included."""
+    return sum(member.node.state.lifecycle.table.count for member in cluster.members if member.alive)
+
+
+def check_end(cluster: Cluster, history: History) -> None:
+    """What holds when all is healed and was given its time."""
+    now_ms = cluster.network.now_ms
+    for member in cluster.members:
+        for job in member.node.state.lifecycle.table.jobs():
+            attempt = history.attempt_of(job.body)
+            number = attempt.number if attempt else "?"
+            history.violate(now_ms, f"node {member.number} still has {job.id!r} ({number}) in state {job.state}")
+        check_logs(member, history)
+    if not cluster.is_whole():
+        for member in cluster.members:
+            nodes = encode_view(member)
+            history.violate(now_ms, f"node {member.number} does not see all others: {nodes}")
+    for attempt in history.attempts:
+        check_attempt(attempt, history, now_ms)
+
+
+def encode_view(member: Member) -> str:
+    """CLUSTER NODES in one line."""
+    return str(member.admin.call("CLUSTER", "NODES"))
+
+
+def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
+    """What is promised to who adds a job and to who takes it."""
+    number = attempt.number
+    if attempt.copies_short:
+        history.violate(attempt.added_ms, f"job {number} was confirmed {attempt.copies_short} copies short")
+    for delivery in attempt.deliveries:
+        if attempt.job_id is not None and delivery.job_id != attempt.job_id:
+            history.violate(delivery.at_ms, f"job {number} was delivered as {delivery.job_id!r}")
+        if delivery.at_ms > attempt.expires_ms + HOPS * HOP_MS:
+            late_ms = delivery.at_ms - attempt.expires_ms
+            history.violate(delivery.at_ms, f"job {number} was delivered {late_ms} ms after its end")
+    if attempt.retry_s == 0 and len(attempt.deliveries) > 1:
+        times = [(delivery.at_ms, delivery.member) for delivery in attempt.deliveries]
+        history.violate(now_ms, f"job {number}, at most once, was delivered at {times}")
+    _check_kept(attempt, history, now_ms)
+    if not history.faulty:
+        _check_no_repetition(attempt, history)
+
+
+def _check_kept(attempt: Attempt, history: History, now_ms: int) -> None:
+    """An added job is delivered, and delivered again until it is acknowledged, unless too many holders failed."""
+    if attempt.job_id is None or attempt.acks_sent_ms:
+        return
+    if attempt.expires_ms <= now_ms or (attempt.retry_s == 0 and attempt.deliveries):
+        return
+    wanted = 1 if attempt.asynchronous else attempt.replicate
+    failed = history.failed_holders(attempt)
+    if failed < wanted:
+        fate = f"delivered {len(attempt.deliveries)} times" if attempt.deliveries else "never delivered"
+        history.violate(
+            now_ms,
+            f"job {attempt.number} ({attempt.job_id!r}), added at {attempt.added_ms}, retry {attempt.retry_s} is lost: "
+            f"{fate}, {failed} of holders {attempt.holders} failed",
+        )
+
+
+def _check_no_repetition(attempt: Attempt, history: History) -> None:
+    """Where nothing fails a job comes back only when its worker gave it back or was too slow."""
+    for before, after in zip(attempt.deliveries, attempt.deliveries[1:], strict=False):
+        given_back = any(before.at_ms <= nack_ms <= after.at_ms for nack_ms in attempt.nacks_ms)
+        held_ms = after.at_ms - max([before.at_ms, *[at for at in attempt.works_ms if at < after.at_ms]])
+        acknowledged = any(at < after.at_ms for at in attempt.acks_sent_ms)
+        too_slow = held_ms >= attempt.retry_s * 1000 - EARLY_MS and not acknowledged
+        if not given_back and not too_slow:
+            history.violate(
+                after.at_ms,
+                f"job {attempt.number} (retry {attempt.retry_s}) was delivered at {before.at_ms} by {before.member} "
+                f"and again by {after.member}, acknowledged at {attempt.acks_sent_ms}",
+            )

@@ -1,0 +1,443 @@
+"""What can befall a simulated cluster: each fault begins, lasts a while and is undone, all as a seed says.
+
+A `Mix` names the faults of a run. The list of mixes follows the tables of Jepsen (partition, kill, pause, clock,
+packet, membership), the partitions those of FoundationDB ("swizzle": cut one after the other, restore at random).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from disqued.testing.cluster import PORT, Member
+from disqued.testing.workload import World
+
+Undo: TypeAlias = Callable[[], None]
+Fault: TypeAlias = "Callable[[Faults], Undo | None]"
+
+HOUR_US: Final = 3_600_000_000
+SPARE_IPS: Final = 100
+"""New addresses have this added to the number of the node, again for each move."""
+
+
+class Faults:
+    """Befalls one cluster with the faults of a mix, one after the other, some at a time."""
+
+    def __init__(self, world: World, names: tuple[str, ...]) -> None:
+        self.world = world
+        self.network = world.cluster.network
+        self.chance = world.chance
+        self._faults = [(name, FAULTS[name]) for name in names]
+        self._active: list[Undo] = []
+        self.stopped = False
+        self.moves = 0
+        self.old_ids: list[bytes] = []
+        """IDs of nodes that returned under another one."""
+
+    def start(self, every_ms: int) -> None:
+        """Begin to do harm."""
+        if self._faults:
+            self.world.later(self.chance.random() * every_ms, lambda: self._strike(every_ms))
+
+    def _strike(self, every_ms: int) -> None:
+        if self.stopped:
+            return
+        name, fault = self.chance.choice(self._faults)
+        undo = fault(self)
+        history = self.world.history
+        if undo is not None:
+            history.faulty = True
+            history.faults[name] = history.faults.get(name, 0) + 1
+            history.note(self.world.now_ms, f"fault: {name}")
+            self._active.append(undo)
+            self.world.later(300 + self.chance.random() * 4000, lambda: self._undo(name, undo))
+        self.world.later(every_ms // 2 + self.chance.random() * every_ms, lambda: self._strike(every_ms))
+
+    def _undo(self, name: str, undo: Undo) -> None:
+        if undo in self._active:
+            self._active.remove(undo)
+            self.world.history.note(self.world.now_ms, f"undone: {name}")
+            undo()
+
+    def stop(self) -> None:
+        """Do no more harm and undo what was done."""
+        self.stopped = True
+        for undo in list(self._active):
+            self._undo("all", undo)
+        self.world.cluster.heal()
+        for member in self.world.cluster.members:
+            if member.paused:
+                member.resume()
+            if not member.alive:
+                member.restart()
+            for words in (("CLUSTER", "LEAVING", "no"), ("CONFIG", "SET", "maxmemory", "0")):
+                member.admin.call(*words)
+        self.repair()
+
+    def repair(self) -> None:
+        """What an administrator does in the end: have all forget who is gone and meet who was lost."""
+        members = [member for member in self.world.cluster.members if member.alive]
+        present = [member.id for member in members]
+        for member in members:
+            for peer in list(member.node.state.view.peers.values()):
+                if peer.id not in present and not peer.in_handshake:
+                    member.admin.call("CLUSTER", "FORGET", peer.id)
+            self.meet_all(member)
+
+    def meet_all(self, member: Member) -> None:
+        """Have a node meet all it does not know."""
+        known = member.node.state.view.peers
+        for other in self.world.cluster.members:
+            if other is not member and other.alive and other.id not in known:
+                member.admin.call("CLUSTER", "MEET", other.ip.decode(), PORT)
+
+    # --- whom ---------------------------------------------------------------------------------------------------------
+
+    def running(self) -> list[Member]:
+        """Members that run."""
+        return [member for member in self.world.cluster.members if member.running]
+
+    def pick(self) -> Member | None:
+        """A running member, None when too few run to do without one."""
+        running = self.running()
+        return self.chance.choice(running) if len(running) > 1 else None
+
+    def pairs(self) -> list[tuple[Member, Member]]:
+        """All directions between two members."""
+        members = self.world.cluster.members
+        return [(one, other) for one in members for other in members if one is not other]
+
+
+# --- the network ------------------------------------------------------------------------------------------------------
+
+
+def _cut(faults: Faults, pairs: list[tuple[Member, Member]]) -> Undo:
+    for pair in pairs:
+        faults.network.cut(*pair)
+
+    def undo() -> None:
+        for pair in pairs:
+            faults.network.mend(*pair)
+            if faults.chance.random() < 0.3:
+                faults.network.reset(*pair)
+
+    return undo
+
+
+def partition(faults: Faults) -> Undo:
+    """Two groups do not hear each other."""
+    side = {member: faults.chance.random() < 0.5 for member in faults.world.cluster.members}
+    return _cut(faults, [pair for pair in faults.pairs() if side[pair[0]] != side[pair[1]]])
+
+
+def isolation(faults: Faults) -> Undo:
+    """One node is alone."""
+    lonely = faults.chance.choice(faults.world.cluster.members)
+    return _cut(faults, [pair for pair in faults.pairs() if lonely in pair])
+
+
+def one_way(faults: Faults) -> Undo:
+    """Some directions are cut while the opposite ones are not."""
+    return _cut(faults, [pair for pair in faults.pairs() if faults.chance.random() < 0.3])
+
+
+def flapping(faults: Faults) -> Undo:
+    """A connection comes and goes five times a second."""
+    one, other = faults.chance.sample(faults.world.cluster.members, 2)
+    pairs = [(one, other), (other, one)]
+    over: list[bool] = []
+
+    def flip(down: bool) -> None:
+        if over:
+            return
+        for pair in pairs:
+            if down:
+                faults.network.cut(*pair)
+            else:
+                faults.network.mend(*pair)
+        faults.world.later(200, lambda: flip(not down))
+
+    def undo() -> None:
+        over.append(True)
+        for pair in pairs:
+            faults.network.mend(*pair)
+
+    flip(True)
+    return undo
+
+
+def swizzle(faults: Faults) -> Undo:
+    """Connections of a node are cut one by one and restored in another order."""
+    member = faults.chance.choice(faults.world.cluster.members)
+    pairs = [pair for pair in faults.pairs() if member in pair]
+    faults.chance.shuffle(pairs)
+    over: list[bool] = []
+
+    def cut_next(rest: list[tuple[Member, Member]]) -> None:
+        if rest and not over:
+            faults.network.cut(*rest[0])
+            faults.world.later(50 + faults.chance.random() * 200, lambda: cut_next(rest[1:]))
+
+    def mend_next(rest: list[tuple[Member, Member]]) -> None:
+        if rest:
+            faults.network.mend(*rest[0])
+            faults.world.later(50 + faults.chance.random() * 200, lambda: mend_next(rest[1:]))
+
+    def undo() -> None:
+        over.append(True)
+        faults.chance.shuffle(pairs)
+        mend_next(pairs)
+
+    cut_next(pairs)
+    return undo
+
+
+def slow(faults: Faults) -> Undo:
+    """One node is far away."""
+    member = faults.chance.choice(faults.world.cluster.members)
+    paths = [faults.network.path(*pair) for pair in faults.pairs() if member in pair]
+    for path in paths:
+        path.delay_ms, path.jitter_ms = 250, 100
+
+    def undo() -> None:
+        for path in paths:
+            path.reset()
+
+    return undo
+
+
+def narrow(faults: Faults) -> Undo:
+    """Little goes through to one node."""
+    member = faults.chance.choice(faults.world.cluster.members)
+    paths = [faults.network.path(*pair) for pair in faults.pairs() if pair[1] is member]
+    for path in paths:
+        path.bytes_per_ms = 1
+
+    def undo() -> None:
+        for path in paths:
+            path.reset()
+
+    return undo
+
+
+def disturbed(faults: Faults) -> Undo:
+    """Frames are lost, doubled and misplaced in some directions."""
+    paths = [faults.network.path(*pair) for pair in faults.pairs() if faults.chance.random() < 0.5]
+    for path in paths:
+        path.loss, path.duplication, path.displacement = 0.1, 0.05, 0.05
+
+    def undo() -> None:
+        for path in paths:
+            path.reset()
+
+    return undo
+
+
+def resets(faults: Faults) -> Undo:
+    """Connections break, and what was on its way is lost."""
+    for one, other in faults.pairs():
+        if faults.chance.random() < 0.4:
+            faults.network.reset(one, other)
+    return lambda: None
+
+
+# --- processes and machines -------------------------------------------------------------------------------------------
+
+
+def _return(faults: Faults, member: Member, *, keep_nodes: bool = True, move: bool = False) -> None:
+    """A node that is down starts again."""
+    if member.alive:
+        return
+    ip = member.ip
+    if move:
+        faults.moves += 1
+        ip = b"10.0.%d.%d" % (faults.moves, member.number)
+    old_id = member.id
+    member.restart(ip, keep_nodes=keep_nodes)
+    if member.id != old_id:
+        faults.old_ids.append(old_id)
+        faults.meet_all(member)
+
+
+def _kill(faults: Faults, member: Member, *, silent: bool) -> None:
+    member.crash(silent=silent)
+    faults.world.history.lose_memory(member.number)
+    faults.world.history.note(faults.world.now_ms, f"node {member.number} is down")
+
+
+def kill(faults: Faults) -> Undo | None:
+    """A process dies and starts again."""
+    member = faults.pick()
+    if member is None:
+        return None
+    _kill(faults, member, silent=False)
+    return lambda: _return(faults, member)
+
+
+def power_off(faults: Faults) -> Undo | None:
+    """A machine is off for a while; the others are not told."""
+    member = faults.pick()
+    if member is None:
+        return None
+    _kill(faults, member, silent=True)
+    move = faults.chance.random() < 0.3
+    return lambda: _return(faults, member, move=move)
+
+
+def lose_disk(faults: Faults) -> Undo | None:
+    """A node returns without knowing who it was, sometimes elsewhere."""
+    member = faults.pick()
+    if member is None:
+        return None
+    _kill(faults, member, silent=faults.chance.random() < 0.5)
+    move = faults.chance.random() < 0.5
+    return lambda: _return(faults, member, keep_nodes=False, move=move)
+
+
+def stop_process(faults: Faults) -> Undo | None:
+    """A process does nothing for a while and does not know it (SIGSTOP)."""
+    member = faults.pick()
+    if member is None:
+        return None
+    member.pause()
+    return lambda: member.resume() if member.alive and member.paused else None
+
+
+def move_clock(faults: Faults) -> Undo:
+    """A wall clock jumps an hour."""
+    member = faults.chance.choice(faults.world.cluster.members)
+    jump_us = faults.chance.choice((-HOUR_US, HOUR_US))
+    member.host.wall_ahead_us += jump_us
+
+    def undo() -> None:
+        member.host.wall_ahead_us -= jump_us
+
+    return undo
+
+
+# --- administration ---------------------------------------------------------------------------------------------------
+
+
+def leave(faults: Faults) -> Undo | None:
+    """A node is told to leave, and after a while to stay."""
+    member = faults.pick()
+    if member is None or any(other.node.state.view.leaving for other in faults.running()):
+        return None
+    member.admin.call("CLUSTER", "LEAVING", "yes")
+
+    def undo() -> None:
+        if member.running:
+            member.admin.call("CLUSTER", "LEAVING", "no")
+
+    return undo
+
+
+def forget(faults: Faults) -> Undo | None:
+    """All forget a node that lives; it is met again later."""
+    member = faults.pick()
+    if member is None:
+        return None
+    for other in faults.running():
+        if other is not member and member.id in other.node.state.view.peers:
+            other.admin.call("CLUSTER", "FORGET", member.id)
+
+    def undo() -> None:
+        if member.running:
+            for other in faults.running():
+                if other is not member:
+                    other.admin.call("CLUSTER", "MEET", member.ip.decode(), PORT)
+
+    return undo
+
+
+def reset_node(faults: Faults) -> Undo | None:
+    """A node is reset, which loses its jobs, and met again later."""
+    member = faults.pick()
+    if member is None:
+        return None
+    old_id = member.id
+    member.admin.call("CLUSTER", "RESET", faults.chance.choice(("SOFT", "HARD")))
+    faults.world.history.lose_memory(member.number)
+    if member.id != old_id:
+        faults.old_ids.append(old_id)
+
+    def undo() -> None:
+        if member.running:
+            faults.meet_all(member)
+
+    return undo
+
+
+def join(faults: Faults) -> Undo | None:
+    """One more node, for good."""
+    cluster = faults.world.cluster
+    first = faults.pick()
+    if first is None or len(cluster.members) >= 6:
+        return None
+    member = cluster.add(int(faults.chance.random() * (1 << 40)))
+    first.admin.call("CLUSTER", "MEET", member.ip.decode(), PORT)
+    return lambda: None
+
+
+def squeeze(faults: Faults) -> Undo | None:
+    """A node has so little memory that it keeps no copies of new jobs."""
+    member = faults.pick()
+    if member is None:
+        return None
+    used = member.node.state.lifecycle.memory.used_bytes
+    member.admin.call("CONFIG", "SET", "maxmemory", used * 100 // 80)
+
+    def undo() -> None:
+        if member.running:
+            member.admin.call("CONFIG", "SET", "maxmemory", 0)
+
+    return undo
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    fault.__name__: fault
+    for fault in (
+        partition,
+        isolation,
+        one_way,
+        flapping,
+        swizzle,
+        slow,
+        narrow,
+        disturbed,
+        resets,
+        kill,
+        power_off,
+        lose_disk,
+        stop_process,
+        move_clock,
+        leave,
+        forget,
+        reset_node,
+        join,
+        squeeze,
+    )
+}
+
+_NETWORK: Final = ("partition", "isolation", "one_way", "flapping", "swizzle", "resets")
+
+MIXES: Final[dict[str, tuple[str, ...]]] = {
+    "calm": (),
+    "partitions": _NETWORK,
+    "crashes": ("kill", "power_off", "lose_disk"),
+    "slow": ("slow", "narrow", "disturbed", "resets", "stop_process"),
+    "clocks": ("move_clock", "stop_process", "slow"),
+    "membership": ("leave", "forget", "reset_node", "join", "squeeze"),
+    "all": tuple(FAULTS),
+}
+"""Faults of a run by name."""
+
+_CALM_EVERY: Final = 4
+
+
+def mix_of(seed: int) -> str:
+    """The mix of a seed: every fourth is calm, the others take turns."""
+    if seed % _CALM_EVERY == 0:
+        return "calm"
+    others = [name for name in MIXES if name != "calm"]
+    return others[(seed - seed // _CALM_EVERY - 1) % len(others)]

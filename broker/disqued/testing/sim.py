@@ -1,0 +1,233 @@
+"""The simulator: a whole cluster in one process, in virtual time, repeatable from one number.
+
+    python -m disqued.testing.sim --seed 7
+    python -m disqued.testing.sim --seeds 0..199 [--mix crashes] [--seconds 20] [--mutation NAME]
+
+Nodes are the real core; network, clocks, chance and clients are simulated. A run has three parts: load and faults,
+healing, and a time in which all jobs have to be delivered, acknowledged and forgotten. Then the checkers judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from disqued.config import Config
+from disqued.testing import checkers
+from disqued.testing.cluster import START_MS, Cluster, Member
+from disqued.testing.faults import MIXES, Faults, mix_of
+from disqued.testing.history import History
+from disqued.testing.mutations import MUTATIONS
+from disqued.testing.network import Network
+from disqued.testing.rare import count_rare
+from disqued.testing.workload import Observer, Producer, Worker, World
+
+DEFAULT_SECONDS: Final = 12
+SETTLE_S: Final = 240
+"""How long after healing all jobs may take to be gone."""
+CHECK_EVERY_MS: Final = 500
+NODE_TIMEOUT_MS: Final = 2000
+
+
+@dataclass
+class Result:
+    """What came of a run."""
+
+    seed: int
+    mix: str
+    violations: list[str]
+    digest: str
+    events: int
+    real_s: float
+    virtual_s: float
+    added: int
+    deliveries: Counter[int] = field(default_factory=Counter)
+    """How many jobs were delivered how often."""
+    heal_to_last_ms: int = 0
+    rare: Counter[str] = field(default_factory=Counter)
+    faults: dict[str, int] = field(default_factory=dict)
+    trace: list[str] = field(default_factory=list)
+
+
+class Simulation:
+    """One run."""
+
+    def __init__(self, seed: int, mix: str | None = None, seconds: int = DEFAULT_SECONDS) -> None:
+        self.seed = seed
+        self.mix = mix or mix_of(seed)
+        self.seconds = seconds
+        chance = Random(f"world {seed}")  # noqa: S311 - repeatable chance is the point
+        network = Network(START_MS, Random(f"network {seed}"))  # noqa: S311 - repeatable chance is the point
+        network.capturing = False
+        self.history = History()
+        network.tap = self.history.digest_bytes
+        self.cluster = Cluster(0, meet=False, config=self._config, network=network)
+        for _ in range(chance.choice((3, 3, 4, 5))):
+            self._add(chance)
+        self.world = World(self.cluster, self.history, chance)
+        self.faults = Faults(self.world, MIXES[self.mix])
+
+    def _config(self) -> Config:
+        config = Config()
+        config.cluster_node_timeout = NODE_TIMEOUT_MS
+        return config
+
+    def _add(self, chance: Random) -> Member:
+        member = self.cluster.add(chance.getrandbits(40))
+        if self.mix in {"clocks", "all"}:
+            member.skew_ms = chance.choice((0, 400, -3000, 600_000))
+            member.drift_ppm = chance.choice((0, 500, -500))
+            member.jump()
+        return member
+
+    def run(self) -> Result:
+        """From nothing to the verdict."""
+        began_s = time.perf_counter()
+        cluster = self.cluster
+        cluster.meet()
+        members = len(cluster.members)
+        chance = self.world.chance
+        pause_ms = chance.choice((60, 120, 250))
+        for home in range(1, members + 1):
+            if chance.random() < 0.7 or home == 1:
+                Producer(self.world, home, pause_ms).start()
+            for _ in range(chance.choice((0, 1, 2)) if home > 1 else 2):
+                Worker(self.world, home).start()
+        Observer(self.world, members).start()
+        self.faults.start(chance.choice((600, 1500)))
+        self.pass_time(self.seconds)
+        self._heal()
+        self._settle()
+        checkers.check_end(cluster, self.history)
+        return self._result(time.perf_counter() - began_s)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let the world run, looking into the nodes now and then."""
+        network = self.cluster.network
+        end_ms = network.now_ms + int(seconds * 1000)
+        while network.now_ms < end_ms:
+            check_ms = min(network.now_ms + CHECK_EVERY_MS, end_ms)
+            while network.now_ms < check_ms:
+                self.cluster.step(check_ms)
+            for member in self.cluster.members:
+                if member.running:
+                    checkers.check_node(member, self.history)
+
+    def _heal(self) -> None:
+        """No more faults, no more new jobs; workers on all nodes."""
+        history = self.history
+        self.world.producing = False
+        self.faults.stop()
+        history.healed_ms = self.world.now_ms
+        history.note(self.world.now_ms, "healed")
+        self.pass_time(3)
+        self.world.careful = True
+        for member in self.cluster.members:
+            for queue in ("mail", "print", "bill"):
+                member.admin.call("PAUSE", queue, "none")
+            Worker(self.world, member.number).start()
+        self.faults.repair()
+
+    def _settle(self) -> None:
+        """Give all jobs their time to go."""
+        network = self.cluster.network
+        end_ms = network.now_ms + SETTLE_S * 1000
+        whole_ms = network.now_ms + 40_000
+        while network.now_ms < end_ms:
+            self.pass_time(1)
+            done = checkers.leftovers(self.cluster) == 0
+            if done and (self.cluster.is_whole() or network.now_ms > whole_ms):
+                break
+
+    def _result(self, real_s: float) -> Result:
+        history = self.history
+        network = self.cluster.network
+        return Result(
+            seed=self.seed,
+            mix=self.mix,
+            violations=history.violations,
+            digest=history.digest,
+            events=network.events,
+            real_s=real_s,
+            virtual_s=(network.now_ms - START_MS) / 1000,
+            added=len(history.attempts),
+            deliveries=Counter(len(attempt.deliveries) for attempt in history.attempts),
+            heal_to_last_ms=max(0, history.last_delivery_ms - history.healed_ms),
+            rare=count_rare(self.cluster, history),
+            faults=history.faults,
+            trace=[f"{at_ms - START_MS:>8} {text}" for at_ms, text in history.trace],
+        )
+
+
+def simulate(seed: int, mix: str | None = None, seconds: int = DEFAULT_SECONDS, mutation: str | None = None) -> Result:
+    """One run, with the protocol broken on purpose if a mutation is named."""
+    broken = MUTATIONS[mutation]() if mutation else contextlib.nullcontext()
+    with broken:
+        return Simulation(seed, mix, seconds).run()
+
+
+def report(result: Result, arguments: argparse.Namespace) -> str:
+    """One line for a run that kept all promises, all there is to know for one that did not."""
+    rate = int(result.events / result.real_s)
+    line = (
+        f"seed {result.seed} ({result.mix}): {'ok' if not result.violations else 'FAILED'}, {result.added} jobs, "
+        f"{result.events} events at {rate}/s, {result.virtual_s:.0f} s in {result.real_s:.2f} s, last delivery "
+        f"{result.heal_to_last_ms} ms after healing, digest {result.digest[:12]}"
+    )
+    if not result.violations:
+        return line
+    command = f"make sim SEED={result.seed}" if arguments.mutation is None and arguments.mix is None else sys.argv
+    details = [
+        *result.trace[-arguments.trace :],
+        line,
+        *result.violations[:20],
+        f"faults: {result.faults}",
+        f"deliveries per job: {dict(sorted(result.deliveries.items()))}",
+        f"commit {_commit()}; to repeat: {command}",
+    ]
+    return "\n".join(details)
+
+
+def _commit() -> str:
+    """Of the sources, as far as git knows."""
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        command = ["git", "rev-parse", "--short", "HEAD"]
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603 - fixed
+    return "unknown"
+
+
+def _seeds(words: str) -> range:
+    """`7` or `0..99`."""
+    first, _, last = words.partition("..")
+    return range(int(first), int(last or first) + 1)
+
+
+def main() -> int:
+    """Run the seeds that are asked for; 1 when one of them failed."""
+    parser = argparse.ArgumentParser(prog="python -m disqued.testing.sim", description="Simulate whole clusters.")
+    parser.add_argument("--seed", "--seeds", dest="seeds", type=_seeds, required=True, help="a number, or first..last")
+    parser.add_argument("--mix", choices=sorted(MIXES), help="which faults; by the seed if not given")
+    parser.add_argument("--seconds", type=int, default=DEFAULT_SECONDS, help="how long faults last")
+    parser.add_argument("--mutation", choices=sorted(MUTATIONS), help="break the protocol on purpose")
+    parser.add_argument("--trace", type=int, default=0, help="events to show of a run that failed")
+    arguments = parser.parse_args()
+    failed = 0
+    rare: Counter[str] = Counter()
+    for seed in arguments.seeds:
+        result = simulate(seed, arguments.mix, arguments.seconds, arguments.mutation)
+        rare.update(result.rare)
+        failed += bool(result.violations)
+        print(report(result, arguments), flush=True)  # noqa: T201 - the report is what this is for
+    print("reached: " + ", ".join(f"{name} {count}" for name, count in sorted(rare.items())))  # noqa: T201 - likewise
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
