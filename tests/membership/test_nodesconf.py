@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disqued.core.view import ClusterView
-from disqued.membership.nodesconf import decode, encode
+from disqued.membership.nodesconf import Saved, decode, encode
 
 SELF = "5ee9cdf1b0eda85ab6948353dd20d80e0baa0cea"
 PEERS = (
@@ -37,7 +37,7 @@ def test_what_is_written_is_read_back(seed: bytes, port: int, ip: bytes, leaving
     view = ClusterView(seed.hex().encode(), port)
     view.ip = ip
     view.leaving = leaving
-    assert decode(encode(view)) == (view.node_id, leaving)
+    assert decode(encode(view)) == Saved(view.node_id, leaving, ip, [])
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,8 @@ def test_what_is_written_is_read_back(seed: bytes, port: int, ip: bytes, leaving
     ids=["fresh", "with peers", "odd"],
 )
 def test_files_of_the_original_are_understood(text: str, leaving: bool) -> None:
-    assert decode(text) == (SELF.encode(), leaving)
+    saved = decode(text)
+    assert (saved.node_id, saved.leaving) == (SELF.encode(), leaving)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_damaged_file_is_refused_with_its_line(text: str, error: str) -> None:
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        node_id, _ = decode(text)
+        saved = decode(text)
     except ValueError:
         return
-    assert len(node_id) == 40
+    assert len(saved.node_id) == 40

@@ -6,6 +6,7 @@ texts come in and go out as arguments, and the effects of a changed value belong
 
 from disqued.config.arguments import ServerArguments, parse_arguments
 from disqued.config.config import Config
+from disqued.config.endpoint import Endpoint, parse_endpoint
 from disqued.config.loading import ConfigError, fatal_text, load
 from disqued.config.options import OPTIONS, Option
 from disqued.config.renames import rename_commands
@@ -15,11 +16,13 @@ __all__ = [
     "OPTIONS",
     "Config",
     "ConfigError",
+    "Endpoint",
     "Option",
     "ServerArguments",
     "fatal_text",
     "load",
     "parse_arguments",
+    "parse_endpoint",
     "rename_commands",
     "rewrite",
 ]

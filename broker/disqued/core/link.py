@@ -51,6 +51,8 @@ class Link:
         """So much waits to be sent that no more should be added that can wait. Kept by the shell."""
         self.answered: bool = False
         """The peer sent a PONG on it: the connection is made, and to whom it should be."""
+        self.told_host: bytes | None = None
+        """The name of this node's host that the peer was told on it."""
         self.closed: bool = False
         self.refused: bool = False
         """What comes is not read any more: the other end is not who it should be."""

@@ -46,8 +46,6 @@ class Peer:
         """Attempts to connect since it last answered."""
         self.next_dial_ms: i64 = 0
         """When to try again."""
-        self.told_host = b""
-        """The name of this node that it was told last."""
         self.features: i64 = 0
         """What it understands beyond the original's protocol (`bus.extension`)."""
         self.incarnation = NOBODY

@@ -8,6 +8,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disqued.core.peer import Peer
+from disqued.core.seedbook import SeedBook
 
 
 class ClusterView:
@@ -37,6 +38,12 @@ class ClusterView:
         """Until when (unix milliseconds) gossip can not bring back nodes that were forgotten."""
         self.unsaved: bool = False
         """Something changed that the cluster configuration file does not say yet."""
+        self.seeds = SeedBook()
+        self.save_failed: bool = False
+        """Writing the file failed; it is tried again from this round on:"""
+        self.save_round: i64 = 0
+        self.refusals_logged: dict[tuple[bytes, str], int] = {}
+        """When (unix milliseconds) it was logged that a node is refused, and why."""
         self.rounds: i64 = 0
         """How often the regular duties of the bus were done."""
         self.round_ms: i64 = 0

@@ -7,7 +7,7 @@ through the core, and which nodes get copies is decided elsewhere from the view 
 from disqued.bus import kinds
 from disqued.core.message import Message
 from disqued.core.subsystem import Subsystem
-from disqued.membership import commands, hello
+from disqued.membership import commands, hello, hostname
 from disqued.membership.failure import hear_fail
 from disqued.membership.hearing import hear_ping, hear_pong
 from disqued.membership.rounds import go_round
@@ -20,6 +20,8 @@ SUBSYSTEM = Subsystem(
         Message(kinds.MEET, from_anyone=hear_ping),
         Message(kinds.PONG, from_anyone=hear_pong),
         Message(kinds.FAIL, hear_fail),
+        Message(kinds.HOST, hostname.hear),
     ),
     cron=go_round,
+    info=commands.figures,
 )

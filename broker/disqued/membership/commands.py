@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.bus import kinds
 from disqued.core.blocked import WaitForJob
 from disqued.core.command import Command
 from disqued.core.flush import flush_all
 from disqued.core.subcommand import Subcommand, choose
 from disqued.core.waiting import release
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
-from disqued.membership import handshake
+from disqued.membership import forget, handshake, nodes, skew
 from disqued.membership.addresses import MAX_PORT, bus_port_of, literal
-from disqued.membership.nodesconf import encode
+from disqued.membership.nodesconf import describe
+from disqued.membership.ping import send_ping
+from disqued.membership.saving import save_or_refuse
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
     from disqued.core.session import Session
     from disqued.core.state import NodeState
+    from disqued.core.subsystem import Fields
 
-_NODE_ID_BYTES: Final = 40
 _LEAVING: Final = {b"YES": True, b"NO": False}
 
 
@@ -29,14 +32,6 @@ def cluster(state: NodeState, session: Session, args: list[bytes]) -> None:
     if handler is None:
         raise ReplyError("ERR Wrong CLUSTER subcommand or number of arguments")
     handler(state, session, args)
-
-
-def save_nodes(state: NodeState, *, sync: bool) -> None:
-    """Write the cluster configuration file, down to the disk if `sync`. Raises ReplyError."""
-    try:
-        state.host.save_nodes(encode(state.view), sync)
-    except OSError as error:
-        raise ReplyError(f"ERR error saving the cluster node config: {error.strerror}") from error
 
 
 def _meet(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -61,7 +56,7 @@ def _text(word: bytes) -> str:
 
 def _nodes(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """A line for each node."""
-    session.reply_bulk(encode(state.view).encode())
+    session.reply_bulk(describe(state.view, handshakes=True).encode())
 
 
 def _myid(state: NodeState, session: Session, _args: list[bytes]) -> None:
@@ -79,32 +74,53 @@ def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
         (b"cluster_stats_messages_sent", b"%d" % sum(state.stats.bus_sent)),
         (b"cluster_stats_messages_received", b"%d" % sum(state.stats.bus_received)),
     )
-    session.reply_bulk(b"".join([b"%b:%b\r\n" % field for field in fields]))
+    more = "".join([f"{name}:{value}\r\n" for name, value in figures(state)])
+    session.reply_bulk(b"".join([b"%b:%b\r\n" % field for field in fields]) + more.encode())
+
+
+def figures(state: NodeState) -> Fields:
+    """What this broker adds to CLUSTER INFO, and shows in INFO."""
+    members = [peer for peer in state.view.peers.values() if not peer.in_handshake]
+    return [
+        ("cluster_links_up", len([peer for peer in members if peer.link is not None and peer.link.answered])),
+        ("cluster_nodes_pfail", len([peer for peer in members if peer.flags & kinds.NODE_PFAIL])),
+        ("cluster_nodes_fail", len([peer for peer in members if peer.flags & kinds.NODE_FAIL])),
+        ("cluster_nodes_leaving", len([peer for peer in members if peer.flags & kinds.NODE_LEAVING])),
+        ("cluster_max_skew_ms", skew.worst_ms(state)),
+    ]
 
 
 def _saveconfig(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    save_nodes(state, sync=True)
+    save_or_refuse(state, sync=True)
     session.reply_ok()
 
 
-def _forget(state: NodeState, _session: Session, args: list[bytes]) -> None:
-    """Refuse: the only node there is can not be forgotten."""
-    if len(args[2]) != _NODE_ID_BYTES:
+def _forget(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Take a node out of the cluster, as far as this one is concerned."""
+    view = state.view
+    if len(args[2]) != nodes.NODE_ID_BYTES:
         raise ReplyError("ERR Invalid node identifier")
-    if args[2] == state.view.node_id:
+    if args[2] == view.node_id:
         raise ReplyError("ERR I tried hard but I can't forget myself...")
-    raise ReplyError(f"ERR Unknown node {args[2].decode('utf-8', 'surrogateescape')}")
+    peer = view.peers.get(args[2])
+    if peer is None:
+        raise ReplyError(f"ERR Unknown node {_text(args[2])}")
+    forget.forget(state, peer)
+    save_or_refuse(state, sync=True)
+    session.reply_ok()
 
 
 def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Forget all jobs and queues; HARD also takes a new node ID. A node that is leaving goes on leaving."""
+    """Forget all nodes, jobs and queues; HARD also takes a new node ID. A node that is leaving goes on leaving."""
     kind = args[2].upper() if len(args) == 3 else b"SOFT"
     if kind not in {b"SOFT", b"HARD"}:
         raise CommandSyntaxError
+    for peer in list(state.view.peers.values()):
+        nodes.remove(state, peer)
     flush_all(state)
     if kind == b"HARD":
-        state.renew_identity(state.host.random_bytes(_NODE_ID_BYTES // 2).hex().encode())
-    save_nodes(state, sync=True)
+        state.renew_identity(nodes.random_id(state))
+    save_or_refuse(state, sync=True)
     session.reply_ok()
 
 
@@ -114,19 +130,45 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
     if len(args) == 2:
         session.reply_status(b"yes" if view.leaving else b"no")
         return
-    wanted = _LEAVING.get(args[2].upper())
+    word = args[2].upper()
+    if word == b"STATUS":
+        _leaving_status(state, session)
+        return
+    wanted = _LEAVING.get(word)
     if wanted is None:
         raise ReplyError("ERR Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'")
     before = view.leaving
+    if wanted and not before and not view.reachable:
+        raise ReplyError(
+            "ERR This node can not leave: no other node stays that could take its jobs. Let another node join first, "
+            "take back CLUSTER LEAVING on another node, or wait until one that seems to have failed answers again"
+        )
     view.leaving = wanted
     try:
-        save_nodes(state, sync=False)
+        save_or_refuse(state, sync=False)
     except ReplyError:
         view.leaving = before
         raise
     session.reply_ok()
+    if wanted != before:
+        state.renew_frames()
+        state.events.leaving_changed()
+        for peer in view.peers.values():
+            send_ping(state, peer)
     if wanted:
         _release_waiting_clients(state)
+
+
+def _leaving_status(state: NodeState, session: Session) -> None:
+    """How far the hand-off is, by name."""
+    fields = state.events.leaving_status()
+    session.reply_map(len(fields))
+    for name, value in fields:
+        session.reply_bulk(name.encode())
+        if isinstance(value, int):
+            session.reply_integer(value)
+        else:
+            session.reply_bulk(str(value).encode())
 
 
 def _release_waiting_clients(state: NodeState) -> None:
@@ -156,6 +198,6 @@ COMMAND: Final[Command] = Command(
     cluster,
     "cluster",
     "Shows and changes this node's place in the cluster.",
-    "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | LEAVING [yes|no]",
+    "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET id | RESET [SOFT|HARD] | LEAVING [yes|no|status]",
     "O(nodes)",
 )

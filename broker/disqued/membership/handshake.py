@@ -56,6 +56,8 @@ def hear_meet(state: NodeState, link: Link, frame: Frame) -> None:
 
 def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, frame: Frame) -> None:
     """The node of a handshake answered under its ID: a new member, or one that is known already."""
+    if frame.sender == state.view.node_id or sender is not None:
+        state.view.seeds.remember(peer.ip, peer.bus_port, frame.sender, state.now_ms)
     if frame.sender == state.view.node_id:
         nodes.remove(state, peer)
     elif sender is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.bus import kinds
-from disqued.membership import failure, gossip, handshake, nodes
+from disqued.membership import failure, gossip, handshake, nodes, skew
 from disqued.membership.addresses import literal
+from disqued.membership.identity import admits
 from disqued.membership.ping import send_pong
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
     """PING or MEET: answer, then take note. Only MEET makes a stranger a member."""
+    if not admits(state, link, sender, frame):
+        return
     view = state.view
     if frame.kind == kinds.MEET or not view.ip:
         nodes.learn_own_ip(state, literal(link.local_ip))
@@ -31,43 +34,77 @@ def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
 
 def hear_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
     """PONG: the node at the other end of a link of ours answers."""
+    if not admits(state, link, sender, frame):
+        return
     peer = link.peer
     if peer is None:
         _note(state, link, sender, frame)
         return
     if peer.in_handshake:
         handshake.complete(state, peer, sender, link, frame)
+        if peer.link is link:
+            _learn(state, peer, frame)
+            state.events.peer_up(peer)
         return
     if peer.id != frame.sender:
         nodes.lose_address(state, peer)
         return
+    is_back = not link.answered or peer.failing
     link.answered = True
     nodes.dial_soon(peer)
+    skew.measure(state, peer, int(peer.ping_sent_ms), frame)
     peer.pong_received_ms = state.now_ms
     peer.ping_sent_ms = 0
     failure.clear(state, peer)
+    _settle_address(state, peer, link, frame)
     _note(state, link, sender, frame)
+    if is_back:
+        state.events.peer_up(peer)
 
 
 def _find(state: NodeState, sender: Peer, link: Link, frame: Frame) -> None:
-    """A member speaks up on a connection of its own: that is where it is."""
+    """A member speaks up on a connection of its own: that is where it is.
+
+    One that has a name is looked up instead, as long as the connection made by that name works.
+    """
     ip, port, bus_port = handshake.where(link, frame)
     if not ip or not port or not bus_port:
         return
-    if (ip, port, bus_port) != (sender.ip, sender.port, sender.bus_port):
+    current = sender.link
+    if sender.host and current is not None and current.answered and sender.incarnation == frame.incarnation:
+        ip = sender.ip
+    if (ip, bus_port) != (sender.ip, sender.bus_port):
         nodes.move(state, sender, ip, port, bus_port)
-    elif sender.link is None:
+        return
+    if port != sender.port:
+        sender.port = port
+        nodes.changed(state)
+    if current is None:
         nodes.dial_soon(sender)
+
+
+def _settle_address(state: NodeState, peer: Peer, link: Link, frame: Frame) -> None:
+    """A member that was looked up by its name answers: its address is known now."""
+    ip = handshake.where(link, frame)[0]
+    if peer.host and ip and (ip != peer.ip or peer.flags & kinds.NODE_NOADDR):
+        peer.ip = ip
+        peer.flags &= ~kinds.NODE_NOADDR
+        nodes.changed(state)
 
 
 def _note(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
     """What every frame of a member brings: what it is, whether it leaves, and gossip."""
     if sender is None or sender.in_handshake or link.closed:
         return
-    sender.features = frame.features
-    sender.incarnation = frame.incarnation
-    leaving = frame.node_flags & kinds.NODE_LEAVING
-    if leaving != sender.flags & kinds.NODE_LEAVING:
-        sender.flags ^= kinds.NODE_LEAVING
-        nodes.changed(state)
+    _learn(state, sender, frame)
     gossip.hear(state, sender, frame)
+
+
+def _learn(state: NodeState, peer: Peer, frame: Frame) -> None:
+    """What a member says of itself."""
+    peer.features = frame.features
+    peer.incarnation = frame.incarnation
+    leaving = frame.node_flags & kinds.NODE_LEAVING
+    if leaving != peer.flags & kinds.NODE_LEAVING:
+        peer.flags ^= kinds.NODE_LEAVING
+        nodes.changed(state)

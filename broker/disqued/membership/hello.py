@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.bus import kinds
 from disqued.core.authentication import authenticate
 from disqued.core.command import Command
 from disqued.core.label import require_client_name
@@ -18,11 +19,14 @@ from disqued.errors import AuthenticationRequired, ReplyError
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
+    from disqued.core.peer import Peer
     from disqued.core.session import Session
     from disqued.core.state import NodeState
 
 FORMAT_VERSION: Final = 1
 NORMAL_PRIORITY: Final = 1
+UNCONNECTED_PRIORITY: Final = 5
+SUSPECT_PRIORITY: Final = 10
 LEAVING_PRIORITY: Final = 100
 
 _SERVER: Final = b"disque"
@@ -36,14 +40,31 @@ def hello(state: NodeState, session: Session, args: list[bytes]) -> None:
     if state.password and not session.authenticated:
         raise AuthenticationRequired
     view = state.view
-    session.reply_array(3)
+    session.reply_array(3 + len(view.peers))
     session.reply_integer(FORMAT_VERSION)
     session.reply_bulk(view.node_id)
+    own_priority = LEAVING_PRIORITY if view.leaving else NORMAL_PRIORITY
+    _show(session, view.node_id, view.host or view.ip, int(view.port), own_priority)
+    for peer in view.peers.values():
+        _show(session, peer.id, peer.host or peer.ip, int(peer.port), priority(peer))
+
+
+def _show(session: Session, node_id: bytes, where: bytes, port: int, chance: int) -> None:
+    """One node: its ID, its name or address, its port, and its priority."""
     session.reply_array(4)
-    session.reply_bulk(view.node_id)
-    session.reply_bulk(view.ip)
-    session.reply_bulk(b"%d" % view.port)
-    session.reply_bulk(b"%d" % (LEAVING_PRIORITY if view.leaving else NORMAL_PRIORITY))
+    session.reply_bulk(node_id)
+    session.reply_bulk(where)
+    session.reply_bulk(b"%d" % port)
+    session.reply_bulk(b"%d" % chance)
+
+
+def priority(peer: Peer) -> int:
+    """How much a node is to be avoided, the larger the more."""
+    if peer.flags & (kinds.NODE_FAIL | kinds.NODE_LEAVING):
+        return LEAVING_PRIORITY
+    if peer.flags & kinds.NODE_PFAIL:
+        return SUSPECT_PRIORITY
+    return NORMAL_PRIORITY if peer.link is not None else UNCONNECTED_PRIORITY
 
 
 class _Handshake:

@@ -93,6 +93,6 @@ def changed(state: NodeState) -> None:
 def learn_own_ip(state: NodeState, ip: bytes) -> None:
     """Another node reached this one at an address."""
     view = state.view
-    if ip and ip != view.ip:
+    if ip and ip != view.ip and not view.announced_ip:
         view.ip = ip
         view.unsaved = True

@@ -1,57 +1,179 @@
-"""The cluster configuration file (nodes.conf): who this node is, as text.
+"""The cluster configuration file (nodes.conf): the nodes as text, in the format of the original.
 
-One line per node of six words, `id ip:port flags ping-sent pong-received link`, the same as CLUSTER NODES shows. A node
-without peers writes one line, its own, and reads its ID and whether it is leaving; its address follows from the
-configuration. Unknown flags and lines of other nodes are passed over.
+One line per node of six words, `id ip:port flags ping-sent pong-received link`, the same as CLUSTER NODES shows. What
+the original has no place for stands in lines that begin with `vars`, which it passes over: `vars node ID` and then
+pairs, `host NAME`, `bus-port NUMBER`. Unknown flags and variables are passed over.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from disqued.bus import kinds
+from disqued.core.peer import BUS_PORT_DISTANCE, Peer
+from disqued.membership.addresses import MAX_PORT, is_name, literal
+
 if TYPE_CHECKING:
+    from disqued.core.state import NodeState
     from disqued.core.view import ClusterView
 
-MYSELF: Final = "myself"
-LEAVING: Final = "leaving"
-
+_FLAGS: Final = {
+    "myself": kinds.NODE_MYSELF,
+    "fail?": kinds.NODE_PFAIL,
+    "fail": kinds.NODE_FAIL,
+    "handshake": kinds.NODE_HANDSHAKE,
+    "noaddr": kinds.NODE_NOADDR,
+    "leaving": kinds.NODE_LEAVING,
+}
+"""In the order in which they are written."""
+_NO_FLAGS: Final = "noflags"
 _WORDS: Final = 6
 _NODE_ID: Final = re.compile(r"[0-9a-f]{40}")
 _VARIABLES: Final = "vars"
-"""First word of lines that hold no node."""
+
+
+@dataclass
+class SavedNode:
+    """One node of the file."""
+
+    id: bytes
+    ip: bytes
+    port: int
+    flags: int
+    pinged: bool
+    ponged: bool
+    host: bytes = b""
+    bus_port: int = 0
+
+
+@dataclass
+class Saved:
+    """The file: this node and the others."""
+
+    node_id: bytes
+    leaving: bool
+    ip: bytes = b""
+    peers: list[SavedNode] = field(default_factory=list)
+
+
+def describe(view: ClusterView, *, handshakes: bool) -> str:
+    """The lines of all nodes, those in handshake if wanted."""
+    leaving = kinds.NODE_LEAVING if view.leaving else 0
+    lines = [_line(view.node_id, view.ip, int(view.port), kinds.NODE_MYSELF | leaving, 0, 0, connected=True)]
+    lines += [
+        _line(
+            peer.id,
+            peer.ip,
+            int(peer.port),
+            int(peer.flags),
+            int(peer.ping_sent_ms),
+            int(peer.pong_received_ms),
+            connected=peer.link is not None,
+        )
+        for peer in view.peers.values()
+        if handshakes or not peer.in_handshake
+    ]
+    return "".join(lines)
+
+
+def _line(node_id: bytes, ip: bytes, port: int, flags: int, pinged_ms: int, ponged_ms: int, *, connected: bool) -> str:
+    words = ",".join([name for name, flag in _FLAGS.items() if flags & flag]) or _NO_FLAGS
+    link = "connected" if connected else "disconnected"
+    return f"{node_id.decode()} {ip.decode()}:{port} {words} {pinged_ms} {ponged_ms} {link}\n"
 
 
 def encode(view: ClusterView) -> str:
-    """The text that stands for this node."""
-    flags = f"{MYSELF},{LEAVING}" if view.leaving else MYSELF
-    return f"{view.node_id.decode()} {view.ip.decode()}:{view.port} {flags} 0 0 connected\n"
+    """The text of the file."""
+    return describe(view, handshakes=False) + "".join(_variables(view))
 
 
-def decode(text: str) -> tuple[bytes, bool]:
-    """The ID of this node and whether it is leaving; ValueError says which line is wrong and why."""
-    myself: tuple[bytes, bool] | None = None
+def _variables(view: ClusterView) -> Iterator[str]:
+    """A line for each node of which there is more to say."""
+    for peer in view.peers.values():
+        said = f" host {peer.host.decode()}" if peer.host else ""
+        if peer.bus_port != peer.port + BUS_PORT_DISTANCE:
+            said += f" bus-port {peer.bus_port}"
+        if said and not peer.in_handshake:
+            yield f"{_VARIABLES} node {peer.id.decode()}{said}\n"
+
+
+def decode(text: str) -> Saved:
+    """What the file says; ValueError says which line is wrong and why."""
+    found: dict[bytes, SavedNode] = {}
+    variables: list[dict[str, str]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split()
-        if not words or words[0] == _VARIABLES:
+        if not words:
+            continue
+        if words[0] == _VARIABLES:
+            variables.append(dict(zip(words[1::2], words[2::2], strict=False)))
             continue
         try:
-            node_id, flags = _decode_node(words)
+            node = _decode_node(words)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-        if MYSELF in flags:
-            myself = (node_id.encode(), LEAVING in flags)
-    if myself is None:
+        found[node.id] = node
+    for pairs in variables:
+        _decode_variables(found, pairs)
+    myself = [node for node in found.values() if node.flags & kinds.NODE_MYSELF]
+    if not myself:
         raise ValueError("no line has the flag 'myself': the file does not say which node this is")
-    return myself
+    own = myself[-1]
+    peers = [node for node in found.values() if not node.flags & (kinds.NODE_MYSELF | kinds.NODE_HANDSHAKE)]
+    return Saved(own.id, own.flags & kinds.NODE_LEAVING != 0, own.ip, peers)
 
 
-def _decode_node(words: list[str]) -> tuple[str, set[str]]:
-    """The ID and the flags of one node's line."""
+def _decode_node(words: list[str]) -> SavedNode:
+    """One node's line."""
     if len(words) != _WORDS:
         raise ValueError(f"expected {_WORDS} words for a node, found {len(words)}")
-    if not _NODE_ID.fullmatch(words[0]):
-        raise ValueError(f"'{words[0]}' is no node ID: 40 hexadecimal digits in lower case are expected")
-    if ":" not in words[1]:
-        raise ValueError(f"'{words[1]}' is no address: ip:port is expected")
-    return words[0], set(words[2].lower().split(","))
+    node_id, address, flag_words, pinged, ponged, _ = words
+    if not _NODE_ID.fullmatch(node_id):
+        raise ValueError(f"'{node_id}' is no node ID: 40 hexadecimal digits in lower case are expected")
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        raise ValueError(f"'{address}' is no address: ip:port is expected")
+    flags = 0
+    for word in flag_words.lower().split(","):
+        flags |= _FLAGS.get(word, 0)
+    ip = literal(host.strip("[]").encode("utf-8", "replace"))
+    return SavedNode(node_id.encode(), ip, _port(port), flags, pinged != "0", ponged != "0")
+
+
+def _port(word: str) -> int:
+    """A port; 0 for what is none."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 6 and int(word) < 65536 else 0
+
+
+def _decode_variables(found: dict[bytes, SavedNode], pairs: dict[str, str]) -> None:
+    """What a line of variables says about a node."""
+    node = found.get(pairs.get("node", "").encode("utf-8", "replace"))
+    if node is None:
+        return
+    host = pairs.get("host", "").encode("utf-8", "replace")
+    if is_name(host):
+        node.host = host
+    node.bus_port = _port(pairs.get("bus-port", ""))
+
+
+def restore(state: NodeState, saved: Saved) -> None:
+    """Begin with what the file says of this node and the others; `state` has the saved ID already."""
+    view = state.view
+    view.leaving = saved.leaving
+    if not view.announced_ip:
+        view.ip = saved.ip
+    for node in saved.peers:
+        peer = Peer(node.id, node.ip, node.port, node.flags, state.now_ms, node.bus_port)
+        peer.host = node.host
+        peer.ping_sent_ms = state.now_ms if node.pinged else 0
+        peer.pong_received_ms = state.now_ms if node.ponged else 0
+        if not node.ip or not (node.bus_port or 0 < node.port <= MAX_PORT):
+            peer.flags |= kinds.NODE_NOADDR
+        if node.flags & kinds.NODE_FAIL:
+            peer.failed_ms = state.now_ms
+        view.peers[peer.id] = peer
+    view.refresh()
+    state.renew_frames()

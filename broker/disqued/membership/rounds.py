@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.core.link import Link
-from disqued.membership import failure, forget, handshake, nodes
+from disqued.membership import failure, forget, handshake, hostname, nodes, seeds
 from disqued.membership.ping import send_meet, send_ping
+from disqued.membership.saving import save_changes
 
 if TYPE_CHECKING:
     from disqued.core.peer import Peer
@@ -36,9 +37,12 @@ def go_round(state: NodeState) -> None:
     if view.rounds % _PING_ROUNDS == 0:
         _ping_any(state)
         forget.expire(state)
+        seeds.look(state)
     for peer in view.peers.values():
         if peer.has_address and not peer.in_handshake:
             _watch(state, peer)
+    hostname.tell(state)
+    save_changes(state)
 
 
 def _wake_up(state: NodeState) -> None:

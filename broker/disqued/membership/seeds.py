@@ -1,9 +1,94 @@
-"""Seeds: names and addresses by which a node finds its cluster by itself, looked up again and again."""
+"""Seeds: names and addresses by which a node finds its cluster by itself, looked up again and again.
+
+While a seed is not a member that this node is connected to, its name is looked up every second, then every five
+seconds; when all is well twice a minute, for nodes that come anew. Every address found is met, but for those that are
+known. So a cluster forms again even when all its members come back with other addresses.
+"""
 
 from __future__ import annotations
 
-from disqued.core.state import NodeState
+from typing import TYPE_CHECKING, Final
+
+from disqued.config import Endpoint, parse_endpoint
+from disqued.core.peer import BUS_PORT_DISTANCE
+from disqued.membership import handshake
+from disqued.membership.addresses import literal
+
+if TYPE_CHECKING:
+    from disqued.core.state import NodeState
+
+SHORTEST_MS: Final = 1000
+LONGEST_MS: Final = 5000
+CONTENT_MS: Final = 30_000
+
+
+def look(state: NodeState) -> None:
+    """Look the seeds up when it is time."""
+    config = state.config
+    if not config.cluster_seeds:
+        return
+    book = state.view.seeds
+    content = all(_is_content(state, seed) for seed in _seeds(state))
+    due_ms = book.looked_ms + (CONTENT_MS if content else max(book.pause_ms, SHORTEST_MS))
+    if content:
+        book.pause_ms = 0
+    if state.now_ms < due_ms:
+        return
+    book.looked_ms = state.now_ms
+    book.pause_ms = min(book.pause_ms + SHORTEST_MS, LONGEST_MS)
+    for name in dict.fromkeys(seed.host.encode() for seed in _seeds(state)):
+        address = literal(name)
+        if address:
+            found(state, name, [address])
+        else:
+            state.ready.lookups.append(name)
 
 
 def found(state: NodeState, name: bytes, addresses: list[bytes]) -> None:
-    """A name was looked up."""
+    """A name was looked up: meet whom it stands for."""
+    ips = list(dict.fromkeys(ip for ip in map(literal, addresses) if ip))
+    state.view.seeds.addresses[name] = ips
+    for seed in _seeds(state):
+        if seed.host.encode() == name:
+            for ip in ips:
+                port, bus_port = _ports(state, seed)
+                if not _is_known(state, ip, bus_port):
+                    handshake.begin(state, ip, port, bus_port)
+
+
+def _seeds(state: NodeState) -> list[Endpoint]:
+    return [seed for seed in map(parse_endpoint, state.config.cluster_seeds) if seed is not None]
+
+
+def _ports(state: NodeState, seed: Endpoint) -> tuple[int, int]:
+    """The ports of a seed; what was not said is as on this node."""
+    config = state.config
+    port = seed.port or config.port
+    own = port == config.port and config.cluster_port
+    return port, seed.bus_port or own or port + BUS_PORT_DISTANCE
+
+
+def _is_content(state: NodeState, seed: Endpoint) -> bool:
+    """Whether there is nobody behind a seed that this node should be connected to and is not."""
+    ips = state.view.seeds.addresses.get(seed.host.encode())
+    bus_port = _ports(state, seed)[1]
+    return bool(ips) and all(_is_connected(state, ip, bus_port) for ip in ips or ())
+
+
+def _is_connected(state: NodeState, ip: bytes, bus_port: int) -> bool:
+    """Whether an address is this node's, or of a member that answers."""
+    view = state.view
+    node_id = view.seeds.who(ip, bus_port, state.now_ms)
+    if node_id == view.node_id or (ip, bus_port) == (view.ip, view.bus_port):
+        return True
+    for peer in view.peers.values():
+        if peer.id == node_id or (peer.ip, peer.bus_port) == (ip, bus_port):
+            return not peer.in_handshake and peer.link is not None and peer.link.answered
+    return False
+
+
+def _is_known(state: NodeState, ip: bytes, bus_port: int) -> bool:
+    """Whether an address needs no handshake: this node, or a member, which is being connected to anyway."""
+    return _is_connected(state, ip, bus_port) or any(
+        (peer.ip, peer.bus_port) == (ip, bus_port) for peer in state.view.peers.values()
+    )

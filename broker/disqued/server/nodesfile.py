@@ -1,16 +1,19 @@
 """The cluster configuration file on disk: locked for the life of the process, read once, written in place.
 
 Two servers with one file would be one node twice, so the lock is taken before anything is read, and the file is never
-replaced by another one, which would not be locked.
+replaced by another one, which would not be locked. Nor is it ever empty or half a file while it is written, which a
+killed process would leave behind: new text goes over the old one in one write, with empty lines up to the old length,
+and is cut to its own length after that.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
 
-from disqued.membership.nodesconf import decode
+from disqued.membership.nodesconf import Saved, decode
 from disqued.server.fatal import Fatal
 
 
@@ -21,8 +24,8 @@ class NodesFile:
         self.path = path
         self._lock = _lock(path)
 
-    def load(self) -> tuple[bytes, bool] | None:
-        """This node's ID and whether it is leaving; None when the file is empty. Raises Fatal."""
+    def load(self) -> Saved | None:
+        """What was saved of this node and the others; None when the file is empty. Raises Fatal."""
         text = self.path.read_text(encoding="utf-8", errors="replace")
         if not text.strip():
             return None
@@ -36,10 +39,13 @@ class NodesFile:
 
     def save(self, text: str, *, sync: bool) -> None:
         """Replace the contents, down to the disk if `sync`. Raises OSError."""
-        with self.path.open("r+b") as file:
-            file.write(text.encode())
-            file.truncate()
-            file.flush()
+        data = text.encode()
+        with self.path.open("r+b", buffering=0) as file:
+            before = os.fstat(file.fileno()).st_size
+            padded = data.ljust(before, b"\n")
+            if file.write(padded) < len(padded):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            file.truncate(len(data))
             if sync:
                 os.fsync(file.fileno())
 

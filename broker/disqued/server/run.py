@@ -18,7 +18,7 @@ from disqued import __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config
 from disqued.core.version import SPOKEN_VERSION
-from disqued.membership.nodesconf import encode
+from disqued.membership.nodesconf import encode, restore
 from disqued.node import Node
 from disqued.server import daemon, listener, logs
 from disqued.server.connection import Connection
@@ -81,11 +81,11 @@ class Run:
 
     def _make_node(self, nodes: NodesFile) -> Node:
         """The node that the cluster configuration file speaks of, or a new one."""
-        known = nodes.load()
-        node_id, leaving = known or (secrets.token_hex(_NODE_ID_BYTES).encode(), False)
+        saved = nodes.load()
+        node_id = saved.node_id if saved is not None else secrets.token_hex(_NODE_ID_BYTES).encode()
         node = Node(self._config, self._host, node_id, self._clock.now_ms())
-        node.state.view.leaving = leaving
-        if known is not None:
+        if saved is not None:
+            restore(node.state, saved)
             logs.write("notice", f"Node configuration loaded, I'm {node_id.decode()}")
             return node
         logs.write("notice", f"No cluster configuration found, I'm {node_id.decode()}")

@@ -1,0 +1,87 @@
+"""Identity: who may speak in the name of a node, and in this cluster.
+
+A node tells with every frame which cluster it belongs to and which run of itself it is. Refused are nodes of another
+cluster, and a second node under an ID that is in use; nothing of what they say is taken in. A node that was started
+anew is another run under its ID too: it is let in as soon as the run before does not answer any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.bus.extension import NOBODY
+from disqued.membership import nodes
+from disqued.membership.ping import send_ping
+
+if TYPE_CHECKING:
+    from disqued.bus.frame import Frame
+    from disqued.core.link import Link
+    from disqued.core.peer import Peer
+    from disqued.core.state import NodeState
+
+PROOF_MS: Final = 1000
+"""So long a node has to prove that it is alive when another one claims its ID."""
+_LOG_EVERY_MS: Final = 60_000
+_MOST_REFUSED: Final = 1000
+"""Refusals remembered, so that each is logged once a minute."""
+
+
+def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> bool:
+    """Whether what came on a link is from whom it claims to be; otherwise the link is closed."""
+    if link.refused:
+        return False
+    cluster = frame.cluster
+    if NOBODY not in {cluster, state.cluster} and cluster != state.cluster:
+        return _refuse(state, link, frame, "it belongs to another cluster (cluster-name)")
+    if frame.sender == state.view.node_id and frame.incarnation != state.incarnation:
+        return _refuse(state, link, frame, "it claims the ID of THIS node; was nodes.conf copied?")
+    if sender is not None and _is_taken(state, link, sender, frame):
+        return _refuse(state, link, frame, "another node that is alive has this ID; was nodes.conf copied?")
+    return True
+
+
+def _is_taken(state: NodeState, link: Link, peer: Peer, frame: Frame) -> bool:
+    """Whether the sender is not the one that is known under its ID and still alive."""
+    current = peer.link
+    if frame.incarnation == peer.incarnation or current is None or not current.answered:
+        return False
+    if link is current:
+        return True
+    asked_ms = peer.ping_sent_ms
+    if not asked_ms:
+        send_ping(state, peer)
+        return True
+    if state.now_ms - asked_ms < min(PROOF_MS, state.config.cluster_node_timeout // 2):
+        return True
+    nodes.drop_link(state, peer)
+    nodes.dial_soon(peer)
+    return False
+
+
+def _refuse(state: NodeState, link: Link, frame: Frame, reason: str) -> bool:
+    """Close a link and say why; always False."""
+    peer = link.peer
+    link.refused = True
+    if peer is None:
+        state.ready.hang_up_link(link)
+    elif peer.in_handshake:
+        nodes.remove(state, peer)
+    elif link is peer.link and peer.id == frame.sender:
+        nodes.drop_link(state, peer)
+    else:
+        nodes.lose_address(state, peer)
+    _log_refusal(state, link, frame.sender, reason)
+    return False
+
+
+def _log_refusal(state: NodeState, link: Link, node_id: bytes, reason: str) -> None:
+    logged = state.view.refusals_logged
+    key = (node_id, reason)
+    now_ms = int(state.now_ms)
+    if now_ms - logged.get(key, -_LOG_EVERY_MS) < _LOG_EVERY_MS:
+        return
+    if len(logged) >= _MOST_REFUSED:
+        logged.clear()
+    logged[key] = now_ms
+    who, ip = node_id.decode("ascii", "replace"), link.remote_ip.decode("ascii", "replace")
+    state.host.log("warning", f"Node {who} at {ip} is refused: {reason}")

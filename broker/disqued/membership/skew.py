@@ -1,0 +1,39 @@
+"""Skew: how far the clocks of other nodes are from this one's, measured with half the round trip of PING and PONG.
+
+Jobs carry spans, not times, so a wrong clock only changes their order and what is displayed; still, it should be known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from disqued.bus.frame import Frame
+    from disqued.core.peer import Peer
+    from disqued.core.state import NodeState
+
+WARN_MS: Final = 1000
+_LONGEST_TRIP_MS: Final = 1000
+"""A slower answer says little about the clock."""
+
+
+def measure(state: NodeState, peer: Peer, asked_ms: int, frame: Frame) -> None:
+    """A node answered what it was asked at `asked_ms`; 0 for nothing."""
+    trip_ms = int(state.now_ms) - asked_ms
+    clock_ms = frame.clock_ms
+    if not clock_ms or not asked_ms or trip_ms > _LONGEST_TRIP_MS or clock_ms >= 1 << 62:
+        return
+    before_ms = int(peer.skew_ms) if peer.skew_known else 0
+    skew_ms = clock_ms - (asked_ms + trip_ms // 2)
+    peer.skew_ms = skew_ms
+    peer.skew_known = True
+    if abs(skew_ms) > WARN_MS >= abs(before_ms):
+        way = "ahead of" if skew_ms > 0 else "behind"
+        state.host.log(
+            "warning", f"The clock of node {peer.id.decode()} is {abs(skew_ms)} ms {way} this one's: set both by NTP"
+        )
+
+
+def worst_ms(state: NodeState) -> int:
+    """The largest distance of a member's clock from this one's."""
+    return max([abs(int(peer.skew_ms)) for peer in state.view.peers.values() if peer.skew_known], default=0)
