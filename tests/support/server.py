@@ -68,7 +68,7 @@ class ServerProcess:
         if not bare:
             command += ["--port", str(self.port), "--bind", "127.0.0.1"]
         command += arguments
-        with self.log.open("wb") as log, tempfile.TemporaryFile() as given:
+        with self.log.open("ab") as log, tempfile.TemporaryFile() as given:
             given.write(stdin)
             given.seek(0)
             self.process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log, stdin=given)

@@ -29,20 +29,19 @@ _HINTS = {
 
 def bus_port(config: Config) -> int:
     """Where other nodes connect to; 0 when they can not, which is so for a node that has no TCP port at all."""
-    own = int(getattr(config, "cluster_port", 0))
-    if own:
-        return own
+    if config.cluster_port:
+        return config.cluster_port
     return config.port + BUS_PORT_DISTANCE if config.port else 0
 
 
 def open_sockets(config: Config) -> list[socket.socket]:
     """All sockets for clients that the configuration asks for, listening; raises Fatal."""
-    if config.port > _HIGHEST_PORT and bus_port(config) == config.port + BUS_PORT_DISTANCE:
+    if config.port > _HIGHEST_PORT and not config.cluster_port:
         raise Fatal(
             f"Port {config.port} is too high: the cluster bus uses the port {BUS_PORT_DISTANCE} above it. "
             f"Choose one up to {_HIGHEST_PORT}, or set cluster-port."
         )
-    if config.port and config.port == bus_port(config):
+    if config.port and config.port == config.cluster_port:
         raise Fatal(f"Clients and the cluster bus can not both use port {config.port}: change port or cluster-port.")
     if not config.port and not config.unixsocket:
         raise Fatal("Configured to not listen anywhere, exiting. Set port, unixsocket or both.")

@@ -34,7 +34,7 @@ class PeerLink(Carrier):
         self._waiting: list[bytes] = []
         """Written before the connection was made."""
         self._waiting_bytes: i64 = 0
-        self._limit_bytes: i64 = int(getattr(shell.node.state.config, "cluster_link_sendbuf_limit", 256 << 20))
+        self._limit_bytes: i64 = shell.node.state.config.cluster_link_sendbuf_limit
         self._received_bytes: i64 = 0
         self.heard: bool = False
         """A frame came: the other end knows the protocol."""
@@ -53,8 +53,7 @@ class PeerLink(Carrier):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if link.peer is None:  # nobody expects answers on it, so the kernel has to notice when its host is gone
                 keep_alive(sock, max(self._shell.node.state.config.cluster_node_timeout // 1000, 1))
-        congested_bytes: i64 = self._limit_bytes // CONGESTED_PART
-        transport.set_write_buffer_limits(congested_bytes, congested_bytes // 2)
+        self._watch(transport)
         if self._waiting:
             data = b"".join(self._waiting)
             self._waiting = []
@@ -95,9 +94,19 @@ class PeerLink(Carrier):
         """Most of it was taken."""
         self.link.congested = False
 
+    def _watch(self, transport: Transport) -> None:
+        """Be told when the link becomes congested and when it is so no more."""
+        congested_bytes: i64 = self._limit_bytes // CONGESTED_PART
+        transport.set_write_buffer_limits(congested_bytes, congested_bytes // 2)
+
     def write(self, data: bytes) -> None:
         """Send bytes as soon as the network takes them; hang up when too many wait already."""
         transport = self._transport
+        limit_bytes: i64 = self._shell.node.state.config.cluster_link_sendbuf_limit
+        if limit_bytes != self._limit_bytes:  # CONFIG SET
+            self._limit_bytes = limit_bytes
+            if transport is not None:
+                self._watch(transport)
         size: i64 = len(data)
         waiting: i64 = self.unsent_bytes()
         if waiting > 0 and waiting + size > self._limit_bytes:
