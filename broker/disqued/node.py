@@ -92,6 +92,9 @@ class _RoomEvents(Events):
     def leaving_changed(self) -> None:
         handoff.leaving_changed(self._state)
 
+    def leaving_status(self) -> Fields:
+        return handoff.status(self._state)
+
     def requeued(self, job: Job, counting: i64) -> None:
         queued.announce(self._state, job, counting)
 
@@ -112,6 +115,10 @@ class _RoomEvents(Events):
 
     def queue_gone(self, queue: Queue) -> None:
         needs.queue_gone(self._state, queue)
+        handover.forget_all(self._state, queue)
+
+    def peer_up(self, peer: Peer) -> None:
+        needs.peer_up(self._state, peer)
 
     def peer_forgotten(self, peer: Peer) -> None:
         gc.peer_forgotten(self._state, peer)
@@ -191,6 +198,8 @@ class Node:
             self._run(session, arrived_ns)
             if state.resumed:
                 self._resume()
+            if state.lifecycle.wanted:
+                handover.hand_over(state)
         if session.parser.buffered_bytes > MAX_QUERY_BYTES:
             state.ready.hang_up(session)
 
@@ -204,7 +213,6 @@ class Node:
             return
         commands = state.commands
         ready = state.lifecycle.ready
-        wanted = state.lifecycle.wanted
         try:
             while session.blocked is None and not session.closing and not session.closed:
                 args = parser.next()
@@ -226,8 +234,6 @@ class Node:
                 began_ns = ended_ns
                 if ready:
                     serve(state)
-                if wanted:
-                    self._settle()
                 if state.paused_until_ms > state.now_ms:
                     state.held[session.number] = session
                     break
@@ -335,6 +341,8 @@ class Node:
             for session in sessions:
                 if session.blocked is None and not session.closed and session.parser.buffered_bytes > 0:
                     self._run(session, self._stopwatch_ns())
+        if state.lifecycle.wanted:
+            handover.hand_over(state)
 
     def link_bytes(self, link: Link, data: bytes, now_ms: i64) -> None:
         """Bytes came on a link: handle the complete frames among them."""

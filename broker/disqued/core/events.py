@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from disqued.core.peer import Peer
     from disqued.core.queue import Queue
     from disqued.core.session import Session
+    from disqued.core.subsystem import Fields
 
 
 class Events:
@@ -42,6 +43,10 @@ class Events:
     def leaving_changed(self) -> None:
         """This node begins to leave the cluster, or stays after all."""
 
+    def leaving_status(self) -> Fields:
+        """How far a leaving node is, for CLUSTER LEAVING STATUS."""
+        return []
+
     def requeued(self, job: Job, counting: i64) -> None:
         """A job that other nodes may hold is queued here, and they are to be told (QUEUED)."""
 
@@ -62,6 +67,9 @@ class Events:
 
     def queue_gone(self, queue: Queue) -> None:
         """A queue object is forgotten, and with it who wanted its jobs."""
+
+    def peer_up(self, peer: Peer) -> None:
+        """A node answers on a link that is new, or after it seemed to have failed."""
 
     def peer_forgotten(self, peer: Peer) -> None:
         """A node is no member any more."""

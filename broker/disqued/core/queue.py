@@ -20,6 +20,7 @@ from disqued.resp.writer import bulk
 
 if TYPE_CHECKING:
     from disqued.core.blocked import Wait
+    from disqued.core.demand import Asks, Needs
 
 PAUSED_IN: Final = 1
 PAUSED_OUT: Final = 2
@@ -59,6 +60,10 @@ class Queue:
         """Other nodes asked for its jobs. Kept by the federation room."""
         self.sought: bool = False
         """Has been put on the list of queues whose jobs other nodes asked for."""
+        self.needs: Needs | None = None
+        """What is asked of other nodes; None while nothing ever was."""
+        self.asks: Asks | None = None
+        """What other nodes asked for; None while nothing is."""
         self.pause: i64 = 0
         self.created_ms: i64 = now_ms
         self.used_ms: i64 = now_ms
@@ -161,4 +166,4 @@ class Queue:
     @property
     def deserted(self) -> bool:
         """Nothing would be lost with this queue but its statistics."""
-        return self.length == 0 and self.waiting == 0 and self.pause == 0
+        return self.length == 0 and self.waiting == 0 and self.pause == 0 and not self.wanted

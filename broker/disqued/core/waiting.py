@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disqued.core.blocked import Blocked, Wait, WaitForCopies, WaitForJob
+from disqued.core.demand import LINGER_MS
 from disqued.core.eviction import remove_if_idle
 from disqued.core.queue import Queue
 from disqued.core.session import REPLY_ON, REPLY_SKIP, Session
@@ -36,14 +37,26 @@ def unblock(state: NodeState, blocked: Blocked) -> None:
         for wait in blocked.waits:
             queue = wait.queue
             queue.leave_line(wait)
-            if queue.waiting == 0 and queue.length == 0:
-                remove_if_idle(state, queue)
+            if queue.waiting == 0:
+                _linger(state, queue)
+                if queue.length == 0:
+                    remove_if_idle(state, queue)
         blocked.waits = []
     session = blocked.session
     session.blocked = None
     session.active_ms = state.now_ms
     state.blocked_clients -= 1
     state.resumed.append(session)
+
+
+def _linger(state: NodeState, queue: Queue) -> None:
+    """The last client that waited for a queue is served or gone: soon look whether its jobs are still wanted."""
+    needs = queue.needs
+    if needs is not None:
+        needs.used_ms = state.now_ms
+        soon_ms = state.now_ms + LINGER_MS
+        if needs.awake_ms == 0 or needs.awake_ms > soon_ms:
+            state.lifecycle.agenda.arm(needs, soon_ms)
 
 
 def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:

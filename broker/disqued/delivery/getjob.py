@@ -94,6 +94,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     out = session.out
     header = len(out)
     taken: i64 = 0
+    federated = len(state.view.peers) > 0
     found = True
     while found and taken < options.count:
         found = False
@@ -105,8 +106,12 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
                 append_job(out, queue, job, options.with_counters)
                 found = True
                 taken += 1
+                if federated and queue.length == 0:
+                    state.events.queue_empty(queue, drained=True)
                 if taken == options.count:
                     break
+            elif federated:
+                state.events.queue_empty(queue, drained=False)
     if taken > 0:
         out[header] = writer.array_header(taken)
     elif not options.wait:

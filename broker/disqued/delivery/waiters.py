@@ -15,6 +15,7 @@ def serve(state: NodeState) -> None:
     lifecycle = state.lifecycle
     ready = lifecycle.ready
     now_ms = state.now_ms
+    federated = len(state.view.peers) > 0
     for queue in ready:
         queue.ready = False
         wait = queue.first_wait
@@ -31,4 +32,6 @@ def serve(state: NodeState) -> None:
                 state.ready.flush(session)
             unblock(state, blocked)
             wait = queue.first_wait
+        if federated and queue.length == 0:
+            state.events.queue_empty(queue, drained=True)
     ready.clear()

@@ -1,5 +1,17 @@
 """Moves queued jobs to the nodes whose clients wait for them."""
 
+from disqued.bus import kinds
+from disqued.core.message import Message
 from disqued.core.subsystem import Subsystem
+from disqued.federation import figures, needjobs, needs, yourjobs
 
-SUBSYSTEM = Subsystem("federation")
+SUBSYSTEM = Subsystem(
+    "federation",
+    messages=(
+        Message(kinds.NEEDJOBS, needjobs.needjobs),
+        Message(kinds.YOURJOBS, yourjobs.yourjobs),
+        Message(kinds.ENOUGH, needjobs.enough),
+    ),
+    cron=needs.go_on_greeting,
+    info=figures.figures,
+)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from disqued.core.state import NodeState
 
 _NO_FILTER: Final = -1
-_IMPORT_RATE: Final = 0
-"""Jobs per second that a queue gets from other nodes: none while there are no other nodes."""
 
 
 class QueueScan(Scan):
@@ -32,12 +30,13 @@ class QueueScan(Scan):
         self.limits[option] = require_integer(value)
         return True
 
-    def matches(self, queue: Queue) -> bool:
+    def matches(self, queue: Queue, now_ms: int) -> bool:
         """Whether a queue passes the filters."""
+        import_rate = queue.needs.rate(now_ms) if queue.needs is not None else 0
         return (
             (self.limits[b"MINLEN"] == _NO_FILTER or queue.length >= self.limits[b"MINLEN"])
             and (self.limits[b"MAXLEN"] == _NO_FILTER or queue.length <= self.limits[b"MAXLEN"])
-            and (self.limits[b"IMPORTRATE"] == _NO_FILTER or self.limits[b"IMPORTRATE"] <= _IMPORT_RATE)
+            and (self.limits[b"IMPORTRATE"] == _NO_FILTER or self.limits[b"IMPORTRATE"] <= import_rate)
         )
 
 
@@ -51,7 +50,7 @@ def qscan(state: NodeState, session: Session, args: list[bytes]) -> None:
     looked_at = 0
     while True:
         cursor, page = queues.scan(cursor, scan.page(len(names)))
-        names += [queue.name for queue in page if scan.matches(queue)]
+        names += [queue.name for queue in page if scan.matches(queue, state.now_ms)]
         looked_at += len(page)
         if cursor == 0 or scan.enough(len(names), looked_at):
             break

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.command import Command
+from disqued.core.demand import SOURCE_MS
 from disqued.core.queue import PAUSE_NAMES
 
 if TYPE_CHECKING:
+    from disqued.core.queue import Queue
     from disqued.core.session import Session
     from disqued.core.state import NodeState
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with ten names and values as a flat array; the null array for a queue that does not exist.
 
-    `age` and `idle` are seconds; `import-from` and `import-rate` stay empty and 0 while no other node sends jobs here.
+    `age` and `idle` are seconds; `import-from` lists the nodes that sent jobs of the queue in the last five seconds,
+    `import-rate` is how many per second come from all of them.
     """
     queue = state.lifecycle.queues.get(args[1])
     if queue is None:
@@ -32,12 +35,23 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     _integer(session, b"idle", (state.now_ms - queue.used_ms) // 1000)
     _integer(session, b"blocked", queue.waiting)
     session.reply_bulk(b"import-from")
-    session.reply_array(0)
-    _integer(session, b"import-rate", 0)
+    sources = _sources(queue, state.now_ms)
+    session.reply_array(len(sources))
+    for node_id in sources:
+        session.reply_bulk(node_id)
+    _integer(session, b"import-rate", queue.needs.rate(state.now_ms) if queue.needs is not None else 0)
     _integer(session, b"jobs-in", queue.jobs_in)
     _integer(session, b"jobs-out", queue.jobs_out)
     session.reply_bulk(b"pause")
     session.reply_bulk(PAUSE_NAMES[queue.pause])
+
+
+def _sources(queue: Queue, now_ms: int) -> list[bytes]:
+    """The nodes that jobs come from."""
+    needs = queue.needs
+    if needs is None:
+        return []
+    return [node_id for node_id, source in needs.sources.items() if now_ms - source.last_ms <= SOURCE_MS]
 
 
 def _integer(session: Session, name: bytes, value: int) -> None:

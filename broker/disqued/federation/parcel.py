@@ -1,0 +1,76 @@
+"""Jobs on their way to another node: what leaves this node's queue together in one YOURJOBS.
+
+A job with a retry time stays here as an active copy, and the other node is listed among its holders before it goes, so
+that its acknowledgement reaches both. An at-most-once job moves: from then on the other node has it alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.bus import kinds
+from disqued.core.holders import NOBODY
+from disqued.core.job import Job
+from disqued.core.jobcodec import pack_for_bus
+from disqued.core.outbox import send
+from disqued.core.peer import Peer
+from disqued.core.queue import Queue
+from disqued.core.state import NodeState
+
+MAX_BYTES: Final = 1 << 20
+"""No job is added to a parcel that has grown so large, nor is one sent where so much waits to be written."""
+
+
+def can_be_sent_to(peer: Peer) -> bool:
+    """Whether jobs would arrive: at-most-once jobs on a link that does not work are lost."""
+    link = peer.link
+    if link is None or link.closed or link.refused or link.congested or link.out_bytes > MAX_BYTES:
+        return False
+    return peer.reachable
+
+
+@mypyc_attr(acyclic=True)
+class Parcel:
+    """Up to `room` jobs for one node."""
+
+    def __init__(self, peer: Peer, room: i64) -> None:
+        self.peer = peer
+        self.room: i64 = room
+        self.jobs: i64 = 0
+        self._packed: list[bytes] = []
+        self._bytes: i64 = 0
+        self._moved: list[Job] = []
+        """Those that are not to stay."""
+
+    def take(self, state: NodeState, queue: Queue) -> bool:
+        """Add the oldest job of a queue; False when no other one can be added."""
+        job = state.lifecycle.take(queue, state.now_ms)
+        if job is None:
+            return False
+        node_id = self.peer.id
+        holders = state.holders
+        if job.retry_s > 0:
+            delivered = job.delivered
+            if delivered is None:
+                delivered = holders.plus(NOBODY, state.view.node_id)
+            job.delivered = holders.plus(delivered, node_id)
+            listed = holders.pack(job.delivered)
+        else:
+            self._moved.append(job)
+            listed = holders.pack(holders.plus(NOBODY, node_id))
+        packed = pack_for_bus(job, state.now_ms, listed)
+        self._packed.append(packed)
+        self._bytes += len(packed)
+        self.jobs += 1
+        # The retry time begins anew where the job is queued now; this copy must not be faster.
+        state.lifecycle.postpone(job, state.now_ms)
+        return self.jobs < self.room and self._bytes < MAX_BYTES
+
+    def send(self, state: NodeState) -> None:
+        """Send the jobs and forget those that moved."""
+        send(state, self.peer, state.bus.jobs(kinds.YOURJOBS, self._packed))
+        state.stats.jobs_exported += self.jobs
+        for job in self._moved:
+            state.lifecycle.drop(job)

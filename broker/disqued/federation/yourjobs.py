@@ -1,0 +1,107 @@
+"""YOURJOBS: jobs that another node had queued and that are wanted here.
+
+They are queued here at once, silently and in the order of their creation. With a retry time this node becomes one more
+holder: the node they come from listed it already if it is of our kind, other holders and nodes of the original learn it
+from a WILLQUEUE each. Without that they would neither pass on acknowledgements nor wait for ours, and a node of the
+original could be crashed by them (Disque 1.0-rc1 deletes such a job twice).
+"""
+
+from __future__ import annotations
+
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
+from disqued.core.holding import members_of, note_holder, send_setack
+from disqued.core.job import ACKED, WAIT_REPL, Job
+from disqued.core.jobcodec import CorruptJob, unpack
+from disqued.core.lifecycle import SILENT
+from disqued.core.outbox import send
+from disqued.core.peer import Peer
+from disqued.core.state import NodeState
+from disqued.federation.needs import hear_source
+
+
+def yourjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
+    """Queue the jobs; one that can not be read ends it."""
+    at = frame.jobs_at
+    end = frame.end
+    left = frame.jobs_count
+    while left > 0 and at < end:
+        try:
+            unpacked = unpack(frame.data, at, end)
+        except CorruptJob as error:
+            who = peer.id.decode("ascii", "replace")
+            state.host.log("warning", f"Ignoring the rest of a YOURJOBS from {who}: {error}")
+            break
+        at = unpacked.end
+        left -= 1
+        _import(state, peer, unpacked.job, unpacked.holders)
+
+
+def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
+    """Take over one job, known here or not."""
+    lifecycle = state.lifecycle
+    now_ms = state.now_ms
+    job = lifecycle.table.get(sent.id)
+    if job is not None and job.state == WAIT_REPL:
+        # Somebody has it queued, so it was placed: its client is answered first.
+        if not state.events.complete(job):
+            return
+        job = lifecycle.table.get(sent.id)
+    if job is None or job.is_dummy:
+        _register(state, peer, sent, listed, job)
+        if job is not None:
+            lifecycle.acknowledge(sent, now_ms)
+        job = sent
+    elif job.retry_s > 0:
+        note_holder(state, job, peer)
+    if job.state == ACKED:
+        _tell_acknowledged(state, peer, job)
+        return
+    if job.requeue_at_ms == 0:
+        job.requeue_at_ms = now_ms
+    queued = lifecycle.enqueue(job, now_ms, SILENT)
+    queue = lifecycle.make_queue(job.queue, now_ms)
+    needs = hear_source(state, queue, peer.id, 1)
+    if queued:
+        needs.count_import(now_ms)
+        state.stats.jobs_imported += 1
+        if job.retry_s == 0:
+            state.stats.imported_at_most_once += 1
+
+
+def _register(state: NodeState, peer: Peer, job: Job, listed: bytes, dummy: Job | None) -> None:
+    """Make a job known here, in place of its bare acknowledgement if there was one, and this node to its holders."""
+    lifecycle = state.lifecycle
+    if dummy is not None:
+        lifecycle.drop(dummy)
+    queue = lifecycle.queues.get(job.queue)
+    if queue is not None:
+        job.queue = queue.name
+    if job.retry_s > 0:
+        holders = state.holders
+        others = holders.plus(members_of(state, holders.unpack(listed)), peer.id)
+        job.delivered = holders.plus(others, state.view.node_id)
+        _introduce(state, peer, job)
+    now_ms = state.now_ms
+    job.expire_at_s += now_ms // 1000
+    lifecycle.keep_import(job, now_ms)
+
+
+def _introduce(state: NodeState, source: Peer, job: Job) -> None:
+    """Tell the holders that can not know it that this node is another one."""
+    frame = state.bus.about_job(kinds.WILLQUEUE, job.id)
+    delivered = job.delivered
+    assert delivered is not None
+    for node_id in delivered:
+        peer = state.view.peers.get(node_id)
+        if peer is not None and (peer is not source or peer.features == 0):
+            send(state, peer, frame)
+
+
+def _tell_acknowledged(state: NodeState, peer: Peer, job: Job) -> None:
+    """Somebody queued a job that is done: let it know, or it would be delivered there again."""
+    if job.retry_s == 0:
+        return
+    if peer.features == 0:
+        send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id))
+    send_setack(state, job, [peer])
