@@ -1,0 +1,322 @@
+"""Synchronous replication: copies before the reply, one more node every 50 ms, and what is left when it fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.testing.cluster import BUS_PORT, Cluster
+from replication.adding import (
+    A_TIMER_MS,
+    FEW,
+    REMOVED,
+    TIMEOUT,
+    adding,
+    error_of,
+    holders,
+    id_of,
+    jobs,
+    waiting_job,
+)
+
+
+def test_all_copies_are_there_when_the_client_gets_the_id(cluster: Cluster) -> None:
+    client = adding(cluster, "REPLICATE", 3)
+    assert client.silent
+    job_id = id_of(cluster, client)
+    assert cluster.copies(job_id) == cluster.members
+    assert cluster.copies(job_id, "queued") == cluster.members[:1]
+    everybody = {member.id for member in cluster.members}
+    assert [holders(member, job_id) for member in cluster.members] == [everybody] * 3
+
+
+def test_the_job_waits_visibly_and_can_not_be_fetched_before_it_has_its_copies(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    client = adding(cluster, "REPLICATE", 3)
+    shown = first.admin.show(waiting_job(first))
+    assert shown["state"] == b"wait-repl"
+    assert shown["nodes-confirmed"] == [first.id]
+    assert first.admin.take("mail") == []
+    job_id = id_of(cluster, client)
+    assert first.admin.show(job_id)["nodes-confirmed"] == []
+    assert first.admin.take("mail") == [job_id]
+
+
+def test_copies_carry_the_job_and_would_queue_it_after_delay_and_retry(cluster: Cluster) -> None:
+    job_id = id_of(cluster, adding(cluster, "REPLICATE", 2, "DELAY", 20, "RETRY", 10, "TTL", 100))
+    first, copy = cluster.copies(job_id)
+    shown, original = copy.admin.show(job_id), first.admin.show(job_id)
+    for name in ("queue", "body", "ctime", "delay", "retry", "repl"):
+        assert shown[name] == original[name]
+    assert shown["state"] == b"active"
+    assert shown["ttl"] == 101, "a second more than is left, with every hop"
+    assert abs(int(shown["next-requeue-within"]) - 30_000) <= 260  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("count", "copies"), [(1, 1), (2, 2), (3, 3), (5, 3)])
+def test_without_a_word_there_are_three_copies_or_as_many_as_there_are_nodes(count: int, copies: int) -> None:
+    cluster = Cluster(count)
+    job_id = id_of(cluster, adding(cluster))
+    assert len(cluster.copies(job_id)) == copies
+    assert cluster.copies(job_id)[0].admin.show(job_id)["repl"] == copies
+
+
+def test_every_node_gets_its_share_of_the_copies() -> None:
+    cluster = Cluster(5)
+    for _ in range(100):
+        cluster.members[0].client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.run(milliseconds=10)
+    assert jobs(cluster)[0] == 100
+    assert all(30 < count < 70 for count in jobs(cluster)[1:]), jobs(cluster)
+    assert sum(jobs(cluster)) == 300
+
+
+def test_more_copies_than_nodes_are_refused(cluster: Cluster) -> None:
+    assert error_of(adding(cluster, "REPLICATE", 4)) == FEW
+    assert jobs(cluster) == [0, 0, 0]
+
+
+def test_a_delay_counts_from_the_add_not_from_the_confirmation(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    cluster.cut(second, first)
+    cluster.cut(third, first)
+    began_ms = first.now_ms
+    client = adding(cluster, "REPLICATE", 3, "DELAY", 2)
+    cluster.run(seconds=1)
+    cluster.heal()
+    job_id = id_of(cluster, client)
+    assert first.admin.show(job_id)["state"] == b"active"
+    cluster.until(lambda: first.admin.show(job_id)["state"] == b"queued")
+    assert 2000 <= first.now_ms - began_ms <= 2000 + A_TIMER_MS
+
+
+def test_one_more_node_is_asked_every_50_ms() -> None:
+    cluster = Cluster(5)
+    first = cluster.members[0]
+    for member in cluster.members[1:]:
+        cluster.cut(member, first)
+    cluster.forget_sent()
+    began_ms = first.now_ms
+    adding(cluster, "REPLICATE", 2)
+    cluster.run(milliseconds=300)
+    asked: dict[bytes, int] = {}
+    for sent in cluster.sent("REPLJOB"):
+        assert sent.receiver is not None
+        asked.setdefault(sent.receiver.ip, sent.at_ms - began_ms)
+    gaps = [later - sooner for sooner, later in zip(sorted(asked.values()), sorted(asked.values())[1:], strict=False)]
+    assert len(asked) == 4
+    assert all(50 <= gap <= 50 + A_TIMER_MS for gap in gaps), gaps
+
+
+def test_those_asked_before_get_the_longer_list(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    cluster.lose("GOTJOB", to=first)
+    adding(cluster, "REPLICATE", 2)
+    cluster.run(milliseconds=100)
+    job_id = waiting_job(first)
+    lists = [holders(member, job_id) for member in (first, second, third)]
+    assert lists == [{first.id, second.id, third.id}] * 3
+
+
+def test_nodes_that_confirmed_get_the_longer_list_and_are_not_asked_to_answer() -> None:
+    cluster = Cluster(4)
+    first = cluster.members[0]
+    deaf = cluster.members[1]
+    cluster.lose("GOTJOB", by=deaf)
+    cluster.forget_sent()
+    client = first.client()
+    while not cluster.sent("REPLJOB", to=deaf):
+        client = adding(cluster, "REPLICATE", 3)
+        cluster.run(milliseconds=5)
+    job_id = id_of(cluster, client)
+    confirmed = next(m for m in cluster.members[2:] if len(cluster.sent("REPLJOB", to=m)) == 2)
+    flags = [sent.frame.message_flags for sent in cluster.sent("REPLJOB", to=confirmed)][-2:]
+    assert flags == [0, 1]
+    cluster.run(milliseconds=5)
+    assert len(holders(confirmed, job_id)) == 4
+
+
+def test_a_node_that_does_not_answer_is_asked_again_until_it_does(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("REPLJOB", to=second)
+    client = adding(cluster, "REPLICATE", 3)
+    cluster.run(seconds=1)
+    assert client.silent
+    assert 8 <= len(cluster.sent("REPLJOB", to=second)) <= 11
+    assert len(cluster.sent("REPLJOB", to=cluster.members[2])) == 1, "it confirmed and there is nothing new"
+    cluster.heal()
+    assert cluster.copies(id_of(cluster, client)) == cluster.members
+    assert first.node.state.waits_for_copies == {}
+
+
+def test_a_node_without_a_link_gets_its_copy_when_there_is_one_in_time(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.network.unlisten(second, BUS_PORT)
+    cluster.network.reset(first, second)
+    cluster.run(milliseconds=5)
+    client = adding(cluster, "REPLICATE", 3, timeout_ms=5000)
+    cluster.run(seconds=1)
+    assert client.silent
+    cluster.network.listen(second, BUS_PORT)
+    job_id = id_of(cluster, client)
+    assert cluster.copies(job_id) == cluster.members
+    assert first.node.state.blocked_clients == 0
+
+
+def test_a_timeout_leaves_no_copy_behind(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("GOTJOB", by=second)
+    client = adding(cluster, "REPLICATE", 3, timeout_ms=300)
+    cluster.run(milliseconds=280)
+    assert client.silent
+    assert jobs(cluster) == [1, 1, 1]
+    cluster.run(milliseconds=20 + A_TIMER_MS)
+    assert error_of(client) == TIMEOUT
+    assert jobs(cluster) == [0, 0, 0]
+    assert first.node.state.waits_for_copies == {}
+    assert first.node.state.stats.replication_timeouts == 1
+    assert b"replication_timeouts:1" in first.admin.raw("INFO", "replication")
+
+
+def test_a_client_that_hangs_up_leaves_no_copy_behind(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("GOTJOB", by=second)
+    client = adding(cluster, "REPLICATE", 3)
+    cluster.run(milliseconds=200)
+    client.disconnect()
+    cluster.run(milliseconds=5)
+    assert jobs(cluster) == [0, 0, 0]
+    assert first.node.state.waits_for_copies == {}
+    assert first.node.state.blocked_clients == 0
+
+
+def test_a_late_confirmation_of_a_job_that_was_given_up_changes_nothing(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.cut(second, first)
+    client = adding(cluster, "REPLICATE", 3, timeout_ms=100)
+    cluster.run(milliseconds=150)
+    assert error_of(client) == TIMEOUT
+    cluster.heal()
+    cluster.run(seconds=1)
+    assert jobs(cluster) == [0, 0, 0]
+    assert client.silent
+
+
+def test_confirming_twice_counts_once(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    cluster.lose("REPLJOB", to=third)
+    client = adding(cluster, "REPLICATE", 3)
+    cluster.run(milliseconds=5)
+    frame = second.node.state.bus.about_job(5, waiting_job(first))
+    for _ in range(3):
+        second.node.state.view.peers[first.id].link.out.append(frame)  # type: ignore[union-attr]
+        second.node.ready.links.append(second.node.state.view.peers[first.id].link)  # type: ignore[arg-type]
+        second.flush()
+    cluster.run(milliseconds=5)
+    assert client.silent
+    assert first.admin.show(waiting_job(first))["nodes-confirmed"] == [first.id, second.id]
+
+
+@pytest.mark.parametrize("command", ["DELJOB", "FASTACK"])
+def test_deleting_a_job_that_waits_answers_its_client_and_deletes_the_copies(cluster: Cluster, command: str) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("GOTJOB", by=second)
+    client = adding(cluster, "REPLICATE", 3)
+    cluster.run(milliseconds=200)
+    assert first.admin.call(command, waiting_job(first)) == 1
+    assert error_of(client) == REMOVED
+    cluster.run(milliseconds=5)
+    assert jobs(cluster) == [0, 0, 0]
+
+
+def test_a_job_that_expires_while_it_waits_answers_its_client(cluster: Cluster) -> None:
+    cluster.lose("GOTJOB", by=cluster.members[1])
+    client = adding(cluster, "REPLICATE", 3, "TTL", 2)
+    cluster.until(lambda: not client.silent, within_s=4)
+    assert error_of(client) == REMOVED
+    cluster.run(milliseconds=5)
+    assert jobs(cluster) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("command", [("DEBUG", "FLUSHALL"), ("CLUSTER", "RESET", "SOFT")])
+def test_forgetting_everything_answers_the_clients_that_wait(cluster: Cluster, command: tuple[str, ...]) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("GOTJOB", by=second)
+    clients = [adding(cluster, "REPLICATE", 3) for _ in range(3)]
+    cluster.run(milliseconds=200)
+    assert first.admin.call(*command) == b"OK"
+    assert [error_of(client) for client in clients] == [REMOVED] * 3
+    assert jobs(cluster)[0] == 0
+    assert first.node.state.blocked_clients == 0
+    assert first.node.state.waits_for_copies == {}
+
+
+def test_forgetting_everything_deletes_the_copies_of_jobs_that_waited(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("GOTJOB", by=second)
+    adding(cluster, "REPLICATE", 3)
+    cluster.run(milliseconds=200)
+    first.admin.call("DEBUG", "FLUSHALL")
+    cluster.run(milliseconds=5)
+    assert jobs(cluster) == [0, 0, 0]
+
+
+def test_a_node_that_begins_to_leave_goes_on_with_the_adds_it_accepted(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("GOTJOB", by=second)
+    client = adding(cluster, "REPLICATE", 3)
+    cluster.run(milliseconds=200)
+    assert first.admin.call("CLUSTER", "LEAVING", "yes") == b"OK"
+    cluster.run(milliseconds=200)
+    assert client.silent
+    cluster.heal()
+    id_of(cluster, client)
+
+
+def test_a_job_that_is_known_as_done_elsewhere_is_a_success(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("GOTJOB", by=second)
+    client = adding(cluster, "REPLICATE", 3)
+    cluster.run(milliseconds=10)
+    job = first.node.state.lifecycle.table.get(waiting_job(first))
+    assert job is not None
+    assert first.node.state.events.complete(job)
+    first.flush()
+    assert client.next_reply() == job.id
+    assert first.admin.show(job.id)["state"] == b"queued"
+
+
+def test_commands_behind_an_add_that_waits_run_in_order(cluster: Cluster) -> None:
+    client = adding(cluster, "REPLICATE", 3)
+    client.send("ADDJOB", "mail", "second", 0)
+    client.send("QLEN", "mail")
+    assert client.silent
+    cluster.run(milliseconds=20)
+    first_id, second_id, length = client.replies()
+    assert [type(first_id), type(second_id), length] == [bytes, bytes, 2]
+
+
+def test_a_client_that_wants_no_replies_gets_none_and_goes_on(cluster: Cluster) -> None:
+    client = cluster.members[0].client()
+    client.send("CLIENT", "REPLY", "OFF")
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    client.send("CLIENT", "REPLY", "ON")
+    cluster.run(milliseconds=10)
+    assert client.replies() == [b"OK"]
+    assert client.call("QLEN", "mail") == 1
+
+
+def test_a_client_that_skips_the_reply_misses_only_that_one(cluster: Cluster) -> None:
+    client = cluster.members[0].client()
+    client.send("CLIENT", "REPLY", "SKIP")
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    client.send("QLEN", "mail")
+    cluster.run(milliseconds=10)
+    assert client.replies() == [1]
+
+
+def test_a_job_reaches_a_consumer_that_waits_as_soon_as_it_has_its_copies(cluster: Cluster) -> None:
+    consumer = cluster.members[0].client()
+    consumer.send("GETJOB", "FROM", "mail")
+    client = adding(cluster, "REPLICATE", 3)
+    job_id = id_of(cluster, client)
+    assert consumer.next_reply() == [[b"mail", job_id, b"body"]]
