@@ -9,7 +9,7 @@ of the same calls.
 from __future__ import annotations
 
 import traceback
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -53,6 +53,9 @@ from disqued.replication import SUBSYSTEM as REPLICATION
 from disqued.replication import copies
 from disqued.resp.limits import MAX_QUERY_BYTES
 from disqued.resp.words import quote_word
+
+if TYPE_CHECKING:
+    from disqued.core.subsystem import Fields
 
 SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
     ADMIN,

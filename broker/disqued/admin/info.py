@@ -37,11 +37,12 @@ def info(state: NodeState, session: Session, args: list[bytes]) -> None:
     asked = args[1].decode("utf-8", "surrogateescape").lower() if len(args) == 2 else "default"
     sections = _SECTIONS | dict(state.info_sections)
     shown = [
-        _section(title, fields(state))
+        (title, fields(state))
         for title, fields in sections.items()
         if asked in {title.lower(), "all"} or (asked == "default" and title not in _ON_REQUEST)
     ]
-    session.reply_bulk("\r\n".join(shown).encode("utf-8", "surrogateescape"))
+    text = "\r\n".join([_section(title, fields) for title, fields in shown if fields or title in _SECTIONS])
+    session.reply_bulk(text.encode("utf-8", "surrogateescape"))
 
 
 def _section(title: str, fields: Fields) -> str:

@@ -25,7 +25,7 @@ YOURJOBS: Final = 13
 WORKING: Final = 14
 PAUSE: Final = 15
 HOST: Final = 32
-"""The name and the ports that a node announces."""
+"""The name of the host of the sender."""
 ENOUGH: Final = 33
 """Takes back a NEEDJOBS: nobody waits there any more."""
 
@@ -87,7 +87,9 @@ PAYLOADS_BY_KIND: Final = bytes([PAYLOADS.get(kind, OF_UNKNOWN) for kind in rang
 NOREPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4
-"""Message flags."""
+HANDOVER: Final = 8
+"""Message flags. HANDOVER is ours, and others do not look at it: a node that leaves hands on a job that is not new, so
+REPLJOB and ENQUEUE are not refused because its queue is paused in input."""
 
 NODE_PFAIL: Final = 1
 NODE_FAIL: Final = 2

@@ -15,7 +15,7 @@ from disqued.bus.extension import CLOCK_AT, EXTENSION_BYTES
 from disqued.bus.frame import COUNTED_BYTES, HEADER_BYTES, IP_BYTES, JOB_ID_FRAME_BYTES, SIGNATURE, VERSION
 
 NO_EXTENSION: Final = bytes(EXTENSION_BYTES)
-_HEADS: Final = 8
+_HEADS: Final = 16
 """Combinations of message flags."""
 
 

@@ -70,6 +70,8 @@ class NodeState:
         """Clients in ADDJOB, by the ID of their job."""
         self.recollect_from: i64 = CELLS
         """Cell of the table from which acknowledged jobs are looked at again; CELLS when none has to be."""
+        self.handoff: object | None = None
+        """The hand-off while this node leaves; kept by the leaving room."""
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""
         self.held: dict[int, Session] = {}

@@ -41,9 +41,9 @@ def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
 def hear_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
     """Queue the job now, or `aux` seconds from now: nobody else will, so nobody is told.
 
-    A queue that is paused in input takes no job that comes back by itself later. An at-most-once job would not: it is
-    queued in spite of the pause, and also though it has no time at which it would be queued here, unless it was handed
-    out already.
+    A queue that is paused in input takes no job that comes back by itself later, unless it was queued on a node that
+    leaves. An at-most-once job would not come back: it is queued in spite of the pause, and also though it has no time
+    at which it would be queued here, unless it was handed out already.
     """
     job = job_of(state, frame)
     if job is None or job.state != ACTIVE:
@@ -51,7 +51,7 @@ def hear_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: A
     lifecycle = state.lifecycle
     if job.retry_s > 0:
         queue = lifecycle.queues.get(job.queue)
-        if queue is not None and queue.pause & PAUSED_IN:
+        if queue is not None and queue.pause & PAUSED_IN and not frame.message_flags & kinds.HANDOVER:
             return
     elif job.flags & DELIVERED:
         return

@@ -1,5 +1,6 @@
 """Hands the jobs of a leaving node to the nodes that stay."""
 
 from disqued.core.subsystem import Subsystem
+from disqued.leaving.handoff import cron, info
 
-SUBSYSTEM = Subsystem("leaving")
+SUBSYSTEM = Subsystem("leaving", cron=cron, info=info)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.holders import NodeIds
@@ -34,7 +36,7 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
         if delivered is None:
             delivered = state.holders.keep((state.view.node_id,))
         known.delivered = state.holders.union(delivered, listed)
-    elif not _keep(state, job, listed, known):
+    elif not _keep(state, job, listed, known, frame.message_flags):
         state.stats.copies_refused += 1
         return
     if not frame.message_flags & kinds.NOREPLY:
@@ -53,14 +55,17 @@ def _known(state: NodeState, listed: bytes) -> NodeIds:
     return holders.plus(node_ids, view.node_id)
 
 
-def _keep(state: NodeState, job: Job, listed: NodeIds, dummy: Job | None) -> bool:
-    """Register the copy; False when this node takes none now: it leaves, is short of memory, or the queue is paused."""
+def _keep(state: NodeState, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:
+    """Register the copy; False when this node takes none now: it leaves, is short of memory, or the queue is paused.
+
+    A pause concerns new jobs, not those that a leaving node hands over.
+    """
     lifecycle = state.lifecycle
     if state.view.leaving or lifecycle.memory.level() > 0:
         return False
     queue = lifecycle.queues.get(job.queue)
     if queue is not None:
-        if queue.pause & PAUSED_IN:
+        if queue.pause & PAUSED_IN and not message_flags & kinds.HANDOVER:
             return False
         job.queue = queue.name
     now_ms = state.now_ms

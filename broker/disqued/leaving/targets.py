@@ -1,0 +1,136 @@
+"""Who can take jobs: nodes that stay, have a link that is not congested, and answer.
+
+Nodes refuse copies without a word when they are short of memory, so one that confirms nothing for a while is taken for
+unwilling and only tried now and then, less often each time, until it confirms something again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.core.holders import NodeIds
+from disqued.core.job import Job
+from disqued.core.peer import Peer
+from disqued.core.state import NodeState
+
+PATIENCE_MS: Final = 1000
+"""How long a confirmation may take at least."""
+MAX_PATIENCE_MS: Final = 15_000
+_SHORTEST_REST_MS: Final = 2000
+_LONGEST_REST_MS: Final = 30_000
+
+
+class _Record:
+    """What is known of a node's readiness to take jobs."""
+
+    def __init__(self) -> None:
+        self.heard_ms: i64 = 0
+        """When it last confirmed a job."""
+        self.rests_until_ms: i64 = 0
+        """It is not tried before."""
+        self.rest_ms: i64 = _SHORTEST_REST_MS
+
+
+class Targets:
+    """The nodes that jobs are handed to."""
+
+    def __init__(self) -> None:
+        self.patience_ms: i64 = PATIENCE_MS
+        self.free: list[Peer] = []
+        """Can be sent jobs now; brought up to date by `refresh`."""
+        self.willing: i64 = 0
+        """How many nodes answer, those with a congested link included."""
+        self.linked: i64 = 0
+        """How many nodes have a link."""
+        self._records: dict[bytes, _Record] = {}
+        self._turn: i64 = 0
+        self._heir_turn: i64 = 0
+
+    def refresh(self, state: NodeState) -> None:
+        """See anew who can be sent jobs. When nobody answers everybody who might is tried."""
+        unwilling: list[Peer] = []
+        free: list[Peer] = []
+        willing: i64 = 0
+        linked: i64 = 0
+        for peer in state.view.reachable:
+            link = peer.link
+            if link is None or link.closed:
+                continue
+            linked += 1
+            is_free = not link.congested
+            if not self._rests(peer, state.now_ms):
+                willing += 1
+                if is_free:
+                    free.append(peer)
+            elif is_free:
+                unwilling.append(peer)
+        self.willing = willing
+        self.linked = linked
+        self.free = free if willing > 0 else unwilling
+
+    def _rests(self, peer: Peer, now_ms: i64) -> bool:
+        record = self._records.get(peer.id)
+        return record is not None and record.rests_until_ms > now_ms
+
+    def is_willing(self, peer: Peer, now_ms: i64) -> bool:
+        """Whether it answered lately, or was not asked."""
+        return not self._rests(peer, now_ms)
+
+    def choose(self, job: Job, asked: NodeIds, count: i64, *, own_kind: bool) -> list[Peer]:
+        """Up to `count` free nodes that were not asked yet, first those that may hold the job, then all in turn."""
+        delivered = job.delivered
+        chosen: list[Peer] = []
+        others: list[Peer] = []
+        for peer in self.free:
+            if peer.id in asked or (own_kind and peer.features == 0):
+                continue
+            if delivered is not None and peer.id in delivered:
+                chosen.append(peer)
+            else:
+                others.append(peer)
+        if len(chosen) > count:
+            chosen = self._some(chosen, count)
+        elif len(chosen) < count:
+            chosen.extend(self._some(others, count - len(chosen)))
+        return chosen
+
+    def _some(self, peers: list[Peer], count: i64) -> list[Peer]:
+        """`count` of the peers, the next time beginning with the next one."""
+        found: list[Peer] = []
+        have: i64 = len(peers)
+        self._turn += 1
+        at: i64 = 0
+        while at < count and at < have:
+            found.append(peers[(self._turn + at) % have])
+            at += 1
+        return found
+
+    def next_of(self, peers: list[Peer]) -> Peer:
+        """One of the peers, each in its turn."""
+        self._heir_turn += 1
+        return peers[self._heir_turn % len(peers)]
+
+    def confirmed(self, peer: Peer, now_ms: i64, took_ms: i64) -> None:
+        """A node took a job, `took_ms` after it was asked."""
+        record = self._record(peer)
+        record.heard_ms = now_ms
+        record.rests_until_ms = 0
+        record.rest_ms = _SHORTEST_REST_MS
+        self.patience_ms = min(PATIENCE_MS + 2 * took_ms, MAX_PATIENCE_MS)
+
+    def silent(self, peer: Peer, now_ms: i64, asked_ms: i64) -> None:
+        """A node did not confirm a job that it was asked to take then."""
+        record = self._record(peer)
+        if record.heard_ms >= asked_ms or record.rests_until_ms > now_ms:
+            return
+        record.rests_until_ms = now_ms + record.rest_ms
+        record.rest_ms = min(record.rest_ms * 2, _LONGEST_REST_MS)
+
+    def _record(self, peer: Peer) -> _Record:
+        record = self._records.get(peer.id)
+        if record is None:
+            record = _Record()
+            self._records[peer.id] = record
+        return record
