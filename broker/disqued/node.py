@@ -98,6 +98,9 @@ class _RoomEvents(Events):
     def leaving_status(self) -> Fields:
         return handoff.status(self._state)
 
+    def passed_on(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:
+        return handoff.pass_on(self._state, job_id, kind, message_flags)
+
     def requeued(self, job: Job, counting: i64) -> None:
         queued.announce(self._state, job, counting)
 
@@ -121,10 +124,11 @@ class _RoomEvents(Events):
         handover.forget_all(self._state, queue)
 
     def peer_up(self, peer: Peer) -> None:
+        gc.peers_changed(self._state)
         needs.peer_up(self._state, peer)
 
     def peer_forgotten(self, peer: Peer) -> None:
-        gc.peer_forgotten(self._state, peer)
+        gc.peers_changed(self._state)
         handover.peer_forgotten(self._state, peer)
 
 

@@ -47,6 +47,13 @@ class Events:
         """How far a leaving node is, for CLUSTER LEAVING STATUS."""
         return []
 
+    def passed_on(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:  # noqa: ARG002 - nobody hears
+        """A worker says WORKING, or wants ENQUEUE, of a job that is not known here.
+
+        If this node handed the job to another one, that is told; returns the job's retry time in seconds, otherwise -1.
+        """
+        return -1
+
     def requeued(self, job: Job, counting: i64) -> None:
         """A job that other nodes may hold is queued here, and they are to be told (QUEUED)."""
 

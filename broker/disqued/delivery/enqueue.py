@@ -12,7 +12,7 @@ from disqued.core.command import Command
 from disqued.core.holding import job_of
 from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED
 from disqued.core.jobid import require_job_ids
-from disqued.core.lifecycle import COUNT_DELIVERY, SILENT
+from disqued.core.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
 from disqued.core.message import Message
 from disqued.core.peer import Peer
 from disqued.core.queue import PAUSED_IN
@@ -26,9 +26,12 @@ def requeue_all(state: NodeState, session: Session, args: list[bytes], counting:
     """Queue the active jobs among the IDs and reply with their number; shared with NACK."""
     require_job_ids(args, 1)
     queued = 0
+    flags = kinds.INCR_NACKS if counting == COUNT_NACK else kinds.INCR_DELIVERIES
     for index in range(1, len(args)):
         job = state.lifecycle.table.get(args[index])
-        if job is not None and state.lifecycle.enqueue(job, state.now_ms, counting):
+        if job is None:
+            queued += int(state.events.passed_on(args[index], kinds.ENQUEUE, flags) >= 0)
+        elif state.lifecycle.enqueue(job, state.now_ms, counting):
             queued += 1
     session.reply_integer(queued)
 

@@ -26,7 +26,11 @@ def working(state: NodeState, session: Session, args: list[bytes]) -> None:
     lifecycle = state.lifecycle
     job = lifecycle.table.get(args[1])
     if job is None:
-        raise NoJob
+        retry_s = state.events.passed_on(args[1], kinds.WORKING, 0)
+        if retry_s < 0:
+            raise NoJob
+        session.reply_integer(retry_s)
+        return
     if job.state == ACKED:
         raise JobAcknowledged
     left_ms: i64 = job.expire_at_s * 1000 - state.now_ms

@@ -96,6 +96,26 @@ def copy_confirmed(state: NodeState, job: Job, peer: Peer) -> None:
         handoff.confirm(state, job, peer)
 
 
+def pass_on(state: NodeState, job_id: bytes, kind: i64, message_flags: i64) -> i64:
+    """Tell the new holder of a job what its worker says, WORKING or ENQUEUE; see `core.events`.
+
+    `message_flags` say what a requeueing counts as. They go with a QUEUED before it, since ENQUEUE counts nothing.
+    """
+    handoff = state.handoff
+    if not isinstance(handoff, Handoff):
+        return -1
+    address = handoff.moved.find(job_id)
+    peer = None if address is None else state.view.peers.get(address.node_id)
+    if address is None or peer is None:
+        return -1
+    if kind == kinds.ENQUEUE:
+        send(state, peer, state.bus.about_job(kinds.QUEUED, job_id, 0, message_flags))
+        message_flags = kinds.HANDOVER
+    if not send(state, peer, state.bus.about_job(kind, job_id, 0, message_flags)):
+        return -1
+    return address.retry_s
+
+
 def cron(state: NodeState) -> None:
     """Go on handing over; a node that was leaving when it was stopped begins here."""
     if not state.view.leaving:
