@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus.frame import FrameReader
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from disqued.core.peer import Peer
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Carrier:
     """What moves a link's bytes; the shell and the simulator each have their own."""
 
