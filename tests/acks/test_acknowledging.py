@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, QUEUE_BYTES
-from disqued.testing.local import NODE_ID, LocalClient, LocalNode
+from disqued.testing.local import LocalClient, LocalNode
 
 COMMANDS = ("ACKJOB", "FASTACK", "DELJOB")
 
@@ -45,23 +45,6 @@ def test_a_job_in_the_middle_of_a_queue_can_be_finished(client: LocalClient) -> 
     ids = [client.add("mail") for _ in range(5)]
     assert client.call("ACKJOB", ids[2]) == 1
     assert client.take("mail", count=9) == [ids[0], ids[1], ids[3], ids[4]]
-
-
-def test_a_job_that_others_may_have_is_kept_as_acknowledged_until_they_know(
-    local: LocalNode, client: LocalClient
-) -> None:
-    job = client.add("mail", "shared", "RETRY", 1, "TTL", 100)
-    kept = local.node.state.lifecycle.table.get(job)
-    assert kept is not None
-    kept.delivered = (NODE_ID, b"another node")
-    assert client.call("ACKJOB", job) == 1
-    assert client.call("ACKJOB", job) == 0
-    assert client.show(job)["state"] == b"acked"
-    assert [client.call(command, job) for command in ("NACK", "ENQUEUE", "DEQUEUE")] == [0, 0, 0]
-    local.run(seconds=50)
-    assert client.take("mail") == []
-    local.run(seconds=52)
-    assert client.show(job) == {}
 
 
 def test_an_id_of_another_nodes_job_is_no_job_of_a_node_that_is_alone(client: LocalClient) -> None:

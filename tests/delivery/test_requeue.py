@@ -161,19 +161,6 @@ def test_working_on_a_job_that_nobody_knows_is_refused(client: LocalClient) -> N
     assert str(client.call("WORKING", "nonsense")) == "BADID Invalid Job ID format."
 
 
-def test_working_on_an_acknowledged_job_says_that_there_is_nothing_left_to_do(
-    local: LocalNode, client: LocalClient
-) -> None:
-    job = client.add("mail")
-    lifecycle = local.node.state.lifecycle
-    kept = lifecycle.table.get(job)
-    assert kept is not None
-    kept.delivered = (NODE_ID, b"another node")  # a job that others hold too is not forgotten at once
-    assert client.call("ACKJOB", job) == 1
-    assert client.show(job)["state"] == b"acked"
-    assert str(client.call("WORKING", job)) == "ACKED The job was already acknowledged, stop working on it."
-
-
 def test_working_does_not_bring_back_an_at_most_once_job(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "once", "RETRY", 0)
     client.take("mail")

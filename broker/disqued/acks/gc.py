@@ -22,7 +22,7 @@ from disqued.core.state import NodeState
 from disqued.core.table import CELLS
 
 JOBS_PER_VISIT: Final = 1000
-"""Jobs looked at per cron tick after a node was forgotten, and the rest of the cell they are in."""
+"""Jobs looked at per cron tick after a node came or went; a few more, because they come by shards of the table."""
 
 
 def collect(state: NodeState, job: Job) -> None:
@@ -98,13 +98,16 @@ def finish(state: NodeState, job: Job) -> None:
     state.lifecycle.drop(job)
 
 
-def peer_forgotten(state: NodeState, peer: Peer) -> None:  # noqa: ARG001 - every acknowledged job is looked at
-    """Wait no more for a node that is no member: look through the acknowledged jobs, from the first on."""
+def peers_changed(state: NodeState) -> None:
+    """A node is no member any more, or answers again: look through all acknowledged jobs that may have waited for it.
+
+    Left to themselves they would do so within three minutes; until then one that is back could deliver them again.
+    """
     state.recollect_from = 0
 
 
 def visit(state: NodeState) -> None:
-    """Look through more of the acknowledged jobs, after a node was forgotten, for those that waited for it alone."""
+    """Look through more of the acknowledged jobs, after something changed about the nodes that they wait for."""
     cell: i64 = state.recollect_from
     if cell >= CELLS:
         return
@@ -114,11 +117,11 @@ def visit(state: NodeState) -> None:
         cell = table.occupied_cell(int(cell))
         if cell >= CELLS:
             break
-        cells = table.scan_cells(int(cell), CELLS)
+        cells = table.scan_cells(int(cell), CELLS)  # to the end of the shard
         cell += len(cells)
         for jobs in cells:
             for job in jobs:
                 seen += 1
-                if job.state == ACKED and job.delivered is not None and not unconfirmed(state, job):
-                    finish(state, job)
+                if job.state == ACKED and job.delivered is not None:
+                    collect(state, job)
     state.recollect_from = cell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disqued.core.holding import members_of
 from disqued.core.job import STATE_NAMES
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ def describe_job(state: NodeState, session: Session, job: Job) -> None:
     _integer(session, b"retry", job.retry_s)
     _integer(session, b"nacks", job.nacks)
     _integer(session, b"additional-deliveries", job.additional_deliveries)
-    _nodes(session, b"nodes-delivered", (state.view.node_id,) if job.delivered is None else job.delivered)
-    _nodes(session, b"nodes-confirmed", job.confirmed or ())
+    delivered = (state.view.node_id,) if job.delivered is None else members_of(state, job.delivered)
+    _nodes(session, b"nodes-delivered", delivered)
+    _nodes(session, b"nodes-confirmed", members_of(state, job.confirmed or ()))
     _moment(session, b"next-requeue-within", job.requeue_at_ms, now_ms)
     _moment(session, b"next-awake-within", job.awake_ms, now_ms)
     _bulk(session, b"body", job.body)

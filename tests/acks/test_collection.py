@@ -1,0 +1,287 @@
+"""Acknowledged jobs are forgotten by all nodes, when all of them know."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from disqued.bus import kinds
+from disqued.testing.cluster import Cluster
+from support.stories import LETTERS, added, job_at, talk, tell
+
+REPLICATED = ("REPLICATE", 3, "RETRY", 60, "TTL", 3600)
+
+
+def test_in_a_healthy_cluster_six_messages_and_the_job_is_gone(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    assert first.admin.call("ACKJOB", job) == 1
+    assert cluster.copies(job, "acked") == [first]
+    cluster.run(milliseconds=10)
+    assert cluster.copies(job) == []
+    assert talk(cluster) == ["SETACK", "SETACK", "GOTACK", "GOTACK", "DELJOB", "DELJOB"]
+    assert {int(sent.frame.aux) for sent in cluster.sent("SETACK")} == {3}
+    assert {int(sent.frame.aux) for sent in cluster.sent("GOTACK")} == {1}
+    assert [member.node.state.lifecycle.acked_jobs for member in cluster.members] == [0, 0, 0]
+    cluster.forget_sent()
+    cluster.run(seconds=100)
+    assert talk(cluster) == []
+
+
+def test_a_replica_may_be_told_and_the_job_leaves_the_queue_where_it_waits(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, *REPLICATED)
+    assert second.admin.call("ACKJOB", job) == 1
+    cluster.run(milliseconds=10)
+    assert cluster.copies(job) == []
+    assert first.admin.call("QLEN", "mail") == 0
+
+
+def test_all_holders_told_at_once_is_no_harm(cluster: Cluster) -> None:
+    job = added(cluster, *REPLICATED)
+    assert [member.admin.call("ACKJOB", job) for member in cluster.members] == [1, 1, 1]
+    cluster.run(milliseconds=10)
+    assert cluster.copies(job) == []
+
+
+def test_a_job_of_this_node_alone_is_forgotten_without_a_word(cluster: Cluster) -> None:
+    job = added(cluster, "REPLICATE", 1)
+    assert cluster.members[0].admin.call("ACKJOB", job) == 1
+    assert cluster.copies(job) == []
+    assert talk(cluster) == []
+
+
+def test_a_holder_that_is_down_is_waited_for_and_told_when_it_is_back(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    cluster.partition([first, second], [third])
+    first.admin.call("ACKJOB", job)
+    cluster.run(seconds=20)
+    assert cluster.copies(job, "acked") == [first, second]
+    assert third.admin.show(job)["state"] == b"active"
+    cluster.heal()
+    cluster.run(seconds=60)
+    assert cluster.copies(job) == []
+
+
+def test_an_acknowledged_job_is_not_delivered_any_more_while_it_is_kept(cluster: Cluster) -> None:
+    first, _, third = cluster.members
+    job = added(cluster, "REPLICATE", 3, "RETRY", 1, "TTL", 100)
+    third.crash()
+    assert first.admin.call("ACKJOB", job) == 1
+    assert first.admin.call("ACKJOB", job) == 0
+    assert [first.admin.call(command, job) for command in ("NACK", "ENQUEUE", "DEQUEUE")] == [0, 0, 0]
+    assert str(first.admin.call("WORKING", job)) == "ACKED The job was already acknowledged, stop working on it."
+    cluster.run(seconds=50)
+    assert first.admin.show(job)["state"] == b"acked"
+    assert first.admin.take("mail") == []
+    cluster.run(seconds=52)
+    assert cluster.copies(job) == []
+
+
+def test_a_holder_that_lost_its_memory_confirms_too(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    third.crash()
+    first.admin.call("ACKJOB", job)
+    cluster.run(seconds=3)
+    assert cluster.copies(job, "acked") == [first, second]
+    third.restart()
+    cluster.run(seconds=30)
+    assert cluster.copies(job) == []
+
+
+def test_who_waits_asks_less_and_less_often(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, "REPLICATE", 3, "RETRY", 3000, "TTL", 3600)
+    cluster.lose("SETACK", to=third)
+    cluster.lose("SETACK", by=second)
+    first.admin.call("ACKJOB", job)
+    cluster.run(seconds=1000)
+    asked = [sent.at_ms for sent in cluster.sent("SETACK", by=first, to=third)]
+    gaps = [later - earlier for earlier, later in pairwise(asked)]
+    assert len(gaps) > 9
+    for gap, expected in zip(gaps, [1, 2, 4, 8, 16, 32, 64, 128, 180, 180], strict=False):
+        assert abs(gap - expected * 1000) <= 250 + 32
+    assert talk(cluster, by=second, to=first).count("GOTACK") == 1, "who confirmed is not asked again"
+
+
+@pytest.mark.parametrize("kind", ["SETACK", "GOTACK", "DELJOB"])
+def test_a_lost_message_is_made_good_within_seconds(cluster: Cluster, kind: str) -> None:
+    job = added(cluster, *REPLICATED)
+    cluster.lose(kind)
+    cluster.members[0].admin.call("ACKJOB", job)
+    cluster.run(milliseconds=20)
+    assert cluster.copies(job) != []
+    cluster.network.filters.clear()
+    cluster.run(seconds=5)
+    assert cluster.copies(job) == []
+
+
+def test_holders_that_never_hear_the_end_of_it_find_out_among_themselves(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    cluster.lose("DELJOB")
+    first.admin.call("ACKJOB", job)
+    cluster.run(milliseconds=100)
+    assert cluster.copies(job) == [second, third]
+    cluster.run(seconds=3)
+    assert cluster.copies(job) == []
+
+
+def test_who_does_not_know_the_job_any_more_confirms_too(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    second.admin.call("DELJOB", job)
+    third.admin.call("ACKJOB", job)
+    cluster.run(milliseconds=10)
+    assert cluster.copies(job) == []
+    assert [int(sent.frame.aux) for sent in cluster.sent("GOTACK", by=second)] == [0]
+    assert [int(sent.frame.aux) for sent in cluster.sent("GOTACK", by=first)] == [1]
+
+
+def test_who_knows_of_fewer_holders_leaves_it_to_who_knows_more(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    kept = job_at(second, job)
+    kept.delivered = (first.id, second.id)
+    second.admin.call("ACKJOB", job)
+    cluster.run(milliseconds=10)
+    assert talk(cluster, by=first, to=second) == ["DELJOB"], "no confirmation: the second would forget the third"
+    assert [int(sent.frame.aux) for sent in cluster.sent("SETACK", by=first)] == [3]
+    assert talk(cluster, by=third, to=first) == ["GOTACK"]
+    assert cluster.copies(job) == []
+
+
+def test_numbers_alone_do_not_complete_a_collection(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    kept = job_at(first, job)
+    kept.delivered = (first.id, second.id)
+    cluster.lose("SETACK", to=second)
+    first.admin.call("ACKJOB", job)
+    tell(first, third.node.state.bus.about_job(kinds.GOTACK, job, 1))
+    assert first.admin.show(job)["state"] == b"acked", "two of two, but the second does not know"
+    assert first.admin.show(job)["nodes-delivered"] == [first.id, second.id, third.id]
+
+
+def test_a_sole_holder_that_hears_of_another_one_waits_for_it(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, "REPLICATE", 1, "RETRY", 60)
+    tell(first, second.node.state.bus.about_job(kinds.SETACK, job, 2))
+    assert first.admin.show(job)["state"] == b"acked"
+    assert sorted(first.admin.show(job)["nodes-delivered"]) == sorted([first.id, second.id])  # type: ignore[arg-type, type-var]
+    assert talk(cluster) == ["GOTACK"]
+    cluster.run(seconds=3)
+    assert cluster.copies(job) == []
+
+
+def test_a_job_whose_client_still_waits_for_copies_is_added_before_it_is_acknowledged(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    cluster.lose("GOTJOB")
+    client = first.client()
+    client.send("ADDJOB", "mail", "body", 0, *REPLICATED)
+    cluster.run(milliseconds=20)
+    (job,) = [job.id for job in first.node.state.lifecycle.table.jobs()]
+    assert client.silent
+    assert first.admin.call("ACKJOB", job) == 1
+    assert client.next_reply() == job
+    cluster.run(milliseconds=20)
+    assert cluster.copies(job) == []
+    assert first.admin.call("QLEN", "mail") == 0
+
+
+def test_a_copy_acknowledged_elsewhere_is_proof_enough_for_the_client_that_adds(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    cluster.lose("GOTJOB")
+    client = first.client()
+    client.send("ADDJOB", "mail", "body", 0, *REPLICATED)
+    cluster.run(milliseconds=20)
+    (job,) = [job.id for job in second.node.state.lifecycle.table.jobs()]
+    assert second.admin.call("ACKJOB", job) == 1
+    cluster.run(milliseconds=20)
+    assert client.next_reply() == job
+    assert cluster.copies(job) == []
+
+
+def test_messages_said_again_change_nothing(cluster: Cluster) -> None:
+    """All that was ever said about jobs arrives again, at every node, at several times of another job's life."""
+    first, second, _ = cluster.members
+    old = added(cluster, *REPLICATED)
+    cluster.forget_sent()
+    first.admin.call("ACKJOB", old)
+    cluster.run(seconds=2)
+    said = [
+        sent.frame.data[sent.frame.start : sent.frame.end]
+        for sent in cluster.sent()
+        if sent.frame.kind in LETTERS and sent.kind != "GOTJOB"
+    ]
+        sent.frame.data[sent.frame.start : sent.frame.end]
+        for sent in cluster.sent()
+        if sent.frame.kind in LETTERS and sent.kind != "GOTJOB"
+    ]
+    other = added(cluster, *REPLICATED)
+    for moment in ("queued", "delivered", "acknowledged"):
+        if moment == "delivered":
+            assert first.admin.take("mail") == [other]
+        elif moment == "acknowledged":
+            second.admin.call("ACKJOB", other)
+        for member in cluster.members:
+            for frame in said:
+                tell(member, frame)
+        cluster.run(milliseconds=50)
+        assert cluster.copies(old) == []
+        assert len(cluster.copies(other)) == (0 if moment == "acknowledged" else 3)
+
+
+def test_acknowledgements_of_other_states_are_ignored(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, *REPLICATED)
+    tell(first, second.node.state.bus.about_job(kinds.GOTACK, job, 1))
+    assert first.admin.show(job)["state"] == b"queued"
+    for kind in LETTERS:
+        tell(first, second.node.state.bus.about_job(kind, b"x" * 40, 1))
+    assert cluster.copies(job) == cluster.members
+
+
+@pytest.mark.parametrize("state", ["queued", "active", "acked", "delayed"])
+def test_deljob_from_another_node_ends_any_state(cluster: Cluster, state: str) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED, *(("DELAY", 30) if state == "delayed" else ()))
+    if state == "active":
+        first.admin.take("mail")
+    elif state == "acked":
+        cluster.lose("SETACK")
+        first.admin.call("ACKJOB", job)
+    tell(first, second.node.state.bus.about_job(kinds.DELJOB, job))
+    assert cluster.copies(job) == [second, third]
+    assert first.admin.call("QLEN", "mail") == 0
+    assert first.node.state.lifecycle.acked_jobs == 0
+
+
+def test_fastack_has_the_holders_forget_at_once(cluster: Cluster) -> None:
+    second = cluster.members[1]
+    job = added(cluster, *REPLICATED)
+    assert second.admin.call("FASTACK", job) == 1
+    cluster.run(milliseconds=5)
+    assert cluster.copies(job) == []
+    assert talk(cluster) == ["DELJOB", "DELJOB"]
+
+
+def test_fastack_of_an_unknown_job_is_told_to_all(cluster: Cluster) -> None:
+    second = cluster.members[1]
+    job = added(cluster, "REPLICATE", 1)
+    assert second.admin.call("FASTACK", job) == 0
+    cluster.run(milliseconds=5)
+    assert cluster.copies(job) == []
+    assert talk(cluster) == ["DELJOB", "DELJOB"]
+
+
+def test_deljob_deletes_on_one_node_only(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    assert first.admin.call("DELJOB", job) == 1
+    cluster.run(milliseconds=5)
+    assert cluster.copies(job) == [second, third]
+    assert talk(cluster) == []

@@ -1,0 +1,145 @@
+"""Acknowledgements of jobs that a node does not know: kept until somebody who knows the job takes over."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.bus import kinds
+from disqued.testing.cluster import Cluster, Member
+from support.stories import added, disguise, talk, tell, without_job
+
+UNKNOWN = b"D-0badcafe-" + b"A" * 24 + b"-05a1"
+ONE_COPY = ("REPLICATE", 1, "RETRY", 60, "TTL", 3600)
+
+
+def figures(member: Member) -> dict[str, int]:
+    """What INFO says of acknowledgements."""
+    text = member.admin.call("INFO", "acks")
+    assert isinstance(text, bytes)
+    pairs = [line.split(":") for line in text.decode().splitlines() if ":" in line]
+    return {name: int(value) for name, value in pairs}
+
+
+def test_the_node_that_has_the_job_takes_over(cluster: Cluster) -> None:
+    second = cluster.members[1]
+    job = added(cluster, *ONE_COPY)
+    assert second.admin.call("ACKJOB", job) == 0
+    assert second.admin.show(job)["state"] == b"acked"
+    assert second.admin.show(job)["nodes-delivered"] == []
+    cluster.run(milliseconds=10)
+    assert cluster.copies(job) == []
+    assert {int(sent.frame.aux) for sent in cluster.sent("SETACK")} == {0}
+    assert figures(second) == {
+        "acked_jobs": 0,
+        "ack_collections": 1,
+        "dummy_acks_made": 1,
+        "dummy_acks_collected": 1,
+        "acks_for_others": 0,
+    }
+
+
+def test_replicas_are_told_by_the_one_that_took_over() -> None:
+    cluster = Cluster(5)
+    job = added(cluster, "REPLICATE", 3, "RETRY", 60)
+    assert len(cluster.copies(job)) == 3
+    assert without_job(cluster, job).admin.call("ACKJOB", job) == 0
+    cluster.run(seconds=3)
+    assert cluster.copies(job) == []
+
+
+def test_a_job_that_nobody_knows_is_forgotten_when_all_said_so(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    assert first.admin.call("ACKJOB", UNKNOWN) == 0
+    assert cluster.copies(UNKNOWN) == [first]
+    cluster.run(milliseconds=10)
+    assert cluster.copies(UNKNOWN) == []
+    assert sorted(talk(cluster)) == ["GOTACK", "GOTACK", "SETACK", "SETACK"]
+
+
+def test_it_is_kept_while_a_node_does_not_answer_and_told_to_it_later(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *ONE_COPY)
+    cluster.partition([first], [second, third])
+    third.admin.call("ACKJOB", job)
+    cluster.run(seconds=20)
+    assert third.admin.show(job)["state"] == b"acked"
+    cluster.heal()
+    cluster.run(seconds=60)
+    assert cluster.copies(job) == []
+    assert first.admin.take("mail") == []
+
+
+def test_it_lives_as_many_minutes_as_the_id_says(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    second.crash()
+    third.crash()
+    short = UNKNOWN[:-4] + b"0003"
+    first.admin.call("ACKJOB", short)
+    cluster.run(seconds=170)
+    assert first.admin.show(short)["state"] == b"acked"
+    cluster.run(seconds=15)
+    assert first.admin.show(short) == {}
+
+
+@pytest.mark.parametrize("suffix", [b"05a0", b"0000"])
+def test_at_most_once_jobs_are_not_worth_it(cluster: Cluster, suffix: bytes) -> None:
+    first = cluster.members[0]
+    assert first.admin.call("ACKJOB", UNKNOWN[:-4] + suffix) == 0
+    assert cluster.copies(UNKNOWN[:-4] + suffix) == []
+    assert talk(cluster) == []
+
+
+def test_of_two_that_meet_one_stays_until_the_holder_is_back(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *ONE_COPY)
+    cluster.partition([first], [second, third])
+    for member in (second, third):
+        member.admin.call("ACKJOB", job)
+    cluster.run(seconds=5)
+    kept = [member for member in (second, third) if member.admin.show(job)]
+    assert kept == [max(second, third, key=lambda member: member.id)]
+    cluster.heal()
+    cluster.run(seconds=60)
+    assert cluster.copies(job) == []
+    assert first.admin.take("mail") == []
+
+
+def test_the_acknowledgement_of_an_original_node_is_left_to_it(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    original = disguise(third)
+    second.node.state.view.peers[third.id].features = 0
+    first.crash()
+    second.admin.call("ACKJOB", UNKNOWN)
+    cluster.forget_sent()
+    tell(second, original.about_job(kinds.SETACK, UNKNOWN, 0))
+    assert [int(sent.frame.aux) for sent in cluster.sent("GOTACK", by=second)] == [0]
+
+
+def test_fastack_of_a_job_that_is_only_known_as_done_is_told_to_all(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    cluster.lose("SETACK")
+    first.admin.call("ACKJOB", UNKNOWN)
+    cluster.forget_sent()
+    assert first.admin.call("FASTACK", UNKNOWN) == 1
+    assert talk(cluster) == ["DELJOB", "DELJOB"]
+
+
+def test_acknowledged_twice_it_is_asked_for_twice(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    cluster.lose("SETACK")
+    assert [first.admin.call("ACKJOB", UNKNOWN) for _ in range(2)] == [0, 0]
+    assert talk(cluster) == ["SETACK"] * 4
+
+
+def test_a_leaving_node_keeps_nothing_and_passes_the_acknowledgement_on(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, "REPLICATE", 1, "RETRY", 60, by=2)
+    assert first.admin.call("CLUSTER", "LEAVING", "yes") == b"OK"
+    cluster.forget_sent()
+    assert first.admin.call("ACKJOB", job, UNKNOWN) == 0
+    assert cluster.copies(job) == [second]
+    cluster.run(milliseconds=10)
+    assert cluster.copies(job) == []
+    assert cluster.copies(UNKNOWN) == []
+    assert figures(first)["acks_for_others"] == 2
+    assert sorted(talk(cluster)) == ["GOTACK"] * 4 + ["SETACK"] * 4

@@ -1,0 +1,81 @@
+"""What goes to nodes of the original: nothing that they would misunderstand or that would crash them."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.bus import kinds
+from disqued.bus.writer import FrameWriter
+from disqued.testing.cluster import Cluster, Member
+from support.stories import added, deaf, disguise, job_at, talk, tell
+
+
+@pytest.fixture
+def mixed() -> tuple[Cluster, FrameWriter]:
+    """A cluster whose third member is an original, and the frames that it would write."""
+    cluster = Cluster(3, meet=False)
+    disguise(cluster.members[2])
+    cluster.meet()
+    original = disguise(cluster.members[2])
+    cluster.run(seconds=3)
+    cluster.forget_sent()
+    for member in cluster.members[:2]:
+        assert member.node.state.view.peers[cluster.members[2].id].features == 0
+    return cluster, original
+
+
+def sizes(cluster: Cluster, to: Member) -> list[int]:
+    """How many holders the SETACK messages to a member spoke of."""
+    return [int(sent.frame.aux) for sent in cluster.sent("SETACK", to=to)]
+
+
+def test_lists_with_a_forgotten_node_are_not_shortened_for_it(mixed: tuple[Cluster, FrameWriter]) -> None:
+    cluster, _ = mixed
+    first, second, third = cluster.members
+    job = added(cluster, "REPLICATE", 3, "RETRY", 60)
+    deaf(cluster, third)
+    second.crash()
+    first.admin.call("CLUSTER", "FORGET", second.id)
+    first.admin.call("ACKJOB", job)
+    assert sizes(cluster, third) == [3]
+
+
+def test_a_source_that_lists_only_itself_learns_of_us_before_it_is_told(mixed: tuple[Cluster, FrameWriter]) -> None:
+    cluster, original = mixed
+    first, second, third = cluster.members
+    job = added(cluster, "REPLICATE", 1, "RETRY", 60)
+    deaf(cluster, third)
+    kept = job_at(first, job)
+    kept.delivered = (third.id, first.id, second.id)  # the original's, it came here by way of the second
+    first.admin.call("ACKJOB", job)
+    assert talk(cluster, to=third) == ["WILLQUEUE", "SETACK"]
+    assert talk(cluster, to=second) == ["SETACK"]
+    tell(first, original.about_job(kinds.SETACK, job, 1))
+    tell(first, original.about_job(kinds.GOTACK, job, 1))
+    cluster.run(milliseconds=5)
+    assert talk(cluster, to=third) == ["WILLQUEUE", "SETACK", "DELJOB"]
+
+
+def test_replicated_jobs_need_no_such_care(mixed: tuple[Cluster, FrameWriter]) -> None:
+    cluster, _ = mixed
+    first, _, third = cluster.members
+    job = added(cluster, "REPLICATE", 3, "RETRY", 60)
+    first.admin.call("ACKJOB", job)
+    cluster.run(milliseconds=10)
+    assert talk(cluster, to=third) == ["SETACK", "DELJOB"]
+    assert cluster.copies(job) == []
+
+
+def test_an_importer_that_is_in_nobodys_list_is_told_in_the_end(mixed: tuple[Cluster, FrameWriter]) -> None:
+    cluster, original = mixed
+    first, second, third = cluster.members
+    job = added(cluster, "REPLICATE", 3, "RETRY", 60)
+    third.admin.call("DELJOB", job)
+    for member in (first, second):
+        job_at(member, job).delivered = (first.id, second.id)
+    tell(first, original.about_job(kinds.SETACK, job, 2))
+    cluster.run(milliseconds=10)
+    assert sizes(cluster, second) == [3]
+    assert "GOTACK" not in talk(cluster, by=first, to=third)
+    assert cluster.copies(job) == []
+    assert "DELJOB" in talk(cluster, by=first, to=third)
