@@ -144,6 +144,37 @@ def test_a_job_takes_the_place_of_its_acknowledgement_and_is_done(cluster: Clust
     assert memory.used_bytes == empty_bytes
 
 
+def test_a_copy_that_comes_after_the_acknowledgement_is_not_delivered(cluster: Cluster) -> None:
+    """The second node stands still while a job is added and done; then the frames of the third come first."""
+    first, second, third = cluster.members
+    cluster.cut(first, second)
+    client = adding(cluster, "REPLICATE", 2, "RETRY", 2)
+    job_id = id_of(cluster, client)
+    while not cluster.sent("REPLJOB", to=second):
+        job_id = id_of(cluster, adding(cluster, "REPLICATE", 2, "RETRY", 2))
+    third.admin.call("ACKJOB", job_id)
+    cluster.run(seconds=1)
+    cluster.heal()
+    cluster.run(milliseconds=50)
+    assert job_id not in second.admin.take("mail", count=100)
+    cluster.run(seconds=10)
+    assert cluster.copies(job_id) == []
+    assert not second.admin.take("mail", count=100)
+
+
+def test_a_job_that_was_given_away_may_come_back(cluster: Cluster, sender: Sender) -> None:
+    """It was deleted here, but nobody said that it is done."""
+    job = sender.job()
+    sender.repljob(sender.packed(job))
+    cluster.run(milliseconds=5)
+    sender.send(sender.sender.node.state.bus.about_job(kinds.DELJOB, job.id))
+    cluster.run(milliseconds=5)
+    assert jobs(cluster) == [0, 0, 0]
+    sender.repljob(sender.packed(job))
+    cluster.run(milliseconds=5)
+    assert cluster.copies(job.id, "active") == [cluster.members[1]]
+
+
 @pytest.mark.parametrize(
     "cause", [("CLUSTER", "LEAVING", "yes"), ("CONFIG", "SET", "maxmemory", "1"), ("PAUSE", "mail", "in")]
 )

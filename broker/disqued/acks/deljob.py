@@ -8,6 +8,7 @@ from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.command import Command
 from disqued.core.holding import job_of
+from disqued.core.job import ACKED
 from disqued.core.jobid import require_job_ids
 from disqued.core.message import Message
 from disqued.core.peer import Peer
@@ -32,6 +33,8 @@ def hear_deljob(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: AR
     """Drop the job, whatever its state."""
     job = job_of(state, frame)
     if job is not None:
+        if job.state == ACKED:
+            state.done.note(job.id, state.now_ms)
         state.lifecycle.drop(job)
 
 

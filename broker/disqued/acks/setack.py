@@ -33,6 +33,7 @@ def setack(state: NodeState, peer: Peer, frame: Frame) -> None:
     may_have = frame.aux
     job = lifecycle.table.get(job_id)
     if job is None:
+        state.done.note(job_id, state.now_ms)
         _answer(state, peer, job_id, _UNKNOWN)
         return
     if job.state == WAIT_REPL and not state.events.complete(job):

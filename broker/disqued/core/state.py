@@ -16,6 +16,7 @@ from disqued.bus.writer import FrameWriter
 from disqued.config import Config
 from disqued.core.blocked import WaitForCopies
 from disqued.core.demand import Demand
+from disqued.core.done import RecentlyDone
 from disqued.core.entry import CommandEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
@@ -68,6 +69,7 @@ class NodeState:
         self.monitors: list[Session] = []
         self.waits_for_copies: dict[bytes, WaitForCopies] = {}
         """Clients in ADDJOB, by the ID of their job."""
+        self.done = RecentlyDone()
         self.recollect_from: i64 = CELLS
         """Cell of the table from which acknowledged jobs are looked at again; CELLS when none has to be."""
         self.handoff: object | None = None

@@ -19,7 +19,8 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Keep the job and confirm it (GOTJOB) unless told not to; refusals are silent, so that others are asked.
 
     A job that is known keeps its state, whatever that is: only its list of holders grows. Where only the
-    acknowledgement is known (a dummy) the job takes its place and is acknowledged.
+    acknowledgement is known (a dummy) the job takes its place and is acknowledged, and so is a job that was lately
+    heard to be done.
     """
     if frame.jobs_count != 1:
         return
@@ -69,12 +70,13 @@ def _keep(state: NodeState, job: Job, listed: NodeIds, dummy: Job | None, messag
             return False
         job.queue = queue.name
     now_ms = state.now_ms
+    is_done = dummy is not None or state.done.has(job.id)
     if dummy is not None:
         lifecycle.drop(dummy)
     job.delivered = listed
     job.expire_at_s += now_ms // 1000
     lifecycle.keep_copy(job, now_ms)
     state.stats.copies_kept += 1
-    if dummy is not None:
+    if is_done:
         lifecycle.acknowledge(job, now_ms)
     return True
