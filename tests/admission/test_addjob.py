@@ -160,10 +160,3 @@ def test_maxlen_is_looked_at_when_the_job_is_added_not_when_its_delay_ends(
         client.add("mail", "later", "DELAY", 1, "MAXLEN", 1)
     local.run(seconds=2)
     assert client.call("QLEN", "mail") == 3
-
-
-def test_a_leaving_node_keeps_no_jobs_and_says_why(client: LocalClient) -> None:
-    client.call("CLUSTER", "LEAVING", "yes")
-    assert refusal(client) == (
-        FEW + ", since I'm unable to hold a copy of the message for the following reason: I'm leaving the cluster"
-    )
