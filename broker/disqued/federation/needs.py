@@ -90,7 +90,7 @@ def needs_of(state: NodeState, queue: Queue) -> Needs:
     """The needs of a queue, made when missing."""
     needs = queue.needs
     if needs is None:
-        needs = QueueNeeds(queue.name, state.now_ms)
+        needs = QueueNeeds(queue.name, queue.created_ms)
         queue.needs = needs
     return needs
 
