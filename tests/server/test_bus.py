@@ -221,3 +221,41 @@ def test_a_node_without_any_port_has_no_bus(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--port", "0", "--unixsocket", str(path), at=str(path), bare=True) as server:
         assert answers(server)
         assert "bus port" not in server.log.read_text()
+
+
+# --- a node that does not take what it is sent ------------------------------------------------------------------------
+
+
+def test_what_waits_for_a_node_that_hangs_is_bounded_and_the_node_catches_up(tmp_path: Path) -> None:
+    limits = ("--cluster-link-sendbuf-limit", "4mb", "--maxmemory", "1gb")
+    body = b"x" * 100_000
+    with RealCluster(tmp_path, 2, *limits, node_timeout_ms=60_000) as cluster, contextlib.ExitStack() as opened:
+        one, two = cluster.nodes
+        clients = [opened.enter_context(contextlib.closing(one.connect())) for _ in range(200)]
+        two.stop()
+        for client in clients:  # each waits for a copy on the other node: 20 MB
+            client.send("ADDJOB", "q", body, 0, "REPLICATE", 2)
+        cluster.wait_until(lambda: "more than cluster-link-sendbuf-limit allows" in one.log, "the link is dropped")
+        assert int(one.info("clients")["blocked_clients"]) > 0
+        two.cont()
+        jobs = [client.read() for client in clients]
+        cluster.wait_whole()
+        assert [len(cluster.holders(job)) for job in (jobs[0], jobs[-1])] == [2, 2]
+        assert int(two.info()["registered_jobs"]) == len(jobs)
+
+
+def test_asynchronous_copies_for_a_node_that_hangs_push_back(tmp_path: Path) -> None:
+    with RealCluster(
+        tmp_path, 2, "--cluster-link-sendbuf-limit", "4mb", "--maxmemory", "1gb", node_timeout_ms=60_000
+    ) as cluster:
+        one, two = cluster.nodes
+        two.stop()
+        with contextlib.closing(one.connect()) as client:
+            add = ("ADDJOB", "q", b"x" * 100_000, 0, "ASYNC", "REPLICATE", 2)
+            for _ in range(200):
+                client.send(*add)
+            cluster.wait_until(lambda: one.info("clients")["blocked_clients"] == "1", "the client has to wait")
+            assert "more than cluster-link-sendbuf-limit allows" not in one.log
+            two.cont()
+            jobs = [client.read() for _ in range(200)]
+        cluster.wait_until(lambda: int(two.info()["registered_jobs"]) == len(jobs), "all copies are there")

@@ -49,7 +49,10 @@ class Link:
         self.flushing: bool = False
         """On the list of links with output."""
         self.congested: bool = False
-        """So much waits to be sent that no more should be added that can wait. Kept by the shell."""
+        """So much waits to be sent that no more should be added that can wait. Kept by the shell, and set as soon as
+        one turn brings that much."""
+        self.congested_bytes: i64 = 1 << 60
+        """How much that is, as the shell says."""
         self.answered: bool = False
         """The peer sent a PONG on it: the connection is made, and to whom it should be."""
         self.told_host: bytes | None = None

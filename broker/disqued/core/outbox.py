@@ -21,6 +21,8 @@ def put(state: NodeState, link: Link, frame: bytes) -> None:
     link.out.append(frame)
     size: i64 = len(frame)
     link.out_bytes += size
+    if link.out_bytes > link.congested_bytes:
+        link.congested = True
     state.stats.count_sent(frame[13], size)
     if not link.flushing:
         link.flushing = True

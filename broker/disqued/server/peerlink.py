@@ -34,10 +34,16 @@ class PeerLink(Carrier):
         self._waiting: list[bytes] = []
         """Written before the connection was made."""
         self._waiting_bytes: i64 = 0
-        self._limit_bytes: i64 = shell.node.state.config.cluster_link_sendbuf_limit
+        self._limit_bytes: i64 = 0
+        self._paused: bool = False
+        """The transport says that more waits than should."""
+        self._backlog_bytes: i64 = 0
+        """What waited at the last write, that one included; 0 when the network took all before it. When a connection
+        breaks the transport has forgotten how much it did not send."""
         self._received_bytes: i64 = 0
         self.heard: bool = False
         """A frame came: the other end knows the protocol."""
+        self._set_limit(shell.node.state.config.cluster_link_sendbuf_limit)
 
     def connection_made(self, transport: Transport) -> None:
         """The other node was reached, or reached us."""
@@ -53,13 +59,13 @@ class PeerLink(Carrier):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if link.peer is None:  # nobody expects answers on it, so the kernel has to notice when its host is gone
                 keep_alive(sock, max(self._shell.node.state.config.cluster_node_timeout // 1000, 1))
-        self._watch(transport)
+        self._set_limit(self._limit_bytes)
         if self._waiting:
             data = b"".join(self._waiting)
             self._waiting = []
             self._waiting_bytes = 0
-            link.congested = False  # the transport says so again if the network does not take it
             transport.write(data)
+            link.congested = self._paused
 
     def data_received(self, data: bytes) -> None:
         """The other node sent bytes."""
@@ -78,7 +84,8 @@ class PeerLink(Carrier):
     def connection_lost(self, _error: Exception | None) -> None:
         """The connection is gone; whoever hung up on it needs to hear nothing."""
         self._shell.bus.lost(self)
-        self._count_lost()
+        if self._transport is not None:
+            self._count_lost(self._backlog_bytes)
         self._transport = None
         link = self.link
         link.carrier = None
@@ -88,35 +95,42 @@ class PeerLink(Carrier):
 
     def pause_writing(self) -> None:
         """More waits than the other end takes at once."""
+        self._paused = True
         self.link.congested = True
 
     def resume_writing(self) -> None:
         """Most of it was taken."""
+        self._backlog_bytes = 0
+        self._paused = False
         self.link.congested = False
 
-    def _watch(self, transport: Transport) -> None:
-        """Be told when the link becomes congested and when it is so no more."""
-        congested_bytes: i64 = self._limit_bytes // CONGESTED_PART
-        transport.set_write_buffer_limits(congested_bytes, congested_bytes // 2)
+    def _set_limit(self, limit_bytes: i64) -> None:
+        """Bound what waits from now on."""
+        self._limit_bytes = limit_bytes
+        congested_bytes: i64 = limit_bytes // CONGESTED_PART
+        self.link.congested_bytes = congested_bytes
+        transport = self._transport
+        if transport is not None:
+            transport.set_write_buffer_limits(congested_bytes, congested_bytes // 2)
 
     def write(self, data: bytes) -> None:
         """Send bytes as soon as the network takes them; hang up when too many wait already."""
         transport = self._transport
-        limit_bytes: i64 = self._shell.node.state.config.cluster_link_sendbuf_limit
-        if limit_bytes != self._limit_bytes:  # CONFIG SET
-            self._limit_bytes = limit_bytes
-            if transport is not None:
-                self._watch(transport)
         size: i64 = len(data)
         waiting: i64 = self.unsent_bytes()
-        if waiting > 0 and waiting + size > self._limit_bytes:
+        limit_bytes: i64 = self._shell.node.state.config.cluster_link_sendbuf_limit
+        if limit_bytes != self._limit_bytes:  # CONFIG SET
+            self._set_limit(limit_bytes)
+        if waiting > 0 and waiting + size > limit_bytes:
             self._overflow(size)
         elif transport is not None:
+            self._backlog_bytes = waiting + size if waiting > 0 else 0
             transport.write(data)
+            self.link.congested = self._paused
         else:
             self._waiting.append(data)
             self._waiting_bytes += size
-            self.link.congested = self._waiting_bytes > self._limit_bytes // CONGESTED_PART
+            self.link.congested = self._waiting_bytes > self.link.congested_bytes
 
     def unsent_bytes(self) -> int:
         """Bytes that the network did not take yet."""
@@ -127,7 +141,7 @@ class PeerLink(Carrier):
         """The other end takes too little for too long: begin anew, with nothing waiting."""
         shell = self._shell
         state = shell.node.state
-        waiting = self.unsent_bytes()
+        waiting = self.unsent_bytes() + size
         state.stats.bus_links_overflowed += 1
         state.stats.bus_lost_bytes += size
         state.host.log(
@@ -143,18 +157,19 @@ class PeerLink(Carrier):
         peer = self.link.peer
         return (self.link.remote_ip if peer is None else peer.id).decode("ascii", "replace")
 
-    def _count_lost(self) -> None:
-        self._shell.node.state.stats.bus_lost_bytes += self.unsent_bytes()
+    def _count_lost(self, count: i64) -> None:
+        self._shell.node.state.stats.bus_lost_bytes += count
         self._waiting = []
         self._waiting_bytes = 0
 
     def failed(self) -> None:
         """The other node could not be reached."""
+        self._count_lost(self._waiting_bytes)
         self.connection_lost(None)
 
     def close(self) -> None:
         """Hang up; what was not sent is lost, and counted."""
-        self._count_lost()
+        self._count_lost(self.unsent_bytes())
         transport = self._transport
         self._transport = None
         self.link.carrier = None
