@@ -217,10 +217,6 @@ def test_messages_said_again_change_nothing(cluster: Cluster) -> None:
         for sent in cluster.sent()
         if sent.frame.kind in LETTERS and sent.kind != "GOTJOB"
     ]
-        sent.frame.data[sent.frame.start : sent.frame.end]
-        for sent in cluster.sent()
-        if sent.frame.kind in LETTERS and sent.kind != "GOTJOB"
-    ]
     other = added(cluster, *REPLICATED)
     for moment in ("queued", "delivered", "acknowledged"):
         if moment == "delivered":

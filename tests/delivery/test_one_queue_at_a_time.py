@@ -1,0 +1,239 @@
+"""The holders of a job talk before they queue it again (WILLQUEUE, QUEUED), so that one of them does."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.bus import kinds
+from disqued.core.job import MAX_COUNTER
+from disqued.core.jobid import JobIds
+from disqued.delivery.queued import precedes
+from disqued.testing.cluster import Cluster, Member
+from disqued.testing.host import FakeHost
+from support.stories import added, job_at, talk, tell, without_job
+
+REPLICATED = ("REPLICATE", 3, "RETRY", 5, "TTL", 3600)
+
+
+def queues(cluster: Cluster) -> list[object]:
+    """How many jobs wait in the queue of each running member."""
+    return [member.admin.call("QLEN", "mail") for member in cluster.members if member.running]
+
+
+def deliveries(member: Member, job_id: bytes) -> tuple[object, object]:
+    shown = member.admin.show(job_id)
+    return shown["nacks"], shown["additional-deliveries"]
+
+
+def test_a_job_that_waits_for_a_worker_is_in_one_queue_however_long(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    for _ in range(200):
+        cluster.run(milliseconds=500)
+        assert queues(cluster) == [1, 0, 0]
+    assert first.admin.stat("mail")["jobs-in"] == 1
+    assert [deliveries(member, job) for member in cluster.members] == [(0, 0)] * 3
+    assert set(talk(cluster)) == {"WILLQUEUE", "QUEUED"}
+    assert first.node.state.stats.requeues_averted > 10
+
+
+def test_the_copies_do_not_drift_towards_the_moment_of_delivery(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    for _ in range(40):
+        cluster.run(seconds=2.5)
+        next_ms = [job_at(member, job).requeue_at_ms - member.now_ms for member in cluster.members]
+        assert min(next_ms) > next_ms[0] - 1000
+    assert first.admin.take("mail") == [job]
+
+
+def test_an_unfinished_job_comes_back_on_one_node_and_all_count_it(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    assert first.admin.take("mail") == [job]
+    cluster.run(seconds=5.6)
+    assert sorted(map(str, queues(cluster))) == ["0", "0", "1"]
+    assert [deliveries(member, job) for member in cluster.members] == [(0, 1)] * 3
+    assert {int(sent.frame.message_flags) for sent in cluster.sent("QUEUED")} == {kinds.INCR_DELIVERIES}
+
+
+def test_half_a_second_before_the_others_are_asked(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    first.admin.take("mail")
+    due_ms = {member: job_at(member, job).requeue_at_ms for member in cluster.members}
+    cluster.run(seconds=4.7)
+    for sent in cluster.sent("WILLQUEUE"):
+        assert 0 <= sent.at_ms - (due_ms[sent.sender] - 500) <= 16  # type: ignore[index]
+    assert talk(cluster).count("WILLQUEUE") >= 2
+
+
+def test_a_worker_that_finished_in_time_is_heard_of_when_a_copy_asks(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    first.admin.take("mail")
+    cluster.lose("SETACK")
+    first.admin.call("ACKJOB", job)
+    cluster.run(seconds=4)
+    cluster.network.filters.clear()
+    cluster.run(seconds=20)
+    assert cluster.copies(job) == []
+    assert "QUEUED" not in talk(cluster)
+
+
+def test_when_the_node_that_had_it_queued_dies_another_one_queues_it(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    first.crash()
+    cluster.run(seconds=5.6)
+    assert sorted(map(str, queues(cluster))) == ["0", "1"]
+    (holder,) = [member for member in (second, third) if member.admin.call("QLEN", "mail") == 1]
+    assert holder.admin.take("mail") == [job]
+    assert holder.admin.call("ACKJOB", job) == 1
+    assert deliveries_left(cluster, job) == 0
+
+
+def deliveries_left(cluster: Cluster, job: bytes) -> int:
+    """How often the job is handed out within the next half a minute."""
+    count = 0
+    for _ in range(60):
+        cluster.run(milliseconds=500)
+        count += sum(job in member.admin.take("mail", count=9) for member in cluster.members if member.running)
+    return count
+
+
+def test_two_halves_of_a_cluster_queue_it_and_one_gives_way_when_they_meet(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    cluster.partition([first], [second], [third])
+    cluster.run(seconds=8)
+    assert queues(cluster) == [1, 1, 1]
+    cluster.heal()
+    cluster.run(seconds=20)
+    winner = max(cluster.members, key=lambda one: sum(precedes(job, one.id, other.id) for other in cluster.members))
+    assert cluster.copies(job, "queued") == [winner]
+    assert sum(int(member.node.state.stats.queued_ties_lost) for member in cluster.members) == 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_tie_is_decided_the_same_way_on_both_sides(seed: int) -> None:
+    cluster = Cluster(2, meet=False)
+    for member in cluster.members:
+        member.node.state.job_ids = JobIds(member.id, FakeHost(seed=seed).random_bytes)
+    cluster.meet()
+    first, second = cluster.members
+    job = added(cluster, "REPLICATE", 2, "RETRY", 60)
+    assert second.admin.call("ENQUEUE", job) == 1
+    assert queues(cluster) == [1, 1]
+    first.admin.call("DEQUEUE", job)
+    first.admin.call("ENQUEUE", job)
+    cluster.run(milliseconds=5)
+    winner = first if precedes(job, first.id, second.id) else second
+    assert cluster.copies(job, "queued") == [winner]
+
+
+def test_nack_is_counted_by_all_and_puts_off_their_own_requeueing(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    first.admin.take("mail")
+    cluster.run(seconds=3)
+    assert first.admin.call("NACK", job) == 1
+    cluster.run(milliseconds=5)
+    assert [deliveries(member, job) for member in cluster.members] == [(1, 0)] * 3
+    assert {int(sent.frame.message_flags) for sent in cluster.sent("QUEUED")} == {kinds.INCR_NACKS}
+    for member in cluster.members:
+        assert job_at(member, job).requeue_at_ms - member.now_ms > 4700
+
+
+def test_enqueue_is_counted_by_all_as_an_additional_delivery(cluster: Cluster) -> None:
+    second = cluster.members[1]
+    job = added(cluster, *REPLICATED)
+    cluster.members[0].admin.take("mail")
+    assert second.admin.call("ENQUEUE", job) == 1
+    cluster.run(milliseconds=5)
+    assert [deliveries(member, job) for member in cluster.members] == [(0, 1)] * 3
+    assert cluster.copies(job, "queued") == [second]
+
+
+def test_counters_stay_at_the_highest_value_that_the_wire_carries(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, *REPLICATED)
+    kept = job_at(first, job)
+    kept.nacks = kept.additional_deliveries = MAX_COUNTER - 1
+    for _ in range(3):
+        tell(first, second.node.state.bus.about_job(kinds.QUEUED, job, 0, kinds.INCR_NACKS | kinds.INCR_DELIVERIES))
+    assert deliveries(first, job) == (MAX_COUNTER, MAX_COUNTER)
+
+
+def test_who_speaks_of_a_job_holds_it(cluster: Cluster) -> None:
+    job = added(cluster, "REPLICATE", 2, "RETRY", 60)
+    outsider = without_job(cluster, job)
+    first = cluster.members[0]
+    for kind in (kinds.WILLQUEUE, kinds.QUEUED, kinds.WORKING):
+        job_at(first, job).delivered = None
+        tell(first, outsider.node.state.bus.about_job(kind, job))
+        assert first.admin.show(job)["nodes-delivered"] == [first.id, outsider.id]
+
+
+@pytest.mark.parametrize("kind", [kinds.WILLQUEUE, kinds.QUEUED, kinds.WORKING])
+def test_who_does_not_know_that_the_job_is_done_is_told(cluster: Cluster, kind: int) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, *REPLICATED)
+    cluster.lose("SETACK")
+    first.admin.call("ACKJOB", job)
+    cluster.forget_sent()
+    tell(first, second.node.state.bus.about_job(kind, job))
+    assert talk(cluster) == ["SETACK"]
+    assert [(sent.receiver, int(sent.frame.aux)) for sent in cluster.sent("SETACK")] == [(second, 3)]
+
+
+def test_nobody_is_asked_over_a_link_that_is_behind(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    added(cluster, *REPLICATED)
+    first.admin.take("mail")
+    link = first.node.state.view.peers[second.id].link
+    assert link is not None
+    link.congested = True
+    cluster.run(seconds=4.8)
+    assert talk(cluster, by=first, to=second) == []
+    assert "WILLQUEUE" in talk(cluster, by=first, to=third)
+
+
+def test_a_job_of_one_node_alone_is_nobody_elses_business(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, "REPLICATE", 1, "RETRY", 1)
+    for command in ("WORKING", "NACK", "ENQUEUE", "DEQUEUE"):
+        first.admin.take("mail")
+        first.admin.call(command, job)
+    cluster.run(seconds=5)
+    assert talk(cluster) == []
+
+
+def test_working_is_heard_by_all_holders(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, *REPLICATED)
+    first.admin.take("mail")
+    second.admin.call("ENQUEUE", job)
+    cluster.run(milliseconds=5)
+    for _ in range(5):
+        cluster.run(seconds=4)
+        assert first.admin.call("WORKING", job) == 5
+        cluster.run(milliseconds=5)
+        assert queues(cluster) == [0, 0, 0]
+    assert talk(cluster).count("WORKING") == 10
+
+
+@pytest.mark.parametrize("skew_s", [-3600, 0, 3600])
+@pytest.mark.parametrize("ttl_s", [600, 7200])
+def test_half_of_the_life_is_half_of_it_whatever_the_clock_of_the_creator_says(skew_s: int, ttl_s: int) -> None:
+    cluster = Cluster(2, meet=False)
+    first = cluster.members[0]
+    first.skew_ms = skew_s * 1000
+    first.jump()
+    cluster.meet()
+    job = added(cluster, "REPLICATE", 2, "RETRY", 60, "TTL", ttl_s)
+    cluster.run(seconds=ttl_s / 2 - 65)
+    assert [member.admin.call("WORKING", job) for member in cluster.members] == [60, 60]
+    cluster.run(seconds=130)
+    for member in cluster.members:
+        assert str(member.admin.call("WORKING", job)).startswith("TOOLATE")
