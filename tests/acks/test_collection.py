@@ -76,7 +76,7 @@ def test_an_acknowledged_job_is_not_delivered_any_more_while_it_is_kept(cluster:
     cluster.run(seconds=50)
     assert first.admin.show(job)["state"] == b"acked"
     assert first.admin.take("mail") == []
-    cluster.run(seconds=52)
+    cluster.run(seconds=53)
     assert cluster.copies(job) == []
 
 
