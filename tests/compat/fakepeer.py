@@ -132,6 +132,8 @@ class Stage:
 
     fake: Actor
     fake2: Actor
+    seed: int
+    """Of the node's chance."""
     real: LocalNode = field(init=False)
     network: ScriptedNetwork = field(init=False)
     admin: LocalClient = field(init=False)
@@ -145,7 +147,7 @@ class Stage:
         self.network = ScriptedNetwork([self.fake, self.fake2])
         config = Config()
         config.port, config.cluster_node_timeout = PORT, NODE_TIMEOUT_MS
-        host = FakeHost(seed=1, now_ms=START_MS)
+        host = FakeHost(seed=self.seed, now_ms=START_MS)
         self.real = LocalNode(
             config, host, node_id=b"d72cb83f543b931538cae0886ed63e0c867e3560", ip=HOME, network=self.network
         )

@@ -32,7 +32,8 @@ COMMANDS: dict[str, list[tuple[bytes | str | int, ...]]] = {
     "needjobs-adhoc": [("GETJOB", "FROM", "fq")],
     "needjobs-waiting": [("GETJOB", "TIMEOUT", 3000, "FROM", "fq")],
     "needjobs-5": [
-        ("ADDJOB", "nq", f"j{number}", 0, "REPLICATE", 1, "RETRY", 0 if number % 2 else 300) for number in range(20)
+        ("GETJOB", "NOHANG", "FROM", "nq"),
+        *(("ADDJOB", "nq", f"j{number}", 0, "REPLICATE", 1, "RETRY", number % 2 * -300 + 300) for number in range(20)),
     ],
     "pause-bcast": [("PAUSE", "bq", "all", "bcast")],
 }
@@ -147,6 +148,7 @@ EXTRA: dict[str, dict[str, str]] = {
     "yourjobs": {"WILLQUEUE": "differences 1 and 65: an importer makes itself known to those who have the job"},
     "paused-in": {"WILLQUEUE": "as above"},
     "leaving-real": {"REPLJOB": HANDS_OVER, "YOURJOBS": HANDS_OVER},
+    "needjobs-5": {"NEEDJOBS": "a client comes for jobs, otherwise our node would not keep half of them"},
     "fail-quorum": {"PONG": "the answer to our own PING, which was not recorded"},
     "forget": {"PONG": "as above"},
 }
@@ -187,8 +189,8 @@ REMARKS = {
 class Player:
     """Plays the file; `faults` are the differences found."""
 
-    def __init__(self) -> None:
-        self.stage = Stage(Actor("fake", FAKE, 17720), Actor("fake2", FAKE2, 17721))
+    def __init__(self, seed: int = 1) -> None:
+        self.stage = Stage(Actor("fake", FAKE, 17720), Actor("fake2", FAKE2, 17721), seed)
         self.client = self.stage.real.client()
         self.faults: list[str] = []
         self.played: list[int] = []
@@ -211,12 +213,12 @@ class Player:
 
     def begin(self, step: str) -> None:
         self.end()
+        self.heard_before = len(self.stage.network.heard)
         frames = [line for line in FILE if line.get("step") == step and "hex" in line]
         if frames:
             first = min(frames, key=lambda line: line["t_ms"])
             self.stage.run_to(first["t_ms"] - (first["direction"] == "fake->real"))
         self.step, self.observations, self.expected = step, 0, []
-        self.heard_before = len(self.stage.network.heard)
         self.client.replies()
         for job_id in CLEANUPS.get(step, []):
             assert self.stage.admin.call("DELJOB", self.stage.to_ours(job_id.encode())) == 1
@@ -355,22 +357,17 @@ def plain(value: Any, stage: Stage) -> Any:
 
 
 def node_line(line: str) -> str:
-    """A line of CLUSTER NODES without times, and without the ID that stands in during a handshake."""
+    """A line of CLUSTER NODES without times, without the ID that stands in during a handshake, and without the state
+    of the link to a node that does not answer: it is dropped and opened again."""
     node_id, address, flags, ping, pong, link = line.split()
-    return " ".join(
-        (
-            "<temporary>" if flags == "handshake" else node_id,
-            address,
-            flags,
-            "0" if ping == "0" else "<ms>",
-            "0" if pong == "0" else "<ms>",
-            link,
-        )
-    )
+    ping, pong = ("0" if time == "0" else "<ms>" for time in (ping, pong))
+    shown = "<temporary>" if flags == "handshake" else node_id
+    return " ".join((shown, address, flags, ping, pong, "<any>" if "fail" in flags else link))
 
 
-def test_the_recorded_conversation_comes_out_the_same() -> None:
-    player = Player()
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_recorded_conversation_comes_out_the_same(seed: int) -> None:
+    player = Player(seed)
 
     player.play()
 
