@@ -7,13 +7,47 @@ from collections import Counter
 from disqued.core.job import ACKED, QUEUED, WAIT_REPL
 from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
 from disqued.testing.cluster import Cluster, Member
-from disqued.testing.history import Attempt, History
+from disqued.testing.history import Attempt, Delivery, History
 
 HOP_MS = 1000
 """A job may live that much longer with each node it travels to."""
 HOPS = 8
 EARLY_MS = 800
 """A holder may requeue a job that much before its retry time is over: jitter, and two clock ticks."""
+TIE_MS = 20
+"""Holders that queue a job within this time of each other do not hear of it in time: clocks tick every 16 ms."""
+LINGER_MS = 3000
+"""How long a finished job may be remembered, and a job be in two queues, where nothing fails."""
+
+
+class Watch:
+    """Looks at a cluster again and again, in which nothing is lost."""
+
+    def __init__(self, cluster: Cluster, history: History) -> None:
+        self._cluster = cluster
+        self._history = history
+        self._twice: dict[bytes, int] = {}
+        """Jobs that are in two queues, or at two nodes though they can only move, and since when."""
+
+    def look(self) -> None:
+        """See that finished jobs go, and that no job stays in two queues."""
+        now_ms = self._cluster.network.now_ms
+        queued: Counter[bytes] = Counter()
+        for member in self._cluster.members:
+            for job in member.node.state.lifecycle.table.jobs():
+                queued[job.id] += job.state == QUEUED or job.retry_s == 0
+                attempt = self._history.attempt_of(job.body)
+                if attempt is not None and attempt.retry_s > 0 and 0 < attempt.ack_replied_ms < now_ms - LINGER_MS:
+                    self._history.violate(
+                        now_ms,
+                        f"job {attempt.number}, acknowledged at {attempt.ack_replied_ms}, is still known to "
+                        f"{member.number} in state {job.state}",
+                    )
+        twice = [job_id for job_id, count in queued.items() if count > 1]
+        self._twice = {job_id: self._twice.get(job_id, now_ms) for job_id in twice}
+        for job_id, since_ms in self._twice.items():
+            if now_ms - since_ms > LINGER_MS:
+                self._history.violate(now_ms, f"{job_id!r} is in two places since {since_ms}")
 
 
 def check_node(member: Member, history: History) -> None:
@@ -86,8 +120,7 @@ def encode_view(member: Member) -> str:
 def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
     """What is promised to who adds a job and to who takes it."""
     number = attempt.number
-    if attempt.copies_short:
-        history.violate(attempt.added_ms, f"job {number} was confirmed {attempt.copies_short} copies short")
+    _check_refused(attempt, history)
     for delivery in attempt.deliveries:
         if attempt.job_id is not None and delivery.job_id != attempt.job_id:
             history.violate(delivery.at_ms, f"job {number} was delivered as {delivery.job_id!r}")
@@ -103,10 +136,13 @@ def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
 
 
 def _check_kept(attempt: Attempt, history: History, now_ms: int) -> None:
-    """An added job is delivered, and delivered again until it is acknowledged, unless too many holders failed."""
-    if attempt.job_id is None or attempt.acks_sent_ms:
+    """An added job is delivered, and delivered again until it is acknowledged, unless too many holders failed.
+
+    An at-most-once job may be lost on its way from node to node, if anything fails.
+    """
+    if attempt.job_id is None or attempt.acks_sent_ms or attempt.expires_ms <= now_ms:
         return
-    if attempt.expires_ms <= now_ms or (attempt.retry_s == 0 and attempt.deliveries):
+    if attempt.retry_s == 0 and (attempt.deliveries or history.faulty):
         return
     wanted = 1 if attempt.asynchronous else attempt.replicate
     failed = history.failed_holders(attempt)
@@ -119,16 +155,43 @@ def _check_kept(attempt: Attempt, history: History, now_ms: int) -> None:
         )
 
 
+def _check_refused(attempt: Attempt, history: History) -> None:
+    """A job is deleted again when too few nodes had a copy in time, unless what says so is lost."""
+    if attempt.refused_ms and not history.lossy and attempt.timeout_ms < attempt.retry_s * 1000 - EARLY_MS:
+        for delivery in attempt.deliveries:
+            history.violate(delivery.at_ms, f"job {attempt.number} was delivered, but refused at {attempt.refused_ms}")
+
+
 def _check_no_repetition(attempt: Attempt, history: History) -> None:
-    """Where nothing fails a job comes back only when its worker gave it back or was too slow."""
-    for before, after in zip(attempt.deliveries, attempt.deliveries[1:], strict=False):
-        given_back = any(before.at_ms <= nack_ms <= after.at_ms for nack_ms in attempt.nacks_ms)
-        held_ms = after.at_ms - max([before.at_ms, *[at for at in attempt.works_ms if at < after.at_ms]])
-        acknowledged = any(at < after.at_ms for at in attempt.acks_sent_ms)
-        too_slow = held_ms >= attempt.retry_s * 1000 - EARLY_MS and not acknowledged
-        if not given_back and not too_slow:
+    """Where nothing fails a job comes back only when its worker gave it back or was too slow.
+
+    When it has to come back, two holders may queue it in the same moment: that is the price of "at least once".
+    """
+    excuses = 0
+    for place, delivery in enumerate(attempt.deliveries):
+        before = attempt.deliveries[:place]
+        if before and not _excused(attempt, before[-1], delivery) and not (excuses and _tied(before[-1], delivery)):
             history.violate(
-                after.at_ms,
-                f"job {attempt.number} (retry {attempt.retry_s}) was delivered at {before.at_ms} by {before.member} "
-                f"and again by {after.member}, acknowledged at {attempt.acks_sent_ms}",
+                delivery.at_ms,
+                f"job {attempt.number} (retry {attempt.retry_s}) was delivered at {before[-1].at_ms} by "
+                f"{before[-1].member} and again by {delivery.member}, acknowledged at {attempt.acks_sent_ms}",
             )
+        excuses += bool(before)
+        if delivery.counted > 2 * place and attempt.delay_s == 0:  # a pause may meet the end of a delay
+            history.violate(
+                delivery.at_ms,
+                f"job {attempt.number} was queued again {delivery.counted} times, delivered {place} times",
+            )
+
+
+def _tied(before: Delivery, after: Delivery) -> bool:
+    return after.at_ms - before.at_ms <= TIE_MS and after.member != before.member
+
+
+def _excused(attempt: Attempt, before: Delivery, after: Delivery) -> bool:
+    """Whether the worker that got the job gave it back, or neither acknowledged nor extended it in time."""
+    if any(before.at_ms <= at_ms <= after.at_ms for at_ms in attempt.nacks_ms):
+        return True
+    held_ms = after.at_ms - max([before.at_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < after.at_ms]])
+    acknowledged = any(at_ms < after.at_ms - 2 for at_ms in attempt.acks_sent_ms)
+    return held_ms >= attempt.retry_s * 1000 - EARLY_MS and not acknowledged

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from disqued.config import Config
+from disqued.core.stats import Stats
 from disqued.membership.nodesconf import decode, restore
 from disqued.node import Node
 from disqued.testing.host import FakeHost
@@ -26,6 +27,8 @@ class Member(LocalNode):
         """How far its clock is ahead."""
         self.drift_ppm = 0
         """By how many millionths its clock is too fast."""
+        self.past_stats: list[Stats] = []
+        """What it counted in its former lives."""
         host = FakeHost(seed=number if seed is None else seed, now_ms=network.now_ms)
         ip = b"10.0.0.%d" % number
         super().__init__(config, host, node_id=host.random_bytes(20).hex().encode(), ip=ip, network=network)
@@ -75,6 +78,7 @@ class Member(LocalNode):
     def crash(self, *, silent: bool = False) -> None:
         """Its memory is gone, its connections break; `silent`: the others do not hear of that (the machine is off)."""
         self.alive = False
+        self.past_stats.append(self.node.state.stats)
         self.net.unlisten(self, BUS_PORT)
         for end in self.net.ends_of(self):
             if silent:

@@ -31,8 +31,6 @@ class Faults:
         self._active: list[Undo] = []
         self.stopped = False
         self.moves = 0
-        self.old_ids: list[bytes] = []
-        """IDs of nodes that returned under another one."""
 
     def start(self, every_ms: int) -> None:
         """Begin to do harm."""
@@ -47,6 +45,7 @@ class Faults:
         history = self.world.history
         if undo is not None:
             history.faulty = True
+            history.lossy |= name not in _HARMLESS
             history.faults[name] = history.faults.get(name, 0) + 1
             history.note(self.world.now_ms, f"fault: {name}")
             self._active.append(undo)
@@ -255,7 +254,7 @@ def _return(faults: Faults, member: Member, *, keep_nodes: bool = True, move: bo
     old_id = member.id
     member.restart(ip, keep_nodes=keep_nodes)
     if member.id != old_id:
-        faults.old_ids.append(old_id)
+        faults.world.history.rare["node returned under a new ID"] += 1
         faults.meet_all(member)
 
 
@@ -327,6 +326,8 @@ def leave(faults: Faults) -> Undo | None:
 
     def undo() -> None:
         if member.running:
+            midway = member.node.state.view.leaving and member.node.state.lifecycle.table.count > 0
+            faults.world.history.rare["leaving undone midway"] += midway
             member.admin.call("CLUSTER", "LEAVING", "no")
 
     return undo
@@ -355,11 +356,8 @@ def reset_node(faults: Faults) -> Undo | None:
     member = faults.pick()
     if member is None:
         return None
-    old_id = member.id
     member.admin.call("CLUSTER", "RESET", faults.chance.choice(("SOFT", "HARD")))
     faults.world.history.lose_memory(member.number)
-    if member.id != old_id:
-        faults.old_ids.append(old_id)
 
     def undo() -> None:
         if member.running:
@@ -421,8 +419,13 @@ FAULTS: Final[dict[str, Fault]] = {
 
 _NETWORK: Final = ("partition", "isolation", "one_way", "flapping", "swizzle", "resets")
 
+_HARMLESS: Final = {"slow", "move_clock"}
+"""Faults that lose nothing. (Where links break, a node may find none when it has to say something.)"""
+
 MIXES: Final[dict[str, tuple[str, ...]]] = {
     "calm": (),
+    "far": (),
+    "delays": ("slow",),
     "partitions": _NETWORK,
     "crashes": ("kill", "power_off", "lose_disk"),
     "slow": ("slow", "narrow", "disturbed", "resets", "stop_process"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
@@ -17,6 +18,8 @@ class Delivery:
     at_ms: int
     member: int
     job_id: bytes
+    counted: int
+    """How often the node says that it was queued again."""
 
 
 @dataclass(eq=False)
@@ -34,11 +37,14 @@ class Attempt:
     member: int
     job_id: bytes | None = None
     """None until the ID was received; for ever if the reply was lost or an error."""
-    refused: bool = False
-    """The reply was an error."""
+    timeout_ms: int = 0
+    refused_ms: int = 0
+    """When the reply came that too few nodes had a copy in time, and the job is deleted again."""
     added_ms: int = 0
     holders: list[tuple[int, int]] = field(default_factory=list)
     """Members that had a copy when the ID was replied, and how often each had lost its memory before."""
+    losses_before: int = 0
+    """How often nodes had lost their memory when it began."""
     copies_short: int = 0
     """How many copies were missing when the ID was replied."""
     deliveries: list[Delivery] = field(default_factory=list)
@@ -49,8 +55,6 @@ class Attempt:
     """When clients sent ACKJOB or FASTACK."""
     ack_replied_ms: int = 0
     """When the first reply to one of them came."""
-    strayed: bool = False
-    """Acknowledged in ways that promise less: FASTACK."""
 
     @property
     def body(self) -> bytes:
@@ -72,10 +76,14 @@ class History:
         """How often each member lost its memory."""
         self.violations: list[str] = []
         self.strange_bodies = 0
+        self.rare: Counter[str] = Counter()
+        """Rare states that clients saw or brought about; see `rare`."""
         self.faults: dict[str, int] = {}
         """What befell the cluster, and how often."""
         self.faulty = False
         """Whether anything did so far."""
+        self.lossy = False
+        """Whether anything that was sent may be lost."""
         self.healed_ms = 0
         self.last_delivery_ms = 0
         self.trace: list[tuple[int, str]] = []
@@ -107,13 +115,19 @@ class History:
         """A node forgot its jobs: it crashed, or was reset."""
         self.memory_losses[member] = self.memory_losses.get(member, 0) + 1
 
+    @property
+    def all_losses(self) -> int:
+        """How often nodes lost their memory so far."""
+        return sum(self.memory_losses.values())
+
     def losses(self, member: int) -> int:
         """How often a member lost its memory so far."""
         return self.memory_losses.get(member, 0)
 
     def failed_holders(self, attempt: Attempt) -> int:
-        """How many of those that had a copy at the reply lost their memory since."""
-        return sum(self.losses(member) > before for member, before in attempt.holders)
+        """How many of those that had confirmed to have a copy lost their memory since."""
+        failed = sum(self.losses(member) > before for member, before in attempt.holders)
+        return failed + attempt.copies_short
 
     def attempt_of(self, body: bytes) -> Attempt | None:
         """Whose body it is; None for one that was never added."""

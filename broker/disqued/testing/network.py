@@ -96,7 +96,7 @@ class End(Carrier):
         if network.tap is not None:
             network.tap(network.now_ms, data)
         path = network.path(self.local, self.remote)
-        if not (network.capturing or network.filters or path.disturbed):
+        if not (network.capturing or network.watchers or network.filters or path.disturbed):
             self._send(data, path)
             return
         try:
@@ -188,8 +188,8 @@ class End(Carrier):
 
     def _close_other(self) -> None:
         other = self.other
-        if other is not None and other.open:
-            other.break_off()
+        if other is not None:
+            other.local.on_input(other.break_off)
 
     def break_off(self) -> None:
         """The connection is gone without this node's doing; what was on its way is lost."""
@@ -224,6 +224,8 @@ class Network:
         self.capturing = True
         self.sent: list[Sent] = []
         """Frames in the order in which they were written, while `capturing`."""
+        self.watchers: list[Callable[[Sent], None]] = []
+        """Each sees every frame."""
         self.filters: list[Callable[[Sent], bool]] = []
         """Each may have a frame lost."""
         self.ends: dict[End, None] = {}
@@ -311,6 +313,8 @@ class Network:
         sent = Sent(self.now_ms, end.local, end.remote, kind, frame)
         if self.capturing:
             self.sent.append(sent)
+        for watch in self.watchers:
+            watch(sent)
         return any(lose(sent) for lose in self.filters)
 
     def fate(self, path: Path, frame: Frame) -> list[int]:

@@ -1,15 +1,109 @@
-"""States that are hardly ever reached, counted to prove that the simulator reaches them."""
+"""States that are hardly ever reached, counted to prove that the simulator reaches them.
+
+Most are counted by the nodes themselves, some are seen in the frames, some in the logs, and some by the clients, who
+write them into the history. Every name in `RARE` has to be reached by the seeds of the test suite.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Final
 
+from disqued.bus.gossip import gossip_of
+from disqued.core.jobcodec import unpack
 from disqued.testing.cluster import Cluster
 from disqued.testing.history import History
+from disqued.testing.local import LocalNode
+from disqued.testing.network import Sent
+
+_COUNTED: Final = {
+    "tie-break lost": "queued_ties_lost",
+    "WILLQUEUE answered by QUEUED": "requeues_averted",
+    "dummy acknowledgement made": "dummy_acks_made",
+    "dummy acknowledgement collected": "dummy_acks_collected",
+    "external replication": "external_replications",
+    "copy refused": "copies_refused",
+    "ASYNC held back by a slow link": "async_held_back",
+    "ADDJOB timed out and was cleaned up": "replication_timeouts",
+    "job imported": "jobs_imported",
+    "at-most-once job imported": "imported_at_most_once",
+}
+"""What nodes count, by the name of the state."""
+
+_LOGGED: Final = {
+    "failure by majority": "failed, says the majority",
+    "failure undone": "is reachable again",
+}
+
+_SENT: Final[dict[str, Callable[[Sent], bool]]] = {
+    "GOTACK for an unknown job": lambda sent: sent.kind == "GOTACK" and sent.frame.aux == 0,
+    "ENOUGH sent": lambda sent: sent.kind == "ENOUGH",
+    "ENQUEUE sent": lambda sent: sent.kind == "ENQUEUE",
+}
+
+RARE: Final = (
+    *_COUNTED,
+    *_LOGGED,
+    *_SENT,
+    "REPLJOB repeated",
+    "one more node asked for a copy",
+    "forgotten node kept out",
+    "external replication while leaving",
+    "external replication for want of memory",
+    "acknowledged at a node without the job",
+    "WORKING too late",
+    "job handed over by a leaving node",
+    "leaving undone midway",
+    "node returned under a new ID",
+)
 
 
-def count_rare(cluster: Cluster, history: History) -> Counter[str]:
-    """How often each was reached in one run."""
-    rare: Counter[str] = Counter(history.faults)
-    del cluster
-    return rare
+class Rarities:
+    """Watches one cluster."""
+
+    def __init__(self, cluster: Cluster, history: History) -> None:
+        self._cluster = cluster
+        self._history = history
+        self._seen: Counter[str] = Counter()
+        self._asked: dict[tuple[LocalNode, bytes], list[LocalNode | None]] = {}
+        """To whom each node sent the copies of each of its new jobs."""
+
+    def watch(self, sent: Sent) -> None:
+        """Look at a frame that is sent."""
+        for name, fits in _SENT.items():
+            if fits(sent):
+                self._seen[name] += 1
+        if sent.kind == "REPLJOB":
+            self._watch_copy(sent)
+        elif sent.kind in {"PING", "PONG"} and sent.receiver is not None:
+            forgotten = sent.receiver.node.state.view.forgotten
+            if forgotten and any(entry.node_id in forgotten for entry in gossip_of(sent.frame)):
+                self._seen["forgotten node kept out"] += 1
+
+    def _watch_copy(self, sent: Sent) -> None:
+        frame = sent.frame
+        unpacked = unpack(frame.data, frame.jobs_at, frame.end)
+        job = unpacked.job
+        state = sent.sender.node.state
+        if job.id not in state.waits_for_copies:
+            self._seen["job handed over by a leaving node"] += state.view.leaving
+            return
+        asked = self._asked.setdefault((sent.sender, job.id), [])
+        if sent.receiver in asked:
+            self._seen["REPLJOB repeated"] += 1
+        else:
+            asked.append(sent.receiver)
+            self._seen["one more node asked for a copy"] += len(asked) > max(1, job.repl)
+
+    def count(self) -> Counter[str]:
+        """How often each state was reached."""
+        found = Counter({name: self._seen[name] + self._history.rare[name] for name in RARE})
+        for member in self._cluster.members:
+            for stats in (*member.past_stats, member.node.state.stats):
+                for name, field in _COUNTED.items():
+                    found[name] += int(getattr(stats, field))
+            for _, text in member.host.log_lines:
+                for name, words in _LOGGED.items():
+                    found[name] += words in text
+        return found

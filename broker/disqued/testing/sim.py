@@ -26,13 +26,14 @@ from disqued.testing.faults import MIXES, Faults, mix_of
 from disqued.testing.history import History
 from disqued.testing.mutations import MUTATIONS
 from disqued.testing.network import Network
-from disqued.testing.rare import count_rare
+from disqued.testing.rare import Rarities
 from disqued.testing.workload import Observer, Producer, Worker, World
 
 DEFAULT_SECONDS: Final = 12
 SETTLE_S: Final = 240
 """How long after healing all jobs may take to be gone."""
 CHECK_EVERY_MS: Final = 500
+VIOLATIONS_SHOWN: Final = 6
 NODE_TIMEOUT_MS: Final = 2000
 
 
@@ -72,6 +73,9 @@ class Simulation:
         for _ in range(chance.choice((3, 3, 4, 5))):
             self._add(chance)
         self.world = World(self.cluster, self.history, chance)
+        self._rarities = Rarities(self.cluster, self.history)
+        network.watchers.append(self._rarities.watch)
+        self._watch = checkers.Watch(self.cluster, self.history)
         self.faults = Faults(self.world, MIXES[self.mix])
 
     def _config(self) -> Config:
@@ -92,9 +96,11 @@ class Simulation:
         began_s = time.perf_counter()
         cluster = self.cluster
         cluster.meet()
+        if self.mix == "far":
+            self._move_apart()
         members = len(cluster.members)
         chance = self.world.chance
-        pause_ms = chance.choice((60, 120, 250))
+        pause_ms = chance.choice((100, 200, 300))
         for home in range(1, members + 1):
             if chance.random() < 0.7 or home == 1:
                 Producer(self.world, home, pause_ms).start()
@@ -108,6 +114,15 @@ class Simulation:
         checkers.check_end(cluster, self.history)
         return self._result(time.perf_counter() - began_s)
 
+    def _move_apart(self) -> None:
+        """All nodes are far from each other, in both directions alike."""
+        members = self.cluster.members
+        for one in members:
+            for other in members[: one.number - 1]:
+                delay_ms = self.world.chance.choice((20, 60, 120))
+                for sender, receiver in ((one, other), (other, one)):
+                    self.cluster.network.path(sender, receiver).delay_ms = delay_ms
+
     def pass_time(self, seconds: float) -> None:
         """Let the world run, looking into the nodes now and then."""
         network = self.cluster.network
@@ -119,6 +134,8 @@ class Simulation:
             for member in self.cluster.members:
                 if member.running:
                     checkers.check_node(member, self.history)
+            if not self.history.faulty:
+                self._watch.look()
 
     def _heal(self) -> None:
         """No more faults, no more new jobs; workers on all nodes."""
@@ -160,7 +177,7 @@ class Simulation:
             added=len(history.attempts),
             deliveries=Counter(len(attempt.deliveries) for attempt in history.attempts),
             heal_to_last_ms=max(0, history.last_delivery_ms - history.healed_ms),
-            rare=count_rare(self.cluster, history),
+            rare=self._rarities.count(),
             faults=history.faults,
             trace=[f"{at_ms - START_MS:>8} {text}" for at_ms, text in history.trace],
         )
@@ -185,9 +202,9 @@ def report(result: Result, arguments: argparse.Namespace) -> str:
         return line
     command = f"make sim SEED={result.seed}" if arguments.mutation is None and arguments.mix is None else sys.argv
     details = [
-        *result.trace[-arguments.trace :],
+        *(result.trace[-arguments.trace :] if arguments.trace else []),
         line,
-        *result.violations[:20],
+        *result.violations[:VIOLATIONS_SHOWN],
         f"faults: {result.faults}",
         f"deliveries per job: {dict(sorted(result.deliveries.items()))}",
         f"commit {_commit()}; to repeat: {command}",

@@ -202,12 +202,14 @@ class Producer:
             ttl_s=ttl_s,
             delay_s=chance.choice((0, 0, 0, 0, 1)),
             asynchronous=chance.random() < 0.15,
+            timeout_ms=chance.choice((100, 300, 1000)),
+            losses_before=world.history.all_losses,
             member=member.number,
         )
 
-    def _words(self, attempt: Attempt) -> list[bytes | str | int]:
-        timeout_ms = self._world.chance.choice((100, 300, 1000))
-        words: list[bytes | str | int] = ["ADDJOB", attempt.queue, attempt.body, timeout_ms]
+    @staticmethod
+    def _words(attempt: Attempt) -> list[bytes | str | int]:
+        words: list[bytes | str | int] = ["ADDJOB", attempt.queue, attempt.body, attempt.timeout_ms]
         words += ["REPLICATE", attempt.replicate, "RETRY", attempt.retry_s, "TTL", attempt.ttl_s]
         if attempt.delay_s:
             words += ["DELAY", attempt.delay_s]
@@ -216,15 +218,25 @@ class Producer:
         return words
 
     def _witness(self, attempt: Attempt, reply: Reply) -> None:
-        """The reply leaves the node: see who has the job now."""
+        """The reply leaves the node: see who has the job now.
+
+        A node may have crashed since it confirmed, and what was acknowledged meanwhile needs no copies.
+        """
         if not isinstance(reply, bytes):
             return
-        history = self._world.history
-        for member in self._world.cluster.members:
+        world = self._world
+        history = world.history
+        for member in world.cluster.members:
             if member.alive and member.node.state.lifecycle.table.get(reply) is not None:
                 attempt.holders.append((member.number, history.losses(member.number)))
-        if not attempt.asynchronous:
+        if not attempt.asynchronous and attempt.retry_s > 0 and not attempt.acks_sent_ms:
             attempt.copies_short = max(0, attempt.replicate - len(attempt.holders))
+            if attempt.copies_short > history.all_losses - attempt.losses_before:
+                history.violate(world.now_ms, f"job {attempt.number} has {attempt.copies_short} copies too few")
+        accepting = world.cluster.members[attempt.member - 1].node.state
+        if attempt.replicate > 1 and accepting.lifecycle.table.get(reply) is None:
+            history.rare["external replication while leaving"] += accepting.view.leaving
+            history.rare["external replication for want of memory"] += accepting.lifecycle.memory.level() > 0
 
     def _answered(self, attempt: Attempt, answer: Answer) -> None:
         world = self._world
@@ -234,19 +246,20 @@ class Producer:
             held = ",".join(str(number) for number, _ in attempt.holders)
             world.history.note(world.now_ms, f"added {attempt.number} as {answer.decode()} held by {held}")
         else:
-            attempt.refused = isinstance(answer, hiredis.HiredisError)
+            if str(answer).startswith("NOREPL Timeout"):
+                attempt.refused_ms = world.now_ms
             world.history.note(world.now_ms, f"not added {attempt.number}: {describe(answer)}")
         world.later(world.chance.random() * 2 * self._pause_ms, self._add)
 
 
-def jobs_in(reply: Reply) -> list[tuple[bytes, bytes, bytes]]:
-    """The queue, ID and body of each job that GETJOB replied."""
+def jobs_in(reply: Reply) -> list[tuple[bytes, bytes, int]]:
+    """The ID and body of each job that GETJOB replied, and how often it was queued again before."""
     assert isinstance(reply, list)
-    jobs: list[tuple[bytes, bytes, bytes]] = []
+    jobs: list[tuple[bytes, bytes, int]] = []
     for job in reply:
         match job:
-            case [bytes(queue), bytes(job_id), bytes(body)]:
-                jobs.append((queue, job_id, body))
+            case [bytes(), bytes(job_id), bytes(body), b"nacks", int(nacks), b"additional-deliveries", int(more)]:
+                jobs.append((job_id, body, nacks + more))
             case _:
                 raise AssertionError(job)
     return jobs
@@ -267,6 +280,8 @@ class Worker:
         self._caller = Caller(world, home)
         self._other = Caller(world, home + 1)
         """Where some jobs are acknowledged that were taken elsewhere."""
+        self._later = Caller(world, home)
+        """For what is said while the worker waits for its next job."""
 
     def start(self) -> None:
         """Begin."""
@@ -281,7 +296,7 @@ class Worker:
         member = self._caller.member
         assert member is not None
         queues = QUEUES if world.careful else tuple(world.chance.sample(QUEUES, 2))
-        words: list[bytes | str | int] = ["GETJOB", "TIMEOUT", 1500, "COUNT", count, "FROM", *queues]
+        words: list[bytes | str | int] = ["GETJOB", "WITHCOUNTERS", "TIMEOUT", 1500, "COUNT", count, "FROM", *queues]
         self._caller.call(self._got, *words, witness=lambda reply: self._witness(member.number, reply))
 
     def _witness(self, member: int, reply: Reply) -> None:
@@ -290,19 +305,19 @@ class Worker:
         history = world.history
         if not isinstance(reply, list):
             return
-        for _, job_id, body in jobs_in(reply):
+        for job_id, body, counted in jobs_in(reply):
             attempt = history.attempt_of(body)
             if attempt is None:
                 history.violate(world.now_ms, f"{job_id!r} was delivered, but never added: {body!r}")
                 continue
-            attempt.deliveries.append(Delivery(world.now_ms, member, job_id))
+            attempt.deliveries.append(Delivery(world.now_ms, member, job_id, counted))
             history.last_delivery_ms = world.now_ms
-            history.note(world.now_ms, f"delivered {attempt.number} by {member}")
+            history.note(world.now_ms, f"delivered {attempt.number} by {member}, counted {counted}")
 
     def _got(self, answer: Answer) -> None:
         world = self._world
         if isinstance(answer, list):
-            self._work([(job_id, world.history.attempt_of(body)) for _, job_id, body in jobs_in(answer)])
+            self._work([(job_id, world.history.attempt_of(body)) for job_id, body, _ in jobs_in(answer)])
         elif isinstance(answer, Lost | hiredis.HiredisError):
             if not isinstance(answer, Lost):
                 self._caller.hang_up()
@@ -324,12 +339,10 @@ class Worker:
         elif luck < 0.88:
             self._nack(jobs)
         elif luck < 0.93:
-            delay_ms = world.chance.random() * 2500
-            world.later(delay_ms, lambda: self._finish(jobs, "ACKJOB", self._caller))
+            world.later(world.chance.random() * 2500, lambda: self._finish(jobs, "ACKJOB", self._later))
         elif luck < 0.97:
-            delay_ms = 700 + world.chance.random() * 1500
             self._work_on(jobs)
-            world.later(delay_ms, lambda: self._finish(jobs, "ACKJOB", self._caller))
+            world.later(700 + world.chance.random() * 1500, lambda: self._finish(jobs, "ACKJOB", self._later))
         else:
             self._caller.hang_up()
             delay_ms = 500.0
@@ -342,10 +355,16 @@ class Worker:
             return
         for attempt in attempts:
             attempt.acks_sent_ms.append(world.now_ms)
-            attempt.strayed |= command == "FASTACK"
             at = caller.member.number if caller.member else 0
+            self._note_stranger(caller.member, attempt)
             world.history.note(world.now_ms, f"{command} {attempt.number} to {at}")
         caller.call(lambda answer: self._finished(attempts, answer), command, *[job_id for job_id, _ in jobs])
+
+    def _note_stranger(self, member: Member | None, attempt: Attempt) -> None:
+        """Count acknowledgements at nodes that do not know the job."""
+        if member is not None and attempt.deliveries:
+            job = member.node.state.lifecycle.table.get(attempt.deliveries[-1].job_id)
+            self._world.history.rare["acknowledged at a node without the job"] += job is None
 
     def _finished(self, attempts: list[Attempt], answer: Answer) -> None:
         if isinstance(answer, int):
@@ -365,7 +384,10 @@ class Worker:
         for job_id, attempt in jobs:
             if attempt is not None:
                 attempt.works_ms.append(world.now_ms)
-            self._caller.call(lambda _: None, "WORKING", job_id)
+            self._later.call(self._worked, "WORKING", job_id)
+
+    def _worked(self, answer: Answer) -> None:
+        self._world.history.rare["WORKING too late"] += str(answer).startswith("TOOLATE")
 
 
 class Observer:
