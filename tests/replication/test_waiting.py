@@ -285,6 +285,21 @@ def test_a_job_that_is_known_as_done_elsewhere_is_a_success(cluster: Cluster) ->
     assert first.admin.show(job.id)["state"] == b"queued"
 
 
+def test_a_copy_that_is_given_back_while_the_client_waits_is_no_new_one(cluster: Cluster) -> None:
+    """The retry time is shorter than the client's patience: the copy of the second node is queued there."""
+    first, second, third = cluster.members
+    cluster.lose("REPLJOB", to=third)
+    client = adding(cluster, "REPLICATE", 3, "RETRY", 1)
+    consumer = first.client()
+    consumer.send("GETJOB", "FROM", "mail")
+    cluster.until(lambda: bool(cluster.sent("YOURJOBS", by=second, to=first)))
+    cluster.run(milliseconds=5)
+    assert client.silent
+    cluster.heal()
+    assert cluster.copies(id_of(cluster, client)) == cluster.members
+    assert not consumer.silent
+
+
 def test_commands_behind_an_add_that_waits_run_in_order(cluster: Cluster) -> None:
     client = adding(cluster, "REPLICATE", 3)
     client.send("ADDJOB", "mail", "second", 0)

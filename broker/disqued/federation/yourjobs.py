@@ -43,10 +43,9 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
     now_ms = state.now_ms
     job = lifecycle.table.get(sent.id)
     if job is not None and job.state == WAIT_REPL:
-        # Somebody has it queued, so it was placed: its client is answered first.
-        if not state.events.complete(job):
-            return
-        job = lifecycle.table.get(sent.id)
+        # A copy was queued because its retry time is shorter than the patience of the client that adds the job. That it
+        # has moved makes no new copy, so the client goes on waiting; the source keeps the job and queues it again.
+        return
     if job is None or job.is_dummy:
         _register(state, peer, sent, listed, job)
         if job is not None:
