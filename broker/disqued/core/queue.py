@@ -60,6 +60,8 @@ class Queue:
         """Other nodes asked for its jobs. Kept by the federation room."""
         self.sought: bool = False
         """Has been put on the list of queues whose jobs other nodes asked for."""
+        self.visited_ms: i64 = 0
+        """When a client last came for jobs, in a cluster."""
         self.needs: Needs | None = None
         """What is asked of other nodes; None while nothing ever was."""
         self.asks: Asks | None = None

@@ -99,6 +99,8 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     while found and taken < options.count:
         found = False
         for queue in queues:
+            if federated:
+                queue.visited_ms = now_ms
             job = lifecycle.take(queue, now_ms)
             if job is not None:
                 if taken == 0:

@@ -32,6 +32,8 @@ def serve(state: NodeState) -> None:
                 state.ready.flush(session)
             unblock(state, blocked)
             wait = queue.first_wait
-        if federated and queue.length == 0:
-            state.events.queue_empty(queue, drained=True)
+        if federated:
+            queue.visited_ms = now_ms
+            if queue.length == 0:
+                state.events.queue_empty(queue, drained=True)
     ready.clear()

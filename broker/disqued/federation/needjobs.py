@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from disqued.bus import kinds
@@ -12,6 +14,9 @@ from disqued.core.state import NodeState
 from disqued.federation import handover
 from disqued.federation.needs import MAX_COUNT
 from disqued.federation.parcel import Parcel, can_be_sent_to
+
+UNWANTED_MS: Final = 1000
+"""Jobs that no client here came for in that time are not kept for those that might."""
 
 
 def needjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
@@ -27,7 +32,7 @@ def needjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
 
 
 def _answer(state: NodeState, peer: Peer, queue: Queue, count: i64) -> i64:
-    """Send up to half of the waiting jobs, at least one; returns how many.
+    """Send up to half of the waiting jobs, at least one, or all that nobody came for lately; returns how many.
 
     None when the queue is paused, when other nodes send jobs here themselves (nodes would send them in circles), or
     when they would not arrive.
@@ -37,7 +42,8 @@ def _answer(state: NodeState, peer: Peer, queue: Queue, count: i64) -> i64:
     needs = queue.needs
     if needs is not None and needs.rate(state.now_ms) > 0:
         return 0
-    spare: i64 = queue.length // 2
+    unwanted = state.now_ms - queue.visited_ms > UNWANTED_MS
+    spare: i64 = queue.length if unwanted else queue.length // 2
     parcel = Parcel(peer, min(count, max(spare, 1)))
     while queue.length > 0 and parcel.take(state, queue):
         pass

@@ -1,9 +1,9 @@
 """What this node needs from others: asks for the jobs of queues that its clients found empty (NEEDJOBS).
 
 Two ways, decided per queue however many clients wait: nodes that sent jobs in the last five seconds are asked directly
-and for as many as they sent of late, and all others with growing pauses, for one job each. The pauses are those of
-Disque (`needJobsForQueue`). The first broadcast goes out at once, further ones after 4, 8, 16 and then every 30
-seconds, as long as somebody waits; nothing is visited in between.
+and for as many as they sent of late or as clients wait, and all others with growing pauses, for one job each. The
+pauses are those of Disque (`needJobsForQueue`). The first broadcast goes out at once, further ones after 4, 8, 16 and
+then every 30 seconds, as long as somebody waits; nothing is visited in between.
 
 Our nodes remember who asked (`handover`), so these broadcasts only renew what they know: an idle cluster of n nodes
 sends (n - 1) / 30 messages per second for each queue that is waited for on a node. Once nobody waited for a second they
@@ -55,7 +55,7 @@ class QueueNeeds(Needs):
         agenda = state.lifecycle.agenda
         if queue.waiting > 0 and _may_ask(state, queue):
             self.used_ms = now_ms
-            _ask(state, self, drained=False)
+            _ask(state, queue, self, drained=False)
             agenda.arm(self, max(self.next_ms, now_ms + 1))
         elif self.asked_ms > 0 and now_ms < self.used_ms + self.patience_ms:
             agenda.arm(self, self.used_ms + self.patience_ms)
@@ -72,7 +72,7 @@ def queue_empty(state: NodeState, queue: Queue, *, drained: bool) -> None:
     if needs is None:
         if drained or not _may_ask(state, queue):
             return
-        needs = needs_of(state, queue)
+        needs = needs_of(queue)
     needs.used_ms = now_ms
     if drained:
         if needs.rate(now_ms) == 0:
@@ -81,13 +81,13 @@ def queue_empty(state: NodeState, queue: Queue, *, drained: bool) -> None:
         return
     if not _may_ask(state, queue):
         return
-    _ask(state, needs, drained=drained)
+    _ask(state, queue, needs, drained=drained)
     if needs.awake_ms == 0 or needs.awake_ms > needs.next_ms:
         state.lifecycle.agenda.arm(needs, max(needs.next_ms, now_ms + 1))
 
 
-def needs_of(state: NodeState, queue: Queue) -> Needs:
-    """The needs of a queue, made when missing."""
+def needs_of(queue: Queue) -> Needs:
+    """The needs of a queue, made when missing; rates count from when the queue was made."""
     needs = queue.needs
     if needs is None:
         needs = QueueNeeds(queue.name, queue.created_ms)
@@ -105,7 +105,7 @@ def _pause_ms(first_ms: i64, attempts: i64, most_ms: i64) -> i64:
     return min(pause_ms, most_ms)
 
 
-def _ask(state: NodeState, needs: Needs, *, drained: bool) -> None:
+def _ask(state: NodeState, queue: Queue, needs: Needs, *, drained: bool) -> None:
     """Ask everybody, or those that sent jobs lately, or both, as the pauses allow (spec of federation, section 4)."""
     now_ms = state.now_ms
     needs.drop_stale_sources(now_ms)
@@ -118,24 +118,25 @@ def _ask(state: NodeState, needs: Needs, *, drained: bool) -> None:
     if not needs.sources:
         return
     if drained:
-        if _ask_sources(state, needs, drained=True):
+        if _ask_sources(state, queue, needs, drained=True):
             needs.adhoc_ms = now_ms
             needs.adhocs += 1
     elif now_ms - needs.adhoc_ms > _pause_ms(_ADHOC_MS, needs.adhocs, _MAX_ADHOC_MS):
-        _ask_sources(state, needs, drained=False)
+        _ask_sources(state, queue, needs, drained=False)
         needs.adhoc_ms = now_ms
         needs.adhocs += 1
     adhoc_ms: i64 = needs.adhoc_ms + _pause_ms(_ADHOC_MS, needs.adhocs, _MAX_ADHOC_MS) + 1
     needs.next_ms = min(needs.next_ms, adhoc_ms)
 
 
-def _ask_sources(state: NodeState, needs: Needs, *, drained: bool) -> bool:
+def _ask_sources(state: NodeState, queue: Queue, needs: Needs, *, drained: bool) -> bool:
     """Ask the nodes that sent jobs lately; False when there was no need to ask any.
 
     After each of its last jobs a queue would ask for more. A node that remembers has not to be asked before it sent
     half of what it was asked for.
     """
-    count: i64 = min(max(needs.rate(state.now_ms) // len(needs.sources), _MIN_COUNT), MAX_COUNT)
+    wanted: i64 = max(needs.rate(state.now_ms), queue.waiting) // len(needs.sources)
+    count: i64 = min(max(wanted, _MIN_COUNT), MAX_COUNT)
     frame = b""
     for node_id, source in needs.sources.items():
         peer = state.view.peers.get(node_id)
@@ -185,7 +186,7 @@ def _forget_asking(state: NodeState, needs: Needs) -> None:
 
 def hear_source(state: NodeState, queue: Queue, node_id: bytes, jobs: i64) -> Needs:
     """A node sent jobs of a queue: it is asked directly for more from now on."""
-    needs = needs_of(state, queue)
+    needs = needs_of(queue)
     now_ms = state.now_ms
     source = needs.sources.get(node_id)
     if source is None or now_ms - source.last_ms > SOURCE_MS:
@@ -231,7 +232,7 @@ def _greet(state: NodeState, peer: Peer, greeting: Greeting) -> None:
         if (queue.waiting == 0 and (needs is None or needs.asked_ms == 0)) or not _may_ask(state, queue):
             continue
         if needs is None:
-            needs = needs_of(state, queue)
+            needs = needs_of(queue)
         if needs.asked_ms == 0:
             queue_empty(state, queue, drained=False)
         else:

@@ -1,0 +1,347 @@
+"""Jobs go to where a client waits for them: at once, also when it has been waiting for long, and no further."""
+
+from __future__ import annotations
+
+from disqued.testing.cluster import Cluster
+from federation.moving import added, asked, holders, jobs_at, length_at, moves, received, waiting
+
+
+def test_a_job_that_is_there_goes_to_who_asks(pair: Cluster) -> None:
+    first, second = pair.members
+    job = added(first)
+    worker = waiting(second)
+    pair.run(milliseconds=2)
+    assert received(worker) == [job]
+    assert second.admin.stat("mail")["import-from"] == [first.id]
+    assert second.admin.stat("mail")["import-rate"] == 20
+    assert second.admin.call("QSCAN", "IMPORTRATE", 20) == [b"0", [b"mail"]]
+    assert second.admin.call("QSCAN", "IMPORTRATE", 21) == [b"0", []]
+    assert first.admin.stat("mail")["jobs-out"] == second.admin.stat("mail")["jobs-in"] == 1
+    pair.run(seconds=6)
+    assert second.admin.stat("mail")["import-from"] == []
+    assert second.admin.stat("mail")["import-rate"] == 0
+
+
+def test_a_client_that_has_waited_for_minutes_gets_a_job_within_a_tenth_of_a_second(cluster: Cluster) -> None:
+    _, second, third = cluster.members
+    worker = waiting(third)
+    cluster.run(seconds=600)
+    for _ in range(5):
+        job = added(second)
+        cluster.run(milliseconds=100)
+        assert received(worker) == [job]
+        worker.send("GETJOB", "FROM", "mail")
+        cluster.run(seconds=33.3)
+    assert cluster.sent("ENOUGH") == []
+
+
+def test_a_burst_for_many_clients_that_waited_for_minutes_arrives_as_soon(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    workers = [waiting(second) for _ in range(200)]
+    cluster.run(seconds=600)
+    jobs = [added(first) for _ in range(200)]
+    cluster.run(milliseconds=100)
+    assert sorted(job for worker in workers for job in received(worker)) == sorted(jobs)
+
+
+def test_many_jobs_take_few_messages(pair: Cluster) -> None:
+    first, second = pair.members
+    total = 1000
+    for _ in range(total):
+        added(first)
+    worker = second.client()
+    got = 0
+    while got < total:
+        worker.send("GETJOB", "FROM", "mail")
+        pair.until(lambda: not worker.silent, within_s=1)
+        got += len(received(worker))
+    assert len(pair.sent("NEEDJOBS")) + len(pair.sent("YOURJOBS")) < total // 10
+
+
+def test_clients_of_the_node_itself_come_first(pair: Cluster) -> None:
+    first, second = pair.members
+    far = waiting(second)
+    pair.run(seconds=60)
+    near = waiting(first)
+    jobs = [added(first), added(first)]
+    pair.run(milliseconds=10)
+    assert received(near) == jobs[:1]
+    assert received(far) == jobs[1:]
+
+
+def test_nodes_get_jobs_in_the_order_in_which_they_asked(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    workers = [waiting(third), waiting(second)]
+    cluster.run(seconds=10)
+    jobs = [added(first), added(first)]
+    cluster.run(milliseconds=10)
+    assert [received(worker) for worker in workers] == [[jobs[0]], [jobs[1]]]
+
+
+def test_nodes_that_asked_share_what_is_queued_together(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    workers = [waiting(member) for member in (second, third) for _ in range(2)]
+    cluster.run(seconds=10)
+    jobs = [added(first, "DELAY", 1) for _ in range(4)]
+    cluster.run(seconds=1.2)
+    assert sorted(job for worker in workers for job in received(worker)) == sorted(jobs)
+
+
+def test_a_job_that_two_nodes_asked_for_moves_to_one_of_them_once(pair: Cluster) -> None:
+    first, second = pair.members
+    workers = [waiting(first), waiting(second)]
+    pair.run(seconds=60)
+    jobs = [added(first), added(first)]
+    pair.run(seconds=2)
+    assert [received(worker) for worker in workers] == [[jobs[0]], [jobs[1]]]
+    assert moves(pair) == [(1, 2, 1)]
+
+
+def test_nodes_that_both_polled_do_not_play_ball_with_a_job(cluster: Cluster) -> None:
+    for member in cluster.members:
+        member.admin.take("mail")
+    cluster.run(milliseconds=10)
+    added(cluster.members[0])
+    cluster.run(seconds=1)
+    assert len(moves(cluster)) <= len(cluster.members) * (len(cluster.members) - 1)
+    cluster.forget_sent()
+    cluster.run(seconds=5)
+    assert moves(cluster) == []
+    assert sum(length_at(member) for member in cluster.members) == 1
+
+
+def test_a_job_whose_client_is_gone_goes_on_to_one_that_waits(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    gone = waiting(second)
+    cluster.run(seconds=10)
+    patient = waiting(third)
+    cluster.run(seconds=10)
+    gone.disconnect()
+    job = added(first)
+    cluster.run(milliseconds=100)
+    assert received(patient) == [job]
+    assert moves(cluster)[0] == (1, 2, 1)
+
+
+def test_what_was_asked_for_is_forgotten_when_the_client_is_gone(pair: Cluster) -> None:
+    first, second = pair.members
+    gone = waiting(second)
+    pair.run(seconds=10)
+    gone.disconnect()
+    pair.run(seconds=1.5)
+    added(first)
+    pair.run(seconds=5)
+    assert moves(pair) == []
+    assert length_at(first) == 1
+
+
+def test_what_was_asked_for_is_forgotten_after_a_while_where_nobody_says_enough(pair: Cluster) -> None:
+    first, second = pair.members
+    second.admin.take("mail")
+    pair.lose("ENOUGH")
+    pair.run(seconds=39)
+    assert first.node.state.demand.asks == 1
+    pair.run(seconds=2)
+    assert first.node.state.demand.asks == 0
+    added(first)
+    pair.run(seconds=5)
+    assert moves(pair) == []
+
+
+def test_a_queue_that_others_wait_for_stays_however_long_it_is_idle(pair: Cluster) -> None:
+    first, second = pair.members
+    worker = waiting(second)
+    pair.run(seconds=1000)
+    job = added(first)
+    pair.run(milliseconds=10)
+    assert received(worker) == [job]
+    worker.send("ACKJOB", job)
+    pair.run(seconds=400)
+    assert first.admin.stat("mail") == second.admin.stat("mail") == {}
+
+
+def test_a_queue_paused_in_output_gives_nothing_away_until_it_is_resumed(pair: Cluster) -> None:
+    first, second = pair.members
+    worker = waiting(second)
+    pair.run(seconds=1)
+    first.admin.call("PAUSE", "mail", "out")
+    job = added(first)
+    pair.run(seconds=5)
+    assert moves(pair) == []
+    first.admin.call("PAUSE", "mail", "none")
+    pair.run(seconds=0.3)
+    assert received(worker) == [job]
+
+
+def test_a_queue_paused_in_input_takes_jobs_from_others(pair: Cluster) -> None:
+    first, second = pair.members
+    second.admin.call("PAUSE", "mail", "in")
+    worker = waiting(second)
+    job = added(first, "RETRY", 0)
+    pair.run(milliseconds=10)
+    assert received(worker) == [job]
+
+
+def test_nothing_goes_to_a_node_that_is_leaving(pair: Cluster) -> None:
+    first, second = pair.members
+    waiting(second)
+    pair.run(seconds=1)
+    second.admin.call("CLUSTER", "LEAVING", "yes")
+    pair.run(seconds=20)
+    pair.forget_sent()
+    added(first)
+    pair.run(seconds=1)
+    assert [move for move in moves(pair) if move[0] == 1] == []
+
+
+def test_jobs_wait_for_a_node_that_can_not_be_reached_for_a_moment(pair: Cluster) -> None:
+    first, second = pair.members
+    worker = waiting(second)
+    pair.run(seconds=1)
+    peer = first.node.state.view.peers[second.id]
+    assert peer.link is not None
+    peer.link.congested = True
+    job = added(first, "RETRY", 0)
+    pair.run(milliseconds=50)
+    assert jobs_at(first) == 1
+    peer.link.congested = False
+    pair.run(seconds=1)
+    assert received(worker) == [job]
+
+
+def test_jobs_of_a_large_size_do_not_travel_in_one_frame(pair: Cluster) -> None:
+    first, second = pair.members
+    body = b"x" * 600_000
+    jobs = [first.admin.add("mail", body, "REPLICATE", 1) for _ in range(10)]
+    worker = second.client()
+    got: list[bytes] = []
+    while len(got) < len(jobs):
+        worker.send("GETJOB", "FROM", "mail")
+        pair.until(lambda: not worker.silent, within_s=1)
+        got += received(worker)
+    assert got == jobs
+    assert max(count for _, _, count in moves(pair)) <= 2
+
+
+def test_jobs_keep_their_order_of_creation(pair: Cluster) -> None:
+    first, second = pair.members
+    jobs = []
+    for number in range(10):
+        jobs.append(added(pair.members[number % 2]))
+        pair.run(milliseconds=3)
+    worker = second.client()
+    got: list[bytes] = []
+    while len(got) < 5:
+        worker.send("GETJOB", "FROM", "mail")
+        got += received(worker)
+    assert got == jobs[1::2]
+    for _ in range(5):
+        worker.send("GETJOB", "FROM", "mail")
+        pair.until(lambda: not worker.silent, within_s=1)
+        got += received(worker)
+    assert got[5:] == jobs[0::2]
+    assert first.admin.call("QLEN", "mail") == 0
+    assert len(asked(pair, by=second)) > 0
+
+
+def test_a_moved_job_has_two_holders_until_it_is_acknowledged(pair: Cluster) -> None:
+    first, second = pair.members
+    job = added(first, "RETRY", 10)
+    worker = waiting(second)
+    pair.run(milliseconds=5)
+    assert received(worker) == [job]
+    assert holders(first, job) == holders(second, job) == {first.id, second.id}
+    assert pair.sent("WILLQUEUE") == []
+    second.admin.call("ACKJOB", job)
+    pair.run(milliseconds=10)
+    assert pair.copies(job) == []
+
+
+def test_a_job_of_two_holders_that_is_done_on_a_third_node_is_forgotten_everywhere(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    client = first.client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 2, "RETRY", 5)
+    cluster.until(lambda: not client.silent, within_s=1)
+    job = client.next_reply()
+    assert isinstance(job, bytes)
+    (third,) = [member for member in cluster.members if member not in cluster.copies(job)]
+    worker = waiting(third)
+    cluster.run(milliseconds=5)
+    assert received(worker) == [job]
+    cluster.run(milliseconds=5)
+    assert [holders(member, job) for member in cluster.members] == [{member.id for member in cluster.members}] * 3
+    worker.send("ACKJOB", job)
+    cluster.run(seconds=1)
+    assert cluster.copies(job) == []
+    cluster.run(seconds=20)
+    assert sum(length_at(member) for member in cluster.members) == 0
+
+
+def test_a_job_on_which_nobody_works_any_more_comes_back_once(pair: Cluster) -> None:
+    first, second = pair.members
+    job = added(first, "RETRY", 10)
+    lost = waiting(second)
+    pair.run(milliseconds=5)
+    assert received(lost) == [job]
+    lost.disconnect()
+    pair.run(seconds=12)
+    assert length_at(first) + length_at(second) == 1
+
+
+def test_the_copy_that_stays_behind_does_not_come_back_before_the_one_that_moved(pair: Cluster) -> None:
+    first, second = pair.members
+    job = added(first, "RETRY", 10)
+    pair.run(seconds=9)
+    worker = waiting(second)
+    pair.run(milliseconds=5)
+    assert received(worker) == [job]
+    pair.run(seconds=9)
+    assert length_at(first) + length_at(second) == 0
+    worker.send("ACKJOB", job)
+    pair.run(seconds=5)
+    assert pair.copies(job) == []
+
+
+def test_an_at_most_once_job_moves(pair: Cluster) -> None:
+    first, second = pair.members
+    job = added(first, "RETRY", 0)
+    worker = waiting(second)
+    pair.run(milliseconds=5)
+    assert received(worker) == [job]
+    assert pair.copies(job) == [second]
+    assert holders(second, job) is None
+    assert second.node.state.stats.imported_at_most_once == 1
+    pair.run(seconds=60)
+    assert length_at(first) + length_at(second) == 0
+    worker.send("ACKJOB", job)
+    assert pair.copies(job) == []
+
+
+def test_at_most_once_jobs_are_never_delivered_twice_though_links_break(pair: Cluster) -> None:
+    first, second = pair.members
+    jobs = [added(first, "RETRY", 0) for _ in range(60)]
+    got: list[bytes] = []
+    for number in range(40):
+        for member in (first, second):
+            got += member.admin.take("mail", count=2) if number % 3 else []
+        if number % 4 == 0:
+            pair.network.reset(first, second)
+        pair.run(milliseconds=number % 7 * 20)
+    pair.run(seconds=5)
+    for member in (first, second):
+        got += member.admin.take("mail", count=100)
+    assert len(got) == len(set(got))
+    assert set(got) <= set(jobs)
+
+
+def test_no_at_most_once_job_is_put_on_a_link_that_is_not_there(pair: Cluster) -> None:
+    first, second = pair.members
+    worker = waiting(second)
+    pair.run(seconds=1)
+    second.crash(silent=True)
+    pair.run(seconds=40)
+    job = added(first, "RETRY", 0)
+    pair.run(seconds=2)
+    assert pair.copies(job) == [first]
+    assert length_at(first) == 1
+    assert worker.silent
