@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from disqued.membership.nodesconf import decode
+from disqued.testing.cluster import Cluster
 from disqued.testing.local import NODE_ID
+from membership.stories import logged, nodes
 from support.asking import ask
 
 if TYPE_CHECKING:
+    from disqued.testing.cluster import Member
     from disqued.testing.local import LocalClient, LocalNode
 
 LEAVING = b"-LEAVING This node is leaving the cluster, please connect to a different one\r\n"
+
+
+@pytest.fixture
+def pair() -> Member:
+    """A node that knows another one, which could take its jobs."""
+    return Cluster(2).members[0]
 
 
 def identity(local: LocalNode) -> tuple[bytes, bool]:
@@ -37,30 +46,33 @@ def test_the_identity_can_be_saved(local: LocalNode, client: LocalClient) -> Non
     assert identity(local) == (NODE_ID, False)
 
 
-def test_leaving_is_shown_and_survives_a_restart(local: LocalNode, client: LocalClient) -> None:
+def test_leaving_is_shown_and_survives_a_restart(pair: Member) -> None:
+    client = pair.admin
     assert client.raw("CLUSTER", "LEAVING") == b"+no\r\n"
     assert client.raw("CLUSTER", "LEAVING", "YES") == b"+OK\r\n"
     assert client.raw("CLUSTER", "LEAVING") == b"+yes\r\n"
-    assert ask(client, "CLUSTER", "NODES").split()[2] == b"myself,leaving"
-    assert identity(local) == (NODE_ID, True)
-    assert client.raw("CLUSTER", "LEAVING", "no") == b"+OK\r\n"
-    assert identity(local) == (NODE_ID, False)
+    assert nodes(pair)[pair.id][1] == "myself,leaving"
+    assert identity(pair) == (pair.id, True)
+    pair.restart()
+    assert pair.admin.raw("CLUSTER", "LEAVING") == b"+yes\r\n"
+    assert pair.admin.raw("CLUSTER", "LEAVING", "no") == b"+OK\r\n"
+    assert identity(pair) == (pair.id, False)
 
 
-def test_a_leaving_node_lets_its_waiting_clients_go(local: LocalNode, client: LocalClient) -> None:
-    waiting = [local.client() for _ in range(2)]
+def test_a_leaving_node_lets_its_waiting_clients_go(pair: Member) -> None:
+    waiting = [pair.client() for _ in range(2)]
     for worker in waiting:
         worker.send("GETJOB", "FROM", "mail")
-    ask(client, "CLUSTER", "LEAVING", "yes")
+    ask(pair.admin, "CLUSTER", "LEAVING", "yes")
     assert [worker.received for worker in waiting] == [LEAVING, LEAVING]
-    assert client.raw("GETJOB", "FROM", "mail") == LEAVING
-    assert client.raw("GETJOB", "NOHANG", "FROM", "mail") == b"*-1\r\n"
+    assert pair.admin.raw("GETJOB", "FROM", "mail") == LEAVING
+    assert pair.admin.raw("GETJOB", "NOHANG", "FROM", "mail") == b"*-1\r\n"
 
 
-def test_a_leaving_node_hands_out_what_it_has(client: LocalClient) -> None:
-    ask(client, "ADDJOB", "mail", "body", 0)
-    ask(client, "CLUSTER", "LEAVING", "yes")
-    assert ask(client, "GETJOB", "FROM", "mail")[0][2] == b"body"
+def test_a_leaving_node_hands_out_what_it_has(pair: Member) -> None:
+    ask(pair.admin, "ADDJOB", "mail", "body", 0, "REPLICATE", 1)
+    ask(pair.admin, "CLUSTER", "LEAVING", "yes")
+    assert ask(pair.admin, "GETJOB", "FROM", "mail")[0][2] == b"body"
 
 
 def test_a_reset_forgets_jobs_and_keeps_the_identity(local: LocalNode, client: LocalClient) -> None:
@@ -74,27 +86,44 @@ def test_a_reset_forgets_jobs_and_keeps_the_identity(local: LocalNode, client: L
     assert worker.received == b"*-1\r\n"
 
 
-def test_a_hard_reset_takes_a_new_identity(local: LocalNode, client: LocalClient) -> None:
+def test_a_hard_reset_takes_a_new_identity(pair: Member) -> None:
+    before, client = pair.id, pair.admin
     ask(client, "CLUSTER", "LEAVING", "yes")
     assert client.raw("CLUSTER", "RESET", "HARD") == b"+OK\r\n"
     renewed = ask(client, "CLUSTER", "MYID")
-    assert renewed != NODE_ID
-    assert identity(local) == (renewed, True), "a reset does not end the leaving"
+    assert renewed != before
+    assert identity(pair) == (renewed, True), "a reset does not end the leaving"
     ask(client, "CLUSTER", "LEAVING", "no")
     assert ask(client, "ADDJOB", "mail", "body", 0)[2:10] == renewed[:8]
 
 
 def test_a_file_that_can_not_be_written_is_reported_and_nothing_changes(
-    local: LocalNode, client: LocalClient, monkeypatch: pytest.MonkeyPatch
+    pair: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_text: str, _sync: bool) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(local.host, "save_nodes", fail)
+    monkeypatch.setattr(pair.host, "save_nodes", fail)
     error = b"-ERR error saving the cluster node config: No space left on device\r\n"
-    assert client.raw("CLUSTER", "SAVECONFIG") == error
-    assert client.raw("CLUSTER", "LEAVING", "yes") == error
-    assert client.raw("CLUSTER", "LEAVING") == b"+no\r\n"
+    assert pair.admin.raw("CLUSTER", "SAVECONFIG") == error
+    assert pair.admin.raw("CLUSTER", "LEAVING", "yes") == error
+    assert pair.admin.raw("CLUSTER", "LEAVING") == b"+no\r\n"
+
+
+def test_changes_that_could_not_be_written_are_tried_again(pair: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = pair.host.save_nodes
+
+    def fail(_text: str, _sync: bool) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pair.host, "save_nodes", fail)
+    pair.node.state.view.unsaved = True
+    pair.run(seconds=10)
+    assert len(logged(pair, "Can't write the cluster config file: No space left on device")) == 1
+    monkeypatch.setattr(pair.host, "save_nodes", written)
+    pair.host.nodes_text = ""
+    pair.run(seconds=2)
+    assert identity(pair) == (pair.id, False)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from disqued.config import Config
+from disqued.testing.cluster import Cluster
 from disqued.testing.local import NODE_ID, LocalNode
+from membership.stories import flags, nervous
 from support.asking import ask
 
 if TYPE_CHECKING:
+    from disqued.testing.cluster import Member
     from disqued.testing.local import LocalClient
 
 NODES = [1, NODE_ID, [NODE_ID, b"", b"7711", b"1"]]
@@ -29,9 +32,41 @@ def test_without_arguments_it_shows_the_nodes(client: LocalClient) -> None:
     assert client.raw("HELLO").startswith(b"*3\r\n:1\r\n$40\r\n")
 
 
-def test_a_leaving_node_has_the_worst_priority(client: LocalClient) -> None:
-    ask(client, "CLUSTER", "LEAVING", "yes")
-    assert ask(client, "HELLO")[2] == [NODE_ID, b"", b"7711", b"100"]
+def rows(member: Member) -> dict[bytes, list[bytes]]:
+    """Host, port and priority of each node, by ID."""
+    return {node_id: rest for node_id, *rest in ask(member.admin, "HELLO")[2:]}
+
+
+def test_it_shows_all_nodes_and_how_much_each_is_to_be_avoided() -> None:
+    cluster = Cluster(5, config=nervous)
+    one, suspect, failed, leaver, late = cluster.members
+    cluster.run(seconds=2)
+    leaver.admin.call("CLUSTER", "LEAVING", "yes")
+    failed.crash()
+    cluster.until(lambda: flags(one, failed) == "fail")
+    suspect.crash(silent=True)
+    late.crash()
+    cluster.until(lambda: flags(one, suspect) == "fail?")
+    late.restart()
+    cluster.until(lambda: flags(one, late) == "noflags")
+    assert ask(one.admin, "HELLO")[:2] == [1, one.id]
+    assert rows(one) == {
+        one.id: [b"10.0.0.1", b"7711", b"1"],
+        suspect.id: [b"10.0.0.2", b"7711", b"10"],
+        failed.id: [b"10.0.0.3", b"7711", b"100"],
+        leaver.id: [b"10.0.0.4", b"7711", b"100"],
+        late.id: [b"10.0.0.5", b"7711", b"1"],
+    }
+    assert rows(leaver)[leaver.id][2] == b"100"
+
+
+def test_a_node_without_connection_is_worse_than_one_with() -> None:
+    cluster = Cluster(2)
+    cluster.run(seconds=1)
+    one, other = cluster.members
+    other.crash()
+    cluster.run(milliseconds=500)
+    assert rows(one)[other.id][2] == b"5"
 
 
 def test_the_handshake_switches_to_the_third_protocol(client: LocalClient) -> None:

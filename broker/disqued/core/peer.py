@@ -64,6 +64,12 @@ class Peer:
         return self.flags & _FAILING != 0
 
     @property
+    def connected(self) -> bool:
+        """Whether the connection that this node opened works."""
+        link = self.link
+        return link is not None and link.answered
+
+    @property
     def has_address(self) -> bool:
         """Whether there is anything to connect to."""
         return self.flags & kinds.NODE_NOADDR == 0 or bool(self.host)

@@ -82,7 +82,7 @@ def figures(state: NodeState) -> Fields:
     """What this broker adds to CLUSTER INFO, and shows in INFO."""
     members = [peer for peer in state.view.peers.values() if not peer.in_handshake]
     return [
-        ("cluster_links_up", len([peer for peer in members if peer.link is not None and peer.link.answered])),
+        ("cluster_links_up", len([peer for peer in members if peer.connected])),
         ("cluster_nodes_pfail", len([peer for peer in members if peer.flags & kinds.NODE_PFAIL])),
         ("cluster_nodes_fail", len([peer for peer in members if peer.flags & kinds.NODE_FAIL])),
         ("cluster_nodes_leaving", len([peer for peer in members if peer.flags & kinds.NODE_LEAVING])),
@@ -198,6 +198,7 @@ COMMAND: Final[Command] = Command(
     cluster,
     "cluster",
     "Shows and changes this node's place in the cluster.",
-    "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET id | RESET [SOFT|HARD] | LEAVING [yes|no|status]",
+    "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | "
+    "LEAVING [yes|no|status]",
     "O(nodes)",
 )

@@ -61,7 +61,7 @@ def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, fram
     if frame.sender == state.view.node_id:
         nodes.remove(state, peer)
     elif sender is not None:
-        if sender.link is None or not sender.link.answered:
+        if not sender.connected:
             take_over(state, sender, peer)
         nodes.remove(state, peer)
     else:

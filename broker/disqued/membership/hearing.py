@@ -70,8 +70,7 @@ def _find(state: NodeState, sender: Peer, link: Link, frame: Frame) -> None:
     ip, port, bus_port = handshake.where(link, frame)
     if not ip or not port or not bus_port:
         return
-    current = sender.link
-    if sender.host and current is not None and current.answered and sender.incarnation == frame.incarnation:
+    if sender.host and sender.connected and sender.incarnation == frame.incarnation:
         ip = sender.ip
     if (ip, bus_port) != (sender.ip, sender.bus_port):
         nodes.move(state, sender, ip, port, bus_port)
@@ -79,7 +78,7 @@ def _find(state: NodeState, sender: Peer, link: Link, frame: Frame) -> None:
     if port != sender.port:
         sender.port = port
         nodes.changed(state)
-    if current is None:
+    if sender.link is None:
         nodes.dial_soon(sender)
 
 

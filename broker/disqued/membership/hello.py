@@ -64,7 +64,7 @@ def priority(peer: Peer) -> int:
         return LEAVING_PRIORITY
     if peer.flags & kinds.NODE_PFAIL:
         return SUSPECT_PRIORITY
-    return NORMAL_PRIORITY if peer.link is not None else UNCONNECTED_PRIORITY
+    return NORMAL_PRIORITY if peer.connected else UNCONNECTED_PRIORITY
 
 
 class _Handshake:

@@ -71,7 +71,7 @@ def describe(view: ClusterView, *, handshakes: bool) -> str:
             int(peer.flags),
             int(peer.ping_sent_ms),
             int(peer.pong_received_ms),
-            connected=peer.link is not None,
+            connected=peer.connected,
         )
         for peer in view.peers.values()
         if handshakes or not peer.in_handshake

@@ -83,7 +83,7 @@ def _is_connected(state: NodeState, ip: bytes, bus_port: int) -> bool:
         return True
     for peer in view.peers.values():
         if peer.id == node_id or (peer.ip, peer.bus_port) == (ip, bus_port):
-            return not peer.in_handshake and peer.link is not None and peer.link.answered
+            return not peer.in_handshake and peer.connected
     return False
 
 

@@ -1,0 +1,156 @@
+"""What the stories about membership share: questions to nodes, and a scripted node of the original's kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disqued.bus import kinds
+from disqued.bus.frame import Frame, FrameReader
+from disqued.bus.writer import FrameWriter
+from disqued.config import Config
+from disqued.core.link import Carrier, Link
+
+if TYPE_CHECKING:
+    from disqued.testing.cluster import Cluster, Member
+    from disqued.testing.local import LocalNode
+
+
+def config(**values: object) -> Config:
+    """A configuration that differs from the default."""
+    made = Config()
+    for attribute, value in values.items():
+        made.assign(attribute, value)
+    return made
+
+
+def nervous() -> Config:
+    """Of nodes that suspect each other after a second."""
+    return config(cluster_node_timeout=1000)
+
+
+def nodes(member: Member) -> dict[bytes, tuple[str, ...]]:
+    """CLUSTER NODES: address, flags and whether there is a link, by ID."""
+    text = member.admin.call("CLUSTER", "NODES")
+    assert isinstance(text, bytes)
+    lines = [line.split() for line in text.decode().splitlines()]
+    return {words[0].encode(): (words[1], words[2], words[5]) for words in lines}
+
+
+def flags(member: Member, other: Member) -> str:
+    """The flags one node shows for another."""
+    return nodes(member)[other.id][1]
+
+
+def known(member: Member) -> set[bytes]:
+    """The IDs of all members that a node knows, its own included."""
+    return {node_id for node_id, (_, words, _) in nodes(member).items() if words != "handshake"}
+
+
+def is_mesh(cluster: Cluster) -> bool:
+    """Whether all nodes that run know all, and are connected."""
+    running = [member for member in cluster.members if member.running]
+    ids = {member.id for member in running}
+    return (
+        all(
+            known(member) == ids and all(link == "connected" for _, _, link in nodes(member).values())
+            for member in running
+        )
+        and cluster.is_whole()
+    )
+
+
+def figures(member: Member) -> dict[str, str]:
+    """CLUSTER INFO."""
+    text = member.admin.call("CLUSTER", "INFO")
+    assert isinstance(text, bytes)
+    return dict(line.split(":") for line in text.decode().split())
+
+
+def logged(member: Member, text: str) -> list[str]:
+    """The lines of a node's log that hold a text."""
+    return [line for _, line in member.host.log_lines if text in line]
+
+
+class _Wire(Carrier):
+    """Keeps what a node writes on a link."""
+
+    def __init__(self) -> None:
+        self.reader = FrameReader()
+        self.frames: list[Frame] = []
+
+    def write(self, data: bytes) -> None:
+        self.reader.feed(data)
+        while (frame := self.reader.next()) is not None:
+            self.frames.append(frame)
+
+    def unsent_bytes(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Stranger:
+    """A scripted node that speaks with a node without a network: of the original's kind without an `extension`."""
+
+    def __init__(
+        self, local: LocalNode, ip: bytes, *, node_id: bytes = b"", port: int = 7711, extension: bytes = bytes(34)
+    ) -> None:
+        self.local = local
+        self.id = node_id or b"%040x" % int.from_bytes(ip, "big")
+        self.ip = ip
+        self.port = port
+        self.writer = FrameWriter(self.id, port, extension=extension)
+        self.wire = _Wire()
+        self.connect()
+
+    def connect(self) -> None:
+        """Open a new link to the node."""
+        self.link = Link(None, self.local.now_ms, remote_ip=self.ip, local_ip=b"10.0.0.1")
+        self.link.carrier = self.wire
+
+    def hear(self, link: Link, frame: bytes) -> None:
+        """Have a frame arrive, and take what the node says."""
+        self.local.node.link_bytes(link, frame, self.local.now_ms)
+        self.carry()
+
+    def carry(self) -> None:
+        """Take what the node wrote on its links."""
+        self.local.flush()
+        ready = self.local.node.ready
+        for link in ready.dials:
+            link.carrier = _Wire()
+        links = ready.links + ready.dials
+        ready.links, ready.dials = [], []
+        ready.link_hangups.clear()
+        for link in links:
+            link.flush()
+
+    def say(self, kind: int, *entries: bytes, clock_ms: int = 0) -> None:
+        """PING or MEET on the link it opened."""
+        self.hear(self.link, self.writer.gossip(kind, list(entries), clock_ms))
+
+    def answer(self, *entries: bytes, clock_ms: int = 0) -> None:
+        """PONG on the link that the node opened to its address."""
+        self.carry()
+        link = self.called
+        assert link is not None, "the node did not connect"
+        link.remote_ip, link.local_ip = self.ip, b"10.0.0.1"
+        self.hear(link, self.writer.gossip(kinds.PONG, list(entries), clock_ms))
+
+    @property
+    def called(self) -> Link | None:
+        """The link that the node opened to it."""
+        links = [peer.link for peer in self.local.node.state.view.peers.values() if peer.ip == self.ip]
+        return links[0] if links else None
+
+    def heard(self, kind: int) -> list[Frame]:
+        """What the node said on the link that this one opened."""
+        return [frame for frame in self.wire.frames if frame.kind == kind]
+
+    def join(self) -> None:
+        """Become a member as the original does."""
+        self.say(kinds.MEET)
+        self.local.run(milliseconds=200)
+        self.answer()
+        assert self.id in self.local.node.state.view.peers

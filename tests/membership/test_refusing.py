@@ -1,0 +1,137 @@
+"""Refusing: two nodes under one ID, nodes of other clusters, and how a restart differs from both."""
+
+from __future__ import annotations
+
+from disqued.bus import kinds
+from disqued.bus.extension import NOBODY, cluster_digest, extension
+from disqued.bus.gossip import GossipEntry
+from disqued.testing.cluster import PORT, Cluster, Member
+from disqued.testing.local import LocalNode
+from membership.stories import Stranger, config, flags, is_mesh, known, logged, nervous, nodes
+
+
+def copy_of(cluster: Cluster, member: Member) -> Member:
+    """One more node, started with a copy of another one's file."""
+    copy = cluster.add()
+    copy.host.nodes_text = member.host.nodes_text
+    copy.restart()
+    return copy
+
+
+def test_a_second_node_under_an_id_that_is_alive_is_refused() -> None:
+    cluster = Cluster(3)
+    cluster.run(seconds=2)
+    one, other, first = cluster.members
+    copy = copy_of(cluster, first)
+    cluster.run(seconds=50)
+    for member in (one, other):
+        assert nodes(member)[first.id] == (f"10.0.0.3:{PORT}", "noflags", "connected")
+        assert len(logged(member, "another node that is alive has this ID")) == 1, "once a minute is enough"
+    assert first.sees == 2
+    assert copy.sees == 0 or all(link == "disconnected" for _, words, link in nodes(copy).values() if words != "myself")
+
+
+def test_the_copy_takes_over_when_the_first_is_dead() -> None:
+    cluster = Cluster(3, config=nervous)
+    cluster.run(seconds=2)
+    one, other, first = cluster.members
+    copy = copy_of(cluster, first)
+    cluster.run(seconds=5)
+    first.crash(silent=True)
+    cluster.until(lambda: copy.sees == 2 and flags(one, copy) == flags(other, copy) == "noflags", within_s=10)
+    cluster.run(seconds=1)
+    assert nodes(one)[copy.id][0] == f"10.0.0.4:{PORT}"
+
+
+def test_a_node_whose_machine_went_down_is_let_in_again_within_seconds() -> None:
+    cluster = Cluster(3)
+    cluster.run(seconds=2)
+    *_, back = cluster.members
+    back.crash(silent=True)
+    back.restart(ip=b"10.1.0.3")
+    cluster.until(lambda: is_mesh(cluster), within_s=6)
+
+
+def test_a_node_that_claims_our_own_id_is_refused_loudly() -> None:
+    cluster = Cluster(2)
+    cluster.run(seconds=2)
+    one, _ = cluster.members
+    copy = copy_of(cluster, one)
+    assert copy.admin.call("CLUSTER", "MEET", one.ip, PORT) == b"OK"
+    cluster.run(seconds=5)
+    assert logged(one, "it claims the ID of THIS node")
+    assert nodes(one)[one.id][0] == f"10.0.0.1:{PORT}"
+    assert len(nodes(one)) == 2
+
+
+def test_a_node_of_another_cluster_is_refused_from_both_sides() -> None:
+    cluster = Cluster(2, config=lambda: config(cluster_name="red"))
+    cluster.run(seconds=2)
+    one, other = cluster.members
+    blue = Cluster(1, config=lambda: config(cluster_name="blue"), network=cluster.network)
+    [stranger] = blue.members
+    cluster.network.unlisten(one, PORT + 10000)
+    cluster.network.listen(one, PORT + 10000)
+    stranger.ip = b"10.2.0.1"
+    cluster.network.listen(stranger, PORT + 10000)
+    cluster.members.append(stranger)
+    ids = {one.id, other.id}
+    assert stranger.admin.call("CLUSTER", "MEET", one.ip, PORT) == b"OK"
+    assert other.admin.call("CLUSTER", "MEET", stranger.ip, PORT) == b"OK"
+    cluster.run(seconds=20)
+    assert known(one) == known(other) == ids
+    assert known(stranger) == {stranger.id}
+    assert logged(one, "another cluster")
+    assert logged(stranger, "another cluster")
+
+
+def test_nodes_without_a_name_belong_to_any_cluster() -> None:
+    cluster = Cluster(2, config=lambda: config(cluster_name="red"))
+    old = cluster.add()
+    assert old.admin.call("CONFIG", "SET", "cluster-name", "") == b"OK"
+    assert old.admin.call("CLUSTER", "MEET", "10.0.0.1", PORT) == b"OK"
+    cluster.until(lambda: is_mesh(cluster), within_s=10)
+
+
+def test_an_address_that_another_cluster_got_is_not_the_member_any_more() -> None:
+    cluster = Cluster(3, config=lambda: config(cluster_name="red", cluster_node_timeout=2000))
+    cluster.run(seconds=2)
+    one, other, gone = cluster.members
+    gone.crash()
+    reused = cluster.add()
+    assert reused.admin.call("CONFIG", "SET", "cluster-name", "blue") == b"OK"
+    reused.ip = gone.ip
+    cluster.network.listen(reused, PORT + 10000)
+    cluster.run(seconds=5)
+    assert nodes(one)[gone.id][1:] == ("fail", "disconnected")
+    assert known(reused) == {reused.id}
+    cluster.network.unlisten(reused, PORT + 10000)
+    reused.crash()
+    gone.restart(ip=b"10.1.0.3")
+    cluster.until(lambda: is_mesh(cluster), within_s=10)
+    assert {member.sees for member in (one, other, gone)} == {2}
+
+
+def test_nothing_is_learned_from_the_gossip_of_another_cluster() -> None:
+    local = LocalNode(config(cluster_name="red"))
+    said = extension(0, 17711, cluster_digest(b"blue"), b"another!")
+    stranger = Stranger(local, b"10.0.0.9", extension=said)
+    news = GossipEntry(b"c" * 40, 0, 0, b"10.0.0.8", 7711, 0).encode()
+    stranger.say(kinds.MEET, news)
+    assert stranger.link.refused
+    assert stranger.link.closed
+    assert stranger.heard(kinds.PONG) == []
+    assert local.node.state.view.peers == {}
+    assert local.node.state.view.ip == b""
+
+
+def test_two_runs_of_one_node_on_one_connection_are_refused() -> None:
+    local = LocalNode()
+    stranger = Stranger(local, b"10.0.0.9", extension=extension(0, 17711, NOBODY, b"run-one!"))
+    stranger.join()
+    local.run(milliseconds=1200)
+    stranger.answer()
+    other = Stranger(local, b"10.0.0.9", extension=extension(0, 17711, NOBODY, b"run-two!"))
+    other.answer()
+    assert other.called is None or other.called.created_ms == local.now_ms
+    assert local.node.state.view.peers[stranger.id].incarnation == b"run-one!"
