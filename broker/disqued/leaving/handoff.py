@@ -54,8 +54,15 @@ if TYPE_CHECKING:
 
 WINDOW: Final = 1000
 """Jobs on offer at a time."""
-WINDOW_BYTES: Final = 4 << 20
-"""Bytes on offer at a time; a job that is larger goes alone."""
+LEAST_BYTES: Final = 64 << 10
+FIRST_BYTES: Final = 256 << 10
+MOST_BYTES: Final = 4 << 20
+"""Bytes on offer at a time: few to begin with, more while confirmations come fast, less when they are slow, because
+pings wait behind the jobs and a node whose answers are late is taken for dead. A job that is larger goes alone."""
+FAST_MS: Final = 250
+SLOW_MS: Final = 1000
+OVERHEAD_BYTES: Final = 300
+"""What a REPLJOB is beside the body, about."""
 PROBES: Final = 8
 """Jobs on offer while nobody answers."""
 LOOKS_PER_ROUND: Final = 5000
@@ -162,6 +169,8 @@ class Handoff:
         self._walk = Walk()
         self._bytes: i64 = 0
         """Size of all that is on offer."""
+        self._most_bytes: i64 = FIRST_BYTES
+        """What that may be."""
         self._refused: dict[bytes, int] = {}
         """Queues whose jobs are refused, and until when not to ask again."""
         self._gifts: i64 = 0
@@ -194,7 +203,12 @@ class Handoff:
         offer = self.offers.get(job.id)
         if offer is None or offer.job is not job or peer.id not in offer.asked:
             return
-        self.targets.confirmed(peer, state.now_ms, state.now_ms - offer.asked_ms)
+        took_ms: i64 = state.now_ms - offer.asked_ms
+        self.targets.confirmed(peer, state.now_ms, took_ms)
+        if took_ms <= FAST_MS:
+            self._most_bytes = min(self._most_bytes + offer.size_bytes, MOST_BYTES)
+        elif took_ms > SLOW_MS:
+            self._most_bytes = max(self._most_bytes - offer.size_bytes, LEAST_BYTES)
         offer.confirmed = state.holders.plus(offer.confirmed, peer.id)
         if len(offer.confirmed) >= offer.wanted:
             self._settle(state, offer)
@@ -213,7 +227,7 @@ class Handoff:
         """Offer jobs while there is room for more, looking at `looks` of them at most."""
         targets = self.targets
         window: i64 = WINDOW if targets.willing > 0 else PROBES
-        while looks > 0 and targets.free and len(self.offers) < window and self._bytes < WINDOW_BYTES:
+        while looks > 0 and targets.free and len(self.offers) < window and self._bytes < self._most_bytes:
             job = self._walk.next(state.lifecycle.table)
             if job is None:
                 return
@@ -282,7 +296,7 @@ class Handoff:
             self._held += 1
             return False
         asked = state.holders.keep(tuple([peer.id for peer in chosen]))
-        offer = Offer(job, asked, wanted, i64(len(job.body)) + 300, state.now_ms)
+        offer = Offer(job, asked, wanted, (i64(len(job.body)) + OVERHEAD_BYTES) * i64(len(chosen)), state.now_ms)
         offer.acknowledged = job.state == ACKED
         self._list_holders(state, offer)
         self._send(state, offer, chosen, kinds.HANDOVER)

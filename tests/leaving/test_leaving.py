@@ -1,0 +1,254 @@
+"""A node leaves: its jobs are with the others soon, whatever they are, and each is delivered once."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.testing.cluster import Cluster, Member
+from leaving.handing import add, add_copied, drain, is_done, jobs_at, leave, reason, status, stay, until_done, work
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three nodes that know each other."""
+    cluster = Cluster(3)
+    cluster.network.capturing = False
+    return cluster
+
+
+def leaver_of(cluster: Cluster) -> tuple[Member, list[Member]]:
+    """The one that will leave, and the others."""
+    first, *others = cluster.members
+    return first, others
+
+
+def test_jobs_of_every_kind_go_within_seconds_and_are_delivered_once(cluster: Cluster) -> None:
+    leaver, others = leaver_of(cluster)
+    jobs = add(leaver, 1500, "mail", "REPLICATE", 1, "RETRY", 20)
+    jobs += add_copied(cluster, leaver, 300, "REPLICATE", 3, "RETRY", 20)
+    jobs += add_copied(cluster, others[0], 300, "REPLICATE", 2, "RETRY", 20)
+    jobs += add(leaver, 300, "once", "REPLICATE", 1, "RETRY", 0)
+    jobs += add(leaver, 300, "late", "REPLICATE", 1, "DELAY", 10, "RETRY", 20)
+    jobs += add(leaver, 300, "late-once", "REPLICATE", 1, "DELAY", 10, "RETRY", 0)
+    at_work = leaver.admin.take("mail", "copied", "once", count=300)
+    done = leaver.admin.take("copied", count=100)
+    leaver.admin.call("ACKJOB", *done)
+    leave(leaver)
+    until_done(cluster, leaver, within_s=5)
+    assert jobs_at(leaver) == 0
+    leaver.admin.call("ACKJOB", *at_work)
+    delivered = work(cluster, others, 60)
+    assert set(delivered) == set(jobs) - set(at_work) - set(done)
+    assert set(delivered.values()) == {1}
+    assert [jobs_at(member) for member in others] == [0, jobs_at(others[1])]
+
+
+def test_delayed_jobs_come_when_their_delay_is_over(cluster: Cluster) -> None:
+    leaver, others = leaver_of(cluster)
+    late = set(
+        add(leaver, 50, "late", "REPLICATE", 1, "DELAY", 10)
+        + add(leaver, 50, "late-once", "REPLICATE", 1, "DELAY", 10, "RETRY", 0)
+    )
+    cluster.run(seconds=4)
+    leave(leaver)
+    cluster.run(milliseconds=5900)
+    assert not drain(others)
+    cluster.run(milliseconds=1200)
+    assert set(drain(others)) == late
+
+
+def test_as_many_nodes_have_a_job_afterwards_as_before() -> None:
+    cluster = Cluster(4)
+    leaver, *others = cluster.members
+    jobs = add_copied(cluster, leaver, 60, "REPLICATE", 2)
+    jobs += add_copied(cluster, others[0], 60, "REPLICATE", 3)
+    before = [len(cluster.copies(job)) for job in jobs]
+    leave(leaver)
+    until_done(cluster, leaver)
+    assert [len(cluster.copies(job)) for job in jobs] == before
+    assert all(len(cluster.copies(job, "queued")) == 1 for job in jobs)
+    assert status(leaver)["jobs-short-of-copies"] == 0
+
+
+def test_where_too_few_nodes_stay_that_is_said(cluster: Cluster) -> None:
+    leaver, _ = leaver_of(cluster)
+    jobs = add_copied(cluster, leaver, 10, "REPLICATE", 3)
+    leave(leaver)
+    until_done(cluster, leaver)
+    assert [len(cluster.copies(job)) for job in jobs] == [2] * 10
+    assert status(leaver)["jobs-short-of-copies"] == 10
+
+
+# --- workers that are still connected to the leaving node -------------------------------------------------------------
+
+
+@pytest.fixture
+def handed_over(cluster: Cluster) -> bytes:
+    """A job that a worker of the first node has, and that another node keeps now."""
+    leaver = cluster.members[0]
+    (job,) = add(leaver, 1, "mail", "REPLICATE", 1, "RETRY", 10)
+    assert leaver.admin.take("mail") == [job]
+    leave(leaver)
+    until_done(cluster, leaver)
+    return job
+
+
+def test_an_acknowledgement_reaches_who_has_the_job(cluster: Cluster, handed_over: bytes) -> None:
+    leaver, others = leaver_of(cluster)
+    assert len(cluster.copies(handed_over)) == 1
+    leaver.admin.call("ACKJOB", handed_over)
+    cluster.run(seconds=1)
+    assert cluster.copies(handed_over) == []
+    assert not work(cluster, others, 30)
+
+
+def test_a_job_whose_worker_says_nothing_comes_back_after_its_retry_time(cluster: Cluster, handed_over: bytes) -> None:
+    _, others = leaver_of(cluster)
+    cluster.run(seconds=8)
+    assert not drain(others)
+    cluster.run(seconds=4)
+    assert list(drain(others)) == [handed_over]
+
+
+def test_a_worker_can_give_a_job_back(cluster: Cluster, handed_over: bytes) -> None:
+    leaver, others = leaver_of(cluster)
+    assert leaver.admin.call("NACK", handed_over) == 1
+    cluster.run(milliseconds=10)
+    (keeper,) = cluster.copies(handed_over, "queued")
+    assert keeper.admin.show(handed_over)["nacks"] == 1
+    assert list(drain(others)) == [handed_over]
+
+
+def test_a_worker_can_ask_for_more_time(cluster: Cluster, handed_over: bytes) -> None:
+    leaver, others = leaver_of(cluster)
+    for _ in range(4):
+        cluster.run(seconds=6)
+        assert leaver.admin.call("WORKING", handed_over) == 10
+    assert not drain(others)
+    cluster.run(seconds=12)
+    assert list(drain(others)) == [handed_over]
+
+
+def test_of_other_jobs_it_knows_nothing(cluster: Cluster, handed_over: bytes) -> None:
+    leaver, _ = leaver_of(cluster)
+    unknown = handed_over[:11] + b"x" * 24 + handed_over[35:]
+    assert leaver.admin.call("NACK", unknown) == 0
+    assert str(leaver.admin.call("WORKING", unknown)).startswith("NOJOB")
+
+
+# --- acknowledged jobs ------------------------------------------------------------------------------------------------
+
+
+def test_others_take_care_of_an_acknowledgement_that_a_holder_does_not_know(cluster: Cluster) -> None:
+    leaver, (second, third) = leaver_of(cluster)
+    (job,) = add_copied(cluster, leaver, 1, "REPLICATE", 2, "RETRY", 30)
+    holder, idle = (second, third) if second.admin.show(job) else (third, second)
+    cluster.partition([leaver, idle], [holder])
+    leaver.admin.call("ACKJOB", job)
+    leave(leaver)
+    until_done(cluster, leaver, within_s=30)
+    leaver.crash()
+    cluster.heal()
+    cluster.run(seconds=20)
+    assert holder.admin.call("CLUSTER", "FORGET", leaver.id) == b"OK"
+    assert idle.admin.call("CLUSTER", "FORGET", leaver.id) == b"OK"
+    cluster.run(seconds=20)
+    assert cluster.copies(job) == []
+    assert not work(cluster, [holder, idle], 60)
+
+
+# --- what it tells ----------------------------------------------------------------------------------------------------
+
+
+def test_its_progress_is_shown_and_logged(cluster: Cluster) -> None:
+    leaver, others = leaver_of(cluster)
+    for other in others:
+        cluster.network.path(other, leaver).delay_ms = 1500
+    add(leaver, 6000, "mail", "REPLICATE", 1)
+    assert status(leaver) == {"leaving": b"no"}
+    assert b"Leaving" not in leaver.admin.raw("INFO")
+    leave(leaver)
+    cluster.run(milliseconds=5300)
+    now = status(leaver)
+    assert now["leaving"] == b"yes"
+    assert now["done"] == b"no"
+    left, rate, seconds = now["jobs-left"], now["rate"], now["seconds-left"]
+    assert isinstance(left, int)
+    assert isinstance(rate, int)
+    assert 0 < left < 6000
+    assert left + now["jobs-handed-over"] == 6000  # type: ignore[operator]
+    assert seconds == -(-left // rate)
+    assert b"leaving_jobs_left:%d\r\n" % left in leaver.admin.raw("INFO", "leaving")
+    until_done(cluster, leaver)
+    cluster.run(seconds=1)
+    lines = [line for _, line in leaver.host.log_lines if "eaving" in line]
+    assert lines[0] == "Leaving the cluster: 6000 jobs are to be handed to 2 nodes"
+    assert lines[1].startswith("Leaving: ")
+    assert "jobs left" in lines[1]
+    assert lines[-1].startswith("Leaving: no jobs are left after ")
+
+
+def test_the_last_node_refuses(cluster: Cluster) -> None:
+    first, (second, third) = leaver_of(cluster)
+    leave(first)
+    cluster.run(seconds=1)
+    third.crash()
+    cluster.until(lambda: second.sees == 0, within_s=60)
+    refusal = str(second.admin.call("CLUSTER", "LEAVING", "yes"))
+    assert refusal.startswith("ERR This node can not leave: no other node stays that could take its jobs.")
+    assert second.admin.call("CLUSTER", "LEAVING") == b"no"
+    assert first.admin.call("CLUSTER", "LEAVING", "yes") == b"OK", "it leaves already"
+    assert reason(first) == ""
+
+
+def test_a_node_that_is_alone_refuses() -> None:
+    (alone,) = Cluster(1).members
+    assert str(alone.admin.call("CLUSTER", "LEAVING", "yes")).startswith("ERR This node can not leave")
+
+
+def test_jobs_added_to_a_leaving_node_are_kept_by_others(cluster: Cluster) -> None:
+    leaver, others = leaver_of(cluster)
+    leave(leaver)
+    cluster.run(seconds=1)
+    jobs = add_copied(cluster, leaver, 20, "REPLICATE", 2)
+    assert is_done(leaver)
+    cluster.run(milliseconds=10)
+    assert set(drain(others)) == set(jobs)
+
+
+# --- taking it back ---------------------------------------------------------------------------------------------------
+
+
+def test_it_may_stay_after_all_in_the_middle_of_it(cluster: Cluster) -> None:
+    leaver, others = leaver_of(cluster)
+    for other in others:
+        cluster.network.path(leaver, other).delay_ms = 300
+    jobs = add(leaver, 3000, "mail", "REPLICATE", 1, "RETRY", 20)
+    jobs += add(leaver, 100, "once", "REPLICATE", 1, "RETRY", 0)
+    jobs += add(leaver, 100, "late", "REPLICATE", 1, "DELAY", 5, "RETRY", 20)
+    jobs += add(leaver, 100, "late-once", "REPLICATE", 1, "DELAY", 5, "RETRY", 0)
+    leave(leaver)
+    cluster.run(milliseconds=1000)
+    assert 0 < jobs_at(leaver) < len(jobs)
+    stay(leaver)
+    assert status(leaver) == {"leaving": b"no"}
+    kept = jobs_at(leaver)
+    cluster.run(seconds=15)
+    assert jobs_at(leaver) == kept
+    delivered = work(cluster, cluster.members, 60)
+    assert set(delivered) == set(jobs)
+    assert set(delivered.values()) == {1}
+    assert [jobs_at(member) for member in cluster.members] == [0, 0, 0]
+
+
+def test_it_may_leave_again(cluster: Cluster) -> None:
+    leaver, others = leaver_of(cluster)
+    jobs = add(leaver, 2000, "mail", "REPLICATE", 1)
+    leave(leaver)
+    cluster.run(milliseconds=2)
+    stay(leaver)
+    cluster.run(seconds=1)
+    assert jobs_at(leaver) > 0
+    leave(leaver)
+    until_done(cluster, leaver)
+    assert drain(others) == dict.fromkeys(jobs, 1)
