@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from disqued.bus import kinds
+from disqued.config import Config
+from disqued.core.peer import Peer
+from disqued.core.state import NodeState
 from disqued.core.view import ClusterView
-from disqued.membership.nodesconf import Saved, decode, encode
+from disqued.membership.nodesconf import Saved, decode, encode, restore
+from disqued.testing.host import FakeHost
+
+VECTORS = sorted((Path(__file__).parents[1] / "vectors" / "nodes-conf").glob("*.conf"))
 
 SELF = "5ee9cdf1b0eda85ab6948353dd20d80e0baa0cea"
 PEERS = (
@@ -52,6 +62,69 @@ def test_what_is_written_is_read_back(seed: bytes, port: int, ip: bytes, leaving
 def test_files_of_the_original_are_understood(text: str, leaving: bool) -> None:
     saved = decode(text)
     assert (saved.node_id, saved.leaving) == (SELF.encode(), leaving)
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_a_file_of_the_original_is_loaded_and_written_as_it_was(path: Path) -> None:
+    text = path.read_text()
+    saved = decode(text)
+    state = NodeState(Config(), FakeHost(now_ms=1234), saved.node_id, 1234)
+    restore(state, saved)
+    own_port = re.search(r":(\d+) myself", text)
+    state.view.port = int(own_port[1]) if own_port else 0
+    assert sorted(timeless(encode(state.view))) == sorted(timeless(text))
+
+
+def timeless(text: str) -> list[list[str]]:
+    """The words of the lines but for the link, times as whether there was one."""
+    lines = [line.split() for line in text.splitlines()]
+    return [[*words[:3], *("0" if word == "0" else "some" for word in words[3:5])] for words in lines]
+
+
+def test_what_the_original_has_no_place_for_stands_in_lines_it_passes_over() -> None:
+    state = NodeState(Config(), FakeHost(), SELF.encode(), 0)
+    named = Peer(b"a" * 40, b"10.0.0.2", 7711, 0, 0, 9000)
+    named.host = b"two.example"
+    lost = Peer(b"b" * 40, b"", 7711, kinds.NODE_NOADDR, 0)
+    lost.host = b"three.example"
+    for peer in (named, lost, Peer(b"c" * 40, b"10.0.0.4", 7711, kinds.NODE_LEAVING, 0)):
+        state.view.peers[peer.id] = peer
+    text = encode(state.view)
+    extra = [line for line in text.splitlines() if len(line.split()) != 6]
+    assert extra == [f"vars node {'a' * 40} host two.example bus-port 9000", f"vars node {'b' * 40} host three.example"]
+    assert {len(line.split()) % 2 for line in extra} == {1}, "the original reads pairs"
+
+    again = NodeState(Config(), FakeHost(), SELF.encode(), 0)
+    restore(again, decode(text))
+    assert {(peer.id, peer.ip, peer.bus_port, peer.host, peer.flags) for peer in again.view.peers.values()} == {
+        (peer.id, peer.ip, peer.bus_port, peer.host, peer.flags) for peer in state.view.peers.values()
+    }
+    assert [peer.id for peer in again.view.reachable] == [b"a" * 40]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "vars",
+        "vars node",
+        f"vars node {'d' * 40} host unknown.example",
+        f"vars node {PEERS[0][:40]} host",
+        f"vars node {PEERS[0][:40]} host not_@_name bus-port x",
+        f"vars node {PEERS[0][:40]} bus-port 99999 colour red",
+        "vars currentEpoch 0 lastVoteEpoch 0",
+    ],
+)
+def test_variables_that_say_nothing_are_passed_over(line: str) -> None:
+    plain = f"{SELF} :0 myself 0 0 connected\n{PEERS[0]}"
+    assert decode(f"{line}\n{plain}") == decode(plain)
+
+
+@pytest.mark.parametrize("address", ["nonsense:7711", "10.0.0.1:0", "10.0.0.1:99999", "10.0.0.1:x", ":7711"])
+def test_a_node_without_a_usable_address_has_none(address: str) -> None:
+    saved = decode(f"{SELF} :0 myself 0 0 connected\n{'a' * 40} {address} noflags 0 0 connected\n")
+    state = NodeState(Config(), FakeHost(), saved.node_id, 0)
+    restore(state, saved)
+    assert [peer.flags for peer in state.view.peers.values()] == [kinds.NODE_NOADDR]
 
 
 @pytest.mark.parametrize(

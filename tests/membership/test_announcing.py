@@ -1,0 +1,144 @@
+"""Announcing: the address, the name and the ports a node wants to be reached at."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.bus import kinds
+from disqued.bus.extension import FEATURE_HOST, NOBODY, cluster_digest, extension
+from disqued.testing.cluster import PORT, Cluster, Member
+from disqued.testing.local import LocalNode
+from membership.stories import Stranger, config, is_mesh, nodes
+from support.asking import ask
+
+
+def host_of(member: Member, other: Member) -> object:
+    """What one node tells clients to connect to for another one."""
+    return {row[0]: row[1] for row in ask(member.admin, "HELLO")[2:]}[other.id]
+
+
+def test_an_announced_name_reaches_all_and_is_what_clients_see() -> None:
+    cluster = Cluster(3)
+    cluster.run(seconds=1)
+    one, other, third = cluster.members
+    cluster.network.names[b"one.example"] = [one.ip]
+    assert one.admin.call("CONFIG", "SET", "cluster-announce-hostname", "one.example") == b"OK"
+    cluster.run(seconds=1)
+    assert [host_of(member, one) for member in cluster.members] == [b"one.example"] * 3
+    assert host_of(one, other) == b"10.0.0.2"
+    assert nodes(other)[one.id][0] == f"10.0.0.1:{PORT}", "CLUSTER NODES shows the address"
+    assert f"vars node {one.id.decode()} host one.example\n" in third.host.nodes_text
+    cluster.run(seconds=30)
+    assert is_mesh(cluster)
+
+
+def test_a_changed_name_is_told_and_one_taken_back_too() -> None:
+    cluster = Cluster(2)
+    one, other = cluster.members
+    for name in ("one.example", "uno.example", ""):
+        assert one.admin.call("CONFIG", "SET", "cluster-announce-hostname", name) == b"OK"
+        cluster.run(milliseconds=300)
+        assert host_of(other, one) == (name.encode() or one.ip)
+    other.crash()
+    one.admin.call("CONFIG", "SET", "cluster-announce-hostname", "one.example")
+    other.restart()
+    cluster.until(lambda: host_of(other, one) == b"one.example", within_s=5)
+
+
+def test_a_restarted_node_still_knows_the_names_of_others() -> None:
+    cluster = Cluster(2)
+    one, other = cluster.members
+    one.admin.call("CONFIG", "SET", "cluster-announce-hostname", "one.example")
+    cluster.run(seconds=1)
+    one.crash()
+    other.restart()
+    assert host_of(other, one) == b"one.example"
+
+
+def test_an_announced_address_stands_whoever_calls() -> None:
+    cluster = Cluster(2, meet=False)
+    one, other = cluster.members
+    assert one.admin.call("CONFIG", "SET", "cluster-announce-ip", "10.0.0.1") == b"OK"
+    assert one.admin.call("CONFIG", "SET", "cluster-announce-port", 9999) == b"OK"
+    one.config.cluster_announce_bus_port = PORT + 10000
+    one.node.state.renew_frames()
+    one.ip = b"192.168.0.1"
+    assert one.admin.call("CLUSTER", "MEET", other.ip, PORT) == b"OK"
+    cluster.run(seconds=3)
+    assert nodes(other)[one.id] == ("10.0.0.1:9999", "noflags", "connected")
+    assert nodes(one)[one.id][0] == "10.0.0.1:9999"
+    assert nodes(one)[other.id][0] == f"10.0.0.2:{PORT}"
+
+
+def test_a_new_port_for_clients_is_told_without_a_new_connection() -> None:
+    cluster = Cluster(2)
+    one, other = cluster.members
+    cluster.run(seconds=1)
+    link = other.node.state.view.peers[one.id].link
+    one.config.cluster_announce_bus_port = PORT + 10000
+    assert one.admin.call("CONFIG", "SET", "cluster-announce-port", 1234) == b"OK"
+    cluster.run(seconds=3)
+    assert nodes(other)[one.id][0] == "10.0.0.1:1234"
+    assert other.node.state.view.peers[one.id].link is link
+
+
+def test_what_is_announced_stands_in_every_frame() -> None:
+    local = LocalNode(config(cluster_name="red", cluster_announce_ip="10.1.1.1", cluster_announce_bus_port=18000))
+    stranger = Stranger(local, b"10.0.0.9")
+    stranger.say(kinds.PING)
+    [pong] = stranger.heard(kinds.PONG)
+    assert (pong.announced_ip, pong.port, pong.bus_port) == (b"10.1.1.1", 7711, 18000)
+    assert pong.cluster == cluster_digest(b"red")
+    assert pong.incarnation == local.node.state.incarnation != NOBODY
+    assert pong.clock_ms == local.now_ms
+    assert pong.features & FEATURE_HOST
+
+
+@pytest.mark.parametrize("payload", [b"", b"no name", b"x" * 300, b"\xff", b"a\nb", b"-", b"name.example\0"])
+def test_what_is_no_name_is_passed_over(payload: bytes) -> None:
+    local = LocalNode()
+    stranger = Stranger(local, b"10.0.0.9", extension=extension(FEATURE_HOST, 17711, NOBODY, b"only-run"))
+    stranger.join()
+    stranger.hear(stranger.link, stranger.writer.other(kinds.HOST, b"good.example"))
+    stranger.hear(stranger.link, stranger.writer.other(kinds.HOST, payload))
+    assert local.node.state.view.peers[stranger.id].host == (b"good.example" if payload else b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cluster-announce-ip", "not-an-address"),
+        ("cluster-announce-hostname", "two words"),
+        ("cluster-announce-port", "65536"),
+        ("cluster-announce-bus-port", "-1"),
+        ("cluster-seeds", "good.example bad:port"),
+        ("cluster-seeds", "host:7711@"),
+        ("cluster-seeds", "[not-ipv6]:7711"),
+        ("cluster-link-sendbuf-limit", "0"),
+    ],
+)
+def test_values_that_can_not_be_are_refused(name: str, value: str) -> None:
+    reply = LocalNode().client().raw("CONFIG", "SET", name, value)
+    assert reply == f"-ERR Invalid argument '{value}' for CONFIG SET '{name}'\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cluster-announce-ip", "fd00::1"),
+        ("cluster-announce-hostname", "node-1.disque.svc.example."),
+        ("cluster-announce-port", "443"),
+        ("cluster-announce-bus-port", "444"),
+        ("cluster-seeds", "disque.example 10.0.0.1 10.0.0.2:7711 [fd00::1]:7711@17000 fd00::2"),
+        ("cluster-name", "a name with blanks"),
+        ("cluster-link-sendbuf-limit", "1048576"),
+    ],
+)
+def test_values_that_were_set_are_shown_and_kept(name: str, value: str) -> None:
+    local = LocalNode()
+    client = local.client()
+    local.host.config_text = ""
+    assert client.raw("CONFIG", "SET", name, value) == b"+OK\r\n"
+    assert ask(client, "CONFIG", "GET", name) == [name.encode(), value.encode()]
+    assert client.raw("CONFIG", "REWRITE") == b"+OK\r\n"
+    assert name in local.host.config_text

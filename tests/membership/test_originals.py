@@ -1,0 +1,204 @@
+"""Beside the original's nodes, which announce nothing: the same membership, and nothing of ours sent to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.bus import kinds
+from disqued.bus.gossip import GossipEntry, gossip_of
+from disqued.testing.local import LocalNode
+from membership.stories import Stranger, config
+from support.asking import ask
+
+MEMBER = b"c" * 40
+
+
+def lines(local: LocalNode) -> dict[str, list[str]]:
+    """The words of CLUSTER NODES by ID."""
+    text = ask(local.client(), "CLUSTER", "NODES").decode()
+    return {line.split()[0]: line.split()[1:] for line in text.splitlines()}
+
+
+def entry(
+    node_id: bytes = MEMBER, ip: bytes = b"10.0.0.8", port: int = 7711, flags: int = 0, bus_port: int = 0
+) -> bytes:
+    """One entry of gossip."""
+    return GossipEntry(node_id, 0, 0, ip, port, flags, bus_port).encode()
+
+
+@pytest.fixture
+def local() -> LocalNode:
+    """A node that suspects after a second."""
+    return LocalNode(config(cluster_node_timeout=1000))
+
+
+@pytest.fixture
+def original(local: LocalNode) -> Stranger:
+    """A node of the original's kind."""
+    return Stranger(local, b"10.0.0.9")
+
+
+def test_its_meet_makes_it_a_member_once_it_answered(local: LocalNode, original: Stranger) -> None:
+    original.say(kinds.MEET)
+    assert [pong.sender for pong in original.heard(kinds.PONG)] == [local.node.state.view.node_id]
+    assert [words[1] for words in lines(local).values()] == ["myself", "handshake"]
+    local.run(milliseconds=200)
+    original.answer()
+    assert lines(local)[original.id.decode()][:2] == ["10.0.0.9:7711", "noflags"]
+    assert local.node.state.view.ip == b"10.0.0.1"
+
+
+def test_its_ping_is_answered_and_makes_it_no_member(local: LocalNode, original: Stranger) -> None:
+    original.say(kinds.PING, entry())
+    assert len(original.heard(kinds.PONG)) == 1
+    assert len(lines(local)) == 1
+
+
+def test_nothing_of_ours_is_sent_to_it(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    ask(local.client(), "CONFIG", "SET", "cluster-announce-hostname", "one.example")
+    local.run(milliseconds=500)
+    original.answer()
+    local.run(milliseconds=500)
+    link = original.called
+    assert link is not None
+    assert kinds.HOST not in {int.from_bytes(frame[12:14], "big") for frame in link.out}
+    assert sum(local.node.state.stats.bus_sent[kinds.HOST :]) == 0
+
+
+def test_its_leaving_is_noticed_and_taken_back(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    for leaving in (True, False):
+        original.writer = type(original.writer)(original.id, 7711, leaving=leaving)
+        original.say(kinds.PING)
+        assert (lines(local)[original.id.decode()][1] == "leaving") == leaving
+        assert len(local.node.state.view.reachable) == (0 if leaving else 1)
+
+
+def test_its_ping_from_elsewhere_tells_where_it_is(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    original.ip = b"10.0.0.10"
+    original.connect()
+    original.say(kinds.PING)
+    assert lines(local)[original.id.decode()][0] == "10.0.0.10:7711"
+
+
+def test_another_node_at_its_address_leaves_it_without_one_until_it_pings(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    other = Stranger(local, original.ip, node_id=MEMBER)
+    other.answer()
+    assert lines(local)[original.id.decode()] == [
+        ":0",
+        "noaddr",
+        "0",
+        lines(local)[original.id.decode()][3],
+        "disconnected",
+    ]
+    assert local.node.state.view.reachable == []
+    original.say(kinds.PING)
+    assert lines(local)[original.id.decode()][:2] == ["10.0.0.9:7711", "noflags"]
+
+
+def test_a_member_it_speaks_of_is_met(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    original.say(kinds.PING, entry(bus_port=19000))
+    [peer] = [peer for peer in local.node.state.view.peers.values() if peer.in_handshake]
+    assert (peer.ip, peer.port, peer.bus_port) == (b"10.0.0.8", 7711, 19000)
+
+
+def test_its_votes_count(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    third = Stranger(local, b"10.0.0.8", node_id=MEMBER)
+    third.join()
+    for _ in range(20):
+        local.run(milliseconds=100)
+        original.answer()
+    assert lines(local)[MEMBER.decode()][1] == "fail?"
+    original.say(kinds.PING, entry(flags=kinds.NODE_PFAIL))
+    assert lines(local)[MEMBER.decode()][1] == "fail"
+    local.run(milliseconds=200)
+    third.answer()
+    assert lines(local)[MEMBER.decode()][1] == "noflags"
+
+
+def test_its_vote_alone_and_votes_taken_back_do_not_count(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    third = Stranger(local, b"10.0.0.8", node_id=MEMBER)
+    third.join()
+    original.say(kinds.PING, entry(flags=kinds.NODE_FAIL))
+    assert lines(local)[MEMBER.decode()][1] == "noflags"
+    original.say(kinds.PING, entry())
+    assert local.node.state.view.peers[MEMBER].reports == {}
+
+
+def test_it_is_believed_when_it_says_that_a_node_failed(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    Stranger(local, b"10.0.0.8", node_id=MEMBER).join()
+    original.hear(original.link, original.writer.fail(MEMBER))
+    assert lines(local)[MEMBER.decode()][1] == "fail"
+    original.hear(original.link, original.writer.fail(local.node.state.view.node_id))
+    original.hear(original.link, original.writer.fail(b"d" * 40))
+    assert len(lines(local)) == 3
+
+
+def test_a_stranger_is_not_believed(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    stranger = Stranger(local, b"10.0.0.7")
+    stranger.hear(stranger.link, stranger.writer.fail(original.id))
+    stranger.say(kinds.PING, entry())
+    stranger.hear(stranger.link, stranger.writer.gossip(kinds.PONG, [entry()], 0))
+    assert lines(local)[original.id.decode()][1] == "noflags"
+    assert len(lines(local)) == 2
+
+
+def test_gossip_carries_the_failing_first(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    for number in range(10):
+        Stranger(local, b"10.0.1.%d" % number, node_id=b"%040x" % number).join()
+    local.node.state.view.peers[b"%040x" % 7].flags |= kinds.NODE_PFAIL
+    original.say(kinds.PING)
+    entries = gossip_of(original.heard(kinds.PONG)[-1])
+    assert len(entries) == 3
+    assert entries[0].node_id == b"%040x" % 7
+    assert entries[0].flags == kinds.NODE_PFAIL
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        entry(node_id=b"G" * 40),
+        entry(node_id=b"C" * 40),
+        entry(node_id=bytes(40)),
+        entry(ip=b""),
+        entry(ip=b"not-an-ip"),
+        entry(ip=b"10.0.0.8.9"),
+        entry(ip=b"fe80::1%eth0"),
+        entry(ip=b"\xff" * 46),
+        entry(port=0),
+        entry(port=60000),
+        entry(flags=kinds.NODE_NOADDR),
+    ],
+)
+def test_nonsense_in_gossip_is_passed_over(local: LocalNode, original: Stranger, nonsense: bytes) -> None:
+    original.join()
+    original.say(kinds.PING, nonsense)
+    assert len(lines(local)) == 2
+    assert not local.host.log_lines or "BUG" not in str(local.host.log_lines)
+
+
+def test_gossip_of_a_thousand_nodes_makes_few_handshakes_and_no_member(local: LocalNode, original: Stranger) -> None:
+    original.join()
+    made_up = [entry(b"%040x" % number, b"10.1.%d.%d" % (number // 256, number % 256)) for number in range(1, 1001)]
+    original.say(kinds.PING, *made_up)
+    assert len(lines(local)) <= 66
+    for _ in range(15):
+        local.run(milliseconds=100)
+        original.answer()
+    assert len(lines(local)) == 2
+
+
+def test_what_says_it_is_this_node_itself_is_refused(local: LocalNode) -> None:
+    stranger = Stranger(local, b"10.0.0.9", node_id=local.node.state.view.node_id)
+    stranger.say(kinds.MEET)
+    assert stranger.link.closed
+    assert len(lines(local)) == 1
