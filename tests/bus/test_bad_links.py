@@ -1,0 +1,57 @@
+"""What is no frame closes its link, with a line in the log and nothing else; what is a strange frame is passed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from bus.recorded import Recorded, frames
+from disqued.bus import kinds
+from disqued.bus.bigendian import u16, u32
+from disqued.bus.writer import FrameWriter
+from disqued.core.link import Link
+from disqued.testing.cluster import PORT, Cluster
+
+BROKEN = [recorded for recorded in frames() if recorded.fields is None or recorded.fields["sig"] != "DbuZ"]
+"""Recorded frames that the original drops, or hangs up for."""
+
+
+def log_of(cluster: Cluster) -> list[str]:
+    return [text for _, text in cluster.members[0].host.log_lines]
+
+
+def sent(cluster: Cluster, data: bytes) -> Link:
+    """A new connection to the first node, over which these bytes came."""
+    node = cluster.members[0]
+    link = Link(None, node.now_ms, b"10.9.9.9", node.ip)
+    node.node.link_bytes(link, data, node.now_ms)
+    node.flush()
+    return link
+
+
+@pytest.mark.parametrize("recorded", BROKEN, ids=lambda recorded: recorded.name)
+def test_a_broken_frame_closes_its_link_with_a_line_in_the_log(recorded: Recorded) -> None:
+    cluster = Cluster(2)
+    before, links = len(log_of(cluster)), [peer.link for peer in cluster.members[0].node.state.view.peers.values()]
+
+    link = sent(cluster, recorded.data)
+
+    assert link.closed
+    (line,) = log_of(cluster)[before:]
+    assert line.startswith("Closing the bus link with 10.9.9.9: ")
+    cluster.run(seconds=1)
+    assert [peer.link for peer in cluster.members[0].node.state.view.peers.values()] == links
+    assert not any(other is None or other.closed for other in links)
+
+
+@pytest.mark.parametrize(("kind", "version"), [(16, 1), (40, 1), (65535, 1), (kinds.FAIL, 0), (kinds.REPLJOB, 2)])
+def test_an_unknown_type_or_version_is_passed_over_with_a_line_in_the_log(kind: int, version: int) -> None:
+    cluster = Cluster(2)
+    member = cluster.members[1].id
+    strange = b"DbuZ" + u32(184) + u16(version) + b"\0\0" + u16(kind) + FrameWriter(member, PORT).fail(member)[14:]
+    before = len(log_of(cluster))
+
+    link = sent(cluster, strange)
+
+    assert not link.closed
+    assert log_of(cluster)[before:] == [f"Unknown bus message of type {kind}, version {version}"]
+    assert cluster.is_whole()
