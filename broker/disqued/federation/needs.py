@@ -218,7 +218,7 @@ def go_on_greeting(state: NodeState) -> None:
         peer = state.view.peers.get(node_id)
         if peer is None or greeting.round >= len(_GREETINGS_MS):
             del greetings[node_id]
-        elif state.now_ms - greeting.began_ms >= _GREETINGS_MS[greeting.round]:
+        elif state.now_ms - greeting.began_ms >= _GREETINGS_MS[int(greeting.round)]:
             _greet(state, peer, greeting)
 
 
