@@ -172,7 +172,9 @@ def test_a_bare_acknowledgement_meets_its_job(mixed: Mixed) -> None:
     job = foreign()
     assert mixed.first.admin.call("ACKJOB", job.id) == 0
     assert mixed.first.admin.show(job.id)["state"] == b"acked"
+    assert mixed.first.admin.call("JSCAN") == [b"0", []]
     mixed.gives(mixed.first, job)
+    assert mixed.first.admin.call("JSCAN") == [b"0", [job.id]]
     assert length_at(mixed.first) == 0
     assert mixed.first.admin.show(job.id)["state"] == b"acked"
     assert mixed.first.admin.show(job.id)["queue"] == b"mail"

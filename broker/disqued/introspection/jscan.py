@@ -49,7 +49,9 @@ class JobScan(Scan):
         return True
 
     def matches(self, job: Job) -> bool:
-        """Whether a job passes the filters."""
+        """Whether a job passes the filters; a bare acknowledgement of an unknown job is none."""
+        if job.is_dummy:
+            return False
         return (self.queue is None or job.queue == self.queue) and (not self.states or job.state in self.states)
 
 
