@@ -83,3 +83,13 @@ def test_a_new_member_is_connected_both_ways_within_seconds() -> None:
     assert late.admin.call("CLUSTER", "MEET", cluster.members[1].ip, PORT) == b"OK"
     cluster.until(lambda: is_mesh(cluster), within_s=5)
     assert known(late) == {member.id for member in cluster.members}
+
+
+def test_a_node_that_is_met_before_it_runs_becomes_a_member_on_both_sides() -> None:
+    cluster = Cluster(2, meet=False)
+    one, late = cluster.members
+    late.crash()
+    assert one.admin.call("CLUSTER", "MEET", late.ip, PORT) == b"OK"
+    cluster.run(seconds=5)
+    late.restart()
+    cluster.until(lambda: is_mesh(cluster), within_s=5)

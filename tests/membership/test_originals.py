@@ -202,3 +202,19 @@ def test_what_says_it_is_this_node_itself_is_refused(local: LocalNode) -> None:
     stranger.say(kinds.MEET)
     assert stranger.link.closed
     assert len(lines(local)) == 1
+
+
+def test_a_forgotten_node_does_not_come_back_under_the_address_of_another_one(
+    local: LocalNode, original: Stranger
+) -> None:
+    original.join()
+    Stranger(local, b"10.0.0.8", node_id=MEMBER).join()
+    client = local.client()
+    assert ask(client, "CLUSTER", "FORGET", MEMBER) == b"OK"
+    for asked in (False, True):
+        original.say(kinds.PING, entry(node_id=b"d" * 40, ip=b"10.0.0.8"))
+        if asked:
+            ask(client, "CLUSTER", "MEET", "10.0.0.8", 7711)
+        local.run(milliseconds=100)
+        Stranger(local, b"10.0.0.8", node_id=MEMBER).answer()
+        assert (MEMBER.decode() in lines(local)) == asked

@@ -42,6 +42,8 @@ class Peer:
         """The connection this node opened to it."""
         self.reports: dict[bytes, int] = {}
         """By whom it was reported as failing, and when, unix milliseconds."""
+        self.asked: bool = False
+        """In handshake because somebody asked for it, not by hearsay."""
         self.dials: i64 = 0
         """Attempts to connect since it last answered."""
         self.next_dial_ms: i64 = 0

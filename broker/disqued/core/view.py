@@ -23,6 +23,8 @@ class ClusterView:
         """For other nodes, as announced."""
         self.ip = b""
         """This node's address: as announced, otherwise empty until another node contacted it."""
+        self.ip_is_old: bool = False
+        """`ip` was read from a file: since then the node may have moved."""
         self.announced_ip = b""
         """The address that the configuration says, empty for none."""
         self.host = b""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+from disqued.config.endpoint import HOST_NAME
 from disqued.core.peer import BUS_PORT_DISTANCE
 
 MAX_PORT: Final = 65535 - BUS_PORT_DISTANCE
 """Of ports for clients, where the port of the bus follows from it."""
-
-_NAME: Final = re.compile(rb"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?")
 
 
 def literal(word: bytes) -> bytes:
@@ -30,7 +28,7 @@ def literal(word: bytes) -> bytes:
 
 def is_name(word: bytes) -> bool:
     """Whether it looks like the name of a host."""
-    return _NAME.fullmatch(word) is not None
+    return HOST_NAME.fullmatch(word.decode("latin-1")) is not None
 
 
 def bus_port_of(port: int, announced: int) -> int:

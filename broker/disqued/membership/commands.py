@@ -45,7 +45,7 @@ def _meet(state: NodeState, session: Session, args: list[bytes]) -> None:
     highest = 65535 if bus_port else MAX_PORT
     if not ip or not 0 < port <= highest or not 0 <= bus_port <= 65535:
         raise ReplyError(f"ERR Invalid node address specified: {host}:{port_word}")
-    if not handshake.begin(state, ip, port, bus_port_of(port, bus_port)):
+    if not handshake.begin(state, ip, port, bus_port_of(port, bus_port), asked=True):
         raise ReplyError("ERR Too many handshakes are running, try again in a moment")
     session.reply_ok()
 
@@ -115,9 +115,9 @@ def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
     kind = args[2].upper() if len(args) == 3 else b"SOFT"
     if kind not in {b"SOFT", b"HARD"}:
         raise CommandSyntaxError
+    flush_all(state)
     for peer in list(state.view.peers.values()):
         nodes.remove(state, peer)
-    flush_all(state)
     if kind == b"HARD":
         state.renew_identity(nodes.random_id(state))
     save_or_refuse(state, sync=True)

@@ -76,5 +76,10 @@ def hear(state: NodeState, reporter: Peer, frame: Frame) -> None:
         if subject is reporter or subject.in_handshake:
             continue
         failure.hear_report(state, subject, reporter, failing=entry.flags & _FAILING != 0)
-        if subject.failing and (ip, port, bus_port) != (subject.ip, subject.port, subject.bus_port):
+        lost = subject.failing or subject.flags & kinds.NODE_NOADDR
+        if (
+            lost
+            and entry.flags & kinds.NODE_NOADDR == 0
+            and (ip, port, bus_port) != (subject.ip, subject.port, subject.bus_port)
+        ):
             handshake.begin(state, ip, port, bus_port)

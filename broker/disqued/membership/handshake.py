@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.core.peer import Peer
-from disqued.membership import nodes
+from disqued.membership import forget, nodes
 from disqued.membership.addresses import bus_port_of, literal
 
 if TYPE_CHECKING:
@@ -23,17 +23,24 @@ SHORTEST_MS: Final = 1000
 """A handshake has at least this long."""
 
 
-def begin(state: NodeState, ip: bytes, port: int, bus_port: int, *, meet: bool = True) -> bool:
-    """Get to know the node at a literal address; False if that can not be now. One handshake per address is enough."""
+def begin(state: NodeState, ip: bytes, port: int, bus_port: int, *, meet: bool = True, asked: bool = False) -> bool:
+    """Get to know the node at a literal address; False if that can not be now. One handshake per address is enough.
+
+    `meet`: it is asked to get to know this node too. `asked`: somebody wants that node, even if it was forgotten.
+    """
     if not ip or not 0 < port <= 65535 or not 0 < bus_port <= 65535:
         return False
     running = [peer for peer in state.view.peers.values() if peer.in_handshake]
-    if any((peer.ip, peer.bus_port) == (ip, bus_port) for peer in running):
-        return True
+    for peer in running:
+        if (peer.ip, peer.bus_port) == (ip, bus_port):
+            peer.asked = peer.asked or asked
+            return True
     if len(running) >= MOST:
         return False
     flags = kinds.NODE_HANDSHAKE | (kinds.NODE_MEET if meet else 0)
-    nodes.add(state, Peer(nodes.random_id(state), ip, port, flags, state.now_ms, bus_port))
+    peer = Peer(nodes.random_id(state), ip, port, flags, state.now_ms, bus_port)
+    peer.asked = asked
+    nodes.add(state, peer)
     return True
 
 
@@ -51,7 +58,7 @@ def where(link: Link, frame: Frame) -> tuple[bytes, int, int]:
 
 def hear_meet(state: NodeState, link: Link, frame: Frame) -> None:
     """A node that is no member wants to be one: get to know it."""
-    begin(state, *where(link, frame), meet=False)
+    begin(state, *where(link, frame), meet=False, asked=True)
 
 
 def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, frame: Frame) -> None:
@@ -63,6 +70,8 @@ def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, fram
     elif sender is not None:
         if not sender.connected:
             take_over(state, sender, peer)
+        nodes.remove(state, peer)
+    elif forget.is_forgotten(state, frame.sender) and not peer.asked:
         nodes.remove(state, peer)
     else:
         nodes.identify(state, peer, frame.sender)

@@ -22,7 +22,7 @@ def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
     if not admits(state, link, sender, frame):
         return
     view = state.view
-    if frame.kind == kinds.MEET or not view.ip:
+    if frame.kind == kinds.MEET or not view.ip or view.ip_is_old:
         nodes.learn_own_ip(state, literal(link.local_ip))
     if frame.kind == kinds.MEET and sender is None and frame.sender != view.node_id:
         handshake.hear_meet(state, link, frame)

@@ -29,7 +29,7 @@ def identify(state: NodeState, peer: Peer, node_id: bytes) -> None:
     view = state.view
     del view.peers[peer.id]
     peer.id = node_id
-    peer.flags &= ~kinds.NODE_HANDSHAKE
+    peer.flags &= ~(kinds.NODE_HANDSHAKE | kinds.NODE_MEET)
     view.peers[node_id] = peer
     changed(state)
 
@@ -57,13 +57,14 @@ def drop_link(state: NodeState, peer: Peer) -> None:
 
 
 def move(state: NodeState, peer: Peer, ip: bytes, port: int, bus_port: int) -> None:
-    """A node is at another address: connect there."""
+    """A node is at another address: connect there, before its name is tried."""
     peer.ip = ip
     peer.port = port
     peer.bus_port = bus_port
     peer.flags &= ~kinds.NODE_NOADDR
     drop_link(state, peer)
-    dial_soon(peer)
+    peer.dials = 1
+    peer.next_dial_ms = 0
     changed(state)
 
 
@@ -93,6 +94,9 @@ def changed(state: NodeState) -> None:
 def learn_own_ip(state: NodeState, ip: bytes) -> None:
     """Another node reached this one at an address."""
     view = state.view
-    if ip and ip != view.ip and not view.announced_ip:
+    if not ip or view.announced_ip:
+        return
+    view.ip_is_old = False
+    if ip != view.ip:
         view.ip = ip
         view.unsaved = True

@@ -165,6 +165,7 @@ def restore(state: NodeState, saved: Saved) -> None:
     view.leaving = saved.leaving
     if not view.announced_ip:
         view.ip = saved.ip
+        view.ip_is_old = True
     for node in saved.peers:
         peer = Peer(node.id, node.ip, node.port, node.flags, state.now_ms, node.bus_port)
         peer.host = node.host

@@ -20,8 +20,10 @@ LONGEST_DIAL_MS: Final = 1000
 _PING_ROUNDS: Final = 10
 """Every tenth round asks one node by chance."""
 _CANDIDATES: Final = 5
-_SLEPT_MS: Final = 1000
-"""After a longer pause between two rounds it was this node that did not listen."""
+_SLEPT_MS: Final = 500
+"""When a round comes late by more, it was this node that did not listen."""
+_CONNECT_MS: Final = 3000
+"""A connection that does not answer for so long is given up where there is another place to try."""
 
 
 def go_round(state: NodeState) -> None:
@@ -49,7 +51,7 @@ def _wake_up(state: NodeState) -> None:
     """After a pause of this node give the others time to answer what was asked before it."""
     view = state.view
     pause_ms = state.now_ms - view.round_ms
-    if view.round_ms and pause_ms > _SLEPT_MS:
+    if view.round_ms and pause_ms > 1000 // state.config.hz + _SLEPT_MS:
         for peer in view.peers.values():
             if peer.ping_sent_ms:
                 peer.ping_sent_ms = state.now_ms
@@ -69,7 +71,6 @@ def _dial(state: NodeState, peer: Peer) -> None:
     peer.link = link
     state.ready.dials.append(link)
     if peer.flags & kinds.NODE_MEET:
-        peer.flags &= ~kinds.NODE_MEET
         send_meet(state, peer)
     else:
         send_ping(state, peer)
@@ -97,7 +98,9 @@ def _watch(state: NodeState, peer: Peer) -> None:
     asked_ms = peer.ping_sent_ms
     if link is not None:
         unanswered_ms = now_ms - asked_ms if asked_ms else 0
-        if now_ms - link.created_ms > timeout_ms and unanswered_ms > timeout_ms // 2:
+        if peer.host and peer.ip and not link.answered and now_ms - link.created_ms > _CONNECT_MS:
+            nodes.drop_link(state, peer)
+        elif now_ms - link.created_ms > timeout_ms and unanswered_ms > timeout_ms // 2:
             nodes.drop_link(state, peer)
             nodes.dial_soon(peer)
         elif not asked_ms and now_ms - peer.pong_received_ms > timeout_ms // 2:
