@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from disqued.demo.broker import build, choose_port
+from disqued.demo.cluster import NODES, build, choose_ports
 from disqued.demo.source import source_files, standard_library
 from support.server import free_port
 
@@ -35,24 +35,30 @@ def is_listening(port: int) -> bool:
     return False
 
 
-def test_it_counts_right_although_a_worker_is_killed_and_then_ends() -> None:
+def test_it_counts_right_although_a_node_and_a_worker_are_killed_and_then_ends() -> None:
     port = free_port()
     done = run("--source", str(SOURCE), "--retry", "1", "--workers", "2", "--port", str(port))
     assert done.stderr == ""
     assert done.returncode == 0, done.stdout
     files = len(source_files(SOURCE))
-    assert f"Broker: 127.0.0.1:{port}, " in done.stdout
+    assert f"Cluster: 127.0.0.1:{port}, " in done.stdout
     assert f"{build()} build" in done.stdout
     assert f"Counting without the broker: {files} of {files} files" in done.stdout
-    assert f"Counting through the broker: {files} of {files} files" in done.stdout
-    killed = re.search(r"was killed holding (\d+) jobs", done.stdout)
-    redelivered = re.search(r"redeliveries\W+(\d+)", done.stdout)
+    assert f"Counting through the cluster: {files} of {files} files" in done.stdout
+    killed = re.search(r"worker \d was killed holding (\d+) jobs", done.stdout)
+    redelivered = re.search(r"deliveries repeated\W+(\d+)", done.stdout)
     assert killed is not None
     assert redelivered is not None
     assert int(redelivered[1]) >= int(killed[1]) >= 2
+    node = [done.stdout.index(f"node 2 {what}") for what in ("was killed holding", "was started again", "is back")]
+    assert node == sorted(node)
+    account = [re.search(rf"jobs {what}\W+(\d+)", done.stdout) for what in ("added", "done", "lost")]
+    assert [int(match[1]) for match in account if match] == [files, files, 0]
+    copies = re.findall(r"node \d\W+(?:producers|workers|nobody)\W+(\d+)", done.stdout)
+    assert sum(map(int, copies)) >= files, "each job has two copies; some may be done before it is looked"
     assert re.search(r"OK: [\d,]+ definitions, the same as counted without the broker", done.stdout)
     assert "\x1b" not in done.stdout, "plain when nobody watches"
-    assert not is_listening(port), "the broker ends with it"
+    assert not is_listening(port), "the nodes end with it"
 
 
 def test_on_a_terminal_it_serves_until_interrupted() -> None:
@@ -114,7 +120,17 @@ def test_wrong_arguments_are_a_usage_error(arguments: list[str]) -> None:
     assert arguments[1] in done.stderr
 
 
-def test_the_port_is_that_of_disque_or_a_free_one() -> None:
+def test_the_ports_are_those_of_disque_or_free_ones() -> None:
     with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", 7711)):
-        assert choose_port() != 7711
-    assert 0 < choose_port() <= 55535
+        assert 7711 not in choose_ports()
+    ports = choose_ports()
+    assert len(set(ports)) == NODES
+    assert all(0 < port <= 55535 for port in ports)
+
+
+def test_a_port_whose_bus_port_is_taken_is_left_out() -> None:
+    first = free_port()
+    with socket.create_server(("127.0.0.1", first + 1 + 10000)):
+        ports = choose_ports(first)
+    assert ports[0] == first
+    assert first + 1 not in ports

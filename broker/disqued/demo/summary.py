@@ -1,20 +1,22 @@
-"""The end of the demonstration: figures, workers, and whether both counts agree."""
+"""The end of the demonstration: nodes, workers, what became of every job, and whether both counts agree."""
 
 from __future__ import annotations
 
 from rich.table import Table
 
 from disqued.demo.source import Count
-from disqued.demo.tally import Tally, percentile
+from disqued.demo.tally import NodeTally, Tally, percentile
 
 
 def figures(tally: Tally) -> Table:
-    """Jobs, deliveries, rate and latencies."""
+    """What became of every job, rate and latencies."""
     jobs = len(tally.acknowledged_s)
     rate = jobs / tally.elapsed_s if tally.elapsed_s else 0.0
     rows = {
-        "jobs": f"{jobs:,}",
-        "redeliveries": f"{tally.redeliveries:,}",
+        "jobs added": f"{len(tally.added_s):,}",
+        "jobs done": f"{jobs:,}",
+        "jobs lost": f"{tally.lost:,}",
+        "deliveries repeated": f"{tally.redeliveries:,}",
         "jobs per second": f"{rate:,.0f}",
         "add to ack, p50 / p99": _milliseconds(tally.latencies_s),
         "take to ack, p50 / p99": _milliseconds(tally.hold_times_s),
@@ -31,6 +33,25 @@ def figures(tally: Tally) -> Table:
 
 def _milliseconds(values_s: list[float]) -> str:
     return " / ".join(f"{percentile(values_s, percent) * 1000:,.0f} ms" for percent in (50, 99))
+
+
+def nodes(tally: Tally) -> Table:
+    """Who talked to each node, where copies were, and what happened to it."""
+    table = Table(title="Nodes", title_justify="left")
+    table.add_column("node")
+    table.add_column("used by")
+    table.add_column("copies of jobs", justify="right")
+    table.add_column("end")
+    for node in tally.nodes:
+        table.add_row(node.name, node.part, f"{node.copies:,}", _end(node))
+    return table
+
+
+def _end(node: NodeTally) -> str:
+    if node.killed_s is None:
+        return "served all the time"
+    killed = f"killed holding {node.held:,} jobs"
+    return killed if node.back_s is None else f"{killed}, back in {node.back_s - node.killed_s:.1f} s"
 
 
 def workers(tally: Tally) -> Table:
@@ -50,6 +71,11 @@ def disagreement(tally: Tally, direct: Count) -> str | None:
     """What is wrong with the result, or None."""
     if tally.total != direct:
         return f"the broker's workers counted {_words(tally.total)}, the direct count is {_words(direct)}"
+    if tally.lost or tally.invented:
+        return f"{tally.lost} jobs were lost, {tally.invented} were delivered that nobody added"
+    for node in tally.nodes:
+        if node.killed_s is not None and not node.is_back:
+            return f"{node.name} was killed and did not come back into the cluster"
     killed = [worker for worker in tally.workers if worker.killed]
     if killed and not tally.redeliveries:
         return f"{killed[0].name} was killed holding {len(killed[0].held)} jobs, but no job was delivered again"

@@ -1,15 +1,16 @@
-"""What the workers reported, added up. Pure: reports come in, figures come out.
+"""What producers and workers reported, added up. Pure: reports come in, figures come out.
 
 A job may be delivered more than once and counted more than once; its ID makes it count once in every figure but the
-number of deliveries.
+number of deliveries. Reports of different processes come in any order: a job may be done before it is known who added
+it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from disqued.client import JobId
+from disqued.demo.producer import Added
 from disqued.demo.source import Count
 from disqued.demo.worker import Acknowledged, Counted, Report, Taken
 
@@ -26,21 +27,46 @@ class WorkerTally:
 
 
 @dataclass(slots=True)
-class Tally:
-    """Everything known so far; times in seconds."""
+class NodeTally:
+    """One node: who talks to it, of how many jobs it got copies, and what happened to it (`held`: jobs in memory)."""
 
-    workers: list[WorkerTally]
+    name: str
+    address: str
+    part: str
+    copies: int = 0
+    held: int = 0
+    killed_s: float | None = None
+    started_s: float | None = None
+    back_s: float | None = None
+
+    @property
+    def is_back(self) -> bool:
+        """True when it was killed and is in the cluster again."""
+        return self.back_s is not None
+
+
+@dataclass(slots=True)
+class Tally:
+    """Everything known so far of `expected` jobs; times in seconds. `node_of` finds nodes by their IDs."""
+
+    expected: int
+    nodes: list[NodeTally] = field(default_factory=list)
+    node_of: dict[str, NodeTally] = field(default_factory=dict)
+    workers: list[WorkerTally] = field(default_factory=list)
     added_s: dict[JobId, float] = field(default_factory=dict)
     acknowledged_s: dict[JobId, float] = field(default_factory=dict)
-    latencies_s: list[float] = field(default_factory=list)
-    hold_times_s: list[float] = field(default_factory=list)
     _taken_s: dict[JobId, float] = field(default_factory=dict)
+    _hold_times_s: dict[JobId, float] = field(default_factory=dict)
     _counts: dict[JobId, Count] = field(default_factory=dict)
     _deliveries: int = 0
 
-    def added(self, ids: Iterable[JobId], at_s: float) -> None:
-        """Jobs were added at that time."""
-        self.added_s.update(dict.fromkeys(ids, at_s))
+    def added(self, report: Added) -> None:
+        """Jobs were added, and nodes got copies."""
+        self.added_s.update(dict.fromkeys(report.ids, report.at_s))
+        for holders in report.holders:
+            for node_id in holders:
+                if node_id in self.node_of:
+                    self.node_of[node_id].copies += 1
 
     def report(self, worker: WorkerTally, report: Report) -> None:
         """Take in what a worker says."""
@@ -55,23 +81,34 @@ class Tally:
             case Acknowledged(job_id, at_s):
                 worker.held.discard(job_id)
                 worker.acknowledged += 1
-                self._acknowledged(job_id, at_s)
-
-    def _acknowledged(self, job_id: JobId, at_s: float) -> None:
-        if job_id not in self.acknowledged_s:
-            self.acknowledged_s[job_id] = at_s
-            self.latencies_s.append(at_s - self.added_s[job_id])
-            self.hold_times_s.append(at_s - self._taken_s[job_id])
+                if job_id not in self.acknowledged_s:
+                    self.acknowledged_s[job_id] = at_s
+                    self._hold_times_s[job_id] = at_s - self._taken_s[job_id]
 
     @property
     def is_complete(self) -> bool:
-        """True when every job is acknowledged."""
-        return len(self.acknowledged_s) == len(self.added_s)
+        """True when every job is added and acknowledged."""
+        return len(self.added_s) == self.expected and not self.lost
+
+    @property
+    def is_well_begun(self) -> bool:
+        """True when a third of the jobs is done."""
+        return 3 * len(self.acknowledged_s) >= self.expected
 
     @property
     def is_halfway(self) -> bool:
         """True when half of the jobs have been delivered."""
-        return 2 * len(self._taken_s) >= len(self.added_s)
+        return 2 * len(self._taken_s) >= self.expected
+
+    @property
+    def lost(self) -> int:
+        """Jobs that were added and not acknowledged; at the end there is none."""
+        return len(self.added_s.keys() - self.acknowledged_s.keys())
+
+    @property
+    def invented(self) -> int:
+        """Jobs that were delivered and never added; there is never one."""
+        return len(self._taken_s.keys() - self.added_s.keys())
 
     @property
     def redeliveries(self) -> int:
@@ -84,9 +121,19 @@ class Tally:
         return sum(self._counts.values(), Count())
 
     @property
+    def latencies_s(self) -> list[float]:
+        """From adding to acknowledging, for each job done."""
+        return [at_s - self.added_s[job_id] for job_id, at_s in self.acknowledged_s.items() if job_id in self.added_s]
+
+    @property
+    def hold_times_s(self) -> list[float]:
+        """From the last delivery to the acknowledgement, for each job done."""
+        return list(self._hold_times_s.values())
+
+    @property
     def elapsed_s(self) -> float:
         """From the first job added to the last one acknowledged."""
-        if not self.acknowledged_s:
+        if not self.acknowledged_s or not self.added_s:
             return 0.0
         return max(self.acknowledged_s.values()) - min(self.added_s.values())
 

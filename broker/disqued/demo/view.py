@@ -1,4 +1,4 @@
-"""What is shown while the demonstration runs: bars and workers on a terminal, a line now and then elsewhere."""
+"""What is shown while the demonstration runs: bars, nodes and workers on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from disqued.demo.tally import Tally, WorkerTally
+from disqued.demo.tally import NodeTally, Tally, WorkerTally
 
 DIRECT = "Counting without the broker"
-BROKERED = "Counting through the broker"
+BROKERED = "Counting through the cluster"
 
 LINES = 5
 """How many lines of progress each phase has when they are plain."""
@@ -41,14 +41,14 @@ def view(console: Console, files: int) -> View:
 
 
 class PlainView:
-    """Plain lines, a few for each phase and one for the killed worker."""
+    """Plain lines, a few for each phase and one for each thing that happens."""
 
     def __init__(self, console: Console, files: int) -> None:
         self._console = console
         self._files = files
         self._shown = {DIRECT: 0, BROKERED: 0}
         self._counted = 0
-        self._killed = False
+        self._told: set[str] = set()
 
     def counted(self, files: int) -> None:
         """One line whenever another part of the files is done."""
@@ -56,12 +56,23 @@ class PlainView:
         self._line(DIRECT, self._counted)
 
     def reported(self, tally: Tally) -> None:
-        """The same for jobs, and one line for the killed worker."""
+        """The same for jobs, and one line for each thing that happened."""
         for worker in tally.workers:
-            if worker.killed and not self._killed:
-                self._killed = True
-                self._console.print(f"{worker.name} was killed holding {len(worker.held)} jobs")
+            if worker.killed:
+                self._tell(f"{worker.name} was killed holding {len(worker.held)} jobs")
+        for node in tally.nodes:
+            if node.killed_s is not None:
+                self._tell(f"{node.name} was killed holding {node.held} jobs")
+            if node.started_s is not None:
+                self._tell(f"{node.name} was started again")
+            if node.is_back:
+                self._tell(f"{node.name} is back in the cluster")
         self._line(BROKERED, len(tally.acknowledged_s))
+
+    def _tell(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._console.print(line)
 
     def _line(self, phase: str, done: int) -> None:
         part = done * LINES // self._files
@@ -79,7 +90,7 @@ class PlainView:
 
 
 class LiveView:
-    """A bar for each phase and a row for each worker, repainted in place."""
+    """A bar for each phase and a row for each node and worker, repainted in place."""
 
     def __init__(self, console: Console, files: int) -> None:
         columns = (
@@ -99,10 +110,10 @@ class LiveView:
         self._progress.advance(self._direct, files)
 
     def reported(self, tally: Tally) -> None:
-        """Move the second bar and repaint the workers."""
+        """Move the second bar and repaint nodes and workers."""
         self._progress.start_task(self._brokered)
         self._progress.update(self._brokered, completed=len(tally.acknowledged_s))
-        self._live.update(Group(self._progress, _workers(tally)))
+        self._live.update(Group(self._progress, _nodes(tally), _workers(tally)))
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -112,6 +123,23 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._live.stop()
+
+
+def _nodes(tally: Tally) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for node in tally.nodes:
+        grid.add_row(f"  {node.name}", f"{node.copies} copies", _node_state(node), f"[dim]{node.part}[/]")
+    return grid
+
+
+def _node_state(node: NodeTally) -> str:
+    if node.killed_s is None:
+        return "[green]up[/]"
+    if node.is_back:
+        return f"[green]up again[/] [dim](was killed holding {node.held} jobs)[/]"
+    if node.started_s is not None:
+        return "[yellow]started again[/]"
+    return f"[bold red]killed holding {node.held} jobs[/] [dim](there are copies elsewhere)[/]"
 
 
 def _workers(tally: Tally) -> RenderableType:
