@@ -1,0 +1,132 @@
+"""Links leave nothing behind: the server runs without the garbage collector, for months."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+import uvloop
+
+from disqued.config import Config
+from disqued.core.link import Link
+from disqued.core.peer import Peer
+from disqued.node import Node
+from disqued.server import listener
+from disqued.server.shell import Clock, Shell
+from disqued.testing.host import FakeHost
+from disqued.testing.local import NODE_ID
+from support.server import free_port
+
+TIMES = 30
+RESET = struct.pack("ii", 1, 0)
+
+
+@pytest.fixture(autouse=True)
+def no_collector() -> Iterator[None]:
+    """What the server does."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def garbage(scene: Callable[[Shell], Awaitable[None]]) -> int:
+    """How many objects only the collector can free after the scene happened `TIMES` times, beyond the first times."""
+
+    async def play() -> int:
+        loop = asyncio.get_running_loop()
+        config = Config()
+        config.port = free_port()
+        config.bind = ("127.0.0.1",)
+        host = FakeHost()
+        clock = Clock(host.now_ms)
+        shell = Shell(loop, Node(config, host, NODE_ID, clock.now_ms()), clock)
+        servers = await shell.bus.listen(listener.open_bus_sockets(config), 100)
+        for _ in range(3):
+            await scene(shell)
+        gc.collect()
+        for _ in range(TIMES):
+            await scene(shell)
+        found = gc.collect()
+        for server in servers:
+            server.close()
+        return found
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(play())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop run until something holds."""
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError
+
+
+def own_bus_port(shell: Shell) -> int:
+    """Where the node of a shell listens for others."""
+    return listener.bus_port(shell.node.state.config)
+
+
+def peer_at(shell: Shell, ip: bytes, bus_port: int) -> Peer:
+    """A peer as membership knows it."""
+    return Peer(b"b" * 40, ip, 1, 0, shell.clock.now_ms(), bus_port)
+
+
+def test_a_node_that_is_down_can_be_dialled_for_ever() -> None:
+    async def scene(shell: Shell) -> None:
+        link = Link(peer_at(shell, b"127.0.0.1", 1), 0)
+        shell.bus.dial(link)
+        await until(lambda: link.closed)
+
+    assert garbage(scene) == 0
+
+
+def test_a_name_without_an_address_can_be_dialled_and_looked_up_for_ever() -> None:
+    async def scene(shell: Shell) -> None:
+        peer = peer_at(shell, b"", 1)
+        peer.host = b"x" * 64 + b".invalid"  # no name of the domain name system: nobody is asked
+        link = Link(peer, 0)
+        shell.bus.dial(link)
+        shell.bus.look_up(peer.host)
+        await until(lambda: link.closed)
+
+    assert garbage(scene) == 0
+
+
+def test_links_that_were_connected_go_without_a_trace() -> None:
+    async def scene(shell: Shell) -> None:
+        link = Link(peer_at(shell, b"127.0.0.1", own_bus_port(shell)), 0)
+        shell.bus.dial(link)
+        await until(lambda: shell.bus.connected == 2)
+        shell.node.ready.hang_up_link(link)
+        shell.carry()
+        await until(lambda: shell.bus.connected == 0)
+
+    assert garbage(scene) == 0
+
+
+def test_the_measure_sees_a_cycle() -> None:
+    async def scene(_shell: Shell) -> None:
+        cycle: list[object] = []
+        cycle.append(cycle)
+
+    assert garbage(scene) == TIMES
+
+
+def test_strangers_go_without_a_trace() -> None:
+    async def scene(shell: Shell) -> None:
+        for last_words in (b"", b"GET / HTTP/1.1\r\n\r\n", b"DbuZ"):
+            with socket.create_connection(("127.0.0.1", own_bus_port(shell))) as stranger:
+                stranger.sendall(last_words)
+                await asyncio.sleep(0.005)
+                stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            await until(lambda: shell.bus.connected == 0)
+
+    assert garbage(scene) == 0
