@@ -167,16 +167,16 @@ def _check_no_repetition(attempt: Attempt, history: History) -> None:
 
     When it has to come back, two holders may queue it in the same moment: that is the price of "at least once".
     """
-    excuses = 0
     for place, delivery in enumerate(attempt.deliveries):
-        before = attempt.deliveries[:place]
-        if before and not _excused(attempt, before[-1], delivery) and not (excuses and _tied(before[-1], delivery)):
-            history.violate(
-                delivery.at_ms,
-                f"job {attempt.number} (retry {attempt.retry_s}) was delivered at {before[-1].at_ms} by "
-                f"{before[-1].member} and again by {delivery.member}, acknowledged at {attempt.acks_sent_ms}",
-            )
-        excuses += bool(before)
+        if place > 0:
+            before = attempt.deliveries[place - 1]
+            tied = place > 1 and _tied(before, delivery, history)
+            if not tied and not _excused(attempt, before, delivery, history):
+                history.violate(
+                    delivery.at_ms,
+                    f"job {attempt.number} (retry {attempt.retry_s}) was delivered by {before.member} at {before.at_ms}, "
+                    f"again by {delivery.member}, acknowledged at {attempt.acks_sent_ms}",
+                )
         if delivery.counted > 2 * place and attempt.delay_s == 0:  # a pause may meet the end of a delay
             history.violate(
                 delivery.at_ms,
@@ -184,14 +184,14 @@ def _check_no_repetition(attempt: Attempt, history: History) -> None:
             )
 
 
-def _tied(before: Delivery, after: Delivery) -> bool:
-    return after.at_ms - before.at_ms <= TIE_MS and after.member != before.member
+def _tied(before: Delivery, after: Delivery, history: History) -> bool:
+    return after.at_ms - before.at_ms <= TIE_MS + 2 * history.distance_ms
 
 
-def _excused(attempt: Attempt, before: Delivery, after: Delivery) -> bool:
+def _excused(attempt: Attempt, before: Delivery, after: Delivery, history: History) -> bool:
     """Whether the worker that got the job gave it back, or neither acknowledged nor extended it in time."""
     if any(before.at_ms <= at_ms <= after.at_ms for at_ms in attempt.nacks_ms):
         return True
     held_ms = after.at_ms - max([before.at_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < after.at_ms]])
-    acknowledged = any(at_ms < after.at_ms - 2 for at_ms in attempt.acks_sent_ms)
+    acknowledged = any(at_ms < after.at_ms - 2 - 2 * history.distance_ms for at_ms in attempt.acks_sent_ms)
     return held_ms >= attempt.retry_s * 1000 - EARLY_MS and not acknowledged

@@ -33,6 +33,7 @@ class Member(LocalNode):
         ip = b"10.0.0.%d" % number
         super().__init__(config, host, node_id=host.random_bytes(20).hex().encode(), ip=ip, network=network)
         self.net = network
+        self._boot()
         self.config = self.node.state.config
         network.listen(self, BUS_PORT)
         self.admin: LocalClient = self.client()
@@ -97,10 +98,15 @@ class Member(LocalNode):
         if not keep_nodes:
             self.host.nodes_text = ""
         self.node = self._load()
+        self._boot()
         self.net.listen(self, BUS_PORT)
         self.admin = self.client()
         self.node.tick(self.now_ms)
         self.flush()
+
+    def _boot(self) -> None:
+        if self.net.on_boot is not None:
+            self.net.on_boot(self.node)
 
     def _load(self) -> Node:
         """The node that its cluster configuration file speaks of, or a new one."""

@@ -84,6 +84,8 @@ class History:
         """Whether anything did so far."""
         self.lossy = False
         """Whether anything that was sent may be lost."""
+        self.distance_ms = 0
+        """How far the nodes are from each other all the time."""
         self.healed_ms = 0
         self.last_delivery_ms = 0
         self.trace: list[tuple[int, str]] = []

@@ -1,10 +1,139 @@
-"""The protocol broken on purpose, to see that the checkers notice: a context manager for each way."""
+"""The protocol broken on purpose, to see that the checkers notice.
+
+Most mutations change how a node hears a message, which works on the compiled build as well; those marked `patched`
+replace a function of a module and work only where modules are interpreted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
 
-MUTATIONS: Final[dict[str, Callable[[], AbstractContextManager[None]]]] = {}
+from disqued.bus import kinds
+from disqued.bus.frame import Frame
+from disqued.core.job import Job
+from disqued.core.jobcodec import pack_for_bus
+from disqued.core.message import Message
+from disqued.core.peer import Peer
+from disqued.core.state import NodeState
+from disqued.federation import parcel, yourjobs
+from disqued.node import Node
+from disqued.replication import copies
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One way to be wrong."""
+
+    why: str
+    """What is wrong then."""
+    mix: str
+    """The faults under which it shows."""
+    hear: Callable[[Node], None] | None = None
+    """Changes a node that was just made."""
+    patched: tuple[tuple[ModuleType | type, str, Callable[..., Any]], ...] = ()
+    """Functions of modules and classes, and what stands in for them."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether what is to be patched is interpreted."""
+        return not self.patched or str(parcel.__file__).endswith(".py")
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Be wrong for a while."""
+        originals = [(place, name, getattr(place, name)) for place, name, _ in self.patched]
+        for place, name, replacement in self.patched:
+            setattr(place, name, replacement)
+        try:
+            yield
+        finally:
+            for place, name, original in originals:
+                setattr(place, name, original)
+
+
+def _deaf(kind: int) -> Callable[[Node], None]:
+    """A node that does not hear a message."""
+
+    def change(node: Node) -> None:
+        node._messages[kind] = Message(kind)  # noqa: SLF001 - breaking in is the point
+
+    return change
+
+
+def _never_give_way(node: Node) -> None:
+    """A node that stays in the queue when a node that goes first queued the job too."""
+
+    def queued(state: NodeState, _peer: Peer, frame: Frame) -> None:
+        job = state.lifecycle.table.get(frame.job_id)
+        if job is not None:
+            state.lifecycle.postpone(job, state.now_ms)
+
+    node._messages[kinds.QUEUED] = Message(kinds.QUEUED, queued)  # noqa: SLF001 - breaking in is the point
+
+
+def _no_cleanup(state: NodeState, job: Job) -> None:
+    """Leaves the copies of a job that was refused where they are."""
+
+
+def _no_introduction(state: NodeState, source: Peer, job: Job) -> None:
+    """Keeps an import to itself."""
+    del source
+    job.delivered = tuple([node_id for node_id in job.delivered or () if node_id != state.view.node_id])
+
+
+def _forget_importer(job: Job, now_ms: int, holders: bytes) -> bytes:
+    """Sends a job away without listing who gets it."""
+    if job.retry_s > 0 and job.delivered is not None:
+        job.delivered = job.delivered[:-1]
+        holders = len(job.delivered).to_bytes(4, "little") + b"".join(job.delivered)
+    return pack_for_bus(job, now_ms, holders)
+
+
+_send_parcel = parcel.Parcel.send
+
+
+def _send_and_keep(self: parcel.Parcel, state: NodeState) -> None:
+    """Sends at-most-once jobs away and keeps them."""
+    self._moved.clear()
+    _send_parcel(self, state)
+
+
+_wait = copies._wait  # noqa: SLF001 - breaking in is the point
+
+
+def _in_a_hurry(state: NodeState, wait: copies.Replication, chosen: list[Peer]) -> None:
+    """Answers before the copies are made."""
+    wait.wanted = 1
+    _wait(state, wait, chosen)
+
+
+MUTATIONS: Final[dict[str, Mutation]] = {
+    "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _deaf(kinds.SETACK)),
+    "skip-gotack": Mutation("finished jobs are never forgotten", "calm", _deaf(kinds.GOTACK)),
+    "skip-deljob": Mutation("other holders never forget finished jobs", "calm", _deaf(kinds.DELJOB)),
+    "skip-queued": Mutation("a job that waits in a queue is queued elsewhere as well", "calm", _deaf(kinds.QUEUED)),
+    "skip-willqueue": Mutation("who asks whether a job is queued gets no answer", "calm", _deaf(kinds.WILLQUEUE)),
+    "skip-working": Mutation("workers can not ask for more time", "calm", _deaf(kinds.WORKING)),
+    "ignore-id-rule": Mutation("two nodes that queue a job both keep it", "far", _never_give_way),
+    "skip-cleanup": Mutation(
+        "refused jobs are delivered", "delays", patched=((copies, "_delete_copies", _no_cleanup),)
+    ),
+    "forget-importer": Mutation(
+        "who gets a job from another node is not among its holders",
+        "calm",
+        patched=((yourjobs, "_introduce", _no_introduction), (parcel, "pack_for_bus", _forget_importer)),
+    ),
+    "keep-at-most-once": Mutation(
+        "an at-most-once job stays where it was when it moves",
+        "calm",
+        patched=((parcel.Parcel, "send", _send_and_keep),),
+    ),
+    "answer-early": Mutation(
+        "clients are told before there are copies", "far", patched=((copies, "_wait", _in_a_hurry),)
+    ),
+}
 """By name."""

@@ -21,6 +21,7 @@ from disqued.bus.frame import Frame, FrameReader
 from disqued.core.link import Carrier, Link
 
 if TYPE_CHECKING:
+    from disqued.node import Node
     from disqued.testing.local import LocalNode
 
 LATENCY_MS: Final = 1
@@ -219,6 +220,8 @@ class Network:
         self.chance = chance or Random(0)  # noqa: S311 - repeatable chance is the point
         self.names: dict[bytes, list[bytes]] = {}
         """What names resolve to."""
+        self.on_boot: Callable[[Node], None] | None = None
+        """Sees every node that is started."""
         self.tap: Callable[[int, bytes], None] | None = None
         """Sees all that is written, with the time."""
         self.capturing = True

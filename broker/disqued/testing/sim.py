@@ -24,7 +24,7 @@ from disqued.testing import checkers
 from disqued.testing.cluster import START_MS, Cluster, Member
 from disqued.testing.faults import MIXES, Faults, mix_of
 from disqued.testing.history import History
-from disqued.testing.mutations import MUTATIONS
+from disqued.testing.mutations import MUTATIONS, Mutation
 from disqued.testing.network import Network
 from disqued.testing.rare import Rarities
 from disqued.testing.workload import Observer, Producer, Worker, World
@@ -34,6 +34,7 @@ SETTLE_S: Final = 240
 """How long after healing all jobs may take to be gone."""
 CHECK_EVERY_MS: Final = 500
 VIOLATIONS_SHOWN: Final = 6
+DISTANCES_MS: Final = (20, 60, 120)
 NODE_TIMEOUT_MS: Final = 2000
 
 
@@ -60,13 +61,16 @@ class Result:
 class Simulation:
     """One run."""
 
-    def __init__(self, seed: int, mix: str | None = None, seconds: int = DEFAULT_SECONDS) -> None:
+    def __init__(
+        self, seed: int, mix: str | None = None, seconds: int = DEFAULT_SECONDS, mutation: Mutation | None = None
+    ) -> None:
         self.seed = seed
         self.mix = mix or mix_of(seed)
         self.seconds = seconds
         chance = Random(f"world {seed}")  # noqa: S311 - repeatable chance is the point
         network = Network(START_MS, Random(f"network {seed}"))  # noqa: S311 - repeatable chance is the point
         network.capturing = False
+        network.on_boot = mutation.hear if mutation is not None else None
         self.history = History()
         network.tap = self.history.digest_bytes
         self.cluster = Cluster(0, meet=False, config=self._config, network=network)
@@ -117,9 +121,10 @@ class Simulation:
     def _move_apart(self) -> None:
         """All nodes are far from each other, in both directions alike."""
         members = self.cluster.members
+        self.history.distance_ms = DISTANCES_MS[-1]
         for one in members:
             for other in members[: one.number - 1]:
-                delay_ms = self.world.chance.choice((20, 60, 120))
+                delay_ms = self.world.chance.choice(DISTANCES_MS)
                 for sender, receiver in ((one, other), (other, one)):
                     self.cluster.network.path(sender, receiver).delay_ms = delay_ms
 
@@ -185,9 +190,11 @@ class Simulation:
 
 def simulate(seed: int, mix: str | None = None, seconds: int = DEFAULT_SECONDS, mutation: str | None = None) -> Result:
     """One run, with the protocol broken on purpose if a mutation is named."""
-    broken = MUTATIONS[mutation]() if mutation else contextlib.nullcontext()
-    with broken:
+    if mutation is None:
         return Simulation(seed, mix, seconds).run()
+    broken = MUTATIONS[mutation]
+    with broken.applied():
+        return Simulation(seed, mix or broken.mix, seconds, broken).run()
 
 
 def report(result: Result, arguments: argparse.Namespace) -> str:

@@ -1,0 +1,17 @@
+"""The protocol broken on purpose: the simulator has to notice each way within a few seeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.testing.mutations import MUTATIONS
+from disqued.testing.sim import simulate
+
+SEEDS = range(12)
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_broken_protocol_is_noticed(name: str) -> None:
+    if not MUTATIONS[name].possible:
+        pytest.skip("compiled functions can not be replaced; the interpreted build runs this")
+    assert any(simulate(seed, mutation=name).violations for seed in SEEDS), MUTATIONS[name].why
