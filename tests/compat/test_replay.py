@@ -8,8 +8,11 @@ replay them. Together the two cover every exchange of every file, which is teste
 from __future__ import annotations
 
 import re
+import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,11 +20,11 @@ import pytest
 from compat.normalise import anonymous
 from compat.recording import FILES, load
 from compat.replay import PATIENCE_S, Client, Session
+from compat.wire import Status
 from support.server import ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
 
     from compat.wire import Reply
 
@@ -196,11 +199,31 @@ def paused_queue(session: Session) -> None:
 
 
 def leaving(session: Session) -> None:
-    """What a leaving node still answers by itself."""
+    """What a leaving node still answers by itself. It leaves only while another one stays."""
     main = session.client()
-    session.play(main, 94)
-    session.play(main, 105, 107)
-    session.play(main, 112)
+    with a_neighbour(main):
+        session.play(main, 94)
+        session.play(main, 105, 107)
+        session.play(main, 112)
+
+
+@contextmanager
+def a_neighbour(main: Client) -> Iterator[None]:
+    """Another node that the one under test knows for a while."""
+    with tempfile.TemporaryDirectory() as directory, ServerProcess(Path(directory)) as other:
+        assert main.call(b"CLUSTER", b"MEET", b"127.0.0.1", b"%d" % other.port) == Status(b"OK")
+        until(main, lambda: b"cluster_reachable_nodes:1" in text(main.call(b"CLUSTER", b"INFO")))
+        yield
+        client = Client(other)
+        node_id = text(client.call(b"CLUSTER", b"MYID"))
+        client.finish()
+        assert main.call(b"CLUSTER", b"FORGET", node_id) == Status(b"OK")
+
+
+def text(reply: Reply) -> bytes:
+    """A reply that is a text."""
+    assert isinstance(reply, bytes)
+    return reply
 
 
 def out_of_memory(session: Session) -> None:
@@ -303,12 +326,17 @@ def blocking(session: Session) -> None:
     session.hear(c2, 19)
 
     session.play(c1, 20)
-    for order, waiter in ((21, 22), (23, 24), (25, 26)):
+    for order, waiter in ((21, 22), (23, 24)):
         session.ask(c1, waiter)
         until_blocked(main, b"t", 1)
         session.play(main, order)
         session.hear(c1, waiter)
-    session.play(main, 27)
+    with a_neighbour(main):
+        session.ask(c1, 26)
+        until_blocked(main, b"t", 1)
+        session.play(main, 25)
+        session.hear(c1, 26)
+        session.play(main, 27)
 
     c4 = session.client()
     c4.send(b"GETJOB", b"FROM", b"gone")
@@ -327,9 +355,7 @@ def blocking(session: Session) -> None:
 
 def info(client: Client) -> bytes:
     """The text of INFO clients."""
-    text = client.call(b"INFO", b"clients")
-    assert isinstance(text, bytes)
-    return text
+    return text(client.call(b"INFO", b"clients"))
 
 
 def until_blocked(client: Client, queue: bytes, count: int) -> None:
