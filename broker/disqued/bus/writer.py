@@ -15,6 +15,7 @@ from disqued.bus.extension import CLOCK_AT, EXTENSION_BYTES
 from disqued.bus.frame import COUNTED_BYTES, HEADER_BYTES, IP_BYTES, JOB_ID_FRAME_BYTES, SIGNATURE, VERSION
 
 NO_EXTENSION: Final = bytes(EXTENSION_BYTES)
+_ONE: Final = u32(1)
 _HEADS: Final = 16
 """Combinations of message flags."""
 
@@ -38,15 +39,25 @@ class FrameWriter:
         self._extension = extension
         flags = kinds.NODE_MYSELF | (kinds.NODE_LEAVING if leaving else 0)
         self._tail = u16(port) + u16(flags) + b"\0"
+        self._rests: list[bytes] = [
+            self._rest(kind, 0, flags) if kind in kinds.NAMES else b""
+            for kind in range(kinds.KINDS)
+            for flags in range(_HEADS)
+        ]
+        """Headers from the version on, by type and message flags."""
         self._job_id_heads: list[bytes] = [
-            self._head(kind, JOB_ID_FRAME_BYTES, 0, flags) for kind in range(kinds.PAUSE + 1) for flags in range(_HEADS)
+            SIGNATURE + u32(JOB_ID_FRAME_BYTES) + self._rests[at] for at in range((kinds.PAUSE + 1) * _HEADS)
         ]
 
-    def _head(self, kind: i64, length: i64, count: i64, message_flags: i64, extension: bytes | None = None) -> bytes:
-        """A header; `length` is that of the whole frame."""
-        start = SIGNATURE + u32(length) + u16(VERSION) + b"\0\0" + u16(kind) + u16(count)
+    def _rest(self, kind: i64, count: i64, message_flags: i64, extension: bytes | None = None) -> bytes:
+        """A header from the version on."""
         said = self._extension if extension is None else extension
-        return start + self._sender + said + self._tail + bytes((int(message_flags), 0, 0))
+        begin = u16(VERSION) + b"\0\0" + u16(kind) + u16(count)
+        return begin + self._sender + said + self._tail + bytes((int(message_flags), 0, 0))
+
+    def _head(self, kind: i64, length: i64, message_flags: i64) -> bytes:
+        """A header; `length` is that of the whole frame."""
+        return SIGNATURE + u32(length) + self._rests[kind * _HEADS + message_flags]
 
     def gossip(self, kind: i64, entries: list[bytes], clock_ms: int) -> bytes:
         """PING, PONG or MEET with gossip entries (see `gossip`) and the time."""
@@ -54,11 +65,11 @@ class FrameWriter:
         if said[0] != 0:
             said = said[:CLOCK_AT] + clock_ms.to_bytes(8, "big") + said[CLOCK_AT + 8 :]
         data = b"".join(entries)
-        return self._head(kind, HEADER_BYTES + len(data), len(entries), 0, said) + data
+        return SIGNATURE + u32(HEADER_BYTES + len(data)) + self._rest(kind, len(entries), 0, said) + data
 
     def fail(self, node_id: bytes) -> bytes:
         """FAIL: that node does not answer."""
-        return self._head(kinds.FAIL, HEADER_BYTES + len(node_id), 0, 0) + node_id
+        return self._head(kinds.FAIL, HEADER_BYTES + len(node_id), 0) + node_id
 
     def about_job(self, kind: i64, job_id: bytes, aux: i64 = 0, message_flags: i64 = 0) -> bytes:
         """A message about one job by its ID."""
@@ -69,13 +80,18 @@ class FrameWriter:
         """REPLJOB or YOURJOBS with serialised jobs."""
         data = jobs[0] if len(jobs) == 1 else b"".join(jobs)
         size: i64 = len(data)
-        return self._head(kind, COUNTED_BYTES + size, 0, message_flags) + u32(len(jobs)) + u32(size) + data
+        return (
+            self._head(kind, COUNTED_BYTES + size, message_flags)
+            + (_ONE if len(jobs) == 1 else u32(len(jobs)))
+            + u32(size)
+            + data
+        )
 
     def about_queue(self, kind: i64, name: bytes, aux: i64) -> bytes:
         """NEEDJOBS, PAUSE or ENOUGH for a queue."""
         size: i64 = len(name)
-        return self._head(kind, COUNTED_BYTES + size, 0, 0) + u32(aux) + u32(size) + name
+        return self._head(kind, COUNTED_BYTES + size, 0) + u32(aux) + u32(size) + name
 
     def other(self, kind: i64, payload: bytes) -> bytes:
         """A message of our own."""
-        return self._head(kind, HEADER_BYTES + len(payload), 0, 0) + payload
+        return SIGNATURE + u32(HEADER_BYTES + len(payload)) + self._rest(kind, 0, 0) + payload

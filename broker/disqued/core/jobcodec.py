@@ -11,20 +11,33 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr, u8
 
 from disqued.bus.frame import NODE_ID_BYTES
 from disqued.core.job import DELIVERED, Job
-from disqued.core.jobid import is_job_id
+from disqued.core.jobid import JOB_ID_BYTES, is_job_id
+from disqued.core.littleendian import read_u16, read_u32
 
 _FIXED: Final = Struct("<I40sBBHIQIIHHI")
 """Everything up to the length of the queue name."""
 _LENGTH: Final = Struct("<I")
 _LENGTH_BYTES: Final = 4
-LEAST_BYTES: Final = _FIXED.size + 2 * _LENGTH_BYTES
+_FIXED_BYTES: Final = 76
+LEAST_BYTES: Final = _FIXED_BYTES + 2 * _LENGTH_BYTES
 """A job with an empty name, an empty body and no holders."""
 MAX_HOLDERS: Final = 4096
 """Nodes that may have one job; a cluster has fewer."""
+_ID_AT: Final = 4
+_STATE_AT: Final = 44
+_FLAGS_AT: Final = 45
+_REPL_AT: Final = 46
+_EXPIRE_AT: Final = 48
+_CTIME_AT: Final = 52
+_DELAY_AT: Final = 60
+_RETRY_AT: Final = 64
+_NACKS_AT: Final = 68
+_DELIVERIES_AT: Final = 70
+"""Where the fields stand, for reading: native reads cost less than a tuple of objects."""
 _WITHOUT_DELIVERED: Final = 255 - DELIVERED
 _MAX_CTIME: Final = (1 << 63) - 1
 _MAX_EXPIRE: Final = (1 << 32) - 1
@@ -51,7 +64,7 @@ def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes
     queue = job.queue
     body = job.body
     fixed = _FIXED.pack(
-        _FIXED.size + len(queue) + len(body) + len(holders),
+        _FIXED_BYTES + len(queue) + len(body) + len(holders),
         job.id,
         state,
         flags,
@@ -77,41 +90,39 @@ def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
     """Read the job that begins at `at` and ends at `end` or before. Raises CorruptJob."""
     if end - at < LEAST_BYTES:
         raise CorruptJob(f"{end - at} bytes are too few for a job")
-    fixed = _FIXED.unpack_from(data, at)
-    job_id: bytes = fixed[1]
-    state_and_gc: i64 = fixed[2]
-    ctime: int = fixed[6]
-    queue_bytes: i64 = fixed[11]
-    size: i64 = fixed[0]
+    size = read_u32(data, at)
     stop: i64 = at + _LENGTH_BYTES + size
     if stop > end or size < LEAST_BYTES - _LENGTH_BYTES:
         raise CorruptJob(f"the job says it is {size} bytes long, there are {end - at - _LENGTH_BYTES}")
-    queue_at: i64 = at + _FIXED.size
-    body_at: i64 = queue_at + queue_bytes + _LENGTH_BYTES
+    queue_at: i64 = at + _FIXED_BYTES
+    body_at: i64 = queue_at + read_u32(data, queue_at - _LENGTH_BYTES) + _LENGTH_BYTES
     if body_at + _LENGTH_BYTES > stop:
         raise CorruptJob("the queue name is longer than the job")
-    body_bytes: i64 = int.from_bytes(data[body_at - _LENGTH_BYTES : body_at], "little")
-    holders_at: i64 = body_at + body_bytes + _LENGTH_BYTES
+    body_end: i64 = body_at + read_u32(data, body_at - _LENGTH_BYTES)
+    holders_at: i64 = body_end + _LENGTH_BYTES
     if holders_at > stop:
         raise CorruptJob("the body is longer than the job")
-    holders: i64 = int.from_bytes(data[holders_at - _LENGTH_BYTES : holders_at], "little")
+    holders: i64 = read_u32(data, body_end)
     if holders > MAX_HOLDERS or holders_at + holders * NODE_ID_BYTES != stop:
         raise CorruptJob(f"the job says it has {holders} holders, which is too many or not what is left of it")
+    job_id = data[at + _ID_AT : at + _ID_AT + JOB_ID_BYTES]
     if not is_job_id(job_id):
         raise CorruptJob("the job has no valid ID")
-    if ctime > _MAX_CTIME:
+    created = read_u32(data, at + _CTIME_AT + 4)
+    if created > _MAX_CTIME >> 32:
         raise CorruptJob("the job was created in a far future")
     job = Job(
         job_id,
         data[queue_at : body_at - _LENGTH_BYTES],
-        data[body_at : body_at + body_bytes],
-        ctime,
-        fixed[5],
-        fixed[7],
-        fixed[8],
-        fixed[4],
+        data[body_at:body_end],
+        created << 32 | read_u32(data, at + _CTIME_AT),
+        read_u32(data, at + _EXPIRE_AT),
+        read_u32(data, at + _DELAY_AT),
+        read_u32(data, at + _RETRY_AT),
+        i32(read_u16(data, at + _REPL_AT)),
     )
-    job.flags = fixed[3]
-    job.nacks = fixed[9]
-    job.additional_deliveries = fixed[10]
-    return Unpacked(job, data[holders_at:stop], state_and_gc & 15, stop)
+    job.flags = u8(data[at + _FLAGS_AT])
+    job.nacks = i32(read_u16(data, at + _NACKS_AT))
+    job.additional_deliveries = i32(read_u16(data, at + _DELIVERIES_AT))
+    state: i64 = data[at + _STATE_AT]
+    return Unpacked(job, data[holders_at:stop], state & 15, stop)

@@ -38,7 +38,11 @@ _HEADER: Final = (
     (2, "the sender's port for clients"),
     (2, f"the sender's own flags: {kinds.NODE_MYSELF}, plus {kinds.NODE_LEAVING} while it is leaving"),
     (1, "zero"),
-    (1, f"message flags: {kinds.NOREPLY} NOREPLY, {kinds.INCR_NACKS} INCR_NACKS, {kinds.INCR_DELIVERIES} INCR_DELIV"),
+    (
+        1,
+        f"message flags: {kinds.NOREPLY} NOREPLY, {kinds.INCR_NACKS} INCR_NACKS, {kinds.INCR_DELIVERIES} INCR_DELIV, and "
+        f"of ours {kinds.HANDOVER} HANDOVER: the job comes from a node that leaves, so a pause of its queue is no matter",
+    ),
     (2, "zero"),
 )
 
