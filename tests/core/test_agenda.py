@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from disqued.core.agenda import MOVES_PER_CALL, Agenda
+from disqued.core.agenda import MOVES_PER_CALL, NEAR_MS, Agenda
 from disqued.core.job import Timed
 
 START_MS = 1_800_000_000_000
@@ -204,3 +204,20 @@ class AgendaMachine(RuleBasedStateMachine):
 
 TestAgendaMachine = AgendaMachine.TestCase
 TestAgendaMachine.settings = settings(stateful_step_count=40)
+
+
+def first_call_that_wakes(agenda: Agenda, awake_ms: int) -> int:
+    """When something armed for `awake_ms` is woken by a node that calls the agenda when it wants to be called."""
+    agenda.due(START_MS, PLENTY)
+    armed(agenda, awake_ms)
+    now_ms = START_MS
+    while not agenda.due(now_ms, PLENTY):
+        now_ms = max(agenda.next_ms(), now_ms + 1)
+    return now_ms
+
+
+@pytest.mark.parametrize("distance_ms", [1000, 60_000])
+def test_agendas_of_different_phases_wake_at_different_moments_and_none_is_late(distance_ms: int) -> None:
+    awake_ms = START_MS + distance_ms
+    woken_ms = {first_call_that_wakes(Agenda(phase_ms), awake_ms) for phase_ms in range(NEAR_MS)}
+    assert woken_ms == set(range(awake_ms + 1, awake_ms + 1 + NEAR_MS))

@@ -19,6 +19,7 @@ from mypy_extensions import i64
 from disqued.core.job import Timed
 
 _NEAR_SHIFT: Final = 4
+NEAR_MS: Final = 1 << _NEAR_SHIFT
 _FAR_SHIFT: Final = 12
 _LEAD_MS: Final = 8192
 """How long before its end a far bucket is opened: twice its width, so 4 s before the first of its members is due."""
@@ -35,9 +36,14 @@ def _new_bucket() -> Timed:
 
 
 class Agenda:
-    """Wake times of any number of things."""
+    """Wake times of any number of things.
 
-    def __init__(self) -> None:
+    `phase_ms` shifts the ends of all buckets, by less than their width: nodes with different phases do not act in the
+    same millisecond on what came to both at once, for example the requeueing of a job of which both have a copy.
+    """
+
+    def __init__(self, phase_ms: i64 = 0) -> None:
+        self._phase_ms: i64 = phase_ms
         self._near: dict[int, Timed] = {}
         self._near_order: list[int] = []
         self._far: dict[int, Timed] = {}
@@ -57,10 +63,11 @@ class Agenda:
         if awake_ms <= 0:
             timed.awake_ms = 0
             return
-        if awake_ms < self._horizon_ms:
-            bucket = self._bucket(self._near, self._near_order, awake_ms >> _NEAR_SHIFT)
+        shifted_ms = awake_ms + self._phase_ms
+        if shifted_ms < self._horizon_ms:
+            bucket = self._bucket(self._near, self._near_order, shifted_ms >> _NEAR_SHIFT)
         else:
-            slot: i64 = awake_ms >> _FAR_SHIFT
+            slot: i64 = shifted_ms >> _FAR_SHIFT
             if slot == self._last_slot:
                 bucket = self._last_bucket
             else:
@@ -106,13 +113,14 @@ class Agenda:
             opening = ((self._far_order[0] + 1) << _FAR_SHIFT) - _LEAD_MS
             if earliest == 0 or opening < earliest:
                 earliest = max(opening, 1)
-        return earliest
+        return earliest if earliest <= 1 else earliest - self._phase_ms
 
     def due(self, now_ms: i64, limit: i64) -> list[Timed]:
         """Disarm and return up to `limit` whose time has come, in order of their wake times.
 
         The order holds within 16 ms, and within 4 s after a jump of the clock.
         """
+        now_ms += self._phase_ms
         self._advance(now_ms)
         ready: list[Timed] = []
         room = limit
@@ -138,7 +146,7 @@ class Agenda:
         return ready
 
     def _advance(self, now_ms: i64) -> None:
-        """Open the far buckets that come near and move some of their members."""
+        """Open the far buckets that come near, by shifted time, and move some of their members."""
         horizon: i64 = ((now_ms + _LEAD_MS) >> _FAR_SHIFT) << _FAR_SHIFT
         if horizon > self._horizon_ms:
             self._horizon_ms = horizon

@@ -13,7 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.agenda import Agenda
+from disqued.core.agenda import NEAR_MS, Agenda
 from disqued.core.events import Events
 from disqued.core.holders import NOBODY
 from disqued.core.job import (
@@ -73,7 +73,7 @@ class Lifecycle:
         self._chance: i64 = int(draw() * _CHANCES)
         self.table = JobTable()
         self.queues = Queues()
-        self.agenda = Agenda()
+        self.agenda = Agenda(int(draw() * NEAR_MS))
         self.memory = Memory()
         self.ready: list[Queue] = []
         """Queues whose waiting clients can be served."""
