@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -259,3 +260,39 @@ def test_asynchronous_copies_for_a_node_that_hangs_push_back(tmp_path: Path) -> 
             two.cont()
             jobs = [client.read() for _ in range(200)]
         cluster.wait_until(lambda: int(two.info()["registered_jobs"]) == len(jobs), "all copies are there")
+
+
+# --- the end of a node ------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_ends_sends_its_last_words_to_the_others(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 2, "--maxmemory", "1gb") as cluster:
+        one, two = cluster.nodes
+        two.stop()  # nothing arrives while the jobs are added
+        with contextlib.closing(one.connect()) as client:
+            jobs = client.pipeline([("ADDJOB", "q", b"x" * 100_000, 0, "ASYNC", "REPLICATE", 2)] * 100)
+        assert all(isinstance(job, bytes) for job in jobs)
+        one.server.process.send_signal(signal.SIGTERM)
+        two.cont()
+        assert one.server.process.wait(10) == 0
+        cluster.wait_until(lambda: int(two.info()["registered_jobs"]) == len(jobs), "all copies arrive")
+
+
+def test_a_node_that_hangs_does_not_hold_up_the_end_of_another(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 2, "--maxmemory", "1gb") as cluster:
+        one, two = cluster.nodes
+        two.stop()
+        with contextlib.closing(one.connect()) as client:
+            client.pipeline([("ADDJOB", "q", b"x" * 100_000, 0, "ASYNC", "REPLICATE", 2)] * 100)
+        assert one.end() == 0
+
+
+def test_a_node_killed_while_it_saves_its_view_can_read_it(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 2) as cluster:
+        one, two = cluster.nodes
+        view = one.directory / "nodes.conf"
+        cluster.wait_until(lambda: two.id in view.read_text(), "the view is saved")
+        one.kill()
+        view.write_text(view.read_text() + "\n" * 300)  # what is there between the write and the cut
+        one.restart()
+        cluster.wait_whole()
