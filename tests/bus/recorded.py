@@ -93,7 +93,7 @@ def decoded(frame: Frame) -> Fields:
         "count": frame.count,
         "sender": frame.sender.decode(),
         "myip_zero": frame.announced_ip == b"",
-        "notused1_zero": not any(frame.extension),
+        "notused1_zero": not any(payload[102:136]),
         "port": frame.port,
         "flags": frame.node_flags,
         "flag_names": _flag_names(frame.node_flags),

@@ -15,7 +15,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.bus.bigendian import read_u16, read_u32
 from disqued.bus.errors import BusError
-from disqued.bus.extension import CLOCK_AT, EXTENSION_BYTES, MARKER, NOBODY
+from disqued.bus.extension import CLOCK_AT, MARKER, NOBODY
 
 HEADER_BYTES: Final = 144
 SIGNATURE: Final = b"DbuZ"
@@ -133,12 +133,6 @@ class Frame:
         """The sender's unix time; 0 from those that do not tell."""
         at = self.start + _EXTENSION_AT + CLOCK_AT
         return int.from_bytes(self.data[at : at + 8], "big") if self.extended else 0
-
-    @property
-    def extension(self) -> bytes:
-        """All of it, as it came."""
-        at = self.start + _EXTENSION_AT
-        return self.data[at : at + EXTENSION_BYTES]
 
     # --- payloads -----------------------------------------------------------------------------------------------------
 

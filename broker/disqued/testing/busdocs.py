@@ -38,11 +38,7 @@ _HEADER: Final = (
     (2, "the sender's port for clients"),
     (2, f"the sender's own flags: {kinds.NODE_MYSELF}, plus {kinds.NODE_LEAVING} while it is leaving"),
     (1, "zero"),
-    (
-        1,
-        f"message flags: {kinds.NOREPLY} NOREPLY, {kinds.INCR_NACKS} INCR_NACKS, {kinds.INCR_DELIVERIES} INCR_DELIV, and "
-        f"of ours {kinds.HANDOVER} HANDOVER: the job comes from a node that leaves, so a pause of its queue is no matter",
-    ),
+    (1, "message flags, see below"),
     (2, "zero"),
 )
 
@@ -54,6 +50,13 @@ _EXTENSION: Final = (
     (8, "incarnation: random, new with each start, so that two nodes with one ID are told apart"),
     (8, "the sender's clock, unix milliseconds; only in PING, PONG and MEET"),
     (4, "zero"),
+)
+
+_FLAGS: Final = (
+    (kinds.NOREPLY, "NOREPLY", "a REPLJOB is not to be answered"),
+    (kinds.INCR_NACKS, "INCR_NACKS", "the job was queued because of a NACK: who hears of it counts one more"),
+    (kinds.INCR_DELIVERIES, "INCR_DELIV", "the job was queued again: who hears of it counts one more delivery"),
+    (kinds.HANDOVER, "HANDOVER", "ours: a node that leaves hands the job on, which a pause of its queue does not stop"),
 )
 
 _FEATURES: Final = (
@@ -222,10 +225,11 @@ def page() -> str:
     assert sum(size for size, _ in _HEADER) == HEADER_BYTES
     assert sum(size for size, _ in _EXTENSION) == extension.EXTENSION_BYTES
     features = "\n".join(f"* {bit}: {name}, type {kind}" for bit, name, kind in _FEATURES)
+    flags = "\n".join(f"* {bit}: {name}, {what}" for bit, name, what in _FLAGS)
     never = "\n".join(f"| {what} | {why} |" for what, why in _NEVER)
     parts = (
         _HEAD,
-        f"## Header\n\n{_layout(_HEADER, 0)}\n",
+        f"## Header\n\n{_layout(_HEADER, 0)}\n\nMessage flags; who does not know one passes it over:\n\n{flags}\n",
         f"## Extension\n\n{_layout(_EXTENSION, _begin_of_extension())}\n\nFeatures:\n\n{features}\n",
         f"## Messages\n\n{_messages()}\n",
         _JOBS,
