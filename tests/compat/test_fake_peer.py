@@ -301,7 +301,7 @@ def name(heard: Heard) -> str:
 
 
 def told(frames: list[Heard], stage: Stage | None) -> list[str]:
-    """Frames in the form in which they are compared: without PINGs of ours on its own links, repetitions counted as one."""
+    """Frames as they are compared: without the PINGs of our own rounds, repetitions counted as one."""
     shown = [
         f"{name(frame)} to {frame.actor} on {frame.connection}: {the_same(frame, stage)}"
         for frame in frames
