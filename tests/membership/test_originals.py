@@ -151,7 +151,9 @@ def test_a_stranger_is_not_believed(local: LocalNode, original: Stranger) -> Non
     assert len(lines(local)) == 2
 
 
-def test_gossip_carries_the_failing_first(local: LocalNode, original: Stranger) -> None:
+def test_gossip_carries_the_failing_first() -> None:
+    local = LocalNode()
+    original = Stranger(local, b"10.0.0.9")
     original.join()
     for number in range(10):
         Stranger(local, b"10.0.1.%d" % number, node_id=b"%040x" % number).join()

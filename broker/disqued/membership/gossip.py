@@ -6,13 +6,12 @@ handshake begins. Entries about failing nodes go first, so that votes meet.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.bus.gossip import GossipEntry, gossip_of
 from disqued.core.peer import BUS_PORT_DISTANCE
-from disqued.membership import failure, forget, handshake
+from disqued.membership import failure, forget, handshake, nodes
 from disqued.membership.addresses import bus_port_of, literal
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from disqued.core.peer import Peer
     from disqued.core.state import NodeState
 
-_NODE_ID: Final = re.compile(rb"[0-9a-f]{40}")
 _FEWEST: Final = 3
 _SHARE: Final = 10
 """One frame tells about a tenth of the nodes, 3 at least."""
@@ -63,7 +61,7 @@ def hear(state: NodeState, reporter: Peer, frame: Frame) -> None:
     """Take in what a member tells about others."""
     view = state.view
     for entry in gossip_of(frame):
-        if entry.node_id == view.node_id or _NODE_ID.fullmatch(entry.node_id) is None:
+        if entry.node_id == view.node_id or not nodes.is_node_id(entry.node_id):
             continue
         ip = literal(entry.ip)
         port = int(entry.port)

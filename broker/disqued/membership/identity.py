@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus.extension import NOBODY
 from disqued.membership import nodes
+from disqued.membership.nodes import is_node_id
 from disqued.membership.ping import send_ping
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> b
     """Whether what came on a link is from whom it claims to be; otherwise the link is closed."""
     if link.refused:
         return False
+    if not is_node_id(frame.sender):
+        return _refuse(state, link, frame, "it has no ID of 40 hexadecimal digits")
     cluster = frame.cluster
     if NOBODY not in {cluster, state.cluster} and cluster != state.cluster:
         return _refuse(state, link, frame, "it belongs to another cluster (cluster-name)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
@@ -11,6 +12,12 @@ if TYPE_CHECKING:
     from disqued.core.state import NodeState
 
 NODE_ID_BYTES: Final = 40
+_NODE_ID: Final = re.compile(rb"[0-9a-f]{40}")
+
+
+def is_node_id(word: bytes) -> bool:
+    """Whether it can be the ID of a node."""
+    return _NODE_ID.fullmatch(word) is not None
 
 
 def random_id(state: NodeState) -> bytes:
