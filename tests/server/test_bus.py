@@ -238,11 +238,25 @@ def test_what_waits_for_a_node_that_hangs_is_bounded_and_the_node_catches_up(tmp
             client.send("ADDJOB", "q", body, 0, "REPLICATE", 2)
         cluster.wait_until(lambda: "more than cluster-link-sendbuf-limit allows" in one.log, "the link is dropped")
         assert int(one.info("clients")["blocked_clients"]) > 0
+        counted = one.info("busstats")
+        assert int(counted["bus_links_overflowed"]) > 0
+        assert int(counted["bus_lost_bytes"]) > 1 << 20
         two.cont()
         jobs = [client.read() for client in clients]
         cluster.wait_whole()
         assert [len(cluster.holders(job)) for job in (jobs[0], jobs[-1])] == [2, 2]
         assert int(two.info()["registered_jobs"]) == len(jobs)
+
+
+def test_what_was_lost_with_a_killed_node_is_counted(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 2, "--maxmemory", "1gb", node_timeout_ms=60_000) as cluster:
+        one, two = cluster.nodes
+        two.stop()
+        with contextlib.closing(one.connect()) as client:
+            client.pipeline([("ADDJOB", "q", b"x" * 100_000, 0, "ASYNC", "REPLICATE", 2)] * 120)
+        two.kill()
+        cluster.wait_until(lambda: int(one.info("busstats")["bus_lost_bytes"]) > 1 << 20, "the loss is counted")
+        assert one.info("busstats")["bus_links_overflowed"] == "0"
 
 
 def test_asynchronous_copies_for_a_node_that_hangs_push_back(tmp_path: Path) -> None:

@@ -180,14 +180,17 @@ def _commandstats(state: NodeState) -> Fields:
 
 
 def _busstats(state: NodeState) -> Fields:
-    """One line for each kind of message that was sent to other nodes or received from them."""
+    """One line for each kind of message that was sent to other nodes or received from them, and what was lost."""
     stats = state.stats
     fields: Fields = []
     for kind, name in kinds.NAMES.items():
-        sent, received = stats.bus_sent[kind], stats.bus_received[kind]
-        if sent or received:
-            value = f"sent={sent},sent_bytes={stats.bus_sent_bytes[kind]},received={received}"
+        traffic = stats.bus[kind]
+        if traffic.sent or traffic.received:
+            value = f"sent={traffic.sent},sent_bytes={traffic.sent_bytes},received={traffic.received}"
             fields.append((f"busstat_{name.lower()}", value))
+    if fields:
+        fields.append(("bus_links_overflowed", stats.bus_links_overflowed))
+        fields.append(("bus_lost_bytes", stats.bus_lost_bytes))
     return fields
 
 
