@@ -258,9 +258,23 @@ def _return(faults: Faults, member: Member, *, keep_nodes: bool = True, move: bo
         faults.meet_all(member)
 
 
+def _lose_memory(faults: Faults, member: Member) -> None:
+    """Note which copies are lost with a member, those included that others handed over to it when they were leaving."""
+    history = faults.world.history
+    tables = {other.number: other.node.state.lifecycle.table for other in faults.world.cluster.members}
+    for job in tables[member.number].jobs():
+        attempt = history.attempt_of(job.body)
+        if attempt is None:
+            continue
+        holders = [number for number, before in attempt.holders if history.losses(number) == before]
+        if member.number not in holders and any(tables[number].get(job.id) is None for number in holders):
+            attempt.heirs_lost += 1
+    history.lose_memory(member.number)
+
+
 def _kill(faults: Faults, member: Member, *, silent: bool) -> None:
+    _lose_memory(faults, member)
     member.crash(silent=silent)
-    faults.world.history.lose_memory(member.number)
     faults.world.history.note(faults.world.now_ms, f"node {member.number} is down")
 
 
@@ -356,8 +370,8 @@ def reset_node(faults: Faults) -> Undo | None:
     member = faults.pick()
     if member is None:
         return None
+    _lose_memory(faults, member)
     member.admin.call("CLUSTER", "RESET", faults.chance.choice(("SOFT", "HARD")))
-    faults.world.history.lose_memory(member.number)
 
     def undo() -> None:
         if member.running:

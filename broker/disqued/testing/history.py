@@ -47,6 +47,8 @@ class Attempt:
     """How often nodes had lost their memory when it began."""
     copies_short: int = 0
     """How many copies were missing when the ID was replied."""
+    heirs_lost: int = 0
+    """How many members lost their memory that had taken over the copy of one that was leaving."""
     deliveries: list[Delivery] = field(default_factory=list)
     nacks_ms: list[int] = field(default_factory=list)
     """When clients sent a NACK."""
@@ -129,7 +131,7 @@ class History:
     def failed_holders(self, attempt: Attempt) -> int:
         """How many of those that had confirmed to have a copy lost their memory since."""
         failed = sum(self.losses(member) > before for member, before in attempt.holders)
-        return failed + attempt.copies_short
+        return failed + attempt.copies_short + attempt.heirs_lost
 
     def attempt_of(self, body: bytes) -> Attempt | None:
         """Whose body it is; None for one that was never added."""
