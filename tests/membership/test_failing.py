@@ -100,11 +100,11 @@ def test_a_leaving_node_is_known_everywhere_and_its_return_too() -> None:
     cluster = cluster_of(3)
     one, other, leaver = cluster.members
     leaver.admin.call("CLUSTER", "LEAVING", "yes")
-    cluster.run(milliseconds=100)
+    cluster.run(milliseconds=200)
     assert flags(one, leaver) == flags(other, leaver) == "leaving"
     assert one.sees == other.sees == 1
     assert figures(one)["cluster_nodes_leaving"] == "1"
     leaver.admin.call("CLUSTER", "LEAVING", "no")
-    cluster.run(milliseconds=100)
+    cluster.run(milliseconds=200)
     assert flags(one, leaver) == "noflags"
     assert one.sees == other.sees == 2

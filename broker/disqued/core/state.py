@@ -21,6 +21,7 @@ from disqued.core.entry import CommandEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
 from disqued.core.holders import Holders
+from disqued.core.jobframes import JobFrames
 from disqued.core.jobid import JobIds
 from disqued.core.latency import LatencyMonitor
 from disqued.core.lifecycle import Lifecycle
@@ -56,6 +57,7 @@ class NodeState:
         """Writes this node's frames; see `renew_frames`."""
         self.renew_frames()
         self.holders = Holders()
+        self.job_frames = JobFrames()
         self.events = Events()
         self.lifecycle = Lifecycle(host.random)
         self.demand = Demand()
@@ -123,6 +125,7 @@ class NodeState:
     def renew_identity(self, node_id: bytes) -> None:
         """Go on under another node ID."""
         self.view.node_id = node_id
+        self.view.refresh()
         self.job_ids = JobIds(node_id, self.host.random_bytes)
         self.renew_frames()
 
@@ -154,3 +157,4 @@ class NodeState:
             view.ip = announced_ip
         self.cluster = cluster_digest(config.cluster_name.encode("utf-8", "surrogateescape"))
         self.bus = self._frame_writer()
+        view.news = True

@@ -36,10 +36,14 @@ class ClusterView:
         """Those that can be sent jobs."""
         self.size: i64 = 1
         """Nodes known, this one included, those in handshake excluded."""
+        self.generation: i64 = 0
+        """Grows whenever nodes may have come or gone: what was found out about lists of nodes before is out of date."""
         self.forgotten: dict[bytes, int] = {}
         """Until when (unix milliseconds) gossip can not bring back nodes that were forgotten."""
         self.unsaved: bool = False
         """Something changed that the cluster configuration file does not say yet."""
+        self.news: bool = False
+        """What frames say of this node changed, and the others are to hear of it."""
         self.seeds = SeedBook()
         self.save_failed: bool = False
         """Writing the file failed; it is tried again from this round on:"""
@@ -54,6 +58,7 @@ class ClusterView:
     def refresh(self) -> None:
         """Count anew, after peers came, went or changed their flags."""
         self.reachable = [peer for peer in self.peers.values() if peer.reachable]
+        self.generation += 1
         self.size = 1 + len([peer for peer in self.peers.values() if not peer.in_handshake])
 
     def knows(self, node_id: bytes) -> bool:

@@ -14,7 +14,6 @@ from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
 from disqued.membership import forget, handshake, nodes, skew
 from disqued.membership.addresses import MAX_PORT, bus_port_of, literal
 from disqued.membership.nodesconf import describe
-from disqued.membership.ping import send_ping
 from disqued.membership.saving import save_or_refuse
 from disqued.resp.integers import parse_integer
 
@@ -71,8 +70,8 @@ def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
         (b"cluster_known_nodes", b"%d" % (len(view.peers) + 1)),
         (b"cluster_reachable_nodes", b"%d" % len(view.reachable)),
         (b"cluster_size", b"%d" % view.size),
-        (b"cluster_stats_messages_sent", b"%d" % sum(state.stats.bus_sent)),
-        (b"cluster_stats_messages_received", b"%d" % sum(state.stats.bus_received)),
+        (b"cluster_stats_messages_sent", b"%d" % sum(traffic.sent for traffic in state.stats.bus)),
+        (b"cluster_stats_messages_received", b"%d" % sum(traffic.received for traffic in state.stats.bus)),
     )
     more = "".join([f"{name}:{value}\r\n" for name, value in figures(state)])
     session.reply_bulk(b"".join([b"%b:%b\r\n" % field for field in fields]) + more.encode())
@@ -153,8 +152,6 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
     if wanted != before:
         state.renew_frames()
         state.events.leaving_changed()
-        for peer in view.peers.values():
-            send_ping(state, peer)
     if wanted:
         _release_waiting_clients(state)
 

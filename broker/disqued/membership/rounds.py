@@ -43,6 +43,10 @@ def go_round(state: NodeState) -> None:
     for peer in view.peers.values():
         if peer.has_address and not peer.in_handshake:
             _watch(state, peer)
+    if view.news:
+        view.news = False
+        for peer in view.peers.values():
+            send_ping(state, peer)
     hostname.tell(state)
     save_changes(state)
 
