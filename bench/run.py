@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import cluster
 import machine
 import report
 import workloads
@@ -40,6 +41,9 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "memory": workloads.memory,
     "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),
     "growth": workloads.growth,
+    "cluster": lambda _, sizes, say: cluster.compare(sizes, say),
+    "traffic": lambda _, sizes, say: cluster.traffic(sizes, say),
+    "idle": lambda _, sizes, say: cluster.idle(sizes, say),
 }
 ALL_PARTS = ",".join(PARTS)
 

@@ -17,13 +17,14 @@ from disqued.acks import SUBSYSTEM as ACKS
 from disqued.acks import gc
 from disqued.admin import SUBSYSTEM as ADMIN
 from disqued.admission import SUBSYSTEM as ADMISSION
+from disqued.bus import kinds
 from disqued.bus.errors import BusError
 from disqued.bus.frame import VERSION, Frame
 from disqued.config import Config, rename_commands
 from disqued.core.alarm import Alarm
 from disqued.core.blocked import WaitForCopies, WaitForJob
 from disqued.core.command import Command
-from disqued.core.entry import CommandEntry
+from disqued.core.entry import CommandEntry, MessageEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
 from disqued.core.eviction import IdleQueues, make_room
@@ -145,10 +146,17 @@ class Node:
         self._next_idle_clients_ms: i64 = now_ms
         self.state.info_sections = [(room.name.title(), room.info) for room in SUBSYSTEMS if room.info is not None]
         self._crons = [room.cron for room in SUBSYSTEMS if room.cron is not None]
-        self._messages: dict[int, Message] = {message.kind: message for message in MESSAGES}
-        assert len(self._messages) == len(MESSAGES), "two messages have one number"
+        self._messages = self._make_message_table()
         self._make_command_table()
         self.state.listen_to(_RoomEvents(self.state))
+
+    def _make_message_table(self) -> list[MessageEntry | None]:
+        """The messages by their numbers."""
+        table: list[MessageEntry | None] = [None] * kinds.KINDS
+        for message in MESSAGES:
+            assert table[message.kind] is None, "two messages have one number"
+            table[message.kind] = MessageEntry(message, self.state.stats.bus[message.kind])
+        return table
 
     def _make_command_table(self) -> None:
         """Enter the commands under their names, as renamed by the configuration."""
@@ -364,7 +372,6 @@ class Node:
                 frame = reader.next()
                 if frame is None:
                     break
-                state.stats.count_received(frame.kind)
                 self._hear(link, frame)
         except BusError as error:
             self._give_up(link, str(error))
@@ -379,11 +386,17 @@ class Node:
     def _hear(self, link: Link, frame: Frame) -> None:
         """Handle one frame."""
         state = self.state
-        message = self._messages.get(int(frame.kind))
+        message = self._messages[frame.kind] if frame.kind < kinds.KINDS else None
         if message is None or frame.version != VERSION:
             state.host.log("verbose", f"Unknown bus message of type {frame.kind}, version {frame.version}")
             return
-        peer = state.view.peers.get(frame.sender)
+        message.traffic.received += 1
+        sender = frame.sender
+        if sender == link.sender:
+            sender = link.sender  # whose hash is known
+        else:
+            link.sender = sender
+        peer = state.view.peers.get(sender)
         if message.from_anyone is not None:
             message.from_anyone(state, link, peer, frame)
         elif message.handler is not None and peer is not None and not link.refused:

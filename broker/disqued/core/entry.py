@@ -1,10 +1,12 @@
-"""A command in the table of one node: its row, unpacked for the dispatcher, and what the node counts about it."""
+"""Commands and bus messages in the tables of one node: their rows, unpacked for the dispatcher, and what it counts."""
 
 from __future__ import annotations
 
 from mypy_extensions import i64
 
 from disqued.core.command import Command
+from disqued.core.message import Message
+from disqued.core.stats import Traffic
 
 
 class CommandEntry:
@@ -28,3 +30,12 @@ class CommandEntry:
         if arity > 0:
             return words == arity
         return words >= -arity
+
+
+class MessageEntry:
+    """One type of bus message of one node."""
+
+    def __init__(self, message: Message, traffic: Traffic) -> None:
+        self.handler = message.handler
+        self.from_anyone = message.from_anyone
+        self.traffic = traffic

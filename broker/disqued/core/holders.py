@@ -7,11 +7,14 @@ order in which the nodes were added.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mypy_extensions import i64
 
 from disqued.bus.frame import NODE_ID_BYTES
+
+if TYPE_CHECKING:
+    from disqued.core.view import ClusterView
 
 NodeIds: TypeAlias = tuple[bytes, ...]
 
@@ -32,6 +35,12 @@ class Holders:
         """In `_kept`."""
         self._unpacked_ids: i64 = 0
         """In the keys of `_unpacked`."""
+        self._last_data = b""
+        self._last_unpacked: NodeIds = NOBODY
+        self._last_checked: NodeIds = NOBODY
+        self._last_members: NodeIds = NOBODY
+        self._last_generation: i64 = -1
+        """The answers given last: most jobs that follow each other have the same holders."""
 
     def keep(self, node_ids: NodeIds) -> NodeIds:
         """The one copy of a list."""
@@ -68,6 +77,8 @@ class Holders:
 
     def unpack(self, data: bytes) -> NodeIds:
         """The list of IDs that stand back to back; one that stands there twice is taken once."""
+        if data == self._last_data:
+            return self._last_unpacked
         node_ids = self._unpacked.get(data)
         if node_ids is None:
             if len(self._unpacked) >= MAX_KEPT or self._unpacked_ids >= MAX_KEPT_IDS:
@@ -81,4 +92,20 @@ class Holders:
             node_ids = self.keep(tuple(dict.fromkeys(found)))
             self._unpacked[data] = node_ids
             self._unpacked_ids += len(found)
+        self._last_data = data
+        self._last_unpacked = node_ids
         return node_ids
+
+    def members(self, node_ids: NodeIds, view: ClusterView) -> NodeIds:
+        """Those of a list that are in the cluster; the same object if all are."""
+        if node_ids is self._last_checked and view.generation == self._last_generation:
+            return self._last_members
+        members = node_ids
+        for node_id in node_ids:
+            if not view.knows(node_id):
+                members = self.keep(tuple([member for member in node_ids if view.knows(member)]))
+                break
+        self._last_checked = node_ids
+        self._last_members = members
+        self._last_generation = view.generation
+        return members

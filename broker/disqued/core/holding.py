@@ -30,11 +30,7 @@ def job_of(state: NodeState, frame: Frame) -> Job | None:
 
 def members_of(state: NodeState, node_ids: NodeIds) -> NodeIds:
     """Those of a list that were not forgotten; the same object if none was."""
-    view = state.view
-    for node_id in node_ids:
-        if not view.knows(node_id):
-            return state.holders.keep(tuple([node_id for node_id in node_ids if view.knows(node_id)]))
-    return node_ids
+    return state.holders.members(node_ids, state.view)
 
 
 def note_holder(state: NodeState, job: Job, peer: Peer) -> None:

@@ -27,17 +27,18 @@ LEAST_BYTES: Final = _FIXED_BYTES + 2 * _LENGTH_BYTES
 """A job with an empty name, an empty body and no holders."""
 MAX_HOLDERS: Final = 4096
 """Nodes that may have one job; a cluster has fewer."""
-_ID_AT: Final = 4
-_STATE_AT: Final = 44
+ID_AT: Final = 4
+STATE_AT: Final = 44
 _FLAGS_AT: Final = 45
 _REPL_AT: Final = 46
 _EXPIRE_AT: Final = 48
-_CTIME_AT: Final = 52
-_DELAY_AT: Final = 60
+CTIME_AT: Final = 52
+DELAY_AT: Final = 60
 _RETRY_AT: Final = 64
 _NACKS_AT: Final = 68
 _DELIVERIES_AT: Final = 70
-"""Where the fields stand, for reading: native reads cost less than a tuple of objects."""
+BODY_AT: Final = _FIXED_BYTES + _LENGTH_BYTES
+"""Where the fields stand, the body behind the queue's name. (Native reads cost less than a tuple of objects.)"""
 _WITHOUT_DELIVERED: Final = 255 - DELIVERED
 _MAX_CTIME: Final = (1 << 63) - 1
 _MAX_EXPIRE: Final = (1 << 32) - 1
@@ -105,24 +106,24 @@ def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
     holders: i64 = read_u32(data, body_end)
     if holders > MAX_HOLDERS or holders_at + holders * NODE_ID_BYTES != stop:
         raise CorruptJob(f"the job says it has {holders} holders, which is too many or not what is left of it")
-    job_id = data[at + _ID_AT : at + _ID_AT + JOB_ID_BYTES]
+    job_id = data[at + ID_AT : at + ID_AT + JOB_ID_BYTES]
     if not is_job_id(job_id):
         raise CorruptJob("the job has no valid ID")
-    created = read_u32(data, at + _CTIME_AT + 4)
+    created = read_u32(data, at + CTIME_AT + 4)
     if created > _MAX_CTIME >> 32:
         raise CorruptJob("the job was created in a far future")
     job = Job(
         job_id,
         data[queue_at : body_at - _LENGTH_BYTES],
         data[body_at:body_end],
-        created << 32 | read_u32(data, at + _CTIME_AT),
+        created << 32 | read_u32(data, at + CTIME_AT),
         read_u32(data, at + _EXPIRE_AT),
-        read_u32(data, at + _DELAY_AT),
+        read_u32(data, at + DELAY_AT),
         read_u32(data, at + _RETRY_AT),
         i32(read_u16(data, at + _REPL_AT)),
     )
     job.flags = u8(data[at + _FLAGS_AT])
     job.nacks = i32(read_u16(data, at + _NACKS_AT))
     job.additional_deliveries = i32(read_u16(data, at + _DELIVERIES_AT))
-    state: i64 = data[at + _STATE_AT]
+    state: i64 = data[at + STATE_AT]
     return Unpacked(job, data[holders_at:stop], state & 15, stop)

@@ -44,6 +44,8 @@ class Link:
         self.local_ip = local_ip
         """Address of this end: where the other node sees us."""
         self.reader = FrameReader()
+        self.sender = b""
+        """The node that the last frame came from."""
         self.out: list[bytes] = []
         self.out_bytes: i64 = 0
         self.flushing: bool = False

@@ -6,6 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.bus.kinds import KINDS
+
 SAMPLES: Final = 16
 """Instantaneous rates are the mean of this many samples, one per 100 ms."""
 
@@ -33,8 +35,13 @@ class Rate:
         return sum(self._samples) / SAMPLES
 
 
-KINDS: Final = 64
-"""Bus messages are counted by type; there is room for more than are in use."""
+class Traffic:
+    """The bus messages of one kind."""
+
+    def __init__(self) -> None:
+        self.sent: i64 = 0
+        self.sent_bytes: i64 = 0
+        self.received: i64 = 0
 
 
 class Stats:
@@ -74,10 +81,8 @@ class Stats:
         self.imported_at_most_once: i64 = 0
         """Those of them that exist here only from then on."""
         self.jobs_exported: i64 = 0
-        self.bus_sent: list[int] = [0] * KINDS
-        """Frames by type."""
-        self.bus_received: list[int] = [0] * KINDS
-        self.bus_sent_bytes: list[int] = [0] * KINDS
+        self.bus: list[Traffic] = [Traffic() for _ in range(KINDS)]
+        """By type of message."""
         self.bus_links_overflowed: i64 = 0
         """Links dropped because too much waited to be sent on them."""
         self.bus_lost_bytes: i64 = 0
@@ -113,13 +118,9 @@ class Stats:
 
     def count_sent(self, kind: i64, size: i64) -> None:
         """Count a frame for another node."""
-        kind &= KINDS - 1
-        self.bus_sent[kind] += 1
-        self.bus_sent_bytes[kind] += int(size)
-
-    def count_received(self, kind: i64) -> None:
-        """Count a frame from another node."""
-        self.bus_received[kind & (KINDS - 1)] += 1
+        traffic = self.bus[kind & (KINDS - 1)]
+        traffic.sent += 1
+        traffic.sent_bytes += size
 
     def sample(self, now_ms: i64) -> None:
         """Note the counters for the rates; called every 100 ms."""

@@ -17,7 +17,6 @@ from disqued.bus import kinds
 from disqued.core.blocked import WaitForCopies
 from disqued.core.holders import NOBODY, NodeIds
 from disqued.core.job import Job
-from disqued.core.jobcodec import pack_for_bus
 from disqued.core.outbox import put, send, tell_holders
 from disqued.core.peer import Peer
 from disqued.core.session import Session
@@ -122,15 +121,13 @@ def _list_holders(state: NodeState, job: Job, chosen: list[Peer], *, kept_here: 
     job.delivered = state.holders.keep(tuple(node_ids))
 
 
-def _packed(state: NodeState, job: Job) -> bytes:
-    delivered = job.delivered
-    assert delivered is not None
-    return pack_for_bus(job, state.now_ms, state.holders.pack(delivered))
+def _repljob(state: NodeState, job: Job, message_flags: i64) -> bytes:
+    return state.job_frames.repljob(state.bus, job, state.now_ms, state.holders, message_flags)
 
 
 def _send(state: NodeState, job: Job, chosen: list[Peer], message_flags: i64) -> None:
     """REPLJOB to nodes that were not sent the job before."""
-    frame = state.bus.jobs(kinds.REPLJOB, [_packed(state, job)], message_flags)
+    frame = _repljob(state, job, message_flags)
     for peer in chosen:
         send(state, peer, frame)
 
@@ -151,7 +148,6 @@ def _ask_more(state: NodeState, wait: Replication) -> None:
     elif state.now_ms - wait.sent_ms < REPEAT_MS:
         return
     wait.sent_ms = state.now_ms
-    packed = b""
     for node_id in delivered:
         peer = state.view.peers.get(node_id)
         if peer is None or (added and peer is added[0]):
@@ -160,9 +156,7 @@ def _ask_more(state: NodeState, wait: Replication) -> None:
         is_confirmed = node_id in confirmed_by(job)
         if link is None or link.closed or link.congested or (is_confirmed and not added):
             continue
-        if not packed:
-            packed = _packed(state, job)
-        put(state, link, state.bus.jobs(kinds.REPLJOB, [packed], kinds.NOREPLY if is_confirmed else 0))
+        put(state, link, _repljob(state, job, kinds.NOREPLY if is_confirmed else 0))
 
 
 def confirm(state: NodeState, wait: WaitForCopies, peer: Peer) -> None:

@@ -7,6 +7,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.holders import NodeIds
+from disqued.core.holding import members_of
 from disqued.core.job import Job
 from disqued.core.jobcodec import CorruptJob, unpack
 from disqued.core.outbox import send
@@ -30,30 +31,19 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
         state.host.log("warning", f"Ignoring a REPLJOB from {peer.id.decode('ascii', 'replace')}: {error}")
         return
     job = unpacked.job
-    listed = _known(state, unpacked.holders)
+    holders = state.holders
+    listed = holders.plus(members_of(state, holders.unpack(unpacked.holders)), state.view.node_id)
     known = state.lifecycle.table.get(job.id)
     if known is not None and not known.is_dummy:
         delivered = known.delivered
         if delivered is None:
-            delivered = state.holders.keep((state.view.node_id,))
-        known.delivered = state.holders.union(delivered, listed)
+            delivered = holders.keep((state.view.node_id,))
+        known.delivered = holders.union(delivered, listed)
     elif not _keep(state, job, listed, known, frame.message_flags):
         state.stats.copies_refused += 1
         return
     if not frame.message_flags & kinds.NOREPLY:
         send(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
-
-
-def _known(state: NodeState, listed: bytes) -> NodeIds:
-    """The holders that the sender listed, those that are known here; this node is always one of them."""
-    holders = state.holders
-    view = state.view
-    node_ids = holders.unpack(listed)
-    for node_id in node_ids:
-        if not view.knows(node_id):
-            node_ids = holders.keep(tuple([member for member in node_ids if view.knows(member)]))
-            break
-    return holders.plus(node_ids, view.node_id)
 
 
 def _keep(state: NodeState, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:

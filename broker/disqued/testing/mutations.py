@@ -14,11 +14,14 @@ from typing import Any, Final
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
+from disqued.core.entry import MessageEntry
+from disqued.core.entry import MessageEntry
 from disqued.core.job import Job
 from disqued.core.jobcodec import pack_for_bus
 from disqued.core.message import Message
 from disqued.core.peer import Peer
 from disqued.core.state import NodeState
+from disqued.core.stats import Traffic
 from disqued.federation import parcel, yourjobs
 from disqued.node import Node
 from disqued.replication import copies
@@ -59,7 +62,7 @@ def _deaf(kind: int) -> Callable[[Node], None]:
     """A node that does not hear a message."""
 
     def change(node: Node) -> None:
-        node._messages[kind] = Message(kind)  # noqa: SLF001 - breaking in is the point
+        node._messages[kind] = MessageEntry(Message(kind), Traffic())  # noqa: SLF001 - breaking in is the point
 
     return change
 
@@ -72,7 +75,7 @@ def _never_give_way(node: Node) -> None:
         if job is not None:
             state.lifecycle.postpone(job, state.now_ms)
 
-    node._messages[kinds.QUEUED] = Message(kinds.QUEUED, queued)  # noqa: SLF001 - breaking in is the point
+    node._messages[kinds.QUEUED] = MessageEntry(Message(kinds.QUEUED, queued), Traffic())  # noqa: SLF001 - breaking in is the point
 
 
 def _no_cleanup(state: NodeState, job: Job) -> None:

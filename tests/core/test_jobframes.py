@@ -1,0 +1,56 @@
+"""Frames made the fast way are those made the slow way, whatever jobs follow each other."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from disqued.bus import kinds
+from disqued.bus.writer import FrameWriter
+from disqued.core.holders import Holders
+from disqued.core.job import Job
+from disqued.core.jobcodec import pack_for_bus
+from disqued.core.jobframes import JobFrames
+
+NOW_MS = 1_800_000_000_000
+NODES = [b"%040x" % number for number in range(1, 4)]
+WRITERS = [FrameWriter(NODES[0], 7711), FrameWriter(NODES[0], 7711, leaving=True)]
+QUEUES = [b"mail", b"print"]
+
+new_jobs = st.tuples(
+    st.sampled_from(QUEUES),
+    st.sampled_from([b"", b"body", b"other"]),
+    st.integers(1, 1 << 62),  # creation time
+    st.sampled_from([60, 61]),  # seconds to live
+    st.sampled_from([0, 5]),  # delay
+    st.sampled_from([1, 300]),  # retry
+    st.sampled_from([2, 3]),  # copies
+    st.sampled_from([(NODES[0], NODES[1]), (NODES[0], NODES[2]), tuple(NODES)]),
+    st.sampled_from([0, kinds.NOREPLY]),
+    st.sampled_from([0, 0, 0, 999]),  # milliseconds since the job before
+    st.sampled_from(WRITERS),
+)
+
+
+@given(st.lists(new_jobs, max_size=12))
+def test_a_frame_made_of_parts_is_the_frame_that_the_codec_makes(
+    specs: list[tuple[bytes, bytes, int, int, int, int, int, tuple[bytes, ...], int, int, FrameWriter]],
+) -> None:
+    frames, holders, now_ms = JobFrames(), Holders(), NOW_MS
+    for number, (queue, body, ctime, ttl_s, delay_s, retry_s, copies, nodes, flags, elapsed_ms, bus) in enumerate(
+        specs
+    ):
+        now_ms += elapsed_ms
+        job = Job(
+            b"D-%08x-" % number + b"A" * 24 + b"-05a1",
+            queue,
+            body,
+            ctime,
+            now_ms // 1000 + ttl_s,
+            delay_s,
+            retry_s,
+            copies,
+        )
+        job.delivered = holders.keep(nodes)
+        expected = bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, holders.pack(nodes))], flags)
+        assert frames.repljob(bus, job, now_ms, holders, flags) == expected
