@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from disqued.core.job import ACKED, Job
 from disqued.testing.cluster import PORT, Member
 from disqued.testing.workload import World
 
@@ -331,14 +332,26 @@ def move_clock(faults: Faults) -> Undo:
 # --- administration ---------------------------------------------------------------------------------------------------
 
 
+def _note_missing_copies(faults: Faults, member: Member, had: list[Job]) -> None:
+    """Where too few nodes took the jobs of one that is leaving, there are fewer copies that may fail."""
+    tables = [other.node.state.lifecycle.table for other in faults.running()]
+    for job in had:
+        attempt = faults.world.history.attempt_of(job.body)
+        if attempt is not None and member.node.state.lifecycle.table.get(job.id) is None:
+            copies = len([table for table in tables if table.get(job.id) is not None])
+            attempt.copies_short = max(attempt.copies_short, attempt.replicate - copies)
+
+
 def leave(faults: Faults) -> Undo | None:
     """A node is told to leave, and after a while to stay."""
     member = faults.pick()
     if member is None or any(other.node.state.view.leaving for other in faults.running()):
         return None
+    had = [job for job in member.node.state.lifecycle.table.jobs() if job.state != ACKED]
     member.admin.call("CLUSTER", "LEAVING", "yes")
 
     def undo() -> None:
+        _note_missing_copies(faults, member, had)
         if member.running:
             midway = member.node.state.view.leaving and member.node.state.lifecycle.table.count > 0
             faults.world.history.rare["leaving undone midway"] += midway
