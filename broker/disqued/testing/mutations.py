@@ -15,7 +15,6 @@ from typing import Any, Final
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.entry import MessageEntry
-from disqued.core.entry import MessageEntry
 from disqued.core.job import Job
 from disqued.core.jobcodec import pack_for_bus
 from disqued.core.message import Message
