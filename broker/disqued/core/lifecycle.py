@@ -196,6 +196,8 @@ class Lifecycle:
                 self.events.requeued(job, counting)
         else:
             flags |= BCAST_QUEUED
+            if job.delivered is not None and self._is_expected_elsewhere(job, now_ms):
+                self.events.requeued(job, SILENT)
         job.flags = flags
         self._arm(job)
         queue = self.queues.get(job.queue)
@@ -210,6 +212,11 @@ class Lifecycle:
             queue.sought = True
             self.wanted.append(queue)
         return True
+
+    def _is_expected_elsewhere(self, job: Job, now_ms: i64) -> bool:
+        """Whether a new job is queued so late, its queue was paused, that other holders are about to queue it."""
+        expected_ms: i64 = job.ctime // 1_000_000 + (job.delay_s + job.retry_s) * 1000
+        return now_ms + WILLQUEUE_LEAD_MS + JITTER_MS // 2 >= expected_ms
 
     def offer(self, queue: Queue) -> None:
         """Have the clients that wait for this queue served, if jobs may leave it."""

@@ -10,12 +10,13 @@ from disqued.bus import kinds
 from disqued.bus.frame import NODE_ID_BYTES, Frame
 from disqued.core.holding import job_of, note_holder, send_setack
 from disqued.core.job import ACKED, MAX_COUNTER, QUEUED, Job
-from disqued.core.lifecycle import COUNT_NACK
 from disqued.core.message import Message
 from disqued.core.outbox import tell_holders
 from disqued.core.peer import Peer
 from disqued.core.state import NodeState
 
+_FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS)
+"""By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK."""
 _RANDOM_AT: Final = 11
 _RANDOM_CHARACTERS: Final = 24
 """The random part of a job ID."""
@@ -23,7 +24,7 @@ _RANDOM_CHARACTERS: Final = 24
 
 def announce(state: NodeState, job: Job, counting: i64) -> None:
     """Tell the other holders that the job is queued here, and what for."""
-    flags = kinds.INCR_NACKS if counting == COUNT_NACK else kinds.INCR_DELIVERIES
+    flags = _FLAGS[counting]
     tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id, 0, flags))
 
 

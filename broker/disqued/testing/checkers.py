@@ -174,10 +174,11 @@ def _check_no_repetition(attempt: Attempt, history: History) -> None:
             if not tied and not _excused(attempt, before, delivery, history):
                 history.violate(
                     delivery.at_ms,
-                    f"job {attempt.number} (retry {attempt.retry_s}) was delivered by {before.member} at {before.at_ms}, "
-                    f"again by {delivery.member}, acknowledged at {attempt.acks_sent_ms}",
+                    f"job {attempt.number} (retry {attempt.retry_s}), delivered by {before.member} at {before.at_ms}, "
+                    f"was delivered again by {delivery.member}, acknowledged at {attempt.acks_sent_ms}",
                 )
-        if delivery.counted > 2 * place and attempt.delay_s == 0:  # a pause may meet the end of a delay
+        # A pause may meet the end of a delay, and a far node may ask about a job that travels.
+        if delivery.counted > 2 * place and attempt.delay_s == 0 and history.distance_ms == 0:
             history.violate(
                 delivery.at_ms,
                 f"job {attempt.number} was queued again {delivery.counted} times, delivered {place} times",
@@ -189,9 +190,13 @@ def _tied(before: Delivery, after: Delivery, history: History) -> bool:
 
 
 def _excused(attempt: Attempt, before: Delivery, after: Delivery, history: History) -> bool:
-    """Whether the worker that got the job gave it back, or neither acknowledged nor extended it in time."""
+    """Whether the worker that got the job gave it back, or neither acknowledged nor extended it in time.
+
+    The retry time counts from when the job was queued, and so from its creation at the earliest.
+    """
     if any(before.at_ms <= at_ms <= after.at_ms for at_ms in attempt.nacks_ms):
         return True
-    held_ms = after.at_ms - max([before.at_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < after.at_ms]])
+    began_ms = attempt.at_ms if before is attempt.deliveries[0] else before.at_ms
+    held_ms = after.at_ms - max([began_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < after.at_ms]])
     acknowledged = any(at_ms < after.at_ms - 2 - 2 * history.distance_ms for at_ms in attempt.acks_sent_ms)
     return held_ms >= attempt.retry_s * 1000 - EARLY_MS and not acknowledged

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from disqued.testing.local import LocalNode
 
 LATENCY_MS: Final = 1
-CONGESTED_BYTES: Final = 64 * 1024
-"""Above that many unsent bytes a link is congested, until half of them are gone."""
 
 
 @dataclass(eq=False)
@@ -80,6 +78,8 @@ class End(Carrier):
         self.local = local
         self.remote = remote
         self.link = link
+        if network.limit_bytes > 0:
+            link.congested_bytes = network.congested_bytes
         self.other: End | None = None
         self.open = True
         self.vanished = False
@@ -130,6 +130,10 @@ class End(Carrier):
             path.free_ms = max(path.free_ms, now_ms) + len(data) / path.bytes_per_ms
             self._unsent_bytes += len(data)
             self.network.later(int(path.free_ms - now_ms), lambda: self._sent(len(data)))
+            if 0 < self.network.limit_bytes < self._unsent_bytes:
+                self._overflow()
+                return
+        if path.bytes_per_ms > 0 or self.network.limit_bytes > 0:
             self.note_congestion()
         self.depart(lambda: self._arrive(data))
 
@@ -140,10 +144,20 @@ class End(Carrier):
 
     def note_congestion(self) -> None:
         """Tell the link whether too much waits."""
-        if self._unsent_bytes > CONGESTED_BYTES:
+        congested_bytes = self.network.congested_bytes
+        if self._unsent_bytes > congested_bytes:
             self.link.congested = True
-        elif self._unsent_bytes <= CONGESTED_BYTES // 2:
+        elif self._unsent_bytes <= congested_bytes // 2:
             self.link.congested = False
+
+    def _overflow(self) -> None:
+        """More waits than may: the link is dropped."""
+        self.local.node.state.stats.bus_links_overflowed += 1
+        self.close()
+        self._sending.clear()
+        self.network.later(0, lambda: self.local.on_input(self._closed))
+        if self.other is not None:
+            self.other.break_off()
 
     def depart(self, action: Callable[[], None]) -> None:
         """Have something done at the other end, after all that was sent before."""
@@ -220,6 +234,10 @@ class Network:
         self.chance = chance or Random(0)  # noqa: S311 - repeatable chance is the point
         self.names: dict[bytes, list[bytes]] = {}
         """What names resolve to."""
+        self.congested_bytes = 64 * 1024
+        """A link is congested when more than that waits, and no more when it is half of that."""
+        self.limit_bytes = 0
+        """A link is dropped when more than that waits; 0 for never, and then a link says nothing of a long turn."""
         self.on_boot: Callable[[Node], None] | None = None
         """Sees every node that is started."""
         self.tap: Callable[[int, bytes], None] | None = None

@@ -25,6 +25,7 @@ _COUNTED: Final = {
     "external replication": "external_replications",
     "copy refused": "copies_refused",
     "ASYNC held back by a slow link": "async_held_back",
+    "link overflowed": "bus_links_overflowed",
     "ADDJOB timed out and was cleaned up": "replication_timeouts",
     "job imported": "jobs_imported",
     "at-most-once job imported": "imported_at_most_once",
@@ -77,9 +78,11 @@ class Rarities:
         if sent.kind == "REPLJOB":
             self._watch_copy(sent)
         elif sent.kind in {"PING", "PONG"} and sent.receiver is not None:
-            forgotten = sent.receiver.node.state.view.forgotten
-            if forgotten and any(entry.node_id in forgotten for entry in gossip_of(sent.frame)):
-                self._seen["forgotten node kept out"] += 1
+            view = sent.receiver.node.state.view
+            if view.forgotten and sent.frame.sender in view.peers:
+                named = [entry.node_id for entry in gossip_of(sent.frame)]
+                kept_out = [node_id for node_id in named if node_id in view.forgotten and node_id not in view.peers]
+                self._seen["forgotten node kept out"] += len(kept_out)
 
     def _watch_copy(self, sent: Sent) -> None:
         frame = sent.frame

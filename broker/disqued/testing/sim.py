@@ -35,6 +35,8 @@ SETTLE_S: Final = 240
 CHECK_EVERY_MS: Final = 500
 VIOLATIONS_SHOWN: Final = 6
 DISTANCES_MS: Final = (20, 60, 120)
+LINK_BYTES: Final = 8000
+"""So little that a narrow link is soon congested, and may overflow."""
 NODE_TIMEOUT_MS: Final = 2000
 
 
@@ -70,6 +72,8 @@ class Simulation:
         chance = Random(f"world {seed}")  # noqa: S311 - repeatable chance is the point
         network = Network(START_MS, Random(f"network {seed}"))  # noqa: S311 - repeatable chance is the point
         network.capturing = False
+        network.limit_bytes = LINK_BYTES
+        network.congested_bytes = LINK_BYTES // 4
         network.on_boot = mutation.hear if mutation is not None else None
         self.history = History()
         network.tap = self.history.digest_bytes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Final, TypeAlias
 
@@ -341,8 +342,9 @@ class Worker:
         elif luck < 0.93:
             world.later(world.chance.random() * 2500, lambda: self._finish(jobs, "ACKJOB", self._later))
         elif luck < 0.97:
-            self._work_on(jobs)
-            world.later(700 + world.chance.random() * 1500, lambda: self._finish(jobs, "ACKJOB", self._later))
+            for later_ms in (1, 600, 1200, 1800):
+                world.later(later_ms, lambda: self._work_on(jobs))
+            world.later(1900, lambda: self._finish(jobs, "ACKJOB", self._later))
         else:
             self._caller.hang_up()
             delay_ms = 500.0
@@ -380,13 +382,12 @@ class Worker:
         self._caller.call(lambda _: None, "NACK", *[job_id for job_id, _ in jobs])
 
     def _work_on(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
-        world = self._world
         for job_id, attempt in jobs:
-            if attempt is not None:
-                attempt.works_ms.append(world.now_ms)
-            self._later.call(self._worked, "WORKING", job_id)
+            self._later.call(partial(self._worked, attempt), "WORKING", job_id)
 
-    def _worked(self, answer: Answer) -> None:
+    def _worked(self, attempt: Attempt | None, answer: Answer) -> None:
+        if attempt is not None and isinstance(answer, int):
+            attempt.works_ms.append(self._world.now_ms)
         self._world.history.rare["WORKING too late"] += str(answer).startswith("TOOLATE")
 
 
