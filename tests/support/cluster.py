@@ -27,13 +27,12 @@ from typing import Any, Final, Self, TypeAlias
 
 import hiredis
 
-from support.server import BUS_PORT_DISTANCE, ServerProcess, free_port
+from support.server import BUS_PORT_DISTANCE, LOOPBACK, ServerProcess, free_port
 
 NODE_TIMEOUT_MS: Final = 1000
 PATIENCE_S: Final = 30.0
 """For anything a test waits for; a machine with much to do is slow."""
 LOOK_S: Final = 0.02
-HOST: Final = "127.0.0.1"
 
 Word: TypeAlias = bytes | str | int
 
@@ -41,8 +40,8 @@ Word: TypeAlias = bytes | str | int
 class NodeClient:
     """A connection to one node, which stays with it: no failing over, replies as hiredis reads them."""
 
-    def __init__(self, port: int, timeout_s: float = PATIENCE_S) -> None:
-        self.socket = socket.create_connection((HOST, port), timeout=timeout_s)
+    def __init__(self, port: int, timeout_s: float = PATIENCE_S, host: str = LOOPBACK) -> None:
+        self.socket = socket.create_connection((host, port), timeout=timeout_s)
         self._reader = hiredis.Reader()
 
     def send(self, *words: Word) -> None:
@@ -87,19 +86,23 @@ def _pack(words: Sequence[Word]) -> bytes:
 
 
 class RealNode:
-    """One `disque-server`. `port` and `directory` stay the same over its restarts, `server` is the process of now."""
+    """One `disque-server`. `directory` stays the same over its restarts, `server` is the process of now.
 
-    def __init__(self, directory: Path, arguments: Sequence[str]) -> None:
+    A test may set `host` and `port` while it is down: it comes back there.
+    """
+
+    def __init__(self, directory: Path, arguments: Sequence[str], host: str = LOOPBACK, port: int = 0) -> None:
         directory.mkdir()
         self.directory = directory
-        self.port = free_port()
+        self.host = host
+        self.port = port or free_port(host)
         self.arguments = list(arguments)
         """What it is started with, at the next restart too."""
         self._client: NodeClient | None = None
         self.server = self._start()
 
     def _start(self) -> ServerProcess:
-        return ServerProcess(self.directory, *self.arguments, port=self.port)
+        return ServerProcess(self.directory, *self.arguments, port=self.port, at=self.host)
 
     @property
     def bus_port(self) -> int:
@@ -109,7 +112,7 @@ class RealNode:
     @property
     def address(self) -> str:
         """As `disqued.client` wants it."""
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -128,9 +131,9 @@ class RealNode:
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    def connect(self) -> NodeClient:
+    def connect(self, timeout_s: float = PATIENCE_S) -> NodeClient:
         """One more connection; who opens it closes it."""
-        return NodeClient(self.port)
+        return NodeClient(self.port, timeout_s, self.host)
 
     def call(self, *words: Word) -> Any:
         """The reply to a command over a connection that is kept."""
@@ -237,9 +240,9 @@ class RealCluster:
             self.close()
             raise
 
-    def start_node(self, *arguments: str) -> RealNode:
+    def start_node(self, *arguments: str, host: str = LOOPBACK, port: int = 0) -> RealNode:
         """One more node, with directives of its own; it starts while the test goes on, and knows nobody."""
-        node = RealNode(self.directory / f"node-{len(self.nodes) + 1}", (*self.arguments, *arguments))
+        node = RealNode(self.directory / f"node-{len(self.nodes) + 1}", (*self.arguments, *arguments), host, port)
         self.nodes.append(node)
         return node
 
@@ -250,7 +253,7 @@ class RealCluster:
         """
         for number, node in enumerate(self.nodes[1:]):
             by = self.nodes[number] if chain else self.nodes[0]
-            assert by.call("CLUSTER", "MEET", HOST, node.port) == b"OK"
+            assert by.call("CLUSTER", "MEET", node.host, node.port) == b"OK"
         self.wait_whole()
 
     @property

@@ -16,20 +16,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+LOOPBACK: Final = "127.0.0.1"
 FIRST_PORT: Final = 12000
 PORTS: Final = 10000
 BUS_PORT_DISTANCE: Final = 10000
 """Ports the kernel gives to no outgoing connection; those of the bus, right above, overlap with none for clients."""
 
 
-def free_port() -> int:
+def free_port(host: str = LOOPBACK) -> int:
     """A TCP port nobody listens on, nor on its bus port; drawn by chance, since tests run side by side."""
     chance = random.SystemRandom()
     while True:
         port = FIRST_PORT + chance.randrange(PORTS)
         with socket.socket() as probe, socket.socket() as bus_probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            bus_probe.bind(("127.0.0.1", port + BUS_PORT_DISTANCE))
+            probe.bind((host, port))
+            bus_probe.bind((host, port + BUS_PORT_DISTANCE))
             return port
 
 
@@ -40,9 +41,9 @@ COMMAND: Final = (sys.executable, "-m", "disqued.server")
 class ServerProcess:
     """`disque-server` in its own directory; stopped and reaped when the context ends.
 
-    It gets a free `port` on the loopback address, unless it is `bare`: then `arguments` and `config` say everything.
-    `at` is where `connect` goes: an address, or the path of a Unix socket. `launcher` is a command that starts others,
-    as `prlimit` does.
+    It gets a free `port` at `at`, the loopback address unless said otherwise. When it is `bare`, `arguments` and
+    `config` say everything, and `at` is only where `connect` goes: an address, or the path of a Unix socket. `launcher`
+    is a command that starts others, as `prlimit` does.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class ServerProcess:
         port: int | None = None,
         config: str | None = None,
         stdin: bytes = b"",
-        at: str = "127.0.0.1",
+        at: str = LOOPBACK,
         launcher: Sequence[str] = (),
         bare: bool = False,
     ) -> None:
@@ -66,7 +67,7 @@ class ServerProcess:
             path.write_text(config)
             command.append(str(path))
         if not bare:
-            command += ["--port", str(self.port), "--bind", "127.0.0.1"]
+            command += ["--port", str(self.port), "--bind", LOOPBACK if "/" in at else at]
         command += arguments
         with self.log.open("ab") as log, tempfile.TemporaryFile() as given:
             given.write(stdin)
