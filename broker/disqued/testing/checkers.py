@@ -17,7 +17,9 @@ EARLY_MS = 800
 TIE_MS = 20
 """Holders that queue a job within this time of each other do not hear of it in time: clocks tick every 16 ms."""
 LINGER_MS = 3000
-"""How long a finished job may be remembered, and a job be in two queues, where nothing fails."""
+"""How long a finished job may be remembered where nothing fails."""
+TWICE_MS = 400
+"""How long a job may be in two queues where nothing fails."""
 
 
 class Watch:
@@ -46,7 +48,7 @@ class Watch:
         twice = [job_id for job_id, count in queued.items() if count > 1]
         self._twice = {job_id: self._twice.get(job_id, now_ms) for job_id in twice}
         for job_id, since_ms in self._twice.items():
-            if now_ms - since_ms > LINGER_MS:
+            if now_ms - since_ms > TWICE_MS:
                 self._history.violate(now_ms, f"{job_id!r} is in two places since {since_ms}")
 
 
@@ -170,7 +172,7 @@ def _check_no_repetition(attempt: Attempt, history: History) -> None:
     for place, delivery in enumerate(attempt.deliveries):
         if place > 0:
             before = attempt.deliveries[place - 1]
-            tied = place > 1 and _tied(before, delivery, history)
+            tied = (place > 1 or history.distance_ms > 0) and _tied(before, delivery, history)
             if not tied and not _excused(attempt, before, delivery, history):
                 history.violate(
                     delivery.at_ms,
@@ -196,7 +198,8 @@ def _excused(attempt: Attempt, before: Delivery, after: Delivery, history: Histo
     """
     if any(before.at_ms <= at_ms <= after.at_ms for at_ms in attempt.nacks_ms):
         return True
+    heard_ms = after.at_ms - 2 - 2 * history.distance_ms
     began_ms = attempt.at_ms if before is attempt.deliveries[0] else before.at_ms
-    held_ms = after.at_ms - max([began_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < after.at_ms]])
-    acknowledged = any(at_ms < after.at_ms - 2 - 2 * history.distance_ms for at_ms in attempt.acks_sent_ms)
+    held_ms = after.at_ms - max([began_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < heard_ms]])
+    acknowledged = any(at_ms < heard_ms for at_ms in attempt.acks_sent_ms)
     return held_ms >= attempt.retry_s * 1000 - EARLY_MS and not acknowledged

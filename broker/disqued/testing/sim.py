@@ -35,7 +35,7 @@ SETTLE_S: Final = 240
 CHECK_EVERY_MS: Final = 500
 VIOLATIONS_SHOWN: Final = 6
 DISTANCES_MS: Final = (20, 60, 120)
-LINK_BYTES: Final = 8000
+LINK_BYTES: Final = 4000
 """So little that a narrow link is soon congested, and may overflow."""
 NODE_TIMEOUT_MS: Final = 2000
 
@@ -74,6 +74,7 @@ class Simulation:
         network.capturing = False
         network.limit_bytes = LINK_BYTES
         network.congested_bytes = LINK_BYTES // 4
+        self._impatient = mutation is not None
         network.on_boot = mutation.hear if mutation is not None else None
         self.history = History()
         network.tap = self.history.digest_bytes
@@ -132,11 +133,16 @@ class Simulation:
                 for sender, receiver in ((one, other), (other, one)):
                     self.cluster.network.path(sender, receiver).delay_ms = delay_ms
 
+    @property
+    def _seen_enough(self) -> bool:
+        """Whether the protocol was broken on purpose, and that was noticed."""
+        return self._impatient and bool(self.history.violations)
+
     def pass_time(self, seconds: float) -> None:
         """Let the world run, looking into the nodes now and then."""
         network = self.cluster.network
         end_ms = network.now_ms + int(seconds * 1000)
-        while network.now_ms < end_ms:
+        while network.now_ms < end_ms and not self._seen_enough:
             check_ms = min(network.now_ms + CHECK_EVERY_MS, end_ms)
             while network.now_ms < check_ms:
                 self.cluster.step(check_ms)
@@ -166,7 +172,7 @@ class Simulation:
         network = self.cluster.network
         end_ms = network.now_ms + SETTLE_S * 1000
         whole_ms = network.now_ms + 40_000
-        while network.now_ms < end_ms:
+        while network.now_ms < end_ms and not self._seen_enough:
             self.pass_time(1)
             done = checkers.leftovers(self.cluster) == 0
             if done and (self.cluster.is_whole() or network.now_ms > whole_ms):

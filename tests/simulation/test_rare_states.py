@@ -1,0 +1,19 @@
+"""The simulator reaches what hardly ever happens: each rare state within a number of seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from disqued.testing.rare import RARE
+from simulation.seeds import run
+
+RARE_SEEDS = range(1000, 1100)
+
+
+def test_rare_states_are_reached() -> None:
+    reached: Counter[str] = Counter()
+    for seed in RARE_SEEDS:
+        reached.update(run(seed).rare)
+        if all(reached[name] for name in RARE):
+            return
+    assert [name for name in RARE if not reached[name]] == []
