@@ -42,6 +42,7 @@ bench: $(COMPILED) ## Measure beside redis-server and beanstalkd (ARGS=--documen
 docs: $(INSTALLED) ## Write the generated pages of docs/
 	$(BIN)/python -m disqued.config.docs > docs/configuration.md
 	$(BIN)/python -m disqued.testing.jobstates > docs/architecture/job-states.md
+	$(BIN)/python -m disqued.testing.busdocs > docs/protocol/bus.md
 
 lock: ## Resolve the dependencies anew into requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -97,9 +97,9 @@ def pinned(core: int, *command: str) -> list[str]:
     return ["taskset", "--cpu-list", str(core), *command]
 
 
-def free_port() -> int:
-    """A port below the ephemeral range whose bus port is free as well."""
-    for port in range(17_700, 22_700):
+def free_port(above: int = 17_699) -> int:
+    """A port below the ephemeral range whose bus port is free as well; the next one after `above`."""
+    for port in range(above + 1, 22_700):
         try:
             for wanted in (port, port + BUS_PORT_OFFSET):
                 with socket.create_server(("127.0.0.1", wanted)):

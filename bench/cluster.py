@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from brokers import Running
+from brokers import Broker, Running
 from clusters import NODES, BusTraffic, Disqued, RabbitMQ, waiting_clients
 from generator import Load, Measurement, offer
 from workloads import BATCH, OURS, PRODUCERS, WORKERS, Rounds, Sizes
@@ -94,13 +94,18 @@ def _rabbitmq(sizes: Sizes) -> Iterator[tuple[str, Measurement]]:
         yield "cycle away r3", offer(nodes, _load("cycle", jobs, "", nodes.other_port))
 
 
-def compare(sizes: Sizes, say: Callable[[str], None]) -> Rounds:
-    """One node, three nodes and, where it is installed, RabbitMQ, `sizes.rounds` times, in turn."""
+def compare(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None]) -> Rounds:
+    """One node, three nodes and RabbitMQ, `sizes.rounds` times, in turn.
+
+    Without RabbitMQ where it is not installed, and where only our own broker is measured.
+    """
     sides: list[tuple[str, Callable[[Sizes], Iterator[tuple[str, Measurement]]]]] = [
         (ONE_NODE, _one_node),
         (THREE_NODES, _three_nodes),
     ]
-    if RabbitMQ.installed():
+    if len(brokers) > 1 and not RabbitMQ.installed():
+        say("RabbitMQ is not installed (`apt-get install rabbitmq-server`): three nodes are measured without it")
+    elif len(brokers) > 1:
         sides.append((RABBITMQ, _rabbitmq))
     results: Rounds = {}
     for number in range(sizes.rounds):

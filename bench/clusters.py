@@ -110,7 +110,7 @@ class RabbitMQ:
         self._home = Path(self._directory.name)
         self._ports: list[int] = []
         self._servers: list[subprocess.Popen[bytes]] = []
-        self._epmd_port = free_port()
+        self._epmd_port = self._last_port = free_port()
 
     @staticmethod
     def installed() -> bool:
@@ -174,8 +174,13 @@ class RabbitMQ:
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "plugins"),
         }
 
+    def _next_port(self) -> int:
+        """A port that was not given to another part, which may not listen yet."""
+        self._last_port = free_port(self._last_port)
+        return self._last_port
+
     def _start(self, number: int) -> None:
-        self._ports.append(free_port())
+        self._ports.append(self._next_port())
         lines = [
             f"listeners.tcp.1 = 127.0.0.1:{self._ports[-1]}",
             "cluster_formation.peer_discovery_backend = classic_config",
@@ -183,7 +188,7 @@ class RabbitMQ:
         ]
         (self._home / f"node{number}.conf").write_text("\n".join(lines) + "\n")
         (self._home / "plugins").write_text("[].\n")
-        environment = self._environment(number) | {"RABBITMQ_DIST_PORT": str(free_port())}
+        environment = self._environment(number) | {"RABBITMQ_DIST_PORT": str(self._next_port())}
         with (self._home / f"out{number}").open("wb") as out:
             server = subprocess.Popen(
                 pinned(cores()[0], str(RABBITMQ / "rabbitmq-server")),

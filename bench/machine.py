@@ -83,4 +83,5 @@ def describe() -> dict[str, str]:
         "commit": commit + (" with changes" if changed else ""),
         "redis": _line("redis-server", "--version").partition(" sha=")[0],
         "beanstalkd": _line("beanstalkd", "-v"),
+        "rabbitmq": _line("dpkg-query", "--show", "--showformat", "${Version}", "rabbitmq-server"),
     }

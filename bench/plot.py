@@ -1,4 +1,4 @@
-"""Two drawings of a benchmark run: the ratios to other brokers with their floors, and the growth curves.
+"""The drawings of a benchmark run: ratios to other brokers with their floors, growth curves, and three nodes.
 
 SVG with real text (small, sharp, readable without the right font) and without a date, so that the same results give
 the same file.
@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import pyplot as plt
 from matplotlib.ticker import EngFormatter
 
+from cluster import ONE_NODE, RABBITMQ, THREE_NODES
+from cluster_report import ROWS as CLUSTER_ROWS
+from cluster_report import rates
 from floors import BEANSTALKD, LISTS, RATES, STREAMS
 from report import GROWTH_TITLES, OURS, ratios
 
@@ -78,9 +81,32 @@ def _growth_chart(results: dict[str, Any]) -> Figure:
     return figure
 
 
+def _cluster_chart(results: dict[str, Any]) -> Figure:
+    """Jobs per second of three nodes, and of what they are held against, from the slowest workload to the fastest."""
+    measured = results["cluster"]
+    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    sides = ((THREE_NODES, "", "#1f6f8b"), (ONE_NODE, " on that core", "#8fb8c9"), (RABBITMQ, "", "#e67e22"))
+    for side, words, colour in sides:
+        places, values = [], []
+        for place, row in enumerate(CLUSTER_ROWS):
+            found = rates(measured, side, row.one_node if side == ONE_NODE else row.workload)
+            if found:
+                places.append(place)
+                values.append(median(found))
+        axes.plot(values, places, "o", color=colour, markersize=6, label=side + words)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(EngFormatter())
+    axes.set_yticks(range(len(CLUSTER_ROWS)), [row.title for row in CLUSTER_ROWS])
+    axes.invert_yaxis()
+    axes.grid(axis="x", linewidth=0.4)
+    axes.set_xlabel("jobs per second")
+    axes.legend(loc="best", frameon=False)
+    return figure
+
+
 def draw(results: dict[str, Any], directory: Path, suffix: str = "svg") -> None:
     """Write comparison and growth charts of what the results have into the directory."""
-    charts = (("comparison", _ratio_chart), ("growth", _growth_chart))
+    charts = (("comparison", _ratio_chart), ("growth", _growth_chart), ("cluster", _cluster_chart))
     with plt.style.context(STYLE):
         for name, chart in charts:
             if name not in results:

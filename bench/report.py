@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from floors import LATENCIES, MEMORY, PAUSE, RATES, WAITING_GROWTH, Row, Target
+import cluster_report
+from floors import LATENCIES, MEMORY, PAUSE, RATES, WAITING_GROWTH, Row
 from machine import ROOT
+from tables import Table, number, verdict
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 PLOTS = ROOT / "docs" / "performance"
@@ -25,46 +26,10 @@ GROWTH_TITLES = {"waiting": "waiting jobs", "queues": "queues", "blocked": "bloc
 Results = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A title, a head and rows of text."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-
-    def as_text(self) -> str:
-        """Columns aligned with blanks."""
-        widths = [max(len(row[column]) for row in [self.head, *self.rows]) for column in range(len(self.head))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in self._all()]
-        return "\n".join([self.title, *(line.rstrip() for line in lines)])
-
-    def as_markdown(self) -> str:
-        """A Markdown table under a heading."""
-        lines = ["| " + " | ".join(row) + " |" for row in self._all()]
-        lines.insert(1, "|" + " --- |" * len(self.head))
-        return "\n".join([f"### {self.title}", "", *lines])
-
-    def _all(self) -> list[list[str]]:
-        return [self.head, *self.rows]
-
-
-def verdict(value: float, target: Target | None) -> str:
-    """The mark behind a value: whether it reaches its floor, and the floor."""
-    if target is None:
-        return ""
-    mark = "ok" if target.met(value) else "MISSED"
-    return f" {mark}, floor {target.floor:g}"
-
-
 def ratios(row: Row, measured: dict[str, Any], peer: str) -> list[float]:
     """Ours divided by the peer's, round by round."""
     pairs = zip(measured[OURS], measured[peer], strict=True)
     return [row.value(ours) / row.value(theirs) for ours, theirs in pairs]
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"  # three digits are what a measurement is worth
 
 
 def _ratio_cell(row: Row, measured: dict[str, Any], peer: str) -> str:
@@ -73,7 +38,7 @@ def _ratio_cell(row: Row, measured: dict[str, Any], peer: str) -> str:
     found = ratios(row, measured, peer)
     spread = f" [{min(found):.2f}-{max(found):.2f}]" if len(found) > 1 else ""
     theirs = median(row.value(line) for line in measured[peer])
-    return f"x{median(found):.2f}{spread}{verdict(median(found), row.targets.get(peer))} ({_number(theirs)})"
+    return f"x{median(found):.2f}{spread}{verdict(median(found), row.targets.get(peer))} ({number(theirs)})"
 
 
 def _comparison(results: Results, title: str, rows: tuple[Row, ...]) -> Table:
@@ -83,7 +48,7 @@ def _comparison(results: Results, title: str, rows: tuple[Row, ...]) -> Table:
         measured = results["comparison"].get(row.workload, {})
         if OURS in measured:
             values = [row.value(line) for line in measured[OURS]]
-            ours = f"{_number(median(values))} {row.unit}"
+            ours = f"{number(median(values))} {row.unit}"
             table.rows.append([row.title, ours, *(_ratio_cell(row, measured, name) for name in names)])
     return table
 
@@ -141,7 +106,8 @@ def tables(results: Results) -> list[Table]:
         made.append(_comparison(results, "Latency, and the ratio to other brokers (lower is better)", LATENCIES))
         made.append(_cpu(results))
     made.append(_limits(results))
-    return [table for table in made + _growth(results) if table.rows]
+    made += _growth(results) + cluster_report.tables(results)
+    return [table for table in made if table.rows]
 
 
 def facts(results: Results) -> list[str]:
@@ -162,6 +128,7 @@ def as_markdown(results: Results) -> str:
     images = [
         "![Ratios to other brokers, with their floors](performance/comparison.svg)",
         "![Cost of a job as the load grows](performance/growth.svg)",
+        "![Three nodes beside one node and beside RabbitMQ](performance/cluster.svg)",
     ]
     return "\n\n".join([parts[0], *images, *parts[1:]])
 

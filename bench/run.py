@@ -1,6 +1,6 @@
 """`make bench`: the broker beside the brokers people use, with one load generator, in turn, several rounds.
 
-    python bench/run.py                       about ten minutes, prints tables, writes build/bench/results.json
+    python bench/run.py                       about fifteen minutes, prints tables, writes build/bench/results.json
     python bench/run.py --document            the same, and renews docs/performance.md with its plots
     python bench/run.py --quick               a minute, to see that everything works; its figures mean little
     PYTHONPATH=build/compiled python bench/run.py      the compiled build, where there is one
@@ -41,7 +41,7 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "memory": workloads.memory,
     "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),
     "growth": workloads.growth,
-    "cluster": lambda _, sizes, say: cluster.compare(sizes, say),
+    "cluster": cluster.compare,
     "traffic": lambda _, sizes, say: cluster.traffic(sizes, say),
     "idle": lambda _, sizes, say: cluster.idle(sizes, say),
 }
