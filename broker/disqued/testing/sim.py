@@ -217,7 +217,9 @@ def report(result: Result, arguments: argparse.Namespace) -> str:
     )
     if not result.violations:
         return line
-    command = f"make sim SEED={result.seed}" if arguments.mutation is None and arguments.mix is None else sys.argv
+    given = {"--mix": arguments.mix, "--mutation": arguments.mutation, "--seconds": arguments.seconds}
+    options = " ".join([f"{name} {value}" for name, value in given.items() if value is not None])
+    command = f"python -m disqued.testing.sim --seed {result.seed} {options}"
     details = [
         *(result.trace[-arguments.trace :] if arguments.trace else []),
         line,
