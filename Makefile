@@ -9,12 +9,12 @@ SOURCES := $(shell find broker -name '*.py')
 CAN_COMPILE := command -v cc >/dev/null && test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 FAST := PYTHONPATH=$(CURDIR)/build/compiled
 
-.PHONY: help run test test-interpreted test-compiled check format bench docs lock clean
+.PHONY: help run test test-interpreted test-compiled sim check format bench docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(COMPILED) ## Start a broker and run the demonstration on real input
+run: $(COMPILED) ## Start a cluster of three nodes and run the demonstration on real input
 	@$(FAST) $(BIN)/python -m disqued.demo $(ARGS)
 
 test: test-interpreted test-compiled ## Run every test, on the interpreted and on the compiled build
@@ -24,6 +24,11 @@ test-interpreted: $(INSTALLED)
 
 test-compiled: $(COMPILED)
 	$(FAST) $(BIN)/python -m pytest $(ARGS)
+
+SEED ?= 1..50
+
+sim: $(INSTALLED) ## Simulate clusters under faults, a run for each seed (SEED=7, SEED=1..500)
+	$(BIN)/python -m disqued.testing.sim --seed $(SEED) $(ARGS)
 
 check: $(INSTALLED) ## Lint, types, import rules, spelling
 	$(BIN)/ruff check
@@ -36,7 +41,7 @@ format: $(INSTALLED) ## Bring the sources into the house format
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-bench: $(COMPILED) ## Measure beside redis-server and beanstalkd (ARGS=--document writes docs/performance.md)
+bench: $(COMPILED) ## Measure beside redis-server, beanstalkd and RabbitMQ (ARGS=--document writes docs/performance.md)
 	$(FAST) $(BIN)/python bench/run.py $(ARGS)
 
 docs: $(INSTALLED) ## Write the generated pages of docs/

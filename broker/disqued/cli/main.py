@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 VIEWS = {
     "top": "live view of queues, rates and clients",
+    "nodes": "table of the cluster's nodes",
     "queues": "table of queues",
     "jobs": "table of jobs",
     "peek": "waiting jobs of a queue with their bodies",
