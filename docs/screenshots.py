@@ -1,6 +1,7 @@
 """Takes the pictures of the command line for the guides: `python docs/screenshots.py`.
 
-Real screens: a broker and a small load are started, `disque` runs in tmux, what tmux shows becomes an SVG by `rich`.
+Real screens: three brokers and a small load are started, `disque` runs in tmux, what tmux shows becomes an SVG by
+`rich`. For the last picture one of the brokers is killed.
 The fonts that `rich` would load from the network are left out, so a viewer takes its own monospace font.
 """
 # ruff: noqa: INP001, S603  (a script, not a package, that starts what it names)
@@ -28,7 +29,7 @@ from rich.text import Text
 from disqued.client import Client, ConnectionLost
 
 IMAGES = Path(__file__).parent / "images"
-PORT = 7799
+PORTS = (7797, 7798, 7799)
 LINES = 24
 COLUMNS = 104
 FONT_FACE = re.compile(r"@font-face\s*\{[^}]*\}")
@@ -55,35 +56,50 @@ PICTURES = (
     Picture("cli-queues", "disque queues; disque peek mail-retry -n 3", lines=19),
     Picture("cli-repl", "disque", "getjob nohang from ma", wait_s=2.0, lines=6),
 )
+WITHOUT_ONE = Picture("cli-nodes", "disque nodes", lines=8)
+"""Taken after a node was killed."""
 
 
 def main() -> None:
     """Write all pictures."""
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as directory, broker(Path(directory)):
+    with tempfile.TemporaryDirectory() as directory, cluster(Path(directory)) as nodes:
         for work in (*(lambda q=queue: consume(q) for queue in CONSUMED), produce):
             threading.Thread(target=work, daemon=True).start()
         time.sleep(5.0)
         for picture in PICTURES:
-            screen = capture(picture, Path(directory))
-            save(screen, picture)
+            save(capture(picture, Path(directory)), picture)
+        nodes[-1].kill()
+        time.sleep(5.0)
+        save(capture(WITHOUT_ONE, Path(directory)), WITHOUT_ONE)
 
 
 @contextlib.contextmanager
-def broker(directory: Path) -> Iterator[None]:
-    """A broker that ends with the block."""
-    command = [sys.executable, "-m", "disqued.server", "--port", str(PORT), "--loglevel", "warning"]
-    with subprocess.Popen(command, cwd=directory) as process:
-        time.sleep(1.0)
-        try:
-            yield
-        finally:
-            process.terminate()
+def cluster(directory: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Three brokers that met and end with the block."""
+    command = [sys.executable, "-m", "disqued.server", "--bind", "127.0.0.1", "--loglevel", "warning"]
+    nodes = []
+    for port in PORTS:
+        home = directory / str(port)
+        home.mkdir()
+        words = [*command, "--port", str(port), "--cluster-node-timeout", "1500"]
+        nodes.append(subprocess.Popen(words, cwd=home))
+    try:
+        time.sleep(1.5)
+        with client() as first:
+            for port in PORTS[1:]:
+                first.execute("CLUSTER", "MEET", "127.0.0.1", port)
+        time.sleep(2.0)
+        yield nodes
+    finally:
+        for node in nodes:
+            node.terminate()
+            node.wait()
 
 
 def client() -> Client:
-    """A client of the broker."""
-    return Client([f"127.0.0.1:{PORT}"], discover=False)
+    """A client of the first broker."""
+    return Client([f"127.0.0.1:{PORTS[0]}"], discover=False)
 
 
 def produce() -> None:
@@ -96,7 +112,7 @@ def produce() -> None:
             for queue, rate in PRODUCED.items():
                 for _ in range(max(0, round(chance.gauss(rate, rate / 3) / 5))):
                     body = {"to": f"user{next(numbers)}@example.org", "template": "welcome"}
-                    producer.add(queue, json.dumps(body))
+                    producer.add(queue, json.dumps(body), replicate=2)
             time.sleep(0.2)
 
 
@@ -114,7 +130,7 @@ def capture(picture: Picture, home: Path) -> str:
     session = ["-L", "screenshots"]
     size = ["-x", str(COLUMNS), "-y", str(LINES)]
     path = f"PATH={Path(sys.executable).parent}:/usr/bin:/bin"
-    shell = ["env", path, f"DISQUE_PORT={PORT}", f"HOME={home}", "PS1=$ ", "sh"]
+    shell = ["env", path, f"DISQUE_PORT={PORTS[0]}", f"HOME={home}", "PS1=$ ", "sh"]
     tmux(*session, "new-session", "-d", *size, *shell)
     tmux(*session, "send-keys", picture.command, "Enter")
     time.sleep(picture.wait_s)
