@@ -28,7 +28,7 @@ from disqued.core.entry import CommandEntry, MessageEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
 from disqued.core.eviction import IdleQueues, make_room
-from disqued.core.job import Job
+from disqued.core.job import DUE, Job
 from disqued.core.link import Link
 from disqued.core.memory import CLIENT_BYTES
 from disqued.core.message import Message
@@ -439,6 +439,9 @@ class Node:
         state.now_ms = now_ms
         lifecycle = state.lifecycle
         for timed in lifecycle.agenda.due(now_ms, WAKE_UPS_PER_TICK):
+            if timed.awake_ms != DUE:
+                continue
+            timed.awake_ms = 0
             if isinstance(timed, Job):
                 if lifecycle.wake(timed, now_ms):
                     state.stats.expired_jobs += 1

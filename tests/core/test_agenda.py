@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from disqued.core.agenda import MOVES_PER_CALL, NEAR_MS, Agenda
-from disqued.core.job import Timed
+from disqued.core.job import DUE, Timed
 
 START_MS = 1_800_000_000_000
 LATENESS_MS = 16
@@ -130,6 +130,16 @@ def test_after_a_jump_of_hours_the_oldest_come_first() -> None:
     assert woken == sorted(woken)
 
 
+def test_what_is_disarmed_or_armed_anew_after_it_became_due_is_not_woken() -> None:
+    agenda = Agenda()
+    agenda.due(START_MS, PLENTY)
+    timed, dropped, moved = (armed(agenda, START_MS - 1) for _ in range(3))
+    assert agenda.due(START_MS, PLENTY) == [timed, dropped, moved]
+    agenda.disarm(dropped)
+    agenda.arm(moved, START_MS + 100)
+    assert [each.awake_ms for each in (timed, dropped, moved)] == [DUE, 0, START_MS + 100]
+
+
 class AgendaMachine(RuleBasedStateMachine):
     """Things armed at random times, disarmed and armed anew, while time passes in steps and jumps."""
 
@@ -182,7 +192,7 @@ class AgendaMachine(RuleBasedStateMachine):
         times = [self.expected.pop(timed) for timed in found]
         assert all(time <= self.now_ms for time in times), "woken early"
         assert [time // LATENESS_MS for time in times] == sorted(time // LATENESS_MS for time in times)
-        assert all(timed.awake_ms == 0 for timed in found)
+        assert all(timed.awake_ms == DUE for timed in found)
 
     @invariant()
     def the_next_call_is_never_too_late(self) -> None:

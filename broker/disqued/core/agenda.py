@@ -16,7 +16,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.job import Timed
+from disqued.core.job import DUE, Timed
 
 _NEAR_SHIFT: Final = 4
 NEAR_MS: Final = 1 << _NEAR_SHIFT
@@ -95,6 +95,7 @@ class Agenda:
         following = timed.timer_next
         previous = timed.timer_previous
         if following is None or previous is None:
+            timed.awake_ms = 0
             return
         previous.timer_next = following
         following.timer_previous = previous
@@ -116,8 +117,9 @@ class Agenda:
         return earliest if earliest <= 1 else earliest - self._phase_ms
 
     def due(self, now_ms: i64, limit: i64) -> list[Timed]:
-        """Disarm and return up to `limit` whose time has come, in order of their wake times.
+        """Disarm and return up to `limit` whose time has come, in order of their wake times, marked as DUE.
 
+        What is done for one may disarm or arm another one of them, which takes its mark away: it is not to be woken.
         The order holds within 16 ms, and within 4 s after a jump of the clock.
         """
         now_ms += self._phase_ms
@@ -135,6 +137,7 @@ class Agenda:
                 if first is bucket:
                     break
                 self.disarm(first)
+                first.awake_ms = DUE
                 ready.append(first)
                 room -= 1
             if bucket.timer_next is not bucket:

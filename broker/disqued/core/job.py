@@ -36,6 +36,8 @@ IN_LATE: Final = 2
 IN_RECLAIMABLE: Final = 3
 """What a job's links are used for: its queue's line, its queue's side structure, the list of what may be evicted."""
 
+DUE: Final = -1
+"""Stands for the wake time of what is about to be woken."""
 MAX_COUNTER: Final = 65535
 """Counters are 16 bits on the wire and stay at the highest value."""
 
@@ -46,7 +48,7 @@ class Timed:
 
     def __init__(self) -> None:
         self.awake_ms: i64 = 0
-        """When to wake up, in unix milliseconds; 0 for never."""
+        """When to wake up, in unix milliseconds; 0 for never, DUE for now."""
         self.timer_previous: Timed | None = None
         self.timer_next: Timed | None = None
 
