@@ -1,0 +1,26 @@
+"""The pages about the architecture speak of rooms, files and tests that exist, and of all rooms."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "broker" / "disqued"
+README = (ROOT / "docs" / "architecture" / "README.md").read_text(encoding="utf-8")
+CLUSTER = (ROOT / "docs" / "architecture" / "cluster.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGES = README + CLUSTER + CONTRIBUTING
+TABLE = README.split("## Rooms")[1].split("##")[0]
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py")))
+def test_a_room_is_in_the_table(name: str) -> None:
+    assert re.search(rf"^\| .*`{name}/`.* \|", TABLE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:\w+/)+\w+\.py)`", PAGES))))
+def test_a_file_that_is_named_exists(name: str) -> None:
+    assert (PACKAGE / name).exists() or (ROOT / name).exists()
