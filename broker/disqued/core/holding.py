@@ -1,4 +1,4 @@
-"""What handlers of messages about one job share: which job is meant, who may hold it, and that it is done.
+"""What handlers of messages about one job share: which job is meant, who may hold it, until when, and that it is done.
 
 Lists of holders name nodes by ID, some of which may have been forgotten since: they count no more, wherever a list is
 used.
@@ -39,6 +39,18 @@ def note_holder(state: NodeState, job: Job, peer: Peer) -> None:
     if delivered is None:
         delivered = state.holders.plus(NOBODY, state.view.node_id)
     job.delivered = state.holders.plus(delivered, peer.id)
+
+
+def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:
+    """Turn the seconds that a job which came from another node has left into when it ends on this node's clock.
+
+    A second more than that is sent, because the original needs it. Between our nodes it is taken off again, or a job
+    would live a second longer with every move.
+    """
+    left_s = job.expire_at_s
+    if peer.features != 0 and left_s > 0:
+        left_s -= 1
+    job.expire_at_s = left_s + state.now_ms // 1000
 
 
 def send_setack(state: NodeState, job: Job, peers: list[Peer]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.holding import members_of, note_holder, send_setack
+from disqued.core.holding import members_of, note_holder, send_setack, take_expiry
 from disqued.core.job import ACKED, WAIT_REPL, Job
 from disqued.core.jobcodec import CorruptJob, unpack
 from disqued.core.lifecycle import SILENT
@@ -48,7 +48,7 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
         return
     if job is None or job.is_dummy:
         _register(state, peer, sent, listed, job)
-        if job is not None:
+        if job is not None or state.done.has(sent.id):
             lifecycle.acknowledge(sent, now_ms)
         job = sent
     elif job.retry_s > 0:
@@ -81,9 +81,8 @@ def _register(state: NodeState, peer: Peer, job: Job, listed: bytes, dummy: Job 
         others = holders.plus(members_of(state, holders.unpack(listed)), peer.id)
         job.delivered = holders.plus(others, state.view.node_id)
         _introduce(state, peer, job)
-    now_ms = state.now_ms
-    job.expire_at_s += now_ms // 1000
-    lifecycle.keep_import(job, now_ms)
+    take_expiry(state, job, peer)
+    lifecycle.keep_import(job, state.now_ms)
 
 
 def _introduce(state: NodeState, source: Peer, job: Job) -> None:

@@ -7,7 +7,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.holders import NodeIds
-from disqued.core.holding import members_of
+from disqued.core.holding import members_of, take_expiry
 from disqued.core.job import Job
 from disqued.core.jobcodec import CorruptJob, unpack
 from disqued.core.outbox import send
@@ -39,14 +39,14 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
         if delivered is None:
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
-    elif not _keep(state, job, listed, known, frame.message_flags):
+    elif not _keep(state, peer, job, listed, known, frame.message_flags):
         state.stats.copies_refused += 1
         return
     if not frame.message_flags & kinds.NOREPLY:
         send(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
 
 
-def _keep(state: NodeState, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:
+def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:
     """Register the copy; False when this node takes none now: it leaves, is short of memory, or the queue is paused.
 
     A pause concerns new jobs, not those that a leaving node hands over.
@@ -64,7 +64,7 @@ def _keep(state: NodeState, job: Job, listed: NodeIds, dummy: Job | None, messag
     if dummy is not None:
         lifecycle.drop(dummy)
     job.delivered = listed
-    job.expire_at_s += now_ms // 1000
+    take_expiry(state, job, peer)
     lifecycle.keep_copy(job, now_ms)
     state.stats.copies_kept += 1
     if is_done:

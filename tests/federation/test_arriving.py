@@ -1,0 +1,34 @@
+"""What a job brings along when it moves: its end, and what was heard of it before it came."""
+
+from __future__ import annotations
+
+from disqued.bus import kinds
+from disqued.core.job import Job
+from disqued.testing.cluster import Cluster
+from federation.moving import added, jobs_at, length_at, needjobs, received, waiting, yourjobs
+from support.stories import tell
+
+
+def test_a_job_lives_no_longer_for_being_moved_around(pair: Cluster) -> None:
+    first, second = pair.members
+    added_ms = pair.network.now_ms
+    added(first, "RETRY", 0, "TTL", 60)
+    here, there = first, second
+    for _ in range(20):
+        tell(here, needjobs(there.node.state.bus, b"mail", 1))
+        pair.until(lambda: length_at(there) == 1, within_s=1)  # noqa: B023 - called within the turn
+        here, there = there, here
+    pair.until(lambda: jobs_at(here) + jobs_at(there) == 0, within_s=120)
+    assert pair.network.now_ms - added_ms <= 62_000
+
+
+def test_a_job_that_comes_behind_the_news_that_it_is_done_is_not_delivered(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    worker = waiting(third)
+    job = Job(b"D-0123abcd-AAAAAAAAAAAAAAAAAAAAAAAA-05a1", b"mail", b"body", 1_800_000_000_000_000_000, 0, 0, 60, 2)
+    tell(third, first.node.state.bus.about_job(kinds.SETACK, job.id, 2))
+    tell(third, yourjobs(second.node.state.bus, job, holder=second.id))
+    cluster.run(milliseconds=10)
+    assert received(worker) == []
+    assert [message.receiver for message in cluster.sent("SETACK", by=third)] == [second]
+    assert jobs_at(third) == 0, "nobody else knows of it"
