@@ -24,3 +24,9 @@ def test_a_room_is_in_the_table(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:\w+/)+\w+\.py)`", PAGES))))
 def test_a_file_that_is_named_exists(name: str) -> None:
     assert (PACKAGE / name).exists() or (ROOT / name).exists()
+
+
+def test_pictures_have_no_semicolons() -> None:
+    pictures = re.findall(r"```mermaid\n(.*?)```", PAGES, re.DOTALL)
+    assert len(pictures) >= 5
+    assert not any(";" in picture for picture in pictures), "they end a line of a sequence diagram"

@@ -17,7 +17,6 @@ from support.server import ServerProcess, free_port
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "howto" / "cluster.md"
 TEXT: Final = PAGE.read_text(encoding="utf-8")
-PORTS: Final = ("7711", "7712", "7713", "7714")
 JOB_ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 NODE_LINE: Final = re.compile(r"([0-9a-f]{40}) 127\.0\.0\.1:(\d+)")
 TIME: Final = re.compile(r"\d{13}")
@@ -41,26 +40,27 @@ def steps() -> list[tuple[str, list[str]]]:
     return found
 
 
+def _exchange(text: str, words: dict[str, str]) -> str:
+    """The text with each of the words, where it stands alone, replaced by what belongs to it."""
+    alone = re.compile(r"(?<![\w+/])(?:" + "|".join(map(re.escape, words)) + r")(?![\w+/])")
+    return alone.sub(lambda found: words[found.group()], text) if words else text
+
+
 class Story:
     """The nodes of the page on free ports, and which of its words stand for which of theirs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._real = {port: str(free_port()) for port in PORTS}
+        self._real: dict[str, str] = {}
+        self._ids = {port: node_id for node_id, port in NODE_LINE.findall(TEXT)}
         self.servers: list[ServerProcess] = []
-        for node_id, port in NODE_LINE.findall(TEXT):
-            self._real.setdefault(node_id, f"of {port}")
 
     def translate(self, command: str) -> str:
         """A command as it has to be run here."""
-        for shown, real in self._real.items():
-            command = command.replace(shown, real)
-        return command
+        return _exchange(command, self._real)
 
     def _shown(self, output: str) -> list[str]:
-        for shown, real in self._real.items():
-            output = output.replace(real, shown)
-        return output.splitlines()
+        return _exchange(output, {real: shown for shown, real in self._real.items()}).splitlines()
 
     def start(self, command: str) -> None:
         """`disque-server --port <port> --dir <name> ...`; who it is stands on the page under its port."""
@@ -69,11 +69,11 @@ class Story:
         directory = self._directory / name
         directory.mkdir()
         arguments = self.translate(" ".join(words[5:])).split()
+        self._real[port] = str(free_port())
         server = ServerProcess(directory, *arguments, port=int(self._real[port]))
         self.servers.append(server)
         server.wait_ready()
-        shown = next(node_id for node_id, real in self._real.items() if real == f"of {port}")
-        self._real[shown] = self._run(f"disque -p {port} cluster myid").strip()
+        self._real[self._ids[port]] = self._run(f"disque -p {port} cluster myid").strip()
 
     def _run(self, command: str) -> str:
         words = [sys.executable, "-m", "disqued.cli.main", *shlex.split(self.translate(command))[1:]]
@@ -123,3 +123,12 @@ def test_the_page_runs(story: Story) -> None:
             story.servers[int(command.removeprefix("kill -9 %")) - 1].process.kill()
         else:
             story.follow(command, wanted)
+
+
+def test_the_figures_and_log_lines_it_sends_readers_to_exist() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (PAGE.parents[2] / "broker").rglob("*.py"))
+    names = re.findall(r"`([a-z]+(?:[_-][a-z]+)+)`", TEXT.partition("## When something is wrong")[2])
+    assert len(names) > 6
+    assert [name for name in names if name not in sources] == []
+    assert "is refused: " in sources
+    assert "The clock of node " in sources
