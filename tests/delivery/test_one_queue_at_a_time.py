@@ -189,8 +189,7 @@ def test_who_does_not_know_that_the_job_is_done_is_told(cluster: Cluster, kind: 
 
 def test_nobody_is_asked_over_a_link_that_is_behind(cluster: Cluster) -> None:
     first, second, third = cluster.members
-    added(cluster, *REPLICATED)
-    first.admin.take("mail")
+    first.admin.call("DEQUEUE", added(cluster, *REPLICATED))
     link = first.node.state.view.peers[second.id].link
     assert link is not None
     link.congested = True

@@ -29,6 +29,10 @@ BCAST_WILLQUEUE: Final = 2
 """Announce shortly before the next requeueing that it is about to happen."""
 DELIVERED: Final = 4
 """This node handed the job out at least once."""
+IN_HAND: Final = 8
+"""This node handed the job out, and no node queued it since, as far as is known here: a worker of ours may be at it."""
+BY_TIMER: Final = 16
+"""This node queued the job last because its retry time was over. Like IN_HAND it is neither sent nor stored."""
 
 NOWHERE: Final = 0
 IN_LINE: Final = 1

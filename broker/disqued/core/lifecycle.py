@@ -21,7 +21,9 @@ from disqued.core.job import (
     ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
+    BY_TIMER,
     DELIVERED,
+    IN_HAND,
     IN_RECLAIMABLE,
     MAX_COUNTER,
     QUEUED,
@@ -56,7 +58,13 @@ MAX_COLLECTIONS: Final = 10
 _CHANCES: Final = 1 << 31
 """Shifts come from a linear congruential generator of this modulus, seeded once: every queueing needs one."""
 
+SPENT_MS_PER_S: Final = 875
+"""A job that waited for more than an eighth of its retry time gets all of it anew when a worker takes it, so that it
+does not come back while the worker has hardly begun. Jobs that waited less keep their timers, which costs nothing."""
+
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
+_NOT_IN_HAND: Final = 255 - IN_HAND
+_NOT_AGAIN: Final = 255 - IN_HAND - BY_TIMER
 _ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """What the flags of a copy may be: it was not delivered here."""
 
@@ -172,7 +180,7 @@ class Lifecycle:
         """
         if job.state != ACTIVE or job.requeue_at_ms == 0:
             return False
-        flags = job.flags
+        flags = job.flags & _NOT_AGAIN
         retry_s = job.retry_s
         if retry_s > 0:
             job.requeue_at_ms = now_ms + retry_s * 1000 + self._jitter_ms()
@@ -234,9 +242,11 @@ class Lifecycle:
         queue.used_ms = now_ms
         queue.jobs_out += 1
         job.state = ACTIVE
-        job.flags |= DELIVERED
+        job.flags |= DELIVERED | IN_HAND
         if job.retry_s == 0:
             self.memory.allow_eviction(job)
+        elif job.requeue_at_ms - now_ms < job.retry_s * SPENT_MS_PER_S:
+            self.postpone(job, now_ms)
         return job
 
     def dequeue(self, job: Job) -> bool:
@@ -251,6 +261,14 @@ class Lifecycle:
         queue = self.queues.get(job.queue)
         assert queue is not None
         queue.remove(job)
+
+    def is_in_hand(self, job: Job, now_ms: i64) -> bool:
+        """Whether a worker of this node may be at the job, and this node will see to it when its time is over."""
+        return job.state == ACTIVE and job.flags & IN_HAND != 0 and job.requeue_at_ms - now_ms > WILLQUEUE_LEAD_MS
+
+    def let_go(self, job: Job) -> None:
+        """Another node queued the job: whoever was at it here is given up."""
+        job.flags &= _NOT_IN_HAND
 
     def requeue_at(self, job: Job, at_ms: i64) -> None:
         """Have an active job queued at a time that somebody else decided."""
@@ -321,7 +339,9 @@ class Lifecycle:
         queue = self.queues.get(job.queue)
         if job.retry_s > 0 and queue is not None and queue.pause & PAUSED_IN:
             self.postpone(job, now_ms)
-        elif not self.enqueue(job, now_ms, COUNT_DELIVERY):
+        elif self.enqueue(job, now_ms, COUNT_DELIVERY):
+            job.flags |= BY_TIMER
+        else:
             job.requeue_at_ms = 0
 
     def make_queue(self, name: bytes, now_ms: i64) -> Queue:

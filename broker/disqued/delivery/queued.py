@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.bus.frame import NODE_ID_BYTES, Frame
 from disqued.core.holding import job_of, note_holder, send_setack
-from disqued.core.job import ACKED, MAX_COUNTER, QUEUED, Job
+from disqued.core.job import ACKED, BY_TIMER, MAX_COUNTER, QUEUED, Job
 from disqued.core.message import Message
 from disqued.core.outbox import tell_holders
 from disqued.core.peer import Peer
@@ -17,6 +17,8 @@ from disqued.core.state import NodeState
 
 _FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS)
 """By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK."""
+TIE_MS: Final = 1000
+"""Two nodes that requeue a job within this time, and that hear of each other only after the first handed it out."""
 _RANDOM_AT: Final = 11
 _RANDOM_CHARACTERS: Final = 24
 """The random part of a job ID."""
@@ -44,7 +46,11 @@ def precedes(job_id: bytes, one: bytes, other: bytes) -> bool:
 
 
 def queued(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Another holder queued the job: wait for the retry time from now on, and give way if it goes first."""
+    """Another holder queued the job: wait for the retry time from now on, and give way if it goes first.
+
+    When both queued it at once and a worker took it here before this was heard, the other one is told (WORKING): it
+    takes the job out of its queue, where it would be delivered once more. A NACK is meant to bring it back.
+    """
     job = job_of(state, frame)
     if job is None:
         return
@@ -52,15 +58,28 @@ def queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         send_setack(state, job, [peer])
         return
     note_holder(state, job, peer)
-    if job.state == QUEUED and precedes(job.id, peer.id, state.view.node_id):
-        state.lifecycle.dequeue(job)
-        state.stats.queued_ties_lost += 1
-    state.lifecycle.postpone(job, state.now_ms)
+    lifecycle = state.lifecycle
     flags = frame.message_flags
+    if lifecycle.is_in_hand(job, state.now_ms) and not flags & kinds.INCR_NACKS and _was_just_taken(state, job):
+        tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
+    else:
+        lifecycle.let_go(job)
+    if job.state == QUEUED and precedes(job.id, peer.id, state.view.node_id):
+        lifecycle.dequeue(job)
+        state.stats.queued_ties_lost += 1
+    lifecycle.postpone(job, state.now_ms)
     if flags & kinds.INCR_NACKS and job.nacks < MAX_COUNTER:
         job.nacks += 1
     if flags & kinds.INCR_DELIVERIES and job.additional_deliveries < MAX_COUNTER:
         job.additional_deliveries += 1
+
+
+def _was_just_taken(state: NodeState, job: Job) -> bool:
+    """Whether this node queued the job again and a worker took it in the moment in which the other one queued it."""
+    if not job.flags & BY_TIMER:
+        return False
+    age_ms: i64 = state.now_ms + job.retry_s * 1000 - job.requeue_at_ms
+    return age_ms < TIE_MS
 
 
 MESSAGE: Final[Message] = Message(kinds.QUEUED, queued)

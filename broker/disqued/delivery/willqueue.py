@@ -31,7 +31,7 @@ def announce(state: NodeState, job: Job) -> None:
 
 
 def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Say so if the job is done, or queued here already; either way the sender holds it.
+    """Say so if the job is done, queued here already, or with a worker of this node whose time is not over.
 
     All holders hear that it is queued, because they are likely to ask next. This node counts the retry time anew
     together with them: no copy comes back earlier than the others only because it was asked less often.
@@ -46,6 +46,9 @@ def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
     if job.state == QUEUED:
         tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id))
         state.lifecycle.postpone(job, state.now_ms)
+        state.stats.requeues_averted += 1
+    elif state.lifecycle.is_in_hand(job, state.now_ms):
+        tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
         state.stats.requeues_averted += 1
 
 

@@ -65,6 +65,7 @@ def hear_working(state: NodeState, peer: Peer, frame: Frame) -> None:
         send_setack(state, job, [peer])
         return
     note_holder(state, job, peer)
+    state.lifecycle.let_go(job)  # or two nodes that both handed it out would hold each other back for ever
     state.lifecycle.dequeue(job)
     state.lifecycle.postpone(job, state.now_ms)
 

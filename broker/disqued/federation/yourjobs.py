@@ -56,6 +56,8 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
     if job.state == ACKED:
         _tell_acknowledged(state, peer, job)
         return
+    if job.retry_s > 0 and lifecycle.is_in_hand(job, now_ms):
+        return  # queued there and taken here at once: it is not to be delivered twice
     if job.requeue_at_ms == 0:
         job.requeue_at_ms = now_ms
     queued = lifecycle.enqueue(job, now_ms, SILENT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from disqued.core.job import ACKED, QUEUED, WAIT_REPL
+from disqued.core.lifecycle import SPENT_MS_PER_S
 from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
@@ -194,12 +195,11 @@ def _tied(before: Delivery, after: Delivery, history: History) -> bool:
 def _excused(attempt: Attempt, before: Delivery, after: Delivery, history: History) -> bool:
     """Whether the worker that got the job gave it back, or neither acknowledged nor extended it in time.
 
-    The retry time counts from when the job was queued, and so from its creation at the earliest.
+    The retry time counts from the delivery; a job that waited for less than an eighth of it has that less.
     """
     if any(before.at_ms <= at_ms <= after.at_ms for at_ms in attempt.nacks_ms):
         return True
     heard_ms = after.at_ms - 2 - 2 * history.distance_ms
-    began_ms = attempt.at_ms if before is attempt.deliveries[0] else before.at_ms
-    held_ms = after.at_ms - max([began_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < heard_ms]])
+    held_ms = after.at_ms - max([before.at_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < heard_ms]])
     acknowledged = any(at_ms < heard_ms for at_ms in attempt.acks_sent_ms)
-    return held_ms >= attempt.retry_s * 1000 - EARLY_MS and not acknowledged
+    return held_ms >= attempt.retry_s * SPENT_MS_PER_S - EARLY_MS and not acknowledged

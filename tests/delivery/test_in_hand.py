@@ -1,0 +1,112 @@
+"""A worker has the whole retry time for a job it took, however long the job waited, and whatever other holders plan."""
+
+from __future__ import annotations
+
+from disqued.core.job import BY_TIMER, IN_HAND
+from disqued.testing.cluster import Cluster
+from support.stories import added, job_at, talk
+
+RETRY_S = 5
+REPLICATED = ("REPLICATE", 3, "RETRY", RETRY_S, "TTL", 3600)
+ALMOST_S = 4.4
+"""Nearly the retry time: no node asks the others before."""
+
+
+def in_queues(cluster: Cluster) -> int:
+    return sum(int(str(member.admin.call("QLEN", "mail"))) for member in cluster.members)
+
+
+def requeue_everywhere_at(cluster: Cluster, job: bytes, at_ms: int) -> None:
+    """Have all copies requeued in the same moment, unannounced."""
+    for member in cluster.members:
+        copy = job_at(member, job)
+        copy.flags &= 255 - 2
+        member.node.state.lifecycle.requeue_at(copy, at_ms)
+
+
+def test_other_holders_wait_for_the_worker_of_a_job_that_waited_long(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    cluster.run(seconds=ALMOST_S)
+    assert first.admin.take("mail") == [job]
+    for _ in range(44):
+        cluster.run(milliseconds=100)
+        assert in_queues(cluster) == 0
+    assert "WORKING" in talk(cluster, by=first)
+    cluster.run(seconds=1.5)
+    assert in_queues(cluster) == 1
+    assert job_at(first, job).additional_deliveries == 1
+
+
+def test_an_acknowledgement_in_that_time_ends_it(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, *REPLICATED)
+    cluster.run(seconds=ALMOST_S)
+    assert first.admin.take("mail") == [job]
+    cluster.run(seconds=3)
+    first.admin.call("ACKJOB", job)
+    cluster.run(seconds=20)
+    assert in_queues(cluster) == 0
+    assert cluster.copies(job) == []
+
+
+def test_a_job_whose_node_dies_with_its_worker_comes_back_after_the_retry_time(cluster: Cluster) -> None:
+    first, *others = cluster.members
+    job = added(cluster, *REPLICATED)
+    cluster.run(seconds=ALMOST_S)
+    assert first.admin.take("mail") == [job]
+    first.crash()
+    cluster.run(seconds=2 * RETRY_S)
+    assert [len(member.admin.take("mail")) for member in others].count(1) == 1
+
+
+def test_two_nodes_that_queue_a_job_at_once_deliver_it_once(cluster: Cluster) -> None:
+    job = added(cluster, *REPLICATED)
+    assert cluster.members[0].admin.take("mail") == [job]
+    for one in cluster.members:
+        for other in cluster.members:
+            cluster.network.path(one, other).delay_ms = 40
+    for member in cluster.members:
+        requeue_everywhere_at(cluster, job, cluster.network.now_ms + 10)
+        cluster.run(milliseconds=30)
+        assert in_queues(cluster) == 3, "none heard of the others yet"
+        assert member.admin.take("mail") == [job]
+        cluster.run(milliseconds=200)
+        assert in_queues(cluster) == 0
+
+
+def test_a_nack_at_another_node_brings_the_job_back_at_once(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, *REPLICATED)
+    assert first.admin.take("mail") == [job]
+    assert second.admin.call("NACK", job) == 1
+    cluster.run(milliseconds=20)
+    assert in_queues(cluster) == 1
+    assert not job_at(first, job).flags & IN_HAND
+
+
+def test_two_nodes_that_both_handed_it_out_do_not_hold_each_other_back(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job = added(cluster, *REPLICATED)
+    assert first.admin.take("mail") == [job]
+    cluster.lose("QUEUED")
+    assert second.admin.call("ENQUEUE", job) == 1
+    assert second.admin.take("mail") == [job]
+    cluster.run(milliseconds=10)
+    cluster.heal()
+    assert all(job_at(member, job).flags & IN_HAND for member in (first, second))
+    cluster.until(lambda: in_queues(cluster) == 1, within_s=3 * RETRY_S)
+
+
+def test_what_only_this_node_needs_to_know_is_not_sent(cluster: Cluster) -> None:
+    first = cluster.members[0]
+    job = added(cluster, "REPLICATE", 1, "RETRY", 1)
+    assert first.admin.take("mail") == [job]
+    cluster.run(seconds=2)
+    copy = job_at(first, job)
+    assert copy.flags & BY_TIMER
+    cluster.members[1].admin.take("mail")
+    cluster.until(lambda: bool(cluster.sent("YOURJOBS")), within_s=10)
+    (sent, *_) = cluster.sent("YOURJOBS")
+    flags = sent.frame.data[int(sent.frame.jobs_at) + 45]
+    assert flags & ~3 == 0
