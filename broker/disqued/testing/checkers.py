@@ -17,6 +17,8 @@ EARLY_MS = 800
 """A holder may requeue a job that much before its retry time is over: jitter, and two clock ticks."""
 TIE_MS = 20
 """Holders that queue a job within this time of each other do not hear of it in time: clocks tick every 16 ms."""
+TRAVEL_MS = 300
+"""How long a job that was queued twice may be on its way to the workers of far nodes."""
 LINGER_MS = 3000
 """How long a finished job may be remembered where nothing fails."""
 TWICE_MS = 400
@@ -189,7 +191,11 @@ def _check_no_repetition(attempt: Attempt, history: History) -> None:
 
 
 def _tied(before: Delivery, after: Delivery, history: History) -> bool:
-    return after.at_ms - before.at_ms <= TIE_MS + 2 * history.distance_ms
+    """Whether both may come from one requeueing, by two holders that heard too late of each other."""
+    window_ms = TIE_MS + 2 * history.distance_ms
+    if history.distance_ms > 0:
+        window_ms += TRAVEL_MS
+    return after.at_ms - before.at_ms <= window_ms
 
 
 def _excused(attempt: Attempt, before: Delivery, after: Delivery, history: History) -> bool:
