@@ -176,6 +176,19 @@ def test_expired_jobs_are_counted(local: LocalNode, client: LocalClient) -> None
     assert client.take("mail", count=5) == [kept]
 
 
+@pytest.mark.parametrize("second_begun_ms", range(0, 1000, 125))
+def test_a_job_lives_for_its_time_whatever_else_wakes_it_meanwhile(
+    local: LocalNode, client: LocalClient, second_begun_ms: int
+) -> None:
+    local.run(milliseconds=1000 + second_begun_ms - local.now_ms % 1000)
+    job = client.add("mail", "mortal", "TTL", 2, "RETRY", 1)
+    assert client.take("mail") == [job]
+    local.run(milliseconds=1999)
+    assert client.show(job) != {}
+    local.run(milliseconds=1001 + LATENESS_MS)
+    assert client.show(job) == {}
+
+
 def test_a_job_may_expire_before_its_first_retry(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "short", "TTL", 2, "RETRY", 100)
     assert client.take("mail") == [job]

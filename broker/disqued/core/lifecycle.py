@@ -50,6 +50,8 @@ WILLQUEUE_LEAD_MS: Final = 500
 JITTER_MS: Final = 500
 """Requeue times are spread over this width, so that the holders of a job do not act at once."""
 EXPIRY_GRACE_MS: Final = 1000
+"""Expiry is kept in whole seconds, rounded down: so much later a job has had all of its time, wherever in a second it
+was created. (The original ends jobs that wake for another reason up to a second early.)"""
 COLLECTION_MS: Final = 1000
 MAX_COLLECTION_MS: Final = 180_000
 """How long until the holders of an acknowledged job are asked again: twice as long after each attempt."""
@@ -313,7 +315,7 @@ class Lifecycle:
 
     def wake(self, job: Job, now_ms: i64) -> bool:
         """Do what is due: expire, announce, requeue. True when the job's life is over."""
-        if job.expire_at_s * 1000 <= now_ms:
+        if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= now_ms:
             self.drop(job)
             return True
         if job.state == ACTIVE or job.state == QUEUED:
