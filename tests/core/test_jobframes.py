@@ -29,17 +29,29 @@ new_jobs = st.tuples(
     st.sampled_from([0, kinds.NOREPLY]),
     st.sampled_from([0, 0, 0, 999]),  # milliseconds since the job before
     st.sampled_from(WRITERS),
+    st.sampled_from([0, 0, 3]),  # NACKs that were heard of meanwhile
 )
 
 
 @given(st.lists(new_jobs, max_size=12))
 def test_a_frame_made_of_parts_is_the_frame_that_the_codec_makes(
-    specs: list[tuple[bytes, bytes, int, int, int, int, int, tuple[bytes, ...], int, int, FrameWriter]],
+    specs: list[tuple[bytes, bytes, int, int, int, int, int, tuple[bytes, ...], int, int, FrameWriter, int]],
 ) -> None:
     frames, holders, now_ms = JobFrames(), Holders(), NOW_MS
-    for number, (queue, body, ctime, ttl_s, delay_s, retry_s, copies, nodes, flags, elapsed_ms, bus) in enumerate(
-        specs
-    ):
+    for number, (
+        queue,
+        body,
+        ctime,
+        ttl_s,
+        delay_s,
+        retry_s,
+        copies,
+        nodes,
+        flags,
+        elapsed_ms,
+        bus,
+        nacks,
+    ) in enumerate(specs):
         now_ms += elapsed_ms
         job = Job(
             b"D-%08x-" % number + b"A" * 24 + b"-05a1",
@@ -52,5 +64,6 @@ def test_a_frame_made_of_parts_is_the_frame_that_the_codec_makes(
             copies,
         )
         job.delivered = holders.keep(nodes)
+        job.nacks = nacks
         expected = bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, holders.pack(nodes))], flags)
         assert frames.repljob(bus, job, now_ms, holders, flags) == expected

@@ -43,9 +43,11 @@ class JobFrames:
         self._behind_body = b""
 
     def repljob(self, bus: FrameWriter, job: Job, now_ms: i64, holders: Holders, message_flags: i64) -> bytes:
-        """A REPLJOB for a new job: one that was neither delivered nor queued again, and is kept by `job.delivered`."""
+        """A REPLJOB for a job that waits for its copies and is kept by `job.delivered`."""
         delivered = job.delivered
         assert delivered is not None
+        if job.flags != 0 or job.nacks != 0 or job.additional_deliveries != 0:
+            return _as_it_is(bus, job, now_ms, holders.pack(delivered), message_flags)
         body = job.body
         now_s: i64 = now_ms // 1000
         if (
@@ -85,10 +87,15 @@ class JobFrames:
 
     def _cut(self, bus: FrameWriter, job: Job, now_ms: i64, packed_holders: bytes) -> None:
         """Make one frame the slow way and cut it where the others differ."""
-        frame = bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, packed_holders)], self._message_flags)
+        frame = _as_it_is(bus, job, now_ms, packed_holders, self._message_flags)
         at: i64 = COUNTED_BYTES
         body_at: i64 = at + BODY_AT + len(job.queue)
         self._before_id = frame[: at + ID_AT]
         self._behind_id = frame[at + STATE_AT : at + CTIME_AT]
         self._behind_ctime = frame[at + DELAY_AT : body_at]
         self._behind_body = frame[body_at + len(job.body) :]
+
+
+def _as_it_is(bus: FrameWriter, job: Job, now_ms: i64, packed_holders: bytes, message_flags: i64) -> bytes:
+    """The frame without any short cut."""
+    return bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, packed_holders)], message_flags)
