@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from disqued.config import Config
+from disqued.core.alarm import Alarm
 from disqued.core.env import ProcessFacts
 from disqued.core.memory import BASE_BYTES, CLIENT_BYTES
 from disqued.testing.host import FakeHost
@@ -536,3 +537,16 @@ def test_two_nodes_with_one_seed_live_the_same_life() -> None:
         return client.received
 
     assert life() == life()
+
+
+def test_what_can_not_be_done_when_it_is_due_keeps_nothing_else_from_being_done(
+    local: LocalNode, client: LocalClient
+) -> None:
+    lifecycle = local.node.state.lifecycle
+    lifecycle.agenda.arm(Alarm(), local.now_ms + 100)  # an alarm of its own kind only: it does not know what to do
+    client.send("GETJOB", "TIMEOUT", 100, "FROM", "mail")
+    local.run(milliseconds=200)
+    assert client.next_reply() is None
+    ((level, line),) = [entry for entry in local.host.log_lines if "BUG" in entry[1]]
+    assert level == "warning"
+    assert "NotImplementedError" in line

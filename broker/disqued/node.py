@@ -28,7 +28,7 @@ from disqued.core.entry import CommandEntry, MessageEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
 from disqued.core.eviction import IdleQueues, make_room
-from disqued.core.job import DUE, Job
+from disqued.core.job import DUE, Job, Timed
 from disqued.core.link import Link
 from disqued.core.memory import CLIENT_BYTES
 from disqued.core.message import Message
@@ -439,16 +439,13 @@ class Node:
         state.now_ms = now_ms
         lifecycle = state.lifecycle
         for timed in lifecycle.agenda.due(now_ms, WAKE_UPS_PER_TICK):
-            if timed.awake_ms != DUE:
-                continue
-            timed.awake_ms = 0
-            if isinstance(timed, Job):
-                if lifecycle.wake(timed, now_ms):
-                    state.stats.expired_jobs += 1
-            elif isinstance(timed, WaitForJob):
-                time_out(state, timed)
-            elif isinstance(timed, Alarm):
-                timed.ring(state)
+            if timed.awake_ms == DUE:
+                timed.awake_ms = 0
+                try:
+                    self._wake(timed)
+                except Exception as bug:  # noqa: BLE001 - all others are still to be woken
+                    text = "".join(traceback.format_exception(bug))
+                    state.host.log("warning", f"BUG: what was due could not be done, please report it:\n{text}")
         self._settle()
         if state.held and state.paused_until_ms <= now_ms:
             held = state.held
@@ -458,6 +455,17 @@ class Node:
             self._cron(now_ms)
         if state.resumed:
             self._resume()
+
+    def _wake(self, timed: Timed) -> None:
+        """The wake time of something has come."""
+        state = self.state
+        if isinstance(timed, Job):
+            if state.lifecycle.wake(timed, state.now_ms):
+                state.stats.expired_jobs += 1
+        elif isinstance(timed, WaitForJob):
+            time_out(state, timed)
+        elif isinstance(timed, Alarm):
+            timed.ring(state)
 
     def _cron(self, now_ms: i64) -> None:
         """Duties that come around `hz` times per second or less."""
