@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.cluster import RealNode
 from support.wires import WiredCluster, Wires
 
 
@@ -35,3 +36,52 @@ def test_halves_miss_each_other_and_make_up(cluster: WiredCluster, wires: Wires)
     wires.mend()
     cluster.wait_whole()
     assert [node.id for node in cluster.nodes] == ids
+
+
+def test_both_sides_of_a_partition_work_and_each_job_is_done_once_it_ended(cluster: WiredCluster, wires: Wires) -> None:
+    one, two, three = cluster.nodes
+    missed = one.id
+    shared = one.call("ADDJOB", "q", "x", 0, "REPLICATE", 3, "RETRY", 1)
+    wires.halve([one], [two, three])
+    cluster.wait_until(lambda: "fail" in two.view()[missed], "one is missed")
+    here = one.call("ADDJOB", "q", "here", 0, "REPLICATE", 1, "RETRY", 1)
+    there = two.call("ADDJOB", "q", "there", 500, "REPLICATE", 2, "RETRY", 1)
+    assert finish(one, 2) == {shared, here}
+    assert finish(three, 2) == {shared, there}, "nobody could tell that it was done on the other side"
+    wires.mend()
+    cluster.wait_whole()
+    cluster.wait_until(lambda: not any(map(cluster.holders, (shared, here, there))), "all are collected")
+
+
+def test_who_is_not_heard_by_one_node_is_missed_by_that_one_only(cluster: WiredCluster, wires: Wires) -> None:
+    one, two, three = cluster.nodes
+    ids = [node.id for node in cluster.nodes]
+    wires.cut([one], [two])
+    cluster.wait_until(lambda: "fail?" in two.view()[ids[0]], "two misses one")
+    job = one.call("ADDJOB", "q", "x", 5000, "REPLICATE", 2, "RETRY", 1)
+    assert finish(three, 1) == {job}
+    assert "fail" not in three.view()[ids[0]], "one node is no majority"
+    wires.mend()
+    cluster.wait_whole()
+    cluster.wait_until(lambda: not cluster.holders(job), "the job is collected")
+
+
+def test_slow_wires_make_nothing_come_twice(cluster: WiredCluster, wires: Wires) -> None:
+    one, two, _ = cluster.nodes
+    wires.slow(0.05)
+    jobs = {one.call("ADDJOB", "q", number, 5000, "REPLICATE", 3, "RETRY", 5) for number in range(10)}
+    assert finish(two, len(jobs)) == jobs
+    cluster.wait_until(lambda: not any(map(cluster.holders, jobs)), "all are collected")
+    for node in cluster.nodes:
+        assert [node.call("GETJOB", "NOHANG", "FROM", "q"), node.info("jobs")["registered_jobs"]] == [None, "0"]
+
+
+def finish(node: RealNode, count: int) -> set[bytes]:
+    """The IDs of so many jobs that a node gives out, each of them once; they are acknowledged there."""
+    found: list[bytes] = []
+    while len(found) < count:
+        for _, job, _ in node.call("GETJOB", "COUNT", count - len(found), "FROM", "q"):
+            found.append(job)
+            node.call("ACKJOB", job)
+    assert len(set(found)) == count
+    return set(found)

@@ -3,7 +3,7 @@
     with Workload(cluster.nodes) as work:
         ...  # faults
     account = work.settle(cluster)
-    account.check()
+    account.check(at_least=100)
 
 One client at each node, with short time-outs. A third of the jobs have a delay of a second, so that faults find some
 that wait. An add that was refused (NOREPL) or whose answer did not come may have happened or not; one that was answered
@@ -81,7 +81,7 @@ class Account:
 class _Client(threading.Thread):
     """Adds, fetches and acknowledges at one node; connects anew when that is needed and possible."""
 
-    def __init__(self, number: int, node: RealNode, options: tuple[str | int, ...], ending: threading.Event) -> None:
+    def __init__(self, number: int, node: RealNode, options: tuple[str | int, ...]) -> None:
         super().__init__(daemon=True)
         self.attempted: list[bytes] = []
         self.added: dict[bytes, float] = {}
@@ -90,25 +90,23 @@ class _Client(threading.Thread):
         self._number = number
         self._node = node
         self._options = options
-        self._ending = ending
+        self._ending = threading.Event()
+
+    def end(self) -> None:
+        """Ask it to come to an end; `join` waits for that."""
+        self._ending.set()
 
     def run(self) -> None:
         while not self._ending.is_set():
-            with (
-                contextlib.suppress(OSError, EOFError),
-                contextlib.closing(self._node.connect(REPLY_TIMEOUT_S)) as node,
-            ):
-                while not self._ending.is_set():
-                    self._add(node)
-                    fetch(node, self.delivered, timeout_ms=1)
-                    self._ending.wait(PAUSE_S)
+            with contextlib.suppress(OSError, EOFError):
+                self._work()
             self._ending.wait(PAUSE_S)
 
     def _work(self) -> None:
         with contextlib.closing(self._node.connect(REPLY_TIMEOUT_S)) as node:
             while not self._ending.is_set():
                 self._add(node)
-                fetch(node, self.delivered, timeout_ms=1)
+                self._fetch(node)
                 self._ending.wait(PAUSE_S)
 
     def _add(self, node: NodeClient) -> None:
@@ -118,6 +116,13 @@ class _Client(threading.Thread):
         with contextlib.suppress(hiredis.ReplyError):  # NOREPL: there were not enough nodes in time
             node.call("ADDJOB", QUEUE, body, ADD_TIMEOUT_MS, "DELAY", int(delay_s), *self._options)
             self.added[body] = time.monotonic()
+
+    def _fetch(self, node: NodeClient) -> None:
+        try:
+            fetch(node, self.delivered, timeout_ms=1)
+        except hiredis.ReplyError as refused:
+            if not str(refused).startswith("LEAVING"):
+                raise
 
 
 def fetch(node: NodeClient, delivered: Counter[bytes], timeout_ms: int) -> int:
@@ -134,8 +139,7 @@ class Workload:
     """A client at each of some nodes, from when the context begins until it ends."""
 
     def __init__(self, nodes: Iterable[RealNode], *options: str | int) -> None:
-        self._ending = threading.Event()
-        self._clients = [_Client(number, node, options, self._ending) for number, node in enumerate(nodes)]
+        self._clients = [_Client(number, node, options) for number, node in enumerate(nodes)]
         self._drained: Counter[bytes] = Counter()
 
     @property
@@ -152,16 +156,21 @@ class Workload:
         added = {body for client in self._clients for body, at_s in list(client.added.items()) if at_s < before_s}
         return added - self.account.delivered.keys()
 
+    def end(self, number: int) -> None:
+        """Let the client at one of the nodes come to an end before the others."""
+        self._clients[number].end()
+        self._clients[number].join()
+
     def settle(self, cluster: RealCluster) -> Account:
         """After the faults: wait until the cluster is whole, drain every node, wait until no node knows any job."""
         cluster.wait_whole()
 
         def emptied() -> bool:
-            for node in cluster.nodes:
+            for node in cluster.running:
                 with contextlib.closing(node.connect()) as client:
                     while fetch(client, self._drained, timeout_ms=GET_TIMEOUT_MS):
                         pass
-            return all(node.info("jobs")["registered_jobs"] == "0" for node in cluster.nodes)
+            return all(node.info("jobs")["registered_jobs"] == "0" for node in cluster.running)
 
         cluster.wait_until(emptied, "no node knows any job", SETTLING_S)
         return self.account
@@ -174,6 +183,7 @@ class Workload:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._ending.set()
+        for client in self._clients:
+            client.end()
         for client in self._clients:
             client.join()
