@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.core.holders import NOBODY, NodeIds
+from disqued.core.job import ACKED
 from disqued.core.jobid import is_job_id
 from disqued.core.outbox import send
 
@@ -39,6 +40,21 @@ def note_holder(state: NodeState, job: Job, peer: Peer) -> None:
     if delivered is None:
         delivered = state.holders.plus(NOBODY, state.view.node_id)
     job.delivered = state.holders.plus(delivered, peer.id)
+
+
+def job_held_with(state: NodeState, peer: Peer, frame: Frame) -> Job | None:
+    """The job about which another holder says what it does with it: None when it is not known here, or done.
+
+    The other one is noted as a holder; of a job that is done it is told so instead.
+    """
+    job = job_of(state, frame)
+    if job is None:
+        return None
+    if job.state == ACKED:
+        send_setack(state, job, [peer])
+        return None
+    note_holder(state, job, peer)
+    return job
 
 
 def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:

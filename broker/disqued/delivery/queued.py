@@ -8,8 +8,8 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.bus.frame import NODE_ID_BYTES, Frame
-from disqued.core.holding import job_of, note_holder, send_setack
-from disqued.core.job import ACKED, BY_TIMER, MAX_COUNTER, QUEUED, Job
+from disqued.core.holding import job_held_with
+from disqued.core.job import BY_TIMER, MAX_COUNTER, QUEUED, Job
 from disqued.core.message import Message
 from disqued.core.outbox import tell_holders
 from disqued.core.peer import Peer
@@ -51,13 +51,9 @@ def queued(state: NodeState, peer: Peer, frame: Frame) -> None:
     When both queued it at once and a worker took it here before this was heard, the other one is told (WORKING): it
     takes the job out of its queue, where it would be delivered once more. A NACK is meant to bring it back.
     """
-    job = job_of(state, frame)
+    job = job_held_with(state, peer, frame)
     if job is None:
         return
-    if job.state == ACKED:
-        send_setack(state, job, [peer])
-        return
-    note_holder(state, job, peer)
     lifecycle = state.lifecycle
     flags = frame.message_flags
     if lifecycle.is_in_hand(job, state.now_ms) and not flags & kinds.INCR_NACKS and _was_just_taken(state, job):

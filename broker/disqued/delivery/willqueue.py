@@ -6,8 +6,8 @@ from typing import Final
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.holding import job_of, note_holder, send_setack
-from disqued.core.job import ACKED, QUEUED, WAIT_REPL, Job
+from disqued.core.holding import job_held_with
+from disqued.core.job import QUEUED, Job
 from disqued.core.message import Message
 from disqued.core.outbox import put, tell_holders
 from disqued.core.peer import Peer
@@ -36,13 +36,9 @@ def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
     All holders hear that it is queued, because they are likely to ask next. This node counts the retry time anew
     together with them: no copy comes back earlier than the others only because it was asked less often.
     """
-    job = job_of(state, frame)
-    if job is None or job.state == WAIT_REPL:
+    job = job_held_with(state, peer, frame)
+    if job is None:
         return
-    if job.state == ACKED:
-        send_setack(state, job, [peer])
-        return
-    note_holder(state, job, peer)
     if job.state == QUEUED:
         tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id))
         state.lifecycle.postpone(job, state.now_ms)

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.command import Command
-from disqued.core.holding import job_of, note_holder, send_setack
+from disqued.core.holding import job_held_with
 from disqued.core.job import ACKED, Job
 from disqued.core.jobid import is_made_by, require_job_ids, ttl_range_s
 from disqued.core.message import Message
@@ -58,13 +58,9 @@ def life_ms(state: NodeState, job: Job) -> i64:
 
 def hear_working(state: NodeState, peer: Peer, frame: Frame) -> None:
     """A worker of another node is at it: do not deliver the job before the retry time is over."""
-    job = job_of(state, frame)
+    job = job_held_with(state, peer, frame)
     if job is None:
         return
-    if job.state == ACKED:
-        send_setack(state, job, [peer])
-        return
-    note_holder(state, job, peer)
     state.lifecycle.let_go(job)  # or two nodes that both handed it out would hold each other back for ever
     state.lifecycle.dequeue(job)
     state.lifecycle.postpone(job, state.now_ms)
