@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from disqued.acks.gc import JOBS_PER_VISIT, peers_changed
 from disqued.bus import kinds
 from disqued.testing.cluster import Cluster
 from support.stories import LETTERS, added, job_at, talk, tell
@@ -63,6 +64,20 @@ def test_a_holder_that_is_down_is_waited_for_and_told_when_it_is_back(cluster: C
     cluster.heal()
     cluster.run(seconds=60)
     assert cluster.copies(job) == []
+
+
+def test_news_about_nodes_again_and_again_leave_no_job_out(cluster: Cluster) -> None:
+    """More jobs wait for a node than are looked at between two times that one comes or goes."""
+    first, _, third = cluster.members
+    jobs = [added(cluster, "REPLICATE", 3, "RETRY", 3000, "TTL", 3600) for _ in range(3 * JOBS_PER_VISIT)]
+    cluster.lose("SETACK", to=third)
+    assert first.admin.call("ACKJOB", *jobs) == len(jobs)
+    cluster.run(seconds=20)
+    cluster.forget_sent()
+    for _ in range(5):
+        peers_changed(first.node.state)
+        cluster.run(milliseconds=100)
+    assert {sent.frame.job_id for sent in cluster.sent("SETACK", by=first, to=third)} == set(jobs)
 
 
 def test_an_acknowledged_job_is_not_delivered_any_more_while_it_is_kept(cluster: Cluster) -> None:

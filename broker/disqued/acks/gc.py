@@ -102,26 +102,22 @@ def peers_changed(state: NodeState) -> None:
     """A node is no member any more, or answers again: look through all acknowledged jobs that may have waited for it.
 
     Left to themselves they would do so within three minutes; until then one that is back could deliver them again.
+    That is a whole round from where the last one is: with a node that comes and goes no job is left out for ever.
     """
-    state.recollect_from = 0
+    state.recollect_cells = CELLS
 
 
 def visit(state: NodeState) -> None:
     """Look through more of the acknowledged jobs, after something changed about the nodes that they wait for."""
-    cell: i64 = state.recollect_from
-    if cell >= CELLS:
-        return
     table = state.lifecycle.table
     seen: i64 = 0
-    while seen < JOBS_PER_VISIT:
-        cell = table.occupied_cell(int(cell))
-        if cell >= CELLS:
-            break
-        cells = table.scan_cells(int(cell), CELLS)  # to the end of the shard
-        cell += len(cells)
+    while seen < JOBS_PER_VISIT and state.recollect_cells > 0:
+        at: i64 = table.occupied_cell(int(state.recollect_at))
+        cells = table.scan_cells(int(at), CELLS) if at < CELLS else []  # to the end of the shard
+        state.recollect_cells -= at + len(cells) - state.recollect_at
+        state.recollect_at = (at + len(cells)) % CELLS
         for jobs in cells:
             for job in jobs:
                 seen += 1
                 if job.state == ACKED and job.delivered is not None:
                     collect(state, job)
-    state.recollect_from = cell

@@ -30,7 +30,6 @@ from disqued.core.ready import Ready
 from disqued.core.session import Session
 from disqued.core.slowlog import SlowLog
 from disqued.core.stats import Stats
-from disqued.core.table import CELLS
 from disqued.core.view import ClusterView
 
 if TYPE_CHECKING:
@@ -72,8 +71,10 @@ class NodeState:
         self.waits_for_copies: dict[bytes, WaitForCopies] = {}
         """Clients in ADDJOB, by the ID of their job."""
         self.done = RecentlyDone()
-        self.recollect_from: i64 = CELLS
-        """Cell of the table from which acknowledged jobs are looked at again; CELLS when none has to be."""
+        self.recollect_at: i64 = 0
+        """Cell of the table from which acknowledged jobs are looked at again, round and round,"""
+        self.recollect_cells: i64 = 0
+        """and how many cells are still to be looked at."""
         self.handoff: object | None = None
         """The hand-off while this node leaves; kept by the leaving room."""
         self.resumed: list[Session] = []
