@@ -45,6 +45,20 @@ def test_a_changed_name_is_told_and_one_taken_back_too() -> None:
     cluster.until(lambda: host_of(other, one) == b"one.example", within_s=5)
 
 
+def test_a_name_is_told_again_to_a_node_that_was_told_too_early() -> None:
+    cluster = Cluster(2, meet=False)
+    one, other = cluster.members
+    one.admin.call("CONFIG", "SET", "cluster-announce-hostname", "one.example")
+    assert one.admin.call("CLUSTER", "MEET", other.ip, PORT) == b"OK"
+    cluster.until(lambda: other.id in one.node.state.view.peers, within_s=1)
+    cluster.cut(other, one)
+    cluster.until(lambda: bool(cluster.sent("HOST", by=one)), within_s=1)
+    assert one.id not in other.node.state.view.peers, "its own handshake is held up"
+    cluster.mend(other, one)
+    cluster.run(seconds=9)
+    assert host_of(other, one) == b"one.example"
+
+
 def test_a_restarted_node_still_knows_the_names_of_others() -> None:
     cluster = Cluster(2)
     one, other = cluster.members

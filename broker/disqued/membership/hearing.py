@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.bus import kinds
-from disqued.membership import failure, gossip, handshake, nodes, skew
+from disqued.membership import failure, gossip, handshake, hostname, nodes, skew
 from disqued.membership.addresses import literal
 from disqued.membership.identity import admits
 from disqued.membership.ping import send_pong
@@ -29,6 +29,7 @@ def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
     send_pong(state, link, sender)
     if sender is not None and not sender.in_handshake and link is not sender.link:
         _find(state, sender, link, frame)
+        hostname.repeat(sender)
     _note(state, link, sender, frame)
 
 

@@ -1,7 +1,8 @@
 """HOST: a node tells the others the name of its host, so that they find it again when its address changes.
 
-It goes to nodes that announce that they understand it, once per connection and again when the name changes. The payload
-is the name, empty to take it back.
+It goes to nodes that announce that they understand it: once per connection, when the name changes, and again after each
+PING of theirs, since a node passes over a name that comes before its own handshake is complete. The payload is the
+name, empty to take it back.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ def tell(state: NodeState) -> None:
             continue
         if outbox.send(state, peer, state.bus.other(kinds.HOST, host)):
             link.told_host = host
+
+
+def repeat(peer: Peer) -> None:
+    """Tell a node once more, which may know this one only since it was told."""
+    if peer.link is not None and peer.link.told_host:
+        peer.link.told_host = None
 
 
 def hear(state: NodeState, sender: Peer, frame: Frame) -> None:
