@@ -19,7 +19,7 @@ from disqued.admin import SUBSYSTEM as ADMIN
 from disqued.admission import SUBSYSTEM as ADMISSION
 from disqued.bus import kinds
 from disqued.bus.errors import BusError
-from disqued.bus.frame import VERSION, Frame
+from disqued.bus.frame import MAX_FRAME_BYTES, VERSION, Frame
 from disqued.config import Config, rename_commands
 from disqued.core.alarm import Alarm
 from disqued.core.blocked import WaitForCopies, WaitForJob
@@ -369,6 +369,8 @@ class Node:
         try:
             reader.feed(data)
             while not link.closed:
+                if reader.limit_bytes != MAX_FRAME_BYTES and self._is_from_member(link):
+                    reader.limit_bytes = MAX_FRAME_BYTES
                 frame = reader.next()
                 if frame is None:
                     break
@@ -382,6 +384,10 @@ class Node:
         self._settle()
         if state.resumed:
             self._resume()
+
+    def _is_from_member(self, link: Link) -> bool:
+        """Whether the last frame came from a member, as each link begins with a PING or a MEET."""
+        return not link.refused and link.sender in self.state.view.peers
 
     def _hear(self, link: Link, frame: Frame) -> None:
         """Handle one frame."""

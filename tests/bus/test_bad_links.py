@@ -55,3 +55,58 @@ def test_an_unknown_type_or_version_is_passed_over_with_a_line_in_the_log(kind: 
     assert not link.closed
     assert log_of(cluster)[before:] == [f"Unknown bus message of type {kind}, version {version}"]
     assert cluster.is_whole()
+
+
+def promise(writer: FrameWriter, size: int) -> bytes:
+    """The beginning of a REPLJOB: header, one job, so many bytes."""
+    return writer.jobs(kinds.REPLJOB, [bytes(size)])[:200]
+
+
+def test_a_stranger_can_not_have_more_than_a_megabyte_stored() -> None:
+    cluster = Cluster(2)
+    before = len(log_of(cluster))
+    stranger = FrameWriter(b"bad0" * 10, PORT)
+
+    link = sent(cluster, stranger.gossip(kinds.PING, [], 0) + promise(stranger, 2 << 20))
+
+    assert link.closed
+    assert log_of(cluster)[before:] == [
+        "Closing the bus link with 10.9.9.9: a frame says it is 2097304 bytes long, 144 to 1048576 are possible"
+    ]
+    assert link.reader.buffered_bytes < 1000
+
+
+def test_a_member_is_believed_from_its_first_frame_on() -> None:
+    cluster = Cluster(2)
+    writer = cluster.members[1].node.state.bus
+
+    link = sent(cluster, writer.gossip(kinds.PING, [], 0) + promise(writer, 2 << 20))
+
+    assert not link.closed
+    assert link.reader.buffered_bytes == 200
+
+
+def test_who_became_a_member_since_its_last_frame_is_believed() -> None:
+    cluster = Cluster(3, meet=False)
+    first, second, _ = cluster.members
+    link = sent(cluster, second.node.state.bus.gossip(kinds.PING, [], 0))
+    assert not link.closed
+    cluster.meet()
+
+    first.node.link_bytes(link, promise(second.node.state.bus, 2 << 20), first.now_ms)
+
+    assert not link.closed
+
+
+def test_a_job_of_five_megabytes_reaches_the_other_nodes() -> None:
+    cluster = Cluster(3)
+    body = "x" * (5 << 20)
+
+    client = cluster.members[0].client()
+    client.send("ADDJOB", "mail", body, 1000, "REPLICATE", 3)
+    cluster.until(lambda: not client.silent)
+    job = client.next_reply()
+    assert isinstance(job, bytes), job
+
+    assert cluster.copies(job) == cluster.members
+    assert cluster.members[2].admin.show(job)["body"] == body.encode()

@@ -31,7 +31,8 @@ MAX_FRAME_BYTES: Final = (1 << 30) + (1 << 20)
 """One job with the longest queue name and the longest body that clients can send (512 MiB each), its fixed part and
 its list of nodes. Longer ones are not believed; whoever sends several jobs in one frame stays far below."""
 MAX_UNKNOWN_BYTES: Final = 1 << 20
-"""A frame of a type or a version that is not known here. It will be ignored, so not much is stored for it."""
+"""A frame of a type or a version that is not known here, or on a link on which no member was heard yet. It will be
+ignored, so not much is stored for it."""
 
 _DBUZ: Final = 0x4462755A
 """The signature as a number."""
@@ -204,9 +205,13 @@ class FrameReader:
 
     After `feed`, `next` has to be called until it returns None. A frame that comes in many pieces is put together once
     when its counts are there and once when all of it is, however many pieces there are.
+
+    `limit_bytes` is the length that frames may have: as long as it is not known who sends them, MAX_UNKNOWN_BYTES, or
+    anybody who reaches the port could have a gigabyte stored.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: i64 = MAX_FRAME_BYTES) -> None:
+        self.limit_bytes: i64 = limit_bytes
         self._data = b""
         self._at: i64 = 0
         self._parts: list[bytes] = []
@@ -247,8 +252,9 @@ class FrameReader:
         if read_u32(data, at) != _DBUZ:
             raise BusError(_NO_FRAME)
         length = read_u32(data, at + 4)
-        if length < HEADER_BYTES or length > MAX_FRAME_BYTES:
-            raise BusError(f"a frame says it is {length} bytes long, {HEADER_BYTES} to {MAX_FRAME_BYTES} are possible")
+        if length < HEADER_BYTES or length > self.limit_bytes:
+            possible = f"{HEADER_BYTES} to {self.limit_bytes} are possible"
+            raise BusError(f"a frame says it is {length} bytes long, {possible}")
         if have < _KIND_KNOWN_BYTES:
             return None
         frame = Frame(data, at, length)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.bus.frame import FrameReader
+from disqued.bus.frame import MAX_FRAME_BYTES, MAX_UNKNOWN_BYTES, FrameReader
 
 if TYPE_CHECKING:
     from disqued.core.peer import Peer
@@ -43,7 +43,7 @@ class Link:
         """Address of the other end; empty until connected."""
         self.local_ip = local_ip
         """Address of this end: where the other node sees us."""
-        self.reader = FrameReader()
+        self.reader = FrameReader(MAX_UNKNOWN_BYTES if peer is None else MAX_FRAME_BYTES)
         self.sender = b""
         """The node that the last frame came from."""
         self.out: list[bytes] = []

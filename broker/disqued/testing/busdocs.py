@@ -162,7 +162,8 @@ _READING: Final = f"""\
   {COUNTED_BYTES} for jobs and queues. Nothing behind these bytes is stored for a frame that can not be.
 * {MAX_FRAME_BYTES} bytes hold one job with the longest queue name and the longest body that clients can send.
 * Frames of an unknown type or another version are ignored with a line in the log; they may be up to
-  {MAX_UNKNOWN_BYTES} bytes long.
+  {MAX_UNKNOWN_BYTES} bytes long. So may all frames of a connection that another node opened, until one from a member
+  came; nodes begin with PING or MEET.
 * Frames of nodes that are not members are ignored, but for PING and MEET.
 """
 
