@@ -17,9 +17,7 @@ that every node of a Disque cluster understands, so that it works beside the ori
 Nothing is lost when this node dies midway, or one of the others: until it lets go of a job it is a holder like others.
 Nothing is delivered twice for the same reason: the dialogue before a requeueing (WILLQUEUE, QUEUED) includes it.
 
-At-most-once jobs are copied first too, but only to nodes of our own kind, which queue such a copy when told and not by
-themselves; so a copy that nobody is told to queue is lost and never a duplicate. The original's nodes get them in a
-YOURJOBS, and not before their delay is over. Those that were delivered would never be queued again and are dropped.
+At-most-once jobs take a way of their own, and what is said to other nodes about any job is said in `heirs`.
 
 Acknowledged jobs are collected as always. Where that takes more than a few seconds, because a holder does not answer,
 another node is given the job and its acknowledgement (REPLJOB, SETACK) and asks that holder from then on.
@@ -37,12 +35,12 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from disqued.bus import kinds
-from disqued.core.holders import NOBODY, NodeIds
-from disqued.core.job import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, WAIT_REPL, Job
-from disqued.core.jobcodec import pack_for_bus
+from disqued.core.holders import NOBODY
+from disqued.core.job import ACKED, DELIVERED, QUEUED, WAIT_REPL, Job
 from disqued.core.outbox import send
 from disqued.core.peer import Peer
 from disqued.core.state import NodeState
+from disqued.leaving import heirs
 from disqued.leaving.moved import Moved
 from disqued.leaving.offer import Offer
 from disqued.leaving.progress import Progress, fields
@@ -241,7 +239,7 @@ class Handoff:
             self._consider_acknowledged(state, job)
         elif job.retry_s > 0:
             self._offer(state, job)
-        elif _is_deliverable(job):
+        elif heirs.is_deliverable(job):
             self._offer_at_most_once(state, job)
         elif job.flags & DELIVERED or state.now_ms - self.progress.began_ms >= SETTLED_MS:
             self._let_go(state, job)
@@ -272,9 +270,7 @@ class Handoff:
         if not originals:
             return
         self._gifts -= 1
-        peer = self.targets.next_of(originals)
-        packed = pack_for_bus(job, state.now_ms, state.holders.pack(state.holders.keep((peer.id,))))
-        if send(state, peer, state.bus.jobs(kinds.YOURJOBS, [packed])):
+        if heirs.give(state, job, self.targets.next_of(originals)):
             state.lifecycle.drop(job)
             self.progress.handed_over += 1
 
@@ -298,35 +294,11 @@ class Handoff:
         asked = state.holders.keep(tuple([peer.id for peer in chosen]))
         offer = Offer(job, asked, wanted, (i64(len(job.body)) + OVERHEAD_BYTES) * i64(len(chosen)), state.now_ms)
         offer.acknowledged = job.state == ACKED
-        self._list_holders(state, offer)
-        self._send(state, offer, chosen, kinds.HANDOVER)
+        heirs.list_holders(state, offer)
+        heirs.ask(state, offer, chosen, kinds.HANDOVER)
         self.offers[job.id] = offer
         self._bytes += offer.size_bytes
         return True
-
-    def _list_holders(self, state: NodeState, offer: Offer) -> None:
-        """Have the job list all that may hold it: this node, who did before, and who is asked to."""
-        job = offer.job
-        delivered = job.delivered
-        if delivered is None:
-            delivered = state.holders.keep((state.view.node_id,))
-        job.delivered = state.holders.union(delivered, offer.asked)
-
-    def _send(self, state: NodeState, offer: Offer, peers: list[Peer], flags: i64) -> None:
-        """REPLJOB with all holders, to be followed by the acknowledgement of a job that is done.
-
-        An at-most-once job lists only who is asked: this node's copy is gone before theirs can matter.
-        """
-        job = offer.job
-        told = offer.asked if job.retry_s == 0 and not offer.acknowledged else job.delivered
-        assert told is not None
-        offer.told = job.delivered
-        packed = pack_for_bus(job, state.now_ms, state.holders.pack(told))
-        frame = state.bus.jobs(kinds.REPLJOB, [packed], flags)
-        for peer in peers:
-            send(state, peer, frame)
-            if offer.acknowledged:
-                send(state, peer, state.bus.about_job(kinds.SETACK, job.id))
 
     # --- what is not confirmed ----------------------------------------------------------------------------------------
 
@@ -357,7 +329,7 @@ class Handoff:
     def _ask_more(self, state: NodeState, offer: Offer) -> None:
         """Ask as many more nodes as are missing; give up for now after some rounds."""
         job = offer.job
-        live = self._live(state, offer)
+        live = heirs.within_reach(state, offer)
         offer.wanted = self._wanted(job)
         missing: i64 = offer.wanted - len(live)
         more: list[Peer] = []
@@ -377,21 +349,12 @@ class Handoff:
                 again.append(peer)
         for peer in more:
             offer.asked = state.holders.plus(offer.asked, peer.id)
-        self._list_holders(state, offer)
-        self._send(state, offer, more + again, kinds.HANDOVER)
+        heirs.list_holders(state, offer)
+        heirs.ask(state, offer, more + again, kinds.HANDOVER)
         offer.asked_ms = state.now_ms
         offer.rounds += 1
         del self.offers[job.id]
         self.offers[job.id] = offer
-
-    def _live(self, state: NodeState, offer: Offer) -> list[Peer]:
-        """The nodes that confirmed and can still be told something."""
-        found: list[Peer] = []
-        for node_id in offer.confirmed:
-            peer = state.view.peers.get(node_id)
-            if peer is not None and peer.reachable and peer.link is not None and not peer.link.closed:
-                found.append(peer)
-        return found
 
     def _note_refusal(self, state: NodeState, offer: Offer) -> None:
         """If the nodes that did not take a job answer otherwise they refuse its queue."""
@@ -406,66 +369,37 @@ class Handoff:
         job = offer.job
         self._forget(offer)
         if job.retry_s == 0 and not offer.acknowledged and state.lifecycle.table.get(job.id) is job:
-            self._delete_copies(state, offer, NOBODY)
+            heirs.delete_copies(state, offer, [])
             job.delivered = offer.former
 
     def _forget(self, offer: Offer) -> None:
         del self.offers[offer.job.id]
         self._bytes -= offer.size_bytes
 
-    def _delete_copies(self, state: NodeState, offer: Offer, kept_by: NodeIds) -> None:
-        """DELJOB to who was asked, is not to keep a copy, and had none before."""
-        for node_id in offer.asked:
-            peer = state.view.peers.get(node_id)
-            if peer is None or node_id in kept_by or (offer.former is not None and node_id in offer.former):
-                continue
-            send(state, peer, state.bus.about_job(kinds.DELJOB, offer.job.id))
-
     # --- what is confirmed --------------------------------------------------------------------------------------------
 
     def _settle(self, state: NodeState, offer: Offer) -> None:
         """Enough nodes have the job: let go of it, unless that is not ours to do any more."""
         job = offer.job
-        live = self._live(state, offer)
+        live = heirs.within_reach(state, offer)
         if not live:
             return
         self._forget(offer)
         if job.state == ACKED and not offer.acknowledged:
             return
         if not offer.acknowledged:
-            if job.retry_s == 0 and not _is_deliverable(job):
-                self._delete_copies(state, offer, NOBODY)
+            if job.retry_s == 0 and not heirs.is_deliverable(job):
+                heirs.delete_copies(state, offer, [])
                 self._let_go(state, job)
                 return
-            self._hand_to(state, offer, live)
+            heir = self.targets.next_of(live)
+            heirs.appoint(state, offer, heir, live)
+            if job.state != QUEUED and job.flags & DELIVERED:
+                self.moved.note(job.id, heir.id, job.retry_s)
             if len(live) < job.repl:
                 self.progress.short_of_copies += 1
         state.lifecycle.drop(job)
         self.progress.handed_over += 1
-
-    def _hand_to(self, state: NodeState, offer: Offer, live: list[Peer]) -> None:
-        """Tell one of those that have the job what to do with it, the others what they have to know."""
-        job = offer.job
-        heir = self.targets.next_of(live)
-        if offer.told is not job.delivered and job.retry_s > 0:
-            self._send(state, offer, live, kinds.NOREPLY)
-        delay_s = _delay_s(job, state.now_ms)
-        if delay_s >= 0:
-            send(state, heir, state.bus.about_job(kinds.ENQUEUE, job.id, delay_s, kinds.HANDOVER))
-        if job.state == QUEUED:
-            self._tell_queued(state, job, heir)
-        elif job.flags & DELIVERED:
-            self.moved.note(job.id, heir.id, job.retry_s)
-        kept_by = state.holders.keep(tuple([peer.id for peer in live]))
-        self._delete_copies(state, offer, kept_by)
-
-    def _tell_queued(self, state: NodeState, job: Job, heir: Peer) -> None:
-        """Tell the other holders that the job waits in a queue."""
-        frame = state.bus.about_job(kinds.QUEUED, job.id)
-        for node_id in job.delivered or NOBODY:
-            peer = state.view.peers.get(node_id)
-            if peer is not None and peer is not heir:
-                send(state, peer, frame)
 
     def _reason(self, state: NodeState) -> str:
         """Why jobs stay, as of the last pass."""
@@ -478,24 +412,3 @@ class Handoff:
         if self._refused:
             return _PAUSED
         return _AT_MOST_ONCE if self._held_at_most_once > 0 else ""
-
-
-def _is_deliverable(job: Job) -> bool:
-    """Whether an at-most-once job can still be delivered."""
-    return job.state == QUEUED or (job.requeue_at_ms != 0 and not job.flags & DELIVERED)
-
-
-def _delay_s(job: Job, now_ms: i64) -> i64:
-    """After how many seconds the heir is to queue the job; -1 to leave that to its retry time.
-
-    A job that waits for the end of its delay was never queued. One that was delayed and is with a worker now would wait
-    for delay and retry time once more. Fractions of a second are waited out.
-    """
-    if job.state == QUEUED:
-        return 0
-    if job.state != ACTIVE or job.requeue_at_ms == 0:
-        return -1
-    never_queued = not job.flags & (BCAST_QUEUED | DELIVERED)
-    if never_queued or (job.flags & DELIVERED and job.delay_s > 0):
-        return max((job.requeue_at_ms - now_ms + 999) // 1000, 0)
-    return -1
