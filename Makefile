@@ -19,8 +19,9 @@ run: $(COMPILED) ## Start a cluster of three nodes and run the demonstration on 
 
 test: test-interpreted test-compiled ## Run every test, on the interpreted and on the compiled build
 
+# Tests whose time goes into clusters of processes run on one build, the one that people run.
 test-interpreted: $(INSTALLED)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --ignore=tests/cluster --ignore=tests/bench $(ARGS)
 
 test-compiled: $(COMPILED)
 	$(FAST) $(BIN)/python -m pytest $(ARGS)

@@ -298,22 +298,20 @@ def test_at_most_so_many_calls_run_at_once(server: ServerProcess) -> None:
 
 
 def test_a_waiting_fetch_moves_to_another_node_when_its_own_one_leaves(connect: Any, tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    with ServerProcess(tmp_path / "a") as a, ServerProcess(tmp_path / "b") as b:
-        nodes = [f"127.0.0.1:{server.port}" for server in (a, b)]
+    with RealCluster(tmp_path, 2) as cluster:
+        nodes = [f"127.0.0.1:{node.port}" for node in cluster.nodes]
         client = connect(nodes)
         client.ping()
         first = client.node
         [second] = set(nodes) - {first}
         observers = {node: Client([node], discover=False) for node in nodes}
-        observers[second].add("mail", "x")
         got: list[Any] = []
         waiting = threading.Thread(target=lambda: got.extend(client.get("mail", timeout_ms=20_000)))
         waiting.start()
-        while observers[first].info("clients")["blocked_clients"] != "1":
-            pass
+        cluster.wait_until(lambda: observers[first].info("clients")["blocked_clients"] == "1")
         observers[first].execute("CLUSTER", "LEAVING", "yes")
+        cluster.wait_until(lambda: observers[second].info("clients")["blocked_clients"] == "1")
+        observers[second].add("mail", "x", replicate=1)
         waiting.join(20)
         assert [job.body for job in got] == [b"x"]
         assert client.node == second
@@ -321,8 +319,9 @@ def test_a_waiting_fetch_moves_to_another_node_when_its_own_one_leaves(connect: 
             observer.close()
 
 
-def test_a_lone_leaving_node_is_told(connect: Any, server: ServerProcess) -> None:
-    client = connect([f"127.0.0.1:{server.port}"], backoff=Backoff(attempts=2))
-    client.execute("CLUSTER", "LEAVING", "yes")
-    with pytest.raises(NodeLeaving):
-        client.get("mail", timeout_ms=10_000)
+def test_a_client_that_knows_only_a_leaving_node_is_told(connect: Any, tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 2) as cluster:
+        client = connect([f"127.0.0.1:{cluster.nodes[0].port}"], backoff=Backoff(attempts=2), discover=False)
+        client.execute("CLUSTER", "LEAVING", "yes")
+        with pytest.raises(NodeLeaving):
+            client.get("mail", timeout_ms=10_000)

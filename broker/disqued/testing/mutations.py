@@ -120,7 +120,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "skip-queued": Mutation("a job that waits in a queue is queued elsewhere as well", "calm", _deaf(kinds.QUEUED)),
     "skip-willqueue": Mutation("who asks whether a job is queued gets no answer", "calm", _deaf(kinds.WILLQUEUE)),
     "skip-working": Mutation("workers can not ask for more time", "calm", _deaf(kinds.WORKING)),
-    "ignore-id-rule": Mutation("two nodes that queue a job both keep it", "far", _never_give_way),
+    "ignore-id-rule": Mutation("two nodes that queue a job both keep it", "delays", _never_give_way),
     "skip-cleanup": Mutation(
         "refused jobs are delivered", "delays", patched=((copies, "_delete_copies", _no_cleanup),)
     ),

@@ -35,7 +35,7 @@ SETTLE_S: Final = 240
 CHECK_EVERY_MS: Final = 500
 VIOLATIONS_SHOWN: Final = 6
 DISTANCES_MS: Final = (20, 60, 120)
-LINK_BYTES: Final = 4000
+LINK_BYTES: Final = 2400
 """So little that a narrow link is soon congested, and may overflow."""
 NODE_TIMEOUT_MS: Final = 2000
 
