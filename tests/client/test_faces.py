@@ -31,6 +31,7 @@ from disqued.client import (
     ResponseError,
     TooLate,
 )
+from support.cluster import RealCluster
 from support.server import ServerProcess, free_port
 
 UNKNOWN = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
