@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from disqued.testing.cluster import PORT, Cluster
 from membership.stories import flags, is_mesh, known, nodes
 
@@ -69,6 +71,18 @@ def test_after_a_hard_reset_the_former_node_has_no_address() -> None:
     assert one.sees == 0
     one.run(milliseconds=1)
     assert f"{before.decode()} :0 noaddr " in one.host.nodes_text
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 7])
+def test_after_a_hard_reset_nobody_takes_the_node_back_because_others_still_speak_of_its_address(count: int) -> None:
+    cluster = Cluster(count)
+    cluster.run(seconds=2)
+    fresh, *others = cluster.members
+    before = fresh.id
+    assert fresh.admin.call("CLUSTER", "RESET", "HARD") == b"OK"
+    cluster.run(seconds=60)
+    assert known(fresh) == {fresh.id}
+    assert all(known(member) == {before, *(other.id for other in others)} for member in others)
 
 
 def test_a_node_in_handshake_can_be_forgotten_too() -> None:

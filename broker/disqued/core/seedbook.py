@@ -24,7 +24,7 @@ class SeedBook:
         self._aliases: dict[tuple[bytes, int], tuple[bytes, int]] = {}
 
     def remember(self, ip: bytes, bus_port: i64, node_id: bytes, now_ms: i64) -> None:
-        """A known node answered at an address that is not the one it has here."""
+        """A node answered at an address that is not the one it has here, or where another one should be."""
         if len(self._aliases) >= MOST:
             self._aliases.clear()
         self._aliases[ip, int(bus_port)] = (node_id, int(now_ms + REMEMBERED_MS))

@@ -79,5 +79,7 @@ def hear(state: NodeState, reporter: Peer, frame: Frame) -> None:
             lost
             and entry.flags & kinds.NODE_NOADDR == 0
             and (ip, port, bus_port) != (subject.ip, subject.port, subject.bus_port)
+            and view.seeds.who(ip, bus_port, state.now_ms) in (b"", subject.id)
         ):
+            # Not where somebody else was found: a node that was reset must not be taken back by old news.
             handshake.begin(state, ip, port, bus_port)

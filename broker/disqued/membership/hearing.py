@@ -48,6 +48,7 @@ def hear_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
             state.events.peer_up(peer)
         return
     if peer.id != frame.sender:
+        state.view.seeds.remember(peer.ip, peer.bus_port, frame.sender, state.now_ms)
         nodes.lose_address(state, peer)
         return
     is_back = not link.answered or peer.failing
