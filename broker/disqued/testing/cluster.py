@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from disqued.config import Config
+from disqued.core.peer import BUS_PORT_DISTANCE
 from disqued.core.stats import Stats
 from disqued.membership.nodesconf import decode, restore
 from disqued.node import Node
@@ -15,7 +16,7 @@ from disqued.testing.network import Network, Sent
 
 START_MS: Final = 1_800_000_000_000
 PORT: Final = 7711
-BUS_PORT: Final = PORT + 10000
+BUS_PORT: Final = PORT + BUS_PORT_DISTANCE
 
 
 class Member(LocalNode):
@@ -35,13 +36,18 @@ class Member(LocalNode):
         self.net = network
         self._boot()
         self.config = self.node.state.config
-        network.listen(self, BUS_PORT)
+        network.listen(self, self.bus_port)
         self.admin: LocalClient = self.client()
 
     @property
     def id(self) -> bytes:
         """Its node ID."""
         return self.node.state.view.node_id
+
+    @property
+    def bus_port(self) -> int:
+        """Where other nodes reach it."""
+        return self.config.cluster_port or self.config.port + BUS_PORT_DISTANCE
 
     @property
     def sees(self) -> int:
@@ -80,7 +86,7 @@ class Member(LocalNode):
         """Its memory is gone, its connections break; `silent`: the others do not hear of that (the machine is off)."""
         self.alive = False
         self.past_stats.append(self.node.state.stats)
-        self.net.unlisten(self, BUS_PORT)
+        self.net.unlisten(self, self.bus_port)
         for end in self.net.ends_of(self):
             if silent:
                 end.vanish()
@@ -99,7 +105,7 @@ class Member(LocalNode):
             self.host.nodes_text = ""
         self.node = self._load()
         self._boot()
-        self.net.listen(self, BUS_PORT)
+        self.net.listen(self, self.bus_port)
         self.admin = self.client()
         self.node.tick(self.now_ms)
         self.flush()
