@@ -145,6 +145,16 @@ def test_holders_that_never_hear_the_end_of_it_find_out_among_themselves(cluster
     assert cluster.copies(job) == []
 
 
+def test_a_holder_that_asks_has_confirmed_by_asking(cluster: Cluster) -> None:
+    job = added(cluster, *REPLICATED)
+    cluster.lose("GOTACK")
+    cluster.members[0].admin.call("ACKJOB", job)
+    cluster.run(milliseconds=500)
+    assert len(cluster.copies(job, "acked")) == 3
+    cluster.run(seconds=2)
+    assert cluster.copies(job) == []
+
+
 def test_who_does_not_know_the_job_any_more_confirms_too(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)

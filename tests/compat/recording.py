@@ -7,9 +7,12 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compat.wire import Reply, decode_all, request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 FILES = tuple(sorted(path.name for path in (VECTORS / "commands").iterdir()))
@@ -44,6 +47,8 @@ class Step:
 
     file: str
     number: int
+    node: str
+    """The node that was asked."""
     words: tuple[bytes, ...]
     """The request; for raw ones the raw bytes alone."""
     payload: bytes
@@ -70,6 +75,11 @@ class Step:
         return decode_all(self.answer)
 
 
+def numbers(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
+    """The numbers of inclusive ranges, in order."""
+    return (number for first, last in ranges for number in range(first, last + 1))
+
+
 def load(file: str) -> dict[int, Step]:
     """The exchanges of one file of `vectors/commands`, by number."""
     lines = (VECTORS / "commands" / file).read_text().splitlines()
@@ -83,6 +93,7 @@ def _step(file: str, entry: dict[str, Any]) -> Step:
     return Step(
         file=file,
         number=entry["n"],
+        node=entry.get("node", "n1"),
         words=words,
         payload=words[0] if raw else request(*words),
         answer=base64.b64decode(entry["reply_b64"]),

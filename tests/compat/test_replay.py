@@ -1,8 +1,8 @@
 """Every recorded exchange that one node can have, asked again of our node and compared byte for byte.
 
 Each scenario replays the ranges it names, in the concurrency the notes of the recording tell: who is blocked, who hangs
-up, who speaks out of turn. `ELSEWHERE` says which exchanges need more than one node without a disk, and whose tests
-replay them. Together the two cover every exchange of every file, which is tested too.
+up, who speaks out of turn. What needs several nodes is replayed by `test_replay_cluster.py`, and `ELSEWHERE` says what
+needs more than this broker has. Together they cover every exchange of every file, which is tested too.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from compat.fournodes import SEVERAL_NODES
 from compat.normalise import anonymous
-from compat.recording import FILES, load
+from compat.recording import FILES, load, numbers
 from compat.replay import PATIENCE_S, Client, Session
 from compat.wire import Status
 from support.server import ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from compat.wire import Reply
 
@@ -43,7 +44,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Exchanges replayed by the tests of another part."""
+    """Exchanges that can not be replayed yet."""
 
     file: str
     first: int
@@ -52,18 +53,7 @@ class Elsewhere:
 
 
 ELSEWHERE = (
-    Elsewhere(CLUSTER, 1, 41, "cluster: forming it; replication, re-queueing, NACK, WORKING and ACK between copies"),
-    Elsewhere(CLUSTER, 45, 83, "cluster: stopped and lost peers, ADDJOB that waits, federation"),
-    Elsewhere(CLUSTER, 92, 92, "cluster: ADDJOB that waits for peers whose queue is paused"),
-    Elsewhere(CLUSTER, 95, 104, "cluster: how peers see a leaving node, external replication"),
-    Elsewhere(CLUSTER, 108, 111, "cluster: a leaving peer is not counted, external at-most-once jobs"),
-    Elsewhere(CLUSTER, 113, 115, "cluster: external replication for want of memory"),
-    Elsewhere(CLUSTER, 120, 132, "cluster: failure detection, FORGET, RESET HARD seen by peers"),
     Elsewhere(AOF, 1, 1, "persistence: the fields of INFO that exist with the append only file on"),
-    Elsewhere(AOF, 3, 4, "cluster: REPLICATE 2"),
-    Elsewhere(AOF, 7, 7, "cluster: REPLICATE 2"),
-    Elsewhere(AOF, 14, 15, "cluster: acknowledging jobs with two copies"),
-    Elsewhere(AOF, 18, 23, "cluster: a peer that does not answer, federation"),
     Elsewhere(AOF, 24, 30, "persistence: the file grows, is rewritten, loaded, repaired"),
     Elsewhere(AOF, 33, 39, "persistence: controlled restart"),
     Elsewhere(LOADING, 1, 8, "persistence: a node that is loading its file"),
@@ -186,27 +176,6 @@ def output_limit(session: Session) -> None:
     assert main.call(b"QLEN", b"big") == 40
 
 
-def unknown_acks(session: Session) -> None:
-    """ACKJOB for IDs nobody knows; a peer would not change the answers."""
-    session.play(session.client(), 42, 44)
-
-
-def paused_queue(session: Session) -> None:
-    """PAUSE with BCAST; recorded on several nodes, which end in the state one node is in."""
-    main = session.client()
-    session.play(main, 84, 91)
-    session.play(main, 93)
-
-
-def leaving(session: Session) -> None:
-    """What a leaving node still answers by itself. It leaves only while another one stays."""
-    main = session.client()
-    with a_neighbour(main):
-        session.play(main, 94)
-        session.play(main, 105, 107)
-        session.play(main, 112)
-
-
 @contextmanager
 def a_neighbour(main: Client) -> Iterator[None]:
     """Another node that the one under test knows for a while."""
@@ -224,13 +193,6 @@ def text(reply: Reply) -> bytes:
     """A reply that is a text."""
     assert isinstance(reply, bytes)
     return reply
-
-
-def out_of_memory(session: Session) -> None:
-    """Commands that need memory are refused, the others go on."""
-    main = session.client()
-    main.call(b"CONFIG", b"SET", b"maxmemory", b"1")
-    session.play(main, 116, 119)
 
 
 def life_of_jobs(session: Session) -> None:
@@ -388,10 +350,6 @@ SCENARIOS = (
     Scenario(PROTOCOL, ((53, 54),), pause),
     Scenario(PROTOCOL, ((55, 57),), idle),
     Scenario(PROTOCOL, ((58, 59),), output_limit),
-    Scenario(CLUSTER, ((42, 44),), unknown_acks),
-    Scenario(CLUSTER, ((84, 91), (93, 93)), paused_queue),
-    Scenario(CLUSTER, ((94, 94), (105, 107), (112, 112)), leaving),
-    Scenario(CLUSTER, ((116, 119),), out_of_memory),
     Scenario(AOF, ((2, 2), (5, 6), (8, 13), (16, 17), (31, 32)), life_of_jobs, LOCAL),
     Scenario(SCAN, ((1, 46),), scan),
     Scenario(BLOCKING, ((1, 34),), blocking),
@@ -411,11 +369,7 @@ def test_our_node_answers_as_recorded(scenario: Scenario, tmp_path: Path) -> Non
 @pytest.mark.parametrize("file", FILES)
 def test_every_recorded_exchange_has_one_place_where_it_is_replayed(file: str) -> None:
     here = [n for scenario in SCENARIOS if scenario.file == file for n in numbers(scenario.ranges)]
+    several = list(numbers(SEVERAL_NODES.get(file, ())))
     there = [n for entry in ELSEWHERE if entry.file == file for n in numbers(((entry.first, entry.last),))]
 
-    assert sorted(here + there) == sorted(load(file))
-
-
-def numbers(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
-    """The numbers of inclusive ranges, in order."""
-    return (number for first, last in ranges for number in range(first, last + 1))
+    assert sorted(here + several + there) == sorted(load(file))
