@@ -24,6 +24,7 @@ from disqued.config import Config, rename_commands
 from disqued.core.alarm import Alarm
 from disqued.core.blocked import WaitForCopies, WaitForJob
 from disqued.core.command import Command
+from disqued.core.disk import DiskWork
 from disqued.core.entry import CommandEntry, MessageEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
@@ -50,6 +51,8 @@ from disqued.leaving import SUBSYSTEM as LEAVING
 from disqued.leaving import handoff
 from disqued.membership import SUBSYSTEM as MEMBERSHIP
 from disqued.membership import seeds
+from disqued.persistence import SUBSYSTEM as PERSISTENCE
+from disqued.persistence.aof import Aof, aof_of
 from disqued.replication import SUBSYSTEM as REPLICATION
 from disqued.replication import copies
 from disqued.resp.limits import MAX_QUERY_BYTES
@@ -67,6 +70,7 @@ SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
     ACKS,
     FEDERATION,
     LEAVING,
+    PERSISTENCE,
     INTROSPECTION,
 )
 
@@ -98,6 +102,15 @@ class _RoomEvents(Events):
 
     def leaving_status(self) -> Fields:
         return handoff.status(self._state)
+
+    def appendonly_changed(self) -> None:
+        aof_of(self._state).switch()
+
+    def persistence_status(self) -> Fields:
+        return aof_of(self._state).status_fields()
+
+    def last_records(self, *, rewrite: bool) -> str:
+        return aof_of(self._state).end(rewrite=rewrite)
 
     def passed_on(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:
         return handoff.pass_on(self._state, job_id, kind, message_flags)
@@ -149,6 +162,8 @@ class Node:
         self._messages = self._make_message_table()
         self._make_command_table()
         self.state.listen_to(_RoomEvents(self.state))
+        self.aof = Aof(self.state)
+        self.state.keeper = self.aof
 
     def _make_message_table(self) -> list[MessageEntry | None]:
         """The messages by their numbers."""
@@ -169,6 +184,21 @@ class Node:
             entry = entries[original.decode()]
             state.commands[name] = entry
             state.commands[name.upper()] = entry
+
+    def start(self, now_ms: i64) -> None:
+        """Take up what was kept on disk, before anything else happens."""
+        self.state.now_ms = now_ms
+        self.aof.start()
+
+    def log(self, now_ms: i64) -> None:
+        """To be called at the end of each turn, before its output is carried: have what changed written to disk."""
+        self.state.now_ms = now_ms
+        self.aof.turn()
+
+    def disk_done(self, work: DiskWork, now_ms: i64) -> None:
+        """The disk finished something that was started before."""
+        self.state.now_ms = now_ms
+        self.aof.done(work)
 
     def connected(self, session: Session) -> bool:
         """A client opened a connection; False when there are too many and the session only gets an error."""
@@ -299,6 +329,8 @@ class Node:
             raise AuthenticationRequired
         if state.lifecycle.memory.level() == 2 and not make_room(state) and entry.needs_memory:
             raise OutOfMemory
+        if state.refusal and entry.needs_log:
+            raise ReplyError(state.refusal)
         if state.loading and not entry.allowed_loading:
             raise Loading
 

@@ -9,11 +9,11 @@ from mypy_extensions import i64
 from disqued.acks.gc import collect, confirm, finish, unconfirmed
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
+from disqued.core import outbox
 from disqued.core.holding import members_of, note_holder
 from disqued.core.job import WAIT_REPL, Job
 from disqued.core.jobid import is_job_id
 from disqued.core.message import Message
-from disqued.core.outbox import send
 from disqued.core.peer import Peer
 from disqued.core.state import NodeState
 
@@ -70,7 +70,7 @@ def _answer_without_job(state: NodeState, job: Job, peer: Peer, may_have: i64) -
 
 
 def _answer(state: NodeState, peer: Peer, job_id: bytes, known: i64) -> None:
-    send(state, peer, state.bus.about_job(kinds.GOTACK, job_id, known))
+    outbox.confirm(state, peer, state.bus.about_job(kinds.GOTACK, job_id, known))
 
 
 MESSAGE: Final[Message] = Message(kinds.SETACK, setack)

@@ -6,14 +6,12 @@ touched here, but for DEBUG FLUSHALL, and the outside is reached through the hos
 
 from disqued.admin import (
     auth,
-    bgrewriteaof,
     client,
     commandcmd,
     configcmd,
     debug,
     info,
     latency,
-    loadjob,
     monitor,
     ping,
     shutdown,
@@ -37,7 +35,5 @@ SUBSYSTEM = Subsystem(
         timecmd.COMMAND,
         commandcmd.COMMAND,
         latency.COMMAND,
-        loadjob.COMMAND,
-        bgrewriteaof.COMMAND,
     ),
 )

@@ -127,18 +127,7 @@ def _queues(state: NodeState) -> Fields:
 
 
 def _persistence(state: NodeState) -> Fields:
-    """Of a node that keeps its jobs in memory only."""
-    return [
-        ("loading", int(state.loading)),
-        ("aof_enabled", 0),
-        ("aof_state", "off"),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
-        ("aof_last_rewrite_time_sec", -1),
-        ("aof_current_rewrite_time_sec", -1),
-        ("aof_last_bgrewrite_status", "ok"),
-        ("aof_last_write_status", "ok"),
-    ]
+    return state.events.persistence_status()
 
 
 def _stats(state: NodeState) -> Fields:

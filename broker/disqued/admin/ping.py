@@ -30,4 +30,5 @@ COMMAND: Final[Command] = Command(
     "connection",
     "Replies PONG, or the text given.",
     "[text]",
+    needs_log=True,
 )

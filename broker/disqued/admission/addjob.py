@@ -176,4 +176,5 @@ COMMAND: Final[Command] = Command(
     "Adds a job to a queue and replies with its ID.",
     "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [ASYNC]",
     "O(1) plus one message per copy",
+    needs_log=True,
 )

@@ -63,6 +63,7 @@ class Config:
     cluster_seeds: tuple[str, ...]
     cluster_name: str
     cluster_link_sendbuf_limit: int
+    aof_checksums: bool
     rename_command: tuple[tuple[bytes, bytes], ...]
 
     def __init__(self) -> None:

@@ -376,6 +376,15 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "aof-checksums",
+        _YES_NO,
+        True,
+        "persistence",
+        "Whether jobs in the append only file carry a checksum, by which damage is found when they are loaded.",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "rename-command",
         Renames(),
         (),

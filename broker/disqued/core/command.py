@@ -31,5 +31,7 @@ class Command:
     syntax: str = ""
     complexity: str = "O(1)"
     since: str = "1.0.0"
+    needs_log: bool = False
+    """Refused while the append only file can not be written."""
     before_auth: bool = False
     """Runs on connections that still have to authenticate (no flag of its own: COMMAND shows the original's flags)."""

@@ -18,6 +18,7 @@ class CommandEntry:
         self.handler = command.handler
         self.arity: i64 = command.arity
         self.needs_memory: bool = "denyoom" in command.flags
+        self.needs_log: bool = command.needs_log
         self.allowed_loading: bool = "loading" in command.flags
         self.fast: bool = "fast" in command.flags
         self.before_auth: bool = command.before_auth

@@ -6,7 +6,10 @@ The server implements `Host` on the operating system, tests and the simulator im
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from disqued.core.disk import Disk
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,10 @@ class ProcessFacts:
 
 class Host(Protocol):
     """The world outside a node. Failing file operations raise OSError."""
+
+    @property
+    def disk(self) -> Disk:
+        """The files of the working directory."""
 
     def wall_us(self) -> int:
         """Wall-clock time, microseconds since 1970, for display only: timers run on the `now_ms` of each input."""

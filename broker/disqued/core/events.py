@@ -47,6 +47,17 @@ class Events:
         """How far a leaving node is, for CLUSTER LEAVING STATUS."""
         return []
 
+    def appendonly_changed(self) -> None:
+        """Jobs are to be logged from now on, or no more (CONFIG SET appendonly)."""
+
+    def persistence_status(self) -> Fields:
+        """The append only file in figures, for INFO."""
+        return []
+
+    def last_records(self, *, rewrite: bool) -> str:  # noqa: ARG002 - nobody hears
+        """The node ends: all that changed is to be on disk, in a file written anew if `rewrite`. What went wrong."""
+        return ""
+
     def passed_on(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:  # noqa: ARG002 - nobody hears
         """A worker says WORKING, or wants ENQUEUE, of a job that is not known here.
 

@@ -14,7 +14,7 @@ from typing import Final
 from mypy_extensions import i32, i64, mypyc_attr, u8
 
 from disqued.bus.frame import NODE_ID_BYTES
-from disqued.core.job import BCAST_QUEUED, BCAST_WILLQUEUE, Job
+from disqued.core.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, Job
 from disqued.core.jobid import JOB_ID_BYTES, is_job_id
 from disqued.core.littleendian import read_u16, read_u32
 
@@ -41,6 +41,8 @@ BODY_AT: Final = _FIXED_BYTES + _LENGTH_BYTES
 """Where the fields stand, the body behind the queue's name. (Native reads cost less than a tuple of objects.)"""
 _SENT_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """Who handed a job out is no business of other nodes."""
+_STORED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED
+"""The other marks mean nothing to a node that starts anew."""
 _MAX_CTIME: Final = (1 << 63) - 1
 _MAX_EXPIRE: Final = (1 << 32) - 1
 
@@ -86,6 +88,11 @@ def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
     """Serialise a job for another node, whose clock may differ."""
     left_s: i64 = job.expire_at_s - now_ms // 1000
     return pack(job, i64(job.state), i64(job.flags) & _SENT_FLAGS, max(left_s, 0) + 1, holders)
+
+
+def pack_for_disk(job: Job, state: i64, holders: bytes) -> bytes:
+    """Serialise a job for the append only file, as one in that state."""
+    return pack(job, state, i64(job.flags) & _STORED_FLAGS, i64(job.expire_at_s), holders)
 
 
 def unpack(data: bytes, at: i64, end: i64) -> Unpacked:

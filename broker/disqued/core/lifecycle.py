@@ -30,6 +30,7 @@ from disqued.core.job import (
     WAIT_REPL,
     Job,
 )
+from disqued.core.journal import Journal
 from disqued.core.memory import QUEUE_BYTES, Memory
 from disqued.core.queue import PAUSED_IN, PAUSED_OUT, Queue
 from disqued.core.queues import Queues
@@ -85,6 +86,7 @@ class Lifecycle:
         self.queues = Queues()
         self.agenda = Agenda(int(draw() * NEAR_MS))
         self.memory = Memory()
+        self.journal = Journal()
         self.ready: list[Queue] = []
         """Queues whose waiting clients can be served."""
         self.wanted: list[Queue] = []
@@ -143,6 +145,7 @@ class Lifecycle:
             return
         job.state = ACTIVE
         job.confirmed = None
+        self.journal.keep(job)
         if job.delay_s > 0:
             self._arm(job)
         else:
@@ -156,6 +159,7 @@ class Lifecycle:
             job.requeue_at_ms = now_ms + (job.delay_s + job.retry_s) * 1000 + self._jitter_ms()
         self._register(job)
         job.state = ACTIVE
+        self.journal.keep(job)
         self._arm(job)
 
     def keep_import(self, job: Job, now_ms: i64) -> None:
@@ -164,6 +168,7 @@ class Lifecycle:
         job.requeue_at_ms = now_ms + job.retry_s * 1000
         self._register(job)
         job.state = ACTIVE
+        self.journal.keep(job)
         self._arm(job)
 
     def keep_dummy(self, job: Job, now_ms: i64) -> None:
@@ -246,6 +251,9 @@ class Lifecycle:
         job.state = ACTIVE
         job.flags |= DELIVERED | IN_HAND
         if job.retry_s == 0:
+            self.journal.forget(
+                job
+            )  # before the client gets it: a job that was delivered at most once never comes back
             self.memory.allow_eviction(job)
         elif job.requeue_at_ms - now_ms < job.retry_s * SPENT_MS_PER_S:
             self.postpone(job, now_ms)
@@ -289,6 +297,8 @@ class Lifecycle:
         """The job is done; False when that was known. Who waits for its copies has to be answered before."""
         if job.state == ACKED:
             return False
+        if job.state != WAIT_REPL:
+            self.journal.forget(job)
         if job.state == QUEUED:
             self._leave_queue(job)
         job.state = ACKED
@@ -303,6 +313,8 @@ class Lifecycle:
         """Forget a job, whatever its state."""
         if job.state == WAIT_REPL:
             self.events.dropped_unplaced(job)
+        elif job.state != ACKED:
+            self.journal.forget(job)
         self.agenda.disarm(job)
         if job.state == QUEUED:
             self._leave_queue(job)

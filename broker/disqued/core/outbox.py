@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
+from disqued.core.ready import Confirmation
+
 if TYPE_CHECKING:
     from disqued.core.job import Job
     from disqued.core.link import Link
@@ -36,6 +38,17 @@ def send(state: NodeState, peer: Peer, frame: bytes) -> bool:
         return False
     put(state, link, frame)
     return True
+
+
+def confirm(state: NodeState, peer: Peer, frame: bytes) -> None:
+    """Send a frame to a node as soon as all that changed here so far is logged."""
+    link = peer.link
+    if link is None or link.closed:
+        return
+    if state.lifecycle.journal.on:
+        state.ready.confirmations.append(Confirmation(link, frame))
+    else:
+        put(state, link, frame)
 
 
 def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:

@@ -1,10 +1,13 @@
 """What the shell has to do after an input: the node's output as one batch.
 
-The order of duties is the contract: first write to the links of the cluster bus, then flush the sessions, then hang up,
-then open new links and look up names. (Log records will stand before all of them.)
+The order of duties is the contract. First what changed goes to the append only file (`Node.log`), and output that has
+to wait for it is held back (`Gate`). Then write to the links of the cluster bus, flush the sessions, hang up, open new
+links and look up names.
 """
 
 from __future__ import annotations
+
+from mypy_extensions import i64
 
 from disqued.core.link import Link
 from disqued.core.session import Session
@@ -14,8 +17,12 @@ class Ready:
     """Collects output between two inputs."""
 
     def __init__(self) -> None:
+        self.changes: list[object] = []
+        """What changed and is to be logged: the notes of the journal."""
         self.links: list[Link] = []
         """Have output."""
+        self.confirmations: list[Confirmation] = []
+        """Frames that tell other nodes what has to be logged before."""
         self.sessions: list[Session] = []
         """Have output, or are to be closed once it is written."""
         self.hangups: list[Session] = []
@@ -26,6 +33,10 @@ class Ready:
         """Are to be opened, each to its peer."""
         self.lookups: list[bytes] = []
         """Names whose addresses the node wants to know."""
+        self.logged: i64 = 0
+        """How many times changes were given to the append only file,"""
+        self.safe: i64 = 0
+        """and how many of these reached it as `appendfsync` promises."""
 
     def flush(self, session: Session) -> None:
         """Have the session's output written."""
@@ -46,3 +57,11 @@ class Ready:
             link.out.clear()
             link.out_bytes = 0
             self.link_hangups.append(link)
+
+
+class Confirmation:
+    """A frame for a link that may only leave when the changes before it are logged."""
+
+    def __init__(self, link: Link, frame: bytes) -> None:
+        self.link = link
+        self.frame = frame

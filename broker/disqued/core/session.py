@@ -47,6 +47,8 @@ class Session:
         self.blocked: Blocked | None = None
         self.flushing: bool = False
         """On the list of sessions with output."""
+        self.held: i64 = 0
+        """How many times output of this session waits for the append only file (`core.gate`)."""
         self.monitor: bool = False
         self.reply_mode: i64 = REPLY_ON
         self.closing: bool = False

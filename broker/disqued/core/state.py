@@ -64,6 +64,7 @@ class NodeState:
         self.last_ctime: i64 = 0
         self.stats = Stats()
         self.ready = Ready()
+        self.ready.changes = self.lifecycle.journal.changes
         self.sessions: dict[int, Session] = {}
         self.sessions_made: i64 = 0
         self.blocked_clients: i64 = 0
@@ -77,6 +78,10 @@ class NodeState:
         """and how many cells are still to be looked at."""
         self.handoff: object | None = None
         """The hand-off while this node leaves; kept by the leaving room."""
+        self.keeper: object | None = None
+        """The append only file; kept by the persistence room."""
+        self.refusal = ""
+        """The error that answers new jobs while the disk fails; empty while it works."""
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""
         self.held: dict[int, Session] = {}

@@ -53,7 +53,9 @@ def set_pause(state: NodeState, name: bytes, wanted: i64) -> None:
         if wanted == 0:
             return
         queue = lifecycle.make_queue(name, state.now_ms)
-    queue.pause = wanted
+    if queue.pause != wanted:
+        queue.pause = wanted
+        lifecycle.journal.paused(queue)
     if wanted & PAUSED_OUT:
         return
     if queue.waiting > 0:

@@ -10,7 +10,7 @@ from disqued.core.holders import NodeIds
 from disqued.core.holding import members_of, take_expiry
 from disqued.core.job import Job
 from disqued.core.jobcodec import CorruptJob, unpack
-from disqued.core.outbox import send
+from disqued.core.outbox import confirm
 from disqued.core.peer import Peer
 from disqued.core.queue import PAUSED_IN
 from disqued.core.state import NodeState
@@ -43,7 +43,7 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
         state.stats.copies_refused += 1
         return
     if not frame.message_flags & kinds.NOREPLY:
-        send(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
+        confirm(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
 
 
 def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:

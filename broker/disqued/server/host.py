@@ -16,6 +16,7 @@ from pathlib import Path
 
 from disqued.core.env import ProcessFacts
 from disqued.server import logs
+from disqued.server.disk import FileDisk
 from disqued.server.nodesfile import NodesFile
 
 RESERVED_DESCRIPTORS = 32
@@ -42,6 +43,7 @@ class ProcessHost:
         self._nodes = nodes
         self._end = end
         self._restart = restart
+        self.disk = FileDisk()
         self._chance = random.SystemRandom()
         self._seeded = random.Random(self._chance.getrandbits(128))  # noqa: S311 - spreads timers, guards nothing
         self.keep_alive_s = 0

@@ -104,6 +104,7 @@ class Run:
         backlog = self._config.tcp_backlog
         servers = await shell.bus.listen(self._bus_sockets, host.bus_descriptors)
         servers += await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
+        self._node.start(self._clock.now_ms())
         shell.start()
         self._announce()
         if background is not None:

@@ -2,8 +2,8 @@
 
 Every input ends with `settle`. Once all input of a turn of the event loop was taken, `carry` writes what the node has
 to say, one write per link and per client, and sets the timer. (Writing after each read instead costs a fifth of the
-throughput: every write wakes a peer.) Links come first: what another node is to know is under way before a client
-hears of it.
+throughput: every write wakes a peer.) The append only file comes first, then links: what another node is to know is
+under way before a client hears of it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
+from disqued.core.gate import Gate
 from disqued.server.bus import Bus
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Shell:
         self.node = node
         self.clock = clock
         self.bus = Bus(self, loop)
+        self._gate = Gate()
         self._timer: TimerHandle | None = None
         self._timer_ms: i64 = _NEVER_MS
         self._carrying: bool = False
@@ -65,7 +67,12 @@ class Shell:
     def carry(self) -> None:
         """Write what the node has to say, hang up on whom it gave up, and set the timer."""
         self._carrying = False
-        ready = self.node.ready
+        node = self.node
+        ready = node.ready
+        if ready.changes:
+            node.log(self.clock.now_ms())
+        if ready.safe < ready.logged or ready.confirmations or not self._gate.empty:
+            self._gate.sort(node.state)
         if ready.links:
             for link in ready.links:
                 link.flush()

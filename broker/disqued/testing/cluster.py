@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from disqued.config import Config
+from disqued.core.gate import Gate
 from disqued.core.peer import BUS_PORT_DISTANCE
 from disqued.core.stats import Stats
 from disqued.membership.nodesconf import decode, restore
@@ -104,7 +105,9 @@ class Member(LocalNode):
         if not keep_nodes:
             self.host.nodes_text = ""
         self.node = self._load()
+        self._gate = Gate()
         self._boot()
+        self.node.start(self.now_ms)
         self.net.listen(self, self.bus_port)
         self.admin = self.client()
         self.node.tick(self.now_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from disqued.core.env import ProcessFacts
+from disqued.testing.disk import MemoryDisk
 
 
 class FakeHost:
@@ -28,6 +29,7 @@ class FakeHost:
         self.log_level = "notice"
         self.keep_alive_s = 0
         self.slept_s = 0.0
+        self.disk = MemoryDisk()
         self.ended: str | None = None
 
     def wall_us(self) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import hiredis
 
 from disqued.config import Config
+from disqued.core.gate import Gate
 from disqued.core.session import Session
 from disqued.node import Node
 from disqued.testing.host import FakeHost
@@ -141,11 +142,13 @@ class LocalNode:
         """Where the network finds it."""
         self.network = network
         self.node = Node(config or Config(), self.host, node_id, self.host.now_ms)
+        self._gate = Gate()
         self._clients: dict[int, LocalClient] = {}
         self.alive = True
         self.paused = False
         self._inputs: list[Callable[[], None]] = []
         """What came in while paused."""
+        self.node.start(self.now_ms)
         self.node.tick(self.now_ms)
 
     @property
@@ -192,6 +195,8 @@ class LocalNode:
     def flush(self) -> None:
         """Carry the node's output to the network and to its clients, as the server does."""
         ready = self.node.ready
+        self.node.log(self.now_ms)
+        self._gate.sort(self.node.state)
         if self.network is not None:
             self.network.carry(self)
         while ready.sessions or ready.hangups:

@@ -1,0 +1,61 @@
+"""Files as the node sees them: it says what is to be done with them, and is told when it was done.
+
+The node never waits for a disk. It starts a `DiskWork` (`Disk.start`) and goes on; what is finished comes back through
+`Node.disk_done`, but for work that is finished when `start` returns. Work on one file is done in the order in which it
+was started. The server does it with system calls and threads, the simulator in memory and with faults.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from mypy_extensions import i64
+
+OPEN: Final = 0
+"""Make the file unless it exists, and have it ready to append to. `size` becomes its size in bytes."""
+APPEND: Final = 1
+"""Write all of `data` behind the end of the file. When it fails nothing of it is left in the file."""
+SYNC: Final = 2
+"""What was written so far survives a loss of power."""
+REPLACE: Final = 3
+"""Sync the file and give it the name `other`, whose file is gone then: whoever looks finds the old or the new one, even
+after a loss of power. Work on `other` that is started later is done with the new file."""
+REMOVE: Final = 4
+"""Delete the file; one that does not exist is no error."""
+READ: Final = 5
+"""Read up to `size` bytes from `offset` on into `data`, all up to the end of the file if there are fewer."""
+TRUNCATE: Final = 6
+"""Cut the file off at `size` bytes, and sync it."""
+KEEP: Final = 7
+"""Give the file the second name `other` (a link, or a copy), which must not exist, so that it outlives a REPLACE."""
+CLOSE: Final = 8
+"""The file is not needed open any more."""
+
+VERB_NAMES: Final = ("open", "write to", "sync", "replace", "remove", "read", "truncate", "keep a copy of", "close")
+
+
+class DiskWork:
+    """One thing to be done with the file of that name in the data directory."""
+
+    def __init__(self, verb: i64, name: str) -> None:
+        self.verb: i64 = verb
+        self.name = name
+        self.other = ""
+        self.data: list[bytes] = []
+        self.offset: i64 = 0
+        self.size: i64 = 0
+        self.finished: bool = False
+        self.error = ""
+        """What went wrong, as the system says it; empty if nothing did."""
+        self.full: bool = False
+        """It failed for lack of space, which others may give back at any time."""
+
+
+class Disk(Protocol):
+    """What does the work."""
+
+    def start(self, work: DiskWork) -> None:
+        """Begin; `work.finished` when it is done already, otherwise `Node.disk_done` follows."""
+
+    def perform(self, work: DiskWork) -> None:
+        """Do it now, after all that was started, and wait for it: for a node that loads or ends."""

@@ -1,0 +1,69 @@
+"""Records of the append only file: requests as on the client protocol, one behind the other.
+
+`LOADJOB <job>` keeps a job, `DELJOB <id>` forgets one, both as the original writes them. Two things are ours, and the
+original's loader takes them: `PAUSE <queue> <what>`, a command like others, and eight bytes behind the job inside a
+LOADJOB, where its decoder stops reading: a mark and the CRC-32 of the job. They tell a job that was damaged on disk
+from one that was written.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from mypy_extensions import i64
+
+from disqued.core.holders import Holders
+from disqued.core.job import ACKED, ACTIVE, Job
+from disqued.core.jobcodec import pack_for_disk
+from disqued.core.journal import Journal
+from disqued.core.queue import PAUSE_NAMES, Queue
+
+SUM_MARK: Final = b"CRC#"
+_SUM: Final = Struct("<I")
+SUM_BYTES: Final = 8
+
+_FORGET: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n%b\r\n"
+_KEEP: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
+
+
+def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bool) -> bytes:
+    """The record that keeps a job; `state` is the one it is to be found in."""
+    delivered = job.delivered
+    packed = pack_for_disk(job, state, holders.pack((node_id,) if delivered is None else delivered))
+    if with_sum:
+        packed += SUM_MARK + _SUM.pack(crc32(packed))
+    return b"".join((_KEEP % len(packed), packed, b"\r\n"))
+
+
+def forget(job_id: bytes) -> bytes:
+    """The record that forgets a job."""
+    return _FORGET % job_id
+
+
+def pause(queue: Queue) -> bytes:
+    """The record that sets the pause of a queue."""
+    name = queue.name
+    word = PAUSE_NAMES[queue.pause]
+    return b"*3\r\n$5\r\nPAUSE\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(name), name, len(word), word)
+
+
+def write(journal: Journal, holders: Holders, node_id: bytes, *, with_sum: bool) -> bytes:
+    """The records of all that the journal notes, which is empty then.
+
+    An at-most-once job never counts as queued here: who reads the file after a crash can not know whether it was
+    delivered since. (A controlled restart writes it as it is.)
+    """
+    records: list[bytes] = []
+    for change in journal.changes:
+        if isinstance(change, Job):
+            if change.state != ACKED:  # of that one a record follows that forgets it
+                state: i64 = i64(change.state) if change.retry_s > 0 else ACTIVE
+                records.append(keep(change, holders, node_id, state, with_sum=with_sum))
+        elif isinstance(change, bytes):
+            records.append(forget(change))
+        elif isinstance(change, Queue):
+            records.append(pause(change))
+    journal.changes.clear()  # the same list: the shell looks at it
+    return b"".join(records)
