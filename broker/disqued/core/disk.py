@@ -23,7 +23,8 @@ after a loss of power. Work on `other` that is started later is done with the ne
 REMOVE: Final = 4
 """Delete the file; one that does not exist is no error."""
 READ: Final = 5
-"""Read up to `size` bytes from `offset` on into `data`, all up to the end of the file if there are fewer."""
+"""Read up to `size` bytes from `offset` on into `data`, all up to the end of the file if there are fewer. `file_bytes`
+becomes the size of the whole file."""
 TRUNCATE: Final = 6
 """Cut the file off at `size` bytes, and sync it."""
 KEEP: Final = 7
@@ -49,6 +50,9 @@ class DiskWork:
         """What went wrong, as the system says it; empty if nothing did."""
         self.full: bool = False
         """It failed for lack of space, which others may give back at any time."""
+        self.missing: bool = False
+        """It failed because there is no such file."""
+        self.file_bytes: i64 = 0
 
 
 class Disk(Protocol):
