@@ -25,7 +25,7 @@ another node is given the job and its acknowledgement (REPLJOB, SETACK) and asks
 Jobs whose queue is paused in input are marked HANDOVER: they are not new, so nodes of our own kind take them.
 
 The work is bounded: some jobs and bytes are in flight at a time, a GOTJOB that comes in lets the next job out, links
-that are congested are spared, and the table is walked a few thousand jobs at a time (`walk`).
+that are congested are spared, and the table is walked a few thousand jobs at a time (`core.walk`).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from disqued.core.job import ACKED, DELIVERED, QUEUED, WAIT_REPL, Job
 from disqued.core.outbox import send
 from disqued.core.peer import Peer
 from disqued.core.state import NodeState
+from disqued.core.walk import Walk
 from disqued.leaving import heirs
 from disqued.leaving.moved import Moved
 from disqued.leaving.offer import Offer
 from disqued.leaving.progress import Progress, fields
 from disqued.leaving.targets import Targets
-from disqued.leaving.walk import Walk
 
 if TYPE_CHECKING:
     from disqued.core.subsystem import Fields
