@@ -15,7 +15,7 @@ from zlib import crc32
 from mypy_extensions import i64
 
 from disqued.core.holders import Holders
-from disqued.core.job import ACKED, ACTIVE, Job
+from disqued.core.job import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
 from disqued.core.jobcodec import pack_for_disk
 from disqued.core.journal import Journal
 from disqued.core.queue import PAUSE_NAMES, Queue
@@ -26,6 +26,21 @@ SUM_BYTES: Final = 8
 
 _FORGET: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n%b\r\n"
 _KEEP: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
+
+
+def stored_state(job: Job, *, handed_on: bool) -> i64:
+    """The state in which a job is to be found; `handed_on`: by the next run, which has all from this file.
+
+    An at-most-once job counts as active in a file that goes on to be written: who reads it after a crash can not know
+    whether the job was delivered since. A file that is handed on says that it is queued; and also that it waits for
+    its delay, as a queued job without the mark of the first queueing.
+    """
+    if job.retry_s > 0:
+        return i64(job.state)
+    if not handed_on:
+        return ACTIVE
+    waits = job.delay_s > 0 and job.requeue_at_ms > 0 and job.flags & (BCAST_QUEUED | DELIVERED) == 0
+    return QUEUED if job.state == QUEUED or waits else ACTIVE
 
 
 def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bool) -> bytes:
@@ -50,16 +65,12 @@ def pause(queue: Queue) -> bytes:
 
 
 def write(journal: Journal, holders: Holders, node_id: bytes, *, with_sum: bool) -> bytes:
-    """The records of all that the journal notes, which is empty then.
-
-    An at-most-once job never counts as queued here: who reads the file after a crash can not know whether it was
-    delivered since. (A controlled restart writes it as it is.)
-    """
+    """The records of all that the journal notes, which is empty then."""
     records: list[bytes] = []
     for change in journal.changes:
         if isinstance(change, Job):
             if change.state != ACKED:  # of that one a record follows that forgets it
-                state: i64 = i64(change.state) if change.retry_s > 0 else ACTIVE
+                state = stored_state(change, handed_on=False)
                 records.append(keep(change, holders, node_id, state, with_sum=with_sum))
         elif isinstance(change, bytes):
             records.append(forget(change))
