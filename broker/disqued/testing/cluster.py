@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from disqued.config import Config
-from disqued.core.gate import Gate
 from disqued.core.peer import BUS_PORT_DISTANCE
 from disqued.core.stats import Stats
 from disqued.membership.nodesconf import decode, restore
@@ -36,7 +35,6 @@ class Member(LocalNode):
         super().__init__(config, host, node_id=host.random_bytes(20).hex().encode(), ip=ip, network=network)
         self.net = network
         self._boot()
-        self.config = self.node.state.config
         network.listen(self, self.bus_port)
         self.admin: LocalClient = self.client()
 
@@ -72,8 +70,8 @@ class Member(LocalNode):
         self.restart()
 
     def due_ms(self) -> int:
-        """The time of the network at which it wants to be woken."""
-        deadline_ms = self.node.next_deadline_ms()
+        """The time of the network at which it wants to be woken, or its disk is done with something."""
+        deadline_ms = min(self.node.next_deadline_ms(), self.host.disk.next_ms)
         if not (self.skew_ms or self.drift_ppm):
             return deadline_ms
         at_ms = START_MS + (deadline_ms - self.skew_ms - START_MS) * 1_000_000 // (1_000_000 + self.drift_ppm)
@@ -93,19 +91,26 @@ class Member(LocalNode):
                 end.vanish()
             else:
                 end.close()
-        self.lose_clients()
+        super().crash()
 
-    def restart(self, ip: bytes | None = None, *, keep_nodes: bool = True) -> None:
-        """It starts again: without its jobs, under a new address if given, and as a new node unless `keep_nodes`."""
+    def lose_power(self) -> None:
+        """The machine is off, which the others are not told: of what was written, only what was synced is there."""
+        self.crash(silent=True)
+        self.host.disk.lose_power()
+
+    def restart(self, ip: bytes | None = None, *, keep_nodes: bool = True, keep_disk: bool = True) -> None:
+        """It starts again: under a new address if given, as a new node unless `keep_nodes`.
+
+        It has the jobs of its append only file, if it keeps one and `keep_disk`.
+        """
         if self.alive:
             self.crash()
-        self.alive = True
         self.ip = ip or self.ip
         self.host.now_ms = self.clock_ms(self.net.now_ms)
         if not keep_nodes:
             self.host.nodes_text = ""
+        self._prepare(keep_disk=keep_disk)
         self.node = self._load()
-        self._gate = Gate()
         self._boot()
         self.node.start(self.now_ms)
         self.net.listen(self, self.bus_port)
@@ -187,7 +192,10 @@ class Cluster:
             member.host.now_ms = member.clock_ms(network.now_ms)
         network.deliver()
         for member in self.members:
-            if member.running and member.node.next_deadline_ms() <= member.now_ms:
+            if not member.running:
+                continue
+            member.hear_disk()
+            if member.node.next_deadline_ms() <= member.now_ms:
                 member.node.tick(member.now_ms)
                 member.flush()
 

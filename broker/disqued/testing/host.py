@@ -29,8 +29,19 @@ class FakeHost:
         self.log_level = "notice"
         self.keep_alive_s = 0
         self.slept_s = 0.0
-        self.disk = MemoryDisk()
+        self._seed = seed
+        self.disk = self.new_disk()
+        self.process_id = 1
         self.ended: str | None = None
+
+    def new_disk(self) -> MemoryDisk:
+        """An empty disk."""
+        return MemoryDisk(lambda: self.now_ms, self._seed)
+
+    def start_process(self) -> None:
+        """The next process of this server."""
+        self.process_id += 1
+        self.ended = None
 
     def wall_us(self) -> int:
         """Virtual time, and how far the wall clock was moved."""
@@ -52,7 +63,7 @@ class FakeHost:
     def facts(self) -> ProcessFacts:
         """A process that used nothing."""
         return ProcessFacts(
-            process_id=1,
+            process_id=self.process_id,
             executable="/usr/bin/disque-server",
             config_file="",
             operating_system="Simulated 1.0",

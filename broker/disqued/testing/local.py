@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import hiredis
 
-from disqued.config import Config
+from disqued.config import Config, load
 from disqued.core.gate import Gate
 from disqued.core.session import Session
 from disqued.node import Node
+from disqued.testing.disk import NEVER_MS
 from disqued.testing.host import FakeHost
 
 if TYPE_CHECKING:
@@ -125,6 +126,11 @@ def encode(*words: bytes | str | int) -> bytes:
     return request
 
 
+def _no_include(path: str) -> str:
+    """There is one configuration file."""
+    raise FileNotFoundError(path)
+
+
 class LocalNode:
     """A node in virtual time; without a network it has no peers."""
 
@@ -141,7 +147,8 @@ class LocalNode:
         self.ip = ip
         """Where the network finds it."""
         self.network = network
-        self.node = Node(config or Config(), self.host, node_id, self.host.now_ms)
+        self.config = config or Config()
+        self.node = Node(self.config, self.host, node_id, self.host.now_ms)
         self._gate = Gate()
         self._clients: dict[int, LocalClient] = {}
         self.alive = True
@@ -174,7 +181,47 @@ class LocalNode:
         for take in inputs:
             take()
 
-    def lose_clients(self) -> None:
+    def crash(self) -> None:
+        """The process is killed: its memory and its connections are gone, what it wrote is there."""
+        self.alive = False
+        self.host.disk.crash()
+        self._lose_clients()
+
+    def lose_power(self) -> None:
+        """The machine is off: of what was written, only what was synced is there for certain."""
+        self.crash()
+        self.host.disk.lose_power()
+
+    def shut_down(self, *options: str) -> Reply:
+        """SHUTDOWN: None when the node ended, otherwise the error that says why it did not."""
+        client = self.client()
+        client.send("SHUTDOWN", *options)
+        if self.host.ended is None:
+            return client.next_reply()
+        self.crash()
+        return None
+
+    def restart(self, *, keep_disk: bool = True) -> None:
+        """The process starts anew, killed before if it runs, with what its configuration file says, if it has one."""
+        if self.alive:
+            self.crash()
+        self._prepare(keep_disk=keep_disk)
+        self.node = Node(self.config, self.host, self.node.state.view.node_id, self.now_ms)
+        self.node.start(self.now_ms)
+        self.node.tick(self.now_ms)
+        self.flush()
+
+    def _prepare(self, *, keep_disk: bool) -> None:
+        """What is there before a process starts."""
+        self.alive = True
+        if not keep_disk:
+            self.host.disk = self.host.new_disk()
+        self.host.start_process()
+        self._gate = Gate()
+        if self.host.config_text is not None:
+            self.config = load(self.host.config_text, (), _no_include)
+
+    def _lose_clients(self) -> None:
         """The process is gone: so are the connections, and what waited to be read."""
         self.paused = False
         self._inputs.clear()
@@ -232,7 +279,20 @@ class LocalNode:
 
     def step(self, end_ms: int) -> None:
         """Go to the time at which the node wants to be woken, at most to `end_ms`, and wake it."""
-        deadline_ms = max(self.node.next_deadline_ms(), self.now_ms + 1)
+        deadline_ms = max(min(self.node.next_deadline_ms(), self.host.disk.next_ms), self.now_ms + 1)
         self.host.now_ms = min(deadline_ms, end_ms)
+        self.hear_disk()
         self.node.tick(self.now_ms)
         self.flush()
+
+    def hear_disk(self) -> None:
+        """Tell the node what its disk finished by now."""
+        if self.host.disk.next_ms <= self.now_ms:
+            for work in self.host.disk.take_finished():
+                self.node.disk_done(work, self.now_ms)
+            self.flush()
+
+    def finish(self, works: int = NEVER_MS) -> None:
+        """Let the disk finish the oldest of what it has under way, and tell the node."""
+        self.host.disk.finish(works)
+        self.hear_disk()

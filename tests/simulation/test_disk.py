@@ -1,0 +1,208 @@
+"""The disk in memory keeps the promises of `disqued.core.disk`, and none beyond when things go wrong."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from disqued.core import disk
+from disqued.core.disk import DiskWork
+from disqued.testing.disk import MemoryDisk
+from disqued.testing.host import FakeHost
+
+NAME = "disque.aof"
+SEEDS = range(60)
+
+
+def work(verb: int, data: bytes = b"", *, name: str = NAME, other: str = "", size: int = 0) -> DiskWork:
+    made = DiskWork(verb, name)
+    made.data = [data] if data else []
+    made.other = other
+    made.size = size
+    return made
+
+
+def do(
+    files: MemoryDisk, verb: int, data: bytes = b"", *, name: str = NAME, other: str = "", size: int = 0
+) -> DiskWork:
+    made = work(verb, data, name=name, other=other, size=size)
+    files.start(made)
+    return made
+
+
+def opened(seed: int = 0, *, name: str = NAME) -> tuple[FakeHost, MemoryDisk]:
+    host = FakeHost(seed)
+    assert do(host.disk, disk.OPEN, name=name).finished
+    return host, host.disk
+
+
+def test_what_is_started_is_done_at_once() -> None:
+    _, files = opened()
+    assert do(files, disk.APPEND, b"one").finished
+    assert do(files, disk.OPEN).size == 3
+    read = do(files, disk.READ, size=100)
+    assert (read.data, read.error) == ([b"one"], "")
+
+
+def test_a_slow_verb_comes_back_later_and_in_order() -> None:
+    host, files = opened()
+    files.delay_ms[disk.APPEND] = 5
+    first = do(files, disk.APPEND, b"one")
+    files.delay_ms.clear()
+    second = do(files, disk.APPEND, b"two")
+    assert not first.finished
+    assert not second.finished
+    assert files.next_ms == host.now_ms + 5
+    host.now_ms += 5
+    assert files.take_finished() == [first, second]
+    assert files.files[NAME] == b"onetwo"
+
+
+def test_what_is_appended_does_not_wait_for_a_sync_and_is_not_synced_by_it() -> None:
+    _, files = opened()
+    do(files, disk.APPEND, b"one")
+    files.hold(disk.SYNC)
+    do(files, disk.SYNC)
+    assert do(files, disk.APPEND, b"two").finished
+    files.finish()
+    files.take_finished()
+    assert files.synced_bytes(NAME) == 3
+
+
+def test_a_sync_covers_what_was_started_before_it() -> None:
+    _, files = opened()
+    files.hold(disk.APPEND, disk.SYNC)
+    do(files, disk.APPEND, b"one")
+    do(files, disk.SYNC)
+    do(files, disk.APPEND, b"two")
+    files.finish()
+    files.take_finished()
+    assert files.files[NAME] == b"onetwo"
+    assert files.synced_bytes(NAME) == 3
+
+
+def test_a_killed_process_leaves_what_was_written_and_a_prefix_of_what_was_under_way() -> None:
+    found = set()
+    for seed in SEEDS:
+        _, files = opened(seed)
+        do(files, disk.APPEND, b"one")
+        files.hold(disk.APPEND)
+        do(files, disk.APPEND, b"two")
+        do(files, disk.APPEND, b"end")
+        files.crash()
+        found.add(bytes(files.files[NAME]))
+    assert found <= {b"onetwoend"[:size] for size in range(3, 10)}
+    assert {b"one", b"onetwo", b"onetwoend"} <= found
+
+
+def test_a_loss_of_power_leaves_what_was_synced() -> None:
+    found = set()
+    for seed in SEEDS:
+        _, files = opened(seed)
+        do(files, disk.APPEND, b"1" * 100)
+        do(files, disk.SYNC)
+        do(files, disk.APPEND, b"2" * 100)
+        files.lose_power()
+        data = bytes(files.files[NAME])
+        assert data[:100] == b"1" * 100
+        assert set(data[100:]) <= set(b"2\0")
+        found.add((len(data), data[100:].strip(b"2") != b""))
+    assert (100, False) in found
+    assert (200, False) in found
+    assert any(zeros for _, zeros in found)
+
+
+def test_a_loss_of_power_may_take_what_a_sync_failed_to_write_although_the_next_sync_works() -> None:
+    taken = 0
+    for seed in SEEDS:
+        _, files = opened(seed)
+        do(files, disk.APPEND, b"one")
+        files.fail(disk.SYNC, times=1)
+        assert do(files, disk.SYNC).error == "Input/output error"
+        assert do(files, disk.SYNC).error == ""
+        assert files.synced_bytes(NAME) == 0
+        files.lose_power()
+        taken += files.files[NAME] == bytes(3)
+    assert 0 < taken < len(SEEDS)
+
+
+def test_a_file_is_replaced_wholly_or_not_at_all() -> None:
+    found = set()
+    for seed in SEEDS:
+        _, files = opened(seed)
+        do(files, disk.APPEND, b"old")
+        do(files, disk.SYNC)
+        do(files, disk.OPEN, name="temp")
+        do(files, disk.APPEND, b"new", name="temp")
+        files.hold(disk.REPLACE)
+        do(files, disk.REPLACE, name="temp", other=NAME)
+        files.lose_power()
+        found.add(bytes(files.files[NAME]))
+    assert found == {b"old", b"new"}
+
+
+def test_work_on_a_replaced_file_is_done_with_the_new_one() -> None:
+    _, files = opened()
+    do(files, disk.OPEN, name="temp")
+    do(files, disk.APPEND, b"new", name="temp")
+    do(files, disk.KEEP, other="kept")
+    files.hold(disk.REPLACE)
+    do(files, disk.REPLACE, name="temp", other=NAME)
+    do(files, disk.APPEND, b"er")
+    files.finish()
+    files.take_finished()
+    assert files.files == {NAME: b"newer", "kept": b""}
+
+
+def test_a_new_file_may_be_gone_after_a_loss_of_power_unless_it_was_synced() -> None:
+    there = set()
+    for seed in SEEDS:
+        _, files = opened(seed)
+        do(files, disk.OPEN, name="synced")
+        do(files, disk.SYNC, name="synced")
+        files.lose_power()
+        assert "synced" in files.files
+        there.add(NAME in files.files)
+    assert there == {True, False}
+
+
+def test_a_full_disk_refuses_what_does_not_fit_and_leaves_nothing_of_it() -> None:
+    _, files = opened()
+    do(files, disk.OPEN, name="other")
+    do(files, disk.APPEND, b"other", name="other")
+    files.fill(spare_bytes=3)
+    refused = do(files, disk.APPEND, b"four")
+    assert (refused.error, refused.full) == ("No space left on device", True)
+    assert do(files, disk.APPEND, b"two").error == ""
+    do(files, disk.REMOVE, name="other")
+    assert do(files, disk.APPEND, b"four").error == ""
+    assert files.files == {NAME: b"twofour"}
+
+
+@pytest.mark.parametrize(
+    ("error", "failing", "working"),
+    [
+        (errno.EROFS, disk.APPEND, disk.READ),
+        (errno.EIO, disk.SYNC, disk.READ),
+        (errno.ENOSPC, disk.APPEND, disk.SYNC),
+    ],
+)
+def test_a_disk_fails_until_it_is_mended(error: int, failing: int, working: int) -> None:
+    _, files = opened()
+    files.fail(error=error)
+    assert do(files, failing, b"" if failing == disk.SYNC else b"x").error
+    assert do(files, working, size=1).error == ""
+    files.mend()
+    assert do(files, failing).error == ""
+
+
+def test_a_node_that_waits_for_its_disk_finds_what_was_under_way_done() -> None:
+    _, files = opened()
+    files.hold()
+    started = do(files, disk.APPEND, b"one")
+    waited = work(disk.SYNC)
+    files.perform(waited)
+    assert waited.finished
+    assert files.synced_bytes(NAME) == 3
+    assert files.take_finished() == [started]
