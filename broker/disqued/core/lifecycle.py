@@ -171,6 +171,44 @@ class Lifecycle:
         self.journal.keep(job)
         self._arm(job)
 
+    def keep_loaded(self, job: Job, now_ms: i64, *, stored: i64, handed_on: bool) -> bool:
+        """Register a job that was found on disk, where its state was `stored`: it is active, and due as it would be.
+
+        It is queued when its delay is over if it never was, and else after its retry time; what may have been delivered
+        at most once is not queued again. A file that the last run `handed_on` says for certain what was queued and
+        what was not. True: this is a job that is to be queued now (`requeue_loaded`).
+        """
+        retry_s = job.retry_s
+        was_queued = handed_on and stored == QUEUED
+        due_ms: i64 = 0
+        if job.delay_s > 0:
+            due_ms = min(job.ctime // 1_000_000, now_ms) + job.delay_s * 1000
+        if (
+            job.delay_s > 0
+            and job.flags & (BCAST_QUEUED | DELIVERED) == 0
+            and (due_ms > now_ms or was_queued or (handed_on and retry_s > 0))
+        ):
+            job.requeue_at_ms = max(due_ms, now_ms)
+            was_queued = False
+        elif retry_s > 0:
+            job.flags |= BCAST_WILLQUEUE
+            job.requeue_at_ms = max(due_ms, now_ms) + retry_s * 1000 + self._jitter_ms()
+        elif was_queued and not job.flags & DELIVERED:
+            job.requeue_at_ms = now_ms
+        else:
+            was_queued = False
+        self._register(job)
+        job.state = ACTIVE
+        if job.requeue_at_ms == 0:
+            self.memory.allow_eviction(job)
+        self._arm(job)
+        return was_queued
+
+    def requeue_loaded(self, job: Job, now_ms: i64) -> None:
+        """Queue a job that was in its queue when the last run ended: nobody is told, and no delivery is counted."""
+        if self.table.get(job.id) is job:
+            self.enqueue(job, now_ms, SILENT)
+
     def keep_dummy(self, job: Job, now_ms: i64) -> None:
         """Register the acknowledgement of a job that is not known here."""
         job.delivered = NOBODY
@@ -365,6 +403,24 @@ class Lifecycle:
             queue = self.queues.get_or_make(name, now_ms)
             self.memory.used_bytes += QUEUE_BYTES + len(name)
         return queue
+
+    def pause(self, name: bytes, wanted: i64, now_ms: i64) -> None:
+        """Replace the pause of a queue; one that is not paused is not made for that."""
+        queue = self.queues.get(name)
+        if queue is None:
+            if wanted == 0:
+                return
+            queue = self.make_queue(name, now_ms)
+        if queue.pause != wanted:
+            queue.pause = wanted
+            self.journal.paused(queue)
+        if wanted & PAUSED_OUT:
+            return
+        if queue.waiting > 0:
+            self.offer(queue)
+        if queue.wanted and queue.length > 0 and not queue.sought:
+            queue.sought = True
+            self.wanted.append(queue)
 
     def remove_queue(self, queue: Queue) -> None:
         """Forget an empty queue that nobody waits for."""

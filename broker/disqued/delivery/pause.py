@@ -37,7 +37,7 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
             raise CommandSyntaxError
     name = args[1]
     if wanted is not None:
-        set_pause(state, name, wanted)
+        state.lifecycle.pause(name, wanted, state.now_ms)
     queue = state.lifecycle.queues.get(name)
     result: i64 = queue.pause if queue is not None else 0
     if to_all:
@@ -45,29 +45,9 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_status(PAUSE_NAMES[result])
 
 
-def set_pause(state: NodeState, name: bytes, wanted: i64) -> None:
-    """Replace the pause of a queue; one that is not paused is not made for that."""
-    lifecycle = state.lifecycle
-    queue = lifecycle.queues.get(name)
-    if queue is None:
-        if wanted == 0:
-            return
-        queue = lifecycle.make_queue(name, state.now_ms)
-    if queue.pause != wanted:
-        queue.pause = wanted
-        lifecycle.journal.paused(queue)
-    if wanted & PAUSED_OUT:
-        return
-    if queue.waiting > 0:
-        lifecycle.offer(queue)
-    if queue.wanted and queue.length > 0 and not queue.sought:
-        queue.sought = True
-        lifecycle.wanted.append(queue)
-
-
 def hear_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
     """Do as another node was told."""
-    set_pause(state, frame.queue, frame.aux & _BOTH)
+    state.lifecycle.pause(frame.queue, frame.aux & _BOTH, state.now_ms)
 
 
 MESSAGE: Final[Message] = Message(kinds.PAUSE, hear_pause)
