@@ -1,0 +1,496 @@
+"""Walks over the bytes of an append only file, in any cut, and finds its way again behind damage.
+
+Bytes go in by `feed`, `end` says that there are no more, and `next` gives what stands there: a record (`Entry`), or a
+stretch that is none (`Damage`). Two lengths tell where a job ends, that of the argument and its own. Where they differ
+the bytes are no record, so a length that was damaged is not waited for. The search behind damage takes as the next
+record only what is sure to be one: a job with a right checksum, or a well-formed DELJOB or PAUSE. It passes over the
+bodies of damaged jobs, which may hold anything. All costs are linear, whatever the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from zlib import crc32
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.bus.frame import NODE_ID_BYTES
+from disqued.core.jobcodec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, unpack
+from disqued.core.jobid import JOB_ID_BYTES, is_job_id
+from disqued.core.littleendian import read_u32
+from disqued.core.queue import PAUSE_NAMES
+from disqued.persistence.records import SUM_BYTES, SUM_MARK
+from disqued.resp.limits import MAX_ARGUMENTS, MAX_BULK_BYTES
+
+NO_SUM: Final = 0
+SUM_RIGHT: Final = 1
+SUM_WRONG: Final = 2
+"""What the checksum of a job says; it is wrong too when the bytes behind the job are no checksum."""
+
+SKIPPED: Final = 0
+"""Behind the damage the file goes on."""
+TORN: Final = 1
+"""The end of the file cuts a record off, or there are only NUL bytes from somewhere in it on: a write was not ended."""
+GARBAGE: Final = 2
+"""Nothing up to the end of the file is sure to be a record."""
+
+LOADJOB: Final = b"LOADJOB"
+DELJOB: Final = b"DELJOB"
+PAUSE: Final = b"PAUSE"
+_LOAD_HEAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$"
+_DELETE_HEAD: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-"
+_PAUSE_HEAD: Final = b"*3\r\n$5\r\nPAUSE\r\n$"
+_ID_HEAD: Final = b"D-"
+_LOAD_HEAD_BYTES: Final = 18
+_LONGEST_HEAD: Final = 23
+_PROBE_BYTES: Final = 16
+"""So much of a head tells what begins here."""
+_MAX_DIGITS: Final = 10
+_LENGTH_BYTES: Final = 4
+_GREATEST_BYTES: Final = LEAST_BYTES + 2 * MAX_BULK_BYTES + MAX_HOLDERS * NODE_ID_BYTES
+"""A job with the longest name, the longest body and the most holders."""
+_LONGEST_SEARCHED_NAME_BYTES: Final = 1 << 20
+"""A PAUSE of a longer name is not waited for behind damage."""
+
+_CR: Final = 13
+_LF: Final = 10
+_STAR: Final = 42
+_DOLLAR: Final = 36
+_BAD: Final = 0
+_MORE: Final = -1
+_NOWHERE: Final = -2
+_YES: Final = 0
+_NO: Final = -1
+
+
+@mypyc_attr(acyclic=True)
+class Stretch:
+    """A stretch of the file, from `offset` up to `end`."""
+
+    def __init__(self, offset: i64, end: i64) -> None:
+        self.offset: i64 = offset
+        self.end: i64 = end
+
+
+@mypyc_attr(acyclic=True)
+class Entry(Stretch):
+    """A record. The first of its `words` is the command, in capitals."""
+
+    def __init__(self, offset: i64, end: i64, words: list[bytes], checksum: i64) -> None:
+        self.offset = offset
+        self.end = end
+        self.words = words
+        self.checksum: i64 = checksum
+
+
+@mypyc_attr(acyclic=True)
+class Damage(Stretch):
+    """Bytes that are no record; `why` says what is wrong at `offset`, `kind` what follows."""
+
+    def __init__(self, offset: i64, end: i64, kind: i64, why: str) -> None:
+        self.offset = offset
+        self.end = end
+        self.kind: i64 = kind
+        self.why = why
+
+
+def checksum_of(packed: bytes) -> i64:
+    """What the checksum says of the job in a LOADJOB: NO_SUM, SUM_RIGHT or SUM_WRONG."""
+    size: i64 = len(packed)
+    if size < LEAST_BYTES:
+        return SUM_WRONG
+    job_bytes: i64 = read_u32(packed, 0) + _LENGTH_BYTES
+    if size == job_bytes:
+        return NO_SUM
+    mark_end: i64 = job_bytes + len(SUM_MARK)
+    if size != job_bytes + SUM_BYTES or packed[job_bytes:mark_end] != SUM_MARK:
+        return SUM_WRONG
+    return SUM_RIGHT if crc32(packed[:job_bytes]) == int(read_u32(packed, mark_end)) else SUM_WRONG
+
+
+def job_of(entry: Entry) -> Unpacked:
+    """The job of a LOADJOB. Raises CorruptJob when its checksum is wrong, or when it is no job."""
+    if len(entry.words) != 2:
+        raise CorruptJob("LOADJOB takes one argument")
+    if entry.checksum == SUM_WRONG:
+        raise CorruptJob("the checksum of the job is wrong")
+    packed = entry.words[1]
+    return unpack(packed, 0, len(packed))
+
+
+def _number(data: bytes, at: i64, size: i64) -> tuple[i64, i64]:
+    """The number at `at` and where the next line begins; _MORE or _NOWHERE as the number if there is none."""
+    value: i64 = 0
+    here: i64 = at
+    last: i64 = min(size, at + _MAX_DIGITS)
+    while here < last:
+        digit: i64 = data[here] - 48
+        if digit < 0 or digit > 9:
+            break
+        value = value * 10 + digit
+        here += 1
+    if here == size or (here + 1 == size and here > at and data[here] == _CR):
+        return _MORE, 0
+    if here == at or here + 1 == size or data[here] != _CR or data[here + 1] != _LF:
+        return _NOWHERE, 0
+    return value, here + 2
+
+
+def parse(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
+    """Read the record that begins at `at`, as if `data` ended at `size`; its words are added to `words`.
+
+    Returns where it ends, or 0 if this is no record, or less than 0 if it is cut off: so many bytes are needed from
+    `at` on to read on.
+    """
+    if at + _LOAD_HEAD_BYTES < size and data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD:
+        return _parse_loadjob(data, at, size, words)
+    if at >= size:
+        return -1
+    if data[at] != _STAR:
+        return _BAD
+    count, here = _number(data, at + 1, size)
+    more: i64 = -(size - at) - max((size - at) // 2, 1)  # doubling it keeps long rows of words linear
+    if count == _MORE:
+        return more
+    if count < 1 or count > MAX_ARGUMENTS:
+        return _BAD
+    while count > 0:
+        if here == size:
+            return more
+        if data[here] != _DOLLAR:
+            return _BAD
+        length, start = _number(data, here + 1, size)
+        if length == _MORE:
+            return more
+        forgets: bool = len(words) > 0 and words[0] == DELJOB
+        if length < 0 or length > _GREATEST_BYTES or (forgets and length != JOB_ID_BYTES):
+            return _BAD
+        stop: i64 = start + length
+        if stop + 2 > size:
+            return -max(stop + 2 - at, -more)
+        if data[stop] != _CR or data[stop + 1] != _LF:
+            return _BAD
+        word = data[start:stop]
+        if forgets and not is_job_id(word):
+            return _BAD
+        words.append(word if words else word.upper())
+        here = stop + 2
+        count -= 1
+    return here
+
+
+def _parse_loadjob(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
+    """`parse` for a LOADJOB."""
+    length, start = _number(data, at + _LOAD_HEAD_BYTES, size)
+    if length == _MORE or (length >= LEAST_BYTES and start + _LENGTH_BYTES > size):
+        return -(size - at) - 1
+    if length < LEAST_BYTES or length > _GREATEST_BYTES + SUM_BYTES:
+        return _BAD
+    job_bytes: i64 = read_u32(data, start) + _LENGTH_BYTES
+    if length != job_bytes and length != job_bytes + SUM_BYTES:
+        return _BAD
+    stop: i64 = start + length
+    if stop + 2 > size:
+        return at - stop - 2 if _may_be_job(data, start, size, job_bytes) else _BAD
+    if data[stop] != _CR or data[stop + 1] != _LF:
+        return _BAD
+    words.append(LOADJOB)
+    words.append(data[start:stop])
+    return stop + 2
+
+
+def _may_be_job(data: bytes, at: i64, size: i64, job_bytes: i64) -> bool:
+    """Whether what is there of a job that is cut off fits together."""
+    if at + ID_AT + JOB_ID_BYTES <= size and not is_job_id(data[at + ID_AT : at + ID_AT + JOB_ID_BYTES]):
+        return False
+    if at + BODY_AT - _LENGTH_BYTES > size:
+        return True
+    body_at: i64 = at + BODY_AT + read_u32(data, at + BODY_AT - 2 * _LENGTH_BYTES)
+    if body_at + _LENGTH_BYTES > at + job_bytes:
+        return False
+    if body_at > size:
+        return True
+    holders_bytes: i64 = at + job_bytes - body_at - read_u32(data, body_at - _LENGTH_BYTES) - _LENGTH_BYTES
+    return holders_bytes >= 0 and holders_bytes % NODE_ID_BYTES == 0
+
+
+def _end_of_job(data: bytes, at: i64) -> i64:
+    """Where the job at `at` ends whose ID is there, by the lengths inside it alone.
+
+    0 if these do not fit together; less than 0 if `data` ends before: minus the position that is needed.
+    """
+    size: i64 = len(data)
+    body_at: i64 = at + BODY_AT
+    if body_at > size:
+        return -body_at
+    body_at += read_u32(data, body_at - 2 * _LENGTH_BYTES)
+    if body_at - at > MAX_BULK_BYTES + BODY_AT:
+        return _BAD
+    if body_at > size:
+        return -body_at
+    body_bytes: i64 = read_u32(data, body_at - _LENGTH_BYTES)
+    if body_bytes > MAX_BULK_BYTES:
+        return _BAD
+    end: i64 = body_at + body_bytes + _LENGTH_BYTES
+    if end > size:
+        return -end
+    holders: i64 = read_u32(data, end - _LENGTH_BYTES)
+    if holders > MAX_HOLDERS:
+        return _BAD
+    end += holders * NODE_ID_BYTES
+    if end + _LENGTH_BYTES > size:
+        return -(end + _LENGTH_BYTES)
+    if data[end : end + _LENGTH_BYTES] == SUM_MARK:
+        return end + SUM_BYTES
+    return end if data[end] == _CR and data[end + 1] == _LF else _BAD
+
+
+def _explain(data: bytes, at: i64) -> str:
+    """What is wrong with the bytes at `at`, of which `parse` says that they are no record."""
+    if data[at] != _STAR:
+        return f"a record begins with '*', not with {bytes(data[at : at + 1])!r}"
+    if data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD:
+        return "the lengths in and around the job differ, or there is no end of line behind it"
+    return "a length is wrong, or there is no end of line where it should be"
+
+
+class EntryReader:
+    """Reads one file, from `offset` on."""
+
+    def __init__(self, offset: i64 = 0) -> None:
+        self._buffer = b""
+        self._base: i64 = offset
+        """Where in the file the buffer begins."""
+        self._at: i64 = 0
+        """Where in the buffer the next record begins, or the search goes on."""
+        self._pieces: list[bytes] = []
+        """Input behind `_buffer`."""
+        self._wanted: i64 = 0
+        """Bytes that must arrive before there is anything to do."""
+        self._ended: bool = False
+        self._bad_from: i64 = -1
+        """Where in the file the damage began behind which a record is searched; -1 while all is well."""
+        self._why = ""
+        self._torn: bool = False
+        """Up to here only NUL bytes follow the beginning of a record."""
+        self._text: i64 = -1
+        """Where the NUL bytes begin that the buffer ends with; -1 when it does not know."""
+        self._next_load: i64 = -1
+        self._next_delete: i64 = -1
+        self._next_pause: i64 = -1
+        self._next_id: i64 = -1
+        """Where the search finds these heads next in the buffer; -1 when it does not know."""
+        self.sums: i64 = 0
+        """Jobs with a right checksum so far."""
+
+    @property
+    def offset(self) -> i64:
+        """Up to where the file was handed out."""
+        return self._bad_from if self._bad_from >= 0 else self._base + self._at
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the file."""
+        self._pieces.append(data)
+        self._wanted -= len(data)
+        if self._torn and data.strip(b"\0"):
+            self._torn = False
+
+    def end(self) -> None:
+        """There are no more bytes."""
+        self._ended = True
+
+    def next(self) -> Entry | Damage | None:
+        """What stands next in the file; None when more bytes are needed, or when the file is at its end."""
+        if self._wanted > 0 and not self._ended:
+            return None
+        if self._pieces:
+            self._join()
+        if self._bad_from >= 0:
+            return self._search()
+        if self._at == len(self._buffer):
+            return None
+        return self._take()
+
+    def _join(self) -> None:
+        """Put the input that arrived behind what is left of the buffer."""
+        if self._at < len(self._buffer):
+            self._pieces.insert(0, self._buffer[self._at :])
+        self._base += self._at
+        self._at = 0
+        self._buffer = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces = []
+        self._text = -1
+        self._forget_heads()
+
+    def _forget_heads(self) -> None:
+        self._next_load = self._next_delete = self._next_pause = self._next_id = -1
+
+    def _wait_for(self, position: i64) -> None:
+        """Nothing can be done before the buffer reaches up to `position`."""
+        self._wanted = max(position - len(self._buffer), 1)
+
+    def _take(self) -> Entry | Damage | None:
+        """What stands at `_at`, where a record should begin."""
+        data = self._buffer
+        at = self._at
+        size: i64 = len(data)
+        words: list[bytes] = []
+        end = parse(data, at, size, words)
+        if end > 0:
+            checksum: i64 = NO_SUM
+            if words[0] == LOADJOB and len(words) == 2:
+                checksum = checksum_of(words[1])
+                if checksum == SUM_RIGHT:
+                    self.sums += 1
+            self._at = end
+            return Entry(self._base + at, self._base + end, words, checksum)
+        if end < 0:
+            if not self._ended:
+                self._wait_for(at - end)
+                return None
+            if data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD:
+                # What is there of it fits together. Its body may hold anything, so nothing is searched there.
+                self._at = size
+                return Damage(self._base + at, self._base + size, TORN, "the end of the file cuts the record off")
+        return self._lost(at, cut=end < 0)
+
+    def _lost(self, at: i64, *, cut: bool) -> Damage | None:
+        """No record stands at `at`: find the next one."""
+        data = self._buffer
+        torn = cut or parse(data, at, self._text_end(), []) < 0
+        end = self._likely_end(at, torn)
+        if end == _MORE:
+            return None
+        why = "the end of the file cuts the record off" if cut else _explain(data, at)
+        if end > 0:
+            self._at = end
+            return Damage(self._base + at, self._base + end, SKIPPED, why)
+        self._bad_from = self._base + at
+        self._why = why
+        self._torn = torn
+        self._at = at + 1
+        self._forget_heads()
+        return self._search()
+
+    def _text_end(self) -> i64:
+        """Where the NUL bytes begin that the buffer ends with."""
+        if self._text < 0:
+            self._text = len(self._buffer.rstrip(b"\0"))
+        return self._text
+
+    def _likely_end(self, at: i64, torn: bool) -> i64:
+        """Where a damaged LOADJOB ends if one of its lengths still leads to the next record.
+
+        0 if none does, _MORE if more of the file must be seen.
+        """
+        data = self._buffer
+        size: i64 = len(data)
+        first: i64 = at + _LOAD_HEAD_BYTES + 4 + ID_AT
+        if first + _MAX_DIGITS + JOB_ID_BYTES > size and not self._ended:
+            self._wait_for(first + _MAX_DIGITS + JOB_ID_BYTES)
+            return _MORE
+        id_at: i64 = data.find(_ID_HEAD, first, first + _MAX_DIGITS)
+        if id_at < 0 or not is_job_id(data[id_at : id_at + JOB_ID_BYTES]):
+            return 0
+        start: i64 = id_at - ID_AT
+        job_end: i64 = start + _LENGTH_BYTES + read_u32(data, start)
+        argument: i64 = 0
+        for here in range(at + _LOAD_HEAD_BYTES, start - 2):
+            digit: i64 = data[here] - 48
+            if digit < 0 or digit > 9:
+                argument = 0
+                break
+            argument = argument * 10 + digit
+        found: i64 = 0
+        for end in (start + argument + 2, job_end + 2, job_end + SUM_BYTES + 2):
+            if end <= id_at or end - start > _GREATEST_BYTES or (found > 0 and end >= found):
+                continue
+            if end + _PROBE_BYTES > size and not self._ended:
+                self._wait_for(end + _PROBE_BYTES)
+                return _MORE
+            if self._may_begin(end) and not (torn and end == size):
+                found = end
+        return found
+
+    def _may_begin(self, at: i64) -> bool:
+        """Whether a record seems to begin at `at`, or the file ends there."""
+        data = self._buffer
+        if at > len(data):
+            return False
+        probe = data[at : at + _PROBE_BYTES]
+        return _LOAD_HEAD.startswith(probe) or _DELETE_HEAD.startswith(probe) or _PAUSE_HEAD.startswith(probe)
+
+    def _search(self) -> Damage | None:
+        """Look for something that is sure to be a record."""
+        data = self._buffer
+        size: i64 = len(data)
+        while True:
+            here = self._next_head()
+            if here >= size:
+                break
+            needed: i64 = self._sure(here) if here != self._next_id else self._pass_over(here)
+            if needed == _YES:
+                damage = Damage(self._bad_from, self._base + here, SKIPPED, self._why)
+                self._at = here
+                self._bad_from = -1
+                self._torn = False
+                return damage
+            if needed > 0 and not self._ended:
+                self._at = here
+                self._wait_for(needed)
+                return None
+            self._at = max(self._at, here + 1)
+        if not self._ended:
+            self._at = max(self._at, size - _LONGEST_HEAD)
+            self._wait_for(size + 1)
+            return None
+        damage = Damage(self._bad_from, self._base + size, TORN if self._torn else GARBAGE, self._why)
+        self._at = size
+        self._bad_from = -1
+        return damage
+
+    def _next_head(self) -> i64:
+        """Where the next head begins from `_at` on; the end of the buffer if there is none."""
+        data = self._buffer
+        at = self._at
+        if self._next_load < at:
+            self._next_load = _find(data, _LOAD_HEAD, at)
+        if self._next_delete < at:
+            self._next_delete = _find(data, _DELETE_HEAD, at)
+        if self._next_pause < at:
+            self._next_pause = _find(data, _PAUSE_HEAD, at)
+        if self._next_id < at:
+            self._next_id = _find(data, _ID_HEAD, at)
+        return min(self._next_load, self._next_delete, self._next_pause, self._next_id)
+
+    def _sure(self, at: i64) -> i64:
+        """_YES if a record is sure to begin at `at`, _NO if not; the position needed if the buffer ends before."""
+        data = self._buffer
+        words: list[bytes] = []
+        end = parse(data, at, len(data), words)
+        if end < 0:
+            return _NO if at == self._next_pause and -end > _LONGEST_SEARCHED_NAME_BYTES else at - end
+        if end == 0:
+            return _NO
+        if words[0] == LOADJOB:
+            return _YES if checksum_of(words[1]) == SUM_RIGHT else _NO
+        return _NO if words[0] == PAUSE and words[2] not in PAUSE_NAMES else _YES
+
+    def _pass_over(self, at: i64) -> i64:
+        """Go on behind the job whose ID stands at `at`, if it is one. Returns as `_sure`."""
+        data = self._buffer
+        if at + JOB_ID_BYTES > len(data):
+            return at + JOB_ID_BYTES
+        if not is_job_id(data[at : at + JOB_ID_BYTES]):
+            return _NO
+        end = _end_of_job(data, at - ID_AT)
+        if end < 0:
+            return -end
+        if end > 0:
+            self._at = end
+        return _NO
+
+
+def _find(data: bytes, head: bytes, at: i64) -> i64:
+    found: i64 = data.find(head, at)
+    return found if found >= 0 else len(data)
