@@ -2,7 +2,8 @@
 
 The node never waits for a disk. It starts a `DiskWork` (`Disk.start`) and goes on; what is finished comes back through
 `Node.disk_done`, but for work that is finished when `start` returns. Work on one file is done in the order in which it
-was started. The server does it with system calls and threads, the simulator in memory and with faults.
+was started, but that an APPEND does not wait for a SYNC. The server does it with system calls and threads, the
+simulator in memory and with faults.
 """
 
 from __future__ import annotations
@@ -62,4 +63,7 @@ class Disk(Protocol):
         """Begin; `work.finished` when it is done already, otherwise `Node.disk_done` follows."""
 
     def perform(self, work: DiskWork) -> None:
-        """Do it now, after all that was started, and wait for it: for a node that loads or ends."""
+        """Do it now, after all that was started on that file, and wait for it: for a node that loads or ends.
+
+        `Node.disk_done` still follows for what was started.
+        """

@@ -101,6 +101,7 @@ class Run:
         self._signals.wake(loop)
         shell = Shell(loop, self._node, self._clock)
         host = self._host
+        host.disk.attach(loop, shell.disk_done)
         backlog = self._config.tcp_backlog
         servers = await shell.bus.listen(self._bus_sockets, host.bus_descriptors)
         servers += await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
+from disqued.core.disk import DiskWork
 from disqued.core.gate import Gate
 from disqued.server.bus import Bus
 
@@ -127,6 +128,11 @@ class Shell:
             self.node.tick(self.clock.now_ms())
         finally:  # whatever went wrong, time goes on for all others
             self.settle()
+
+    def disk_done(self, work: DiskWork) -> None:
+        """The disk is done with something that the node started."""
+        self.node.disk_done(work, self.clock.now_ms())
+        self.settle()
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
         """Have something done that is no business of the node."""

@@ -1,0 +1,232 @@
+"""What is done with files for the append only file, as system calls: each of them blocks as long as the disk likes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from disqued.core import disk
+from disqued.core.disk import DiskWork
+
+IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
+"""As many pieces are written at once."""
+MODE: Final = 0o644
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""The file system has no second names, or none for this file and this user."""
+NO_DIRECTORY_SYNC: Final = (errno.EINVAL, errno.EBADF)
+"""The file system looks after its directories itself."""
+CLOSED: Final = -1
+
+sync_data: Final = getattr(os, "fdatasync", os.fsync)
+"""Without the times of the file, where the system can leave them out."""
+
+
+class OpenFile:
+    """A file that is open, or a name that something is to be done with."""
+
+    def __init__(self, name: str) -> None:
+        self.path = Path(name).absolute()
+        """Stays the same when the working directory changes."""
+        self.descriptor = CLOSED
+        self.new = False
+        """Its name may be lost with the power: the directory was not synced since the file got it."""
+        self.surplus_from: int | None = None
+        """From there on stands what is left of a write that failed; None when there is nothing of the kind."""
+
+    @contextlib.contextmanager
+    def borrow(self) -> Iterator[int]:
+        """A descriptor; of a file that is not open for as long as the context lasts."""
+        if self.descriptor != CLOSED:
+            yield self.descriptor
+            return
+        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        descriptor, self.descriptor = self.descriptor, CLOSED
+        if descriptor != CLOSED:
+            os.close(descriptor)
+
+    def cut_surplus(self, descriptor: int) -> None:
+        """Remove what is left of a write that failed."""
+        if self.surplus_from is not None:
+            os.ftruncate(descriptor, self.surplus_from)
+            self.surplus_from = None
+
+    def sync_name(self) -> None:
+        """See that the file has its name after a loss of power."""
+        if self.new:
+            sync_directory(self.path.parent)
+            self.new = False
+
+
+def do(work: DiskWork, file: OpenFile, other: OpenFile | None) -> None:
+    """Do what is to be done with a file, and note what went wrong; `other` is the one to be replaced."""
+    try:
+        if other is not None:
+            replace(file, other, work.other)
+        else:
+            ACTIONS[work.verb](work, file)
+    except OSError as error:
+        work.error = error.strerror or str(error)
+        work.full = error.errno in FULL
+        work.missing = error.errno == errno.ENOENT
+
+
+def open_file(work: DiskWork, file: OpenFile) -> None:
+    """OPEN."""
+    if file.descriptor == CLOSED:
+        file.path = Path(work.name).absolute()
+        file.surplus_from = None
+        file.descriptor = os.open(file.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, MODE)
+        file.new = True  # perhaps it was there, but then syncing its directory once more is no loss
+    work.size = os.fstat(file.descriptor).st_size
+
+
+def append(work: DiskWork, file: OpenFile) -> None:
+    """APPEND."""
+    with file.borrow() as descriptor:
+        file.cut_surplus(descriptor)
+        written = 0
+        waiting = work.data
+        try:
+            while waiting:
+                count = os.writev(descriptor, waiting[:IOV_MAX])
+                written += count
+                waiting = behind(waiting, count)
+        except OSError:
+            if written:
+                file.surplus_from = os.fstat(descriptor).st_size - written
+                with contextlib.suppress(OSError):  # then it is tried again before anything else is written
+                    file.cut_surplus(descriptor)
+            raise
+
+
+def behind(data: list[bytes], count: int) -> list[bytes]:
+    """What is left of some pieces when so many bytes of them are written."""
+    for number, piece in enumerate(data):
+        if count < len(piece):
+            return [piece[count:], *data[number + 1 :]]
+        count -= len(piece)
+    return []
+
+
+def sync(_work: DiskWork, file: OpenFile) -> None:
+    """SYNC."""
+    with file.borrow() as descriptor:
+        sync_data(descriptor)
+    file.sync_name()
+
+
+def replace(file: OpenFile, other: OpenFile, name: str) -> None:
+    """REPLACE: the file gets a name in its directory; whoever works with the other one gets this."""
+    with file.borrow() as descriptor:
+        file.cut_surplus(descriptor)
+        os.fsync(descriptor)
+    path = file.path.with_name(name)
+    file.path.replace(path)
+    replaced, other.descriptor, file.descriptor = other.descriptor, file.descriptor, CLOSED
+    other.path = path
+    other.surplus_from = None
+    other.new = True
+    if replaced != CLOSED:
+        os.close(replaced)
+    other.sync_name()
+
+
+def remove(_work: DiskWork, file: OpenFile) -> None:
+    """REMOVE."""
+    file.close()
+    file.path.unlink(missing_ok=True)
+
+
+def read(work: DiskWork, file: OpenFile) -> None:
+    """READ: of a file that is not open, it needs no right to write to it."""
+    if file.descriptor != CLOSED:
+        read_from(file.descriptor, work)
+        return
+    with file.path.open("rb") as opened:
+        read_from(opened.fileno(), work)
+
+
+def read_from(descriptor: int, work: DiskWork) -> None:
+    """Read what is asked for, or all until the end of the file."""
+    left, offset = work.size, work.offset
+    while left > 0 and (data := os.pread(descriptor, left, offset)):
+        work.data.append(data)
+        offset += len(data)
+        left -= len(data)
+    work.file_bytes = os.fstat(descriptor).st_size
+
+
+def truncate(work: DiskWork, file: OpenFile) -> None:
+    """TRUNCATE."""
+    with file.borrow() as descriptor:
+        os.ftruncate(descriptor, work.size)
+        file.surplus_from = None
+        os.fsync(descriptor)
+
+
+def keep(work: DiskWork, file: OpenFile) -> None:
+    """KEEP."""
+    path = file.path.with_name(work.other)
+    try:
+        path.hardlink_to(file.path)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        copy(file.path, path)
+    sync_directory(path.parent)
+
+
+def copy(source: Path, path: Path) -> None:
+    """Copy a file to a name that nobody has; without space for all of it there is no copy."""
+    with source.open("rb") as original, path.open("xb") as other:
+        try:
+            shutil.copyfileobj(original, other)
+            other.flush()
+            os.fsync(other.fileno())
+        except OSError:
+            path.unlink()
+            raise
+
+
+def close(_work: DiskWork, file: OpenFile) -> None:
+    """CLOSE."""
+    file.close()
+
+
+def sync_directory(path: Path) -> None:
+    """See that the names in a directory survive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NO_DIRECTORY_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+Action: TypeAlias = Callable[[DiskWork, OpenFile], None]
+
+ACTIONS: Final[dict[int, Action]] = {
+    disk.OPEN: open_file,
+    disk.APPEND: append,
+    disk.SYNC: sync,
+    disk.REMOVE: remove,
+    disk.READ: read,
+    disk.TRUNCATE: truncate,
+    disk.KEEP: keep,
+    disk.CLOSE: close,
+}
