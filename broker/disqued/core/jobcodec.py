@@ -31,7 +31,7 @@ ID_AT: Final = 4
 STATE_AT: Final = 44
 _FLAGS_AT: Final = 45
 _REPL_AT: Final = 46
-_EXPIRE_AT: Final = 48
+EXPIRE_AT: Final = 48
 CTIME_AT: Final = 52
 DELAY_AT: Final = 60
 _RETRY_AT: Final = 64
@@ -41,10 +41,10 @@ BODY_AT: Final = _FIXED_BYTES + _LENGTH_BYTES
 """Where the fields stand, the body behind the queue's name. (Native reads cost less than a tuple of objects.)"""
 _SENT_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """Who handed a job out is no business of other nodes."""
-_STORED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED
+STORED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED
 """The other marks mean nothing to a node that starts anew."""
 _MAX_CTIME: Final = (1 << 63) - 1
-_MAX_EXPIRE: Final = (1 << 32) - 1
+MAX_EXPIRE: Final = (1 << 32) - 1
 
 
 class CorruptJob(Exception):
@@ -73,7 +73,7 @@ def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes
         state,
         flags,
         job.repl,
-        min(max(expire, 0), _MAX_EXPIRE),
+        min(max(expire, 0), MAX_EXPIRE),
         job.ctime,
         job.delay_s,
         job.retry_s,
@@ -92,7 +92,7 @@ def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
 
 def pack_for_disk(job: Job, state: i64, holders: bytes) -> bytes:
     """Serialise a job for the append only file, as one in that state."""
-    return pack(job, state, i64(job.flags) & _STORED_FLAGS, i64(job.expire_at_s), holders)
+    return pack(job, state, i64(job.flags) & STORED_FLAGS, i64(job.expire_at_s), holders)
 
 
 def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
@@ -125,7 +125,7 @@ def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
         data[queue_at : body_at - _LENGTH_BYTES],
         data[body_at:body_end],
         created << 32 | read_u32(data, at + CTIME_AT),
-        read_u32(data, at + _EXPIRE_AT),
+        read_u32(data, at + EXPIRE_AT),
         read_u32(data, at + DELAY_AT),
         read_u32(data, at + _RETRY_AT),
         i32(read_u16(data, at + _REPL_AT)),

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from disqued.core import disk
 from disqued.core.disk import DiskWork
-from disqued.persistence import records
+from disqued.persistence.recordwriter import RecordWriter
 
 if TYPE_CHECKING:
     from disqued.core.state import NodeState
@@ -41,6 +41,7 @@ class Aof:
         self.name: str = state.config.appendfilename
         self.status: i64 = OFF
         self.size_bytes: i64 = 0
+        self._records = RecordWriter(state.holders)
         self._waiting: list[bytes] = []
         """Groups that were not given to the disk yet."""
         self._append: DiskWork | None = None
@@ -73,7 +74,7 @@ class Aof:
         state = self._state
         journal = state.lifecycle.journal
         if journal.changes:
-            group = records.write(journal, state.holders, state.view.node_id, with_sum=state.config.aof_checksums)
+            group = self._records.group(journal, state.view.node_id, with_sum=state.config.aof_checksums)
             if group:
                 self._waiting.append(group)
                 state.ready.logged += 1

@@ -15,9 +15,8 @@ from zlib import crc32
 from mypy_extensions import i64
 
 from disqued.core.holders import Holders
-from disqued.core.job import ACKED, ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
+from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
 from disqued.core.jobcodec import pack_for_disk
-from disqued.core.journal import Journal
 from disqued.core.queue import PAUSE_NAMES, Queue
 
 SUM_MARK: Final = b"CRC#"
@@ -43,13 +42,18 @@ def stored_state(job: Job, *, handed_on: bool) -> i64:
     return QUEUED if job.state == QUEUED or waits else ACTIVE
 
 
+def head(size: i64) -> bytes:
+    """What stands before the bytes of a LOADJOB: the job, and its sum if it has one."""
+    return _KEEP % size
+
+
 def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bool) -> bytes:
     """The record that keeps a job; `state` is the one it is to be found in."""
     delivered = job.delivered
     packed = pack_for_disk(job, state, holders.pack((node_id,) if delivered is None else delivered))
     if with_sum:
         packed += SUM_MARK + _SUM.pack(crc32(packed))
-    return b"".join((_KEEP % len(packed), packed, b"\r\n"))
+    return b"".join((head(len(packed)), packed, b"\r\n"))
 
 
 def forget(job_id: bytes) -> bytes:
@@ -62,19 +66,3 @@ def pause(queue: Queue) -> bytes:
     name = queue.name
     word = PAUSE_NAMES[queue.pause]
     return b"*3\r\n$5\r\nPAUSE\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(name), name, len(word), word)
-
-
-def write(journal: Journal, holders: Holders, node_id: bytes, *, with_sum: bool) -> bytes:
-    """The records of all that the journal notes, which is empty then."""
-    records: list[bytes] = []
-    for change in journal.changes:
-        if isinstance(change, Job):
-            if change.state != ACKED:  # of that one a record follows that forgets it
-                state = stored_state(change, handed_on=False)
-                records.append(keep(change, holders, node_id, state, with_sum=with_sum))
-        elif isinstance(change, bytes):
-            records.append(forget(change))
-        elif isinstance(change, Queue):
-            records.append(pause(change))
-    journal.changes.clear()  # the same list: the shell looks at it
-    return b"".join(records)
