@@ -25,6 +25,7 @@ from disqued.core.alarm import Alarm
 from disqued.core.blocked import WaitForCopies, WaitForJob
 from disqued.core.command import Command
 from disqued.core.disk import DiskWork
+from disqued.core.ending import end
 from disqued.core.entry import CommandEntry, MessageEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
@@ -200,6 +201,11 @@ class Node:
         self.state.now_ms = now_ms
         self.aof.done(work)
 
+    def end(self, now_ms: i64) -> bool:
+        """The process is asked to end: have all that changed on disk; False if that fails, and the node goes on."""
+        self.state.now_ms = now_ms
+        return end(self.state, rewrite=False)
+
     def connected(self, session: Session) -> bool:
         """A client opened a connection; False when there are too many and the session only gets an error."""
         state = self.state
@@ -236,7 +242,7 @@ class Node:
         state.now_ms = now_ms
         state.stats.input_bytes += len(data)
         session.active_ms = now_ms
-        if session.closing or session.closed:
+        if session.closing or session.closed or state.ended:
             return
         session.parser.feed(data)
         if session.blocked is None:
@@ -395,7 +401,7 @@ class Node:
         """Bytes came on a link: handle the complete frames among them."""
         state = self.state
         state.now_ms = now_ms
-        if link.closed:
+        if link.closed or state.ended:
             return
         reader = link.reader
         try:
@@ -475,6 +481,8 @@ class Node:
         """Do what is due: wake jobs, end waits, and the regular duties."""
         state = self.state
         state.now_ms = now_ms
+        if state.ended:
+            return
         lifecycle = state.lifecycle
         for timed in lifecycle.agenda.due(now_ms, WAKE_UPS_PER_TICK):
             if timed.awake_ms == DUE:

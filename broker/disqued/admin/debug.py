@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.admin.configcmd import rewrite_config_file
 from disqued.core.command import Command
+from disqued.core.ending import end
 from disqued.core.flush import flush_all
 from disqued.core.memory import CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
 from disqued.core.subcommand import Subcommand, choose
@@ -77,7 +78,8 @@ def _delay_ms(args: list[bytes]) -> int:
 
 
 def _start_anew(state: NodeState, session: Session, delay_ms: int, *, graceful: bool) -> None:
-    if not state.host.restart(delay_ms, graceful):
+    if (graceful and not end(state, rewrite=False)) or not state.host.restart(delay_ms, graceful):
+        state.ended = False
         raise ReplyError("ERR failed to restart the server. Check server logs.")
     session.closing = True
 

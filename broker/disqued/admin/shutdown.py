@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.command import Command
-from disqued.errors import CommandSyntaxError
+from disqued.core.ending import end
+from disqued.errors import CommandSyntaxError, ReplyError
 
 if TYPE_CHECKING:
     from disqued.core.session import Session
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
 
 
 def shutdown(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """End without a reply: the connection closes.
+    """End without a reply: the connection closes. The node stays if what it has to write can not be written.
 
-    REWRITE-AOF asks for a compact append only file to be left behind; a node that keeps none has nothing to do for it.
+    With REWRITE-AOF it leaves an append only file behind from which the next run has everything as it is now, whether
+    it keeps such a file or not.
     """
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):
         raise CommandSyntaxError
+    if not end(state, rewrite=len(args) == 2):
+        raise ReplyError("ERR Errors trying to SHUTDOWN. Check logs.")
     session.closing = True
     state.host.shutdown()
 

@@ -96,6 +96,8 @@ class NodeState:
         self.slowlog = SlowLog()
         self.latency = LatencyMonitor()
         self.loading: bool = False
+        self.ended: bool = False
+        """All is on disk, and nothing may change any more (`core.ending`)."""
         self.password = b""
         self.output_limited: bool = False
         """Clients that let too much output wait are disconnected."""

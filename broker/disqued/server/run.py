@@ -111,13 +111,23 @@ class Run:
         if background is not None:
             self._write_pid_file()
             daemon.leave_terminal(background)
-        await self._ended.wait()
-        if self._signals.received is not None:
-            logs.write("warning", f"Received {self._signals.received}, shutting down...")
+        await self._wait_for_end()
         for server in servers:
             server.close()
         await self._take_leave(shell)
         logs.write("warning", "Disque is now ready to exit, bye bye...")
+
+    async def _wait_for_end(self) -> None:
+        """Return when the node is to end, and all that it knows is on disk."""
+        while True:
+            await self._ended.wait()
+            signals = self._signals
+            if signals.received is not None:
+                logs.write("warning", f"Received {signals.received}, shutting down...")
+            if self._node.end(self._clock.now_ms()):
+                return
+            signals.received = None
+            self._ended.clear()
 
     def _announce(self) -> None:
         """Say where other nodes and clients can connect."""
