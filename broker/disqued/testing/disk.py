@@ -311,6 +311,7 @@ class MemoryDisk:
             work.full = number == errno.ENOSPC
             return os.strerror(number)
         if verb in {disk.REPLACE, disk.READ, disk.TRUNCATE, disk.KEEP} and work.name not in self._entries:
+            work.missing = True
             return os.strerror(errno.ENOENT)
         if verb == disk.KEEP and work.other in self._entries:
             return os.strerror(errno.EEXIST)
@@ -346,6 +347,7 @@ class MemoryDisk:
                 self._opened.discard(name)
             case disk.READ:
                 work.data = [bytes(entries[name].data[work.offset : work.offset + work.size])]
+                work.file_bytes = self._size(name)
             case disk.TRUNCATE:
                 entries[name].cut(int(work.size))
                 entries[name].sync(self._size(name))
