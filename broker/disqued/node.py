@@ -234,7 +234,7 @@ class Node:
         abandon(state, session)
         if session.monitor:
             state.monitors.remove(session)
-        session.out.clear()
+        session.forget_output()
 
     def client_bytes(self, session: Session, data: bytes, now_ms: i64, arrived_ns: i64) -> None:
         """A client sent bytes: run the complete requests among them. `arrived_ns` is what the stopwatch read then."""
@@ -264,6 +264,8 @@ class Node:
             return
         commands = state.commands
         ready = state.lifecycle.ready
+        noted = len(state.ready.changes)
+        logged = state.ready.logged
         try:
             while session.blocked is None and not session.closing and not session.closed:
                 args = parser.next()
@@ -294,6 +296,8 @@ class Node:
         if session.closing:
             parser.discard()
         if out or session.closing:
+            if len(state.ready.changes) != noted or state.ready.logged != logged:
+                state.ready.tell_changed(session)
             state.ready.flush(session)
 
     def _dispatch(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:

@@ -24,6 +24,7 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     for index in range(1, len(args)):
         job = lifecycle.table.get(args[index])
         if job is None:
+            state.ready.tell_again(session)
             _acknowledge_unknown(state, args[index])
         elif job.state == WAIT_REPL and not state.events.complete(job):
             acknowledged += 1
@@ -31,6 +32,8 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         else:
             if lifecycle.acknowledge(job, state.now_ms):
                 acknowledged += 1
+            else:
+                state.ready.tell_again(session)
             collect(state, job)
     session.reply_integer(acknowledged)
 

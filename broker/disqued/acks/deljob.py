@@ -23,7 +23,9 @@ def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
     deleted = 0
     for index in range(1, len(args)):
         job = lifecycle.table.get(args[index])
-        if job is not None:
+        if job is None:
+            state.ready.tell_again(session)
+        else:
             lifecycle.drop(job)
             deleted += 1
     session.reply_integer(deleted)

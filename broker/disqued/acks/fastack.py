@@ -22,6 +22,7 @@ def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
         job_id = args[index]
         job = lifecycle.table.get(job_id)
         if job is None:
+            state.ready.tell_again(session)
             if state.view.peers:
                 tell_all(state, state.bus.about_job(kinds.DELJOB, job_id))
             continue

@@ -2,8 +2,14 @@
 
 The node gives the changes of a turn to the append only file as one group, number `ready.logged`; up to number
 `ready.safe` they reached it as `appendfsync` promises. Mostly they have by the time that the output of the turn is to
-leave, and nothing is held. Otherwise the replies of the turn and its confirmations to other nodes wait, and so does
-what a client whose replies wait is told later. Everybody else goes on: reads, pings and frames that promise nothing.
+leave, and nothing is held. Otherwise three kinds of output wait:
+
+- replies to clients that had a part in a change that is not safe (`Session.tells_of`), or were told of one;
+- all that such a client is told later, so that replies keep their order;
+- confirmations to other nodes (GOTJOB, GOTACK), which may speak of any change so far.
+
+Everybody else goes on, in the same turn too: reads, pings and frames that promise nothing. What a client that
+is gone was to be told is forgotten at once.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from disqued.core.outbox import put
-from disqued.core.ready import Confirmation
+from disqued.core.ready import Confirmation, Ready
 from disqued.core.session import Session
 
 if TYPE_CHECKING:
@@ -22,13 +28,11 @@ if TYPE_CHECKING:
 
 
 class Held:
-    """What one turn had to say, and which group has to be safe before."""
+    """Who has to wait for a group; the sessions keep their replies."""
 
     def __init__(self, group: i64) -> None:
         self.group: i64 = group
         self.sessions: list[Session] = []
-        self.replies: list[list[bytes]] = []
-        """Of each of the sessions."""
         self.confirmations: list[Confirmation] = []
 
 
@@ -37,8 +41,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._held: deque[Held] = deque()
-        self._seen: i64 = 0
-        """The last group of which the output was sorted."""
+        """By their groups, which grow."""
 
     @property
     def empty(self) -> bool:
@@ -48,42 +51,43 @@ class Gate:
     def sort(self, state: NodeState) -> None:
         """To be called once per turn after `Node.log`: hold back what has to wait, let go what waited long enough."""
         ready = state.ready
-        changed = ready.logged > self._seen
-        self._seen = ready.logged
-        if ready.safe < ready.logged or self._held:
-            self._hold(state, changed)
+        held = self._held
+        if held or ready.safe < ready.logged:
+            self._hold(ready, watched=state.output_limited)
+            while held and held[0].group <= ready.safe:
+                _release(state, held.popleft())
         elif ready.confirmations:
             _confirm(state, ready.confirmations)
             ready.confirmations = []
-        while self._held and self._held[0].group <= ready.safe:
-            self._release(state, self._held.popleft())
 
-    def _hold(self, state: NodeState, changed: bool) -> None:
-        """Take the output of this turn out of the batch, all of it if something changed."""
-        ready = state.ready
-        held = Held(ready.logged)
-        held.confirmations = ready.confirmations
-        ready.confirmations = []
+    def _hold(self, ready: Ready, *, watched: bool) -> None:
+        """Take the output that has to wait out of the batch."""
+        safe = ready.safe
+        group = ready.logged
+        last = self._held[-1] if self._held and self._held[-1].group == group else Held(group)
         free: list[Session] = []
         for session in ready.sessions:
-            if changed or session.held > 0:
-                session.held += 1
-                session.flushing = False
-                held.sessions.append(session)
-                held.replies.append(session.out)
-                session.out = []
-            else:
+            if session.tells_of <= safe and session.held is None:
                 free.append(session)
-        if held.sessions or held.confirmations:
-            ready.sessions = free
-            self._held.append(held)
+                continue
+            if session.hold(group):
+                last.sessions.append(session)
+            if watched:
+                session.watch_output()
+        if ready.confirmations:
+            last.confirmations.extend(ready.confirmations)
+            ready.confirmations = []
+        ready.sessions = free
+        if (last.sessions or last.confirmations) and (not self._held or self._held[-1] is not last):
+            self._held.append(last)
 
-    def _release(self, state: NodeState, held: Held) -> None:
-        for session, replies in zip(held.sessions, held.replies, strict=True):
-            session.held -= 1
-            session.out.extend(replies)
+
+def _release(state: NodeState, held: Held) -> None:
+    for session in held.sessions:
+        if session.held is not None:  # otherwise the client is gone
+            session.let_go()
             state.ready.flush(session)
-        _confirm(state, held.confirmations)
+    _confirm(state, held.confirmations)
 
 
 def _confirm(state: NodeState, confirmations: list[Confirmation]) -> None:

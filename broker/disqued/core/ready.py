@@ -38,6 +38,14 @@ class Ready:
         self.safe: i64 = 0
         """and how many of these reached it as `appendfsync` promises."""
 
+    def tell_changed(self, session: Session) -> None:
+        """What the session is told may tell of what changed in this turn."""
+        session.tells_of = self.logged + 1
+
+    def tell_again(self, session: Session) -> None:
+        """What the session is told may be known from any change so far, whoever made it."""
+        session.tells_of = self.logged + 1 if self.changes else max(self.logged, session.tells_of)
+
     def flush(self, session: Session) -> None:
         """Have the session's output written."""
         if not session.flushing:

@@ -6,6 +6,7 @@ names as having output; the shell's connection class derives from this one.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
@@ -47,8 +48,14 @@ class Session:
         self.blocked: Blocked | None = None
         self.flushing: bool = False
         """On the list of sessions with output."""
-        self.held: i64 = 0
-        """How many times output of this session waits for the append only file (`core.gate`)."""
+        self.tells_of: i64 = 0
+        """The last group of changes (`Ready.logged`) that replies of this session may tell of."""
+        self.held: deque[list[bytes]] | None = None
+        """Output that waits for the append only file (`core.gate`), one list per group that is waited for,"""
+        self.held_for: i64 = 0
+        """the last of these groups,"""
+        self.held_bytes: i64 = 0
+        """and how much it is."""
         self.monitor: bool = False
         self.reply_mode: i64 = REPLY_ON
         self.closing: bool = False
@@ -60,7 +67,46 @@ class Session:
 
     def output_bytes(self) -> int:
         """Output that was not taken by the network yet; the shell adds what it buffers."""
-        return sum(map(len, self.out))
+        return sum(map(len, self.out)) + int(self.held_bytes)
+
+    def watch_output(self) -> None:
+        """More output is held; the shell hangs up if it is more than `client-output-buffer-limit` lets wait."""
+
+    def hold(self, group: i64) -> bool:
+        """Keep the output back until a group is safe; False when some is held for it already."""
+        out = self.out
+        self.out = []
+        self.flushing = False
+        for part in out:
+            self.held_bytes += len(part)
+        held = self.held
+        if held is None:
+            held = deque()
+            self.held = held
+        elif self.held_for == group:
+            held[-1].extend(out)
+            return False
+        held.append(out)
+        self.held_for = group
+        return True
+
+    def let_go(self) -> None:
+        """Output what was held first; nothing if the client is gone."""
+        held = self.held
+        if held is None:
+            return
+        out = held.popleft()
+        for part in out:
+            self.held_bytes -= len(part)
+        self.out.extend(out)
+        if not held:
+            self.held = None
+
+    def forget_output(self) -> None:
+        """Nobody is there to be told anything."""
+        self.out.clear()
+        self.held = None
+        self.held_bytes = 0
 
     def reply_ok(self) -> None:
         """Answer OK."""

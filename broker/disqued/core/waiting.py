@@ -65,6 +65,8 @@ def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:
     session = blocked.session
     if wants_reply(session):
         session.out.append(reply)
+    if state.ready.changes:
+        state.ready.tell_changed(session)
     state.ready.flush(session)
 
 

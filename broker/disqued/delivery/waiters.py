@@ -29,6 +29,8 @@ def serve(state: NodeState) -> None:
                 if wants_reply(session):
                     session.out.append(b"*1\r\n")
                     append_job(session.out, queue, job, blocked.with_counters)
+                if state.ready.changes:
+                    state.ready.tell_changed(session)
                 state.ready.flush(session)
             unblock(state, blocked)
             wait = queue.first_wait

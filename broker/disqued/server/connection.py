@@ -81,7 +81,7 @@ class Connection(Session):
         self.flushing = False
         transport = self._transport
         if transport is None or self.closed:
-            self.out.clear()
+            self.forget_output()
             return
         out = self.out
         if out:
@@ -89,11 +89,16 @@ class Connection(Session):
             out.clear()
             state = self._shell.node.state
             state.stats.output_bytes += len(data)
-            if state.output_limited and self._hang_up_if_slow(transport.get_write_buffer_size() + len(data)):
+            if state.output_limited and self._hang_up_if_slow(self.output_bytes() + len(data)):
                 return
             transport.write(data)
-        if self.closing:
+        if self.closing and self.held is None:
             transport.close()
+
+    def watch_output(self) -> None:
+        """What is held counts as output that waits."""
+        if self._transport is not None and not self.closed:
+            self._hang_up_if_slow(self.output_bytes())
 
     def _hang_up_if_slow(self, waiting_bytes: int) -> bool:
         """Hang up on a client that lets too much output wait, or a lot for too long."""
@@ -119,9 +124,8 @@ class Connection(Session):
 
     def _check_again(self) -> None:
         """The client reached the soft limit a while ago and may not have been written to since."""
-        if self._transport is not None and not self.closed:
-            self._hang_up_if_slow(self._transport.get_write_buffer_size())
-            self._shell.settle()
+        self.watch_output()
+        self._shell.settle()
 
     def abort(self) -> None:
         """Close without waiting for the output."""

@@ -256,7 +256,7 @@ class LocalNode:
                 client.received += data
                 client.reader.feed(data)
                 client.hear()
-                if session.closing:
+                if session.closing and session.held is None:
                     self._close(client)
             hangups, ready.hangups = ready.hangups, []
             for session in hangups:
