@@ -401,16 +401,17 @@ class EntryReader:
                 argument = 0
                 break
             argument = argument * 10 + digit
-        found: i64 = 0
-        for end in (start + argument + 2, job_end + 2, job_end + SUM_BYTES + 2):
-            if end <= id_at or end - start > _GREATEST_BYTES or (found > 0 and end >= found):
+        ends = [start + argument + 2, job_end + 2, job_end + SUM_BYTES + 2]
+        ends.sort()
+        for end in ends:
+            if end <= id_at or end - start > _GREATEST_BYTES:
                 continue
             if end + _PROBE_BYTES > size and not self._ended:
                 self._wait_for(end + _PROBE_BYTES)
                 return _MORE
             if self._may_begin(end) and not (torn and end == size):
-                found = end
-        return found
+                return end
+        return 0
 
     def _may_begin(self, at: i64) -> bool:
         """Whether a record seems to begin at `at`, or the file ends there."""

@@ -1,0 +1,116 @@
+"""Append only files for tests: jobs of all kinds, records of all kinds, and what a reader makes of bytes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from disqued.core.holders import Holders
+from disqued.core.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
+from disqued.core.queue import PAUSE_NAMES
+from disqued.persistence.reader import Damage, Entry, EntryReader
+from disqued.persistence.records import forget, keep
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "aof"
+"""Files of the original and what stands in them."""
+NODE_IDS = (b"5ca1ab1e" * 5, b"0ddba11a" * 5, b"cafef00d" * 5)
+BORN_MS = 1_800_000_000_000
+ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+Item = tuple[int, int, tuple[object, ...]]
+"""Where it begins, where it ends, what it is."""
+
+
+def job_id(chance: random.Random) -> bytes:
+    return b"D-5ca1ab1e-" + bytes(chance.choices(ALPHABET, k=24)) + b"-05a1"
+
+
+def make_job(chance: random.Random, body: bytes | None = None) -> Job:
+    """Some job; its body is unlike that of any other."""
+    job = Job(
+        job_id(chance),
+        chance.choice((b"mail", b"images", b"\x00\xff\r\n")),
+        chance.randbytes(chance.choice((8, 12, 90, 700))) if body is None else body,
+        (BORN_MS + chance.randrange(10**6)) * 10**6,
+        BORN_MS // 1000 + 86_400,
+        chance.choice((0, 0, 30)),
+        chance.choice((0, 300)),
+        chance.choice((1, 2, 3)),
+    )
+    job.state = chance.choice((ACTIVE, QUEUED))
+    job.flags = chance.choice((0, BCAST_QUEUED, BCAST_QUEUED | BCAST_WILLQUEUE, BCAST_QUEUED | DELIVERED))
+    job.nacks = chance.randrange(3)
+    job.additional_deliveries = chance.randrange(3)
+    job.delivered = NODE_IDS[: job.repl]
+    return job
+
+
+def kept(job: Job, *, with_sum: bool = True) -> bytes:
+    """The record of a job."""
+    return keep(job, Holders(), NODE_IDS[0], int(job.state), with_sum=with_sum)
+
+
+def paused(queue: bytes, word: bytes) -> bytes:
+    """The record of a pause."""
+    return b"*3\r\n$5\r\nPAUSE\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(queue), queue, len(word), word)
+
+
+def make_records(seed: int, count: int, *, with_sum: bool = True) -> list[bytes]:
+    """So many records: mostly jobs, some forgotten again, a pause here and there."""
+    chance = random.Random(seed)
+    ids: list[bytes] = []
+    records: list[bytes] = []
+    while len(records) < count:
+        kind = chance.random()
+        if kind < 0.75 or not ids:
+            job = make_job(chance)
+            ids.append(job.id)
+            records.append(kept(job, with_sum=with_sum))
+        elif kind < 0.95:
+            records.append(forget(ids.pop(chance.randrange(len(ids)))))
+        else:
+            records.append(paused(b"mail", chance.choice(PAUSE_NAMES)))
+    return records
+
+
+def starts(records: Iterable[bytes]) -> list[int]:
+    """Where in the file each record begins, and where the file ends."""
+    return [0, *itertools.accumulate(len(record) for record in records)]
+
+
+def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
+    """The data in pieces, cut at the given places."""
+    edges = [0, *sorted(min(place, len(data)) for place in places), len(data)]
+    return [data[start:end] for start, end in itertools.pairwise(edges)]
+
+
+def read(*pieces: bytes) -> list[Entry | Damage]:
+    """All that a reader makes of a file that is fed in these pieces."""
+    reader = EntryReader()
+    found: list[Entry | Damage] = []
+    for piece in (*pieces, None):
+        if piece is None:
+            reader.end()
+        else:
+            reader.feed(piece)
+        while (item := reader.next()) is not None:
+            found.append(item)
+    return found
+
+
+def items(*pieces: bytes) -> list[Item]:
+    """The same in a form that can be compared."""
+    return [
+        (item.offset, item.end, (*item.words, item.checksum) if isinstance(item, Entry) else (item.kind, item.why))
+        for item in read(*pieces)
+    ]
+
+
+def entries(*pieces: bytes) -> list[Entry]:
+    return [item for item in read(*pieces) if isinstance(item, Entry)]
+
+
+def damages(*pieces: bytes) -> list[Damage]:
+    return [item for item in read(*pieces) if isinstance(item, Damage)]

@@ -1,0 +1,300 @@
+"""The reader of append only files: what is a record, where damage ends, and that no cut of the bytes changes it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from disqued.core.jobcodec import CorruptJob
+from disqued.persistence.reader import (
+    GARBAGE,
+    NO_SUM,
+    SKIPPED,
+    SUM_RIGHT,
+    SUM_WRONG,
+    TORN,
+    Damage,
+    Entry,
+    EntryReader,
+    checksum_of,
+    job_of,
+)
+from disqued.persistence.records import forget
+from persistence.samples import (
+    VECTORS,
+    cut,
+    damages,
+    entries,
+    items,
+    job_id,
+    kept,
+    make_job,
+    make_records,
+    paused,
+    read,
+    starts,
+)
+
+CHANCE = random.Random(5)
+BEFORE, STRUCK, BEHIND = (kept(make_job(CHANCE, body)) for body in (b"one", b"two" * 50, b"three"))
+FORGET = forget(job_id(CHANCE))
+PAUSED = paused(b"mail", b"in")
+STRUCK_AT = len(BEFORE)
+BEHIND_AT = STRUCK_AT + len(STRUCK)
+AN_AOF = b"".join(make_records(6, 20))
+"""A file of somebody else, which may be the body of a job."""
+
+
+def flip(data: bytes, at: int, bit: int = 0) -> bytes:
+    return data[:at] + bytes((data[at] ^ 1 << bit,)) + data[at + 1 :]
+
+
+def bodies(*pieces: bytes) -> list[bytes]:
+    """The bodies of the jobs that are sound."""
+    return [job_of(entry).job.body for entry in entries(*pieces) if entry.checksum == SUM_RIGHT]
+
+
+@pytest.mark.parametrize("path", sorted(VECTORS.glob("*.aof")), ids=lambda path: path.stem)
+def test_a_file_of_the_original(path: Path) -> None:
+    expected = json.loads(path.with_suffix(".aof.json").read_text())["entries"]
+    found = read(path.read_bytes())
+    assert [item.offset for item in found] == [entry["offset"] for entry in expected]
+    for item, entry in zip(found, expected, strict=True):
+        if "error" in entry:
+            assert not isinstance(item, Entry)
+            assert item.end - item.offset == entry["bytes_left"]
+            continue
+        assert isinstance(item, Entry)
+        assert item.end - item.offset == entry["length"]
+        assert item.words[0].decode() == entry["command"]
+        assert item.checksum == NO_SUM
+        if "job" in entry:
+            assert job_of(item).job.id.decode() == entry["job"]["id"]
+
+
+def test_records_of_all_kinds_come_out_as_they_went_in() -> None:
+    records = make_records(1, 200)
+    found = entries(*records)
+    edges = list(itertools.pairwise(starts(records)))
+    assert [(entry.offset, entry.end) for entry in found] == edges
+    assert {entry.words[0] for entry in found} == {b"LOADJOB", b"DELJOB", b"PAUSE"}
+    assert all(entry.checksum == SUM_RIGHT for entry in found if entry.words[0] == b"LOADJOB")
+
+
+def test_the_name_of_a_command_may_be_in_small_letters() -> None:
+    data = STRUCK.replace(b"LOADJOB", b"loadjob") + FORGET.replace(b"DELJOB", b"deljob")
+    assert [entry.words[0] for entry in entries(data)] == [b"LOADJOB", b"DELJOB"]
+    assert bodies(data) == [b"two" * 50]
+
+
+def test_other_commands_are_records_too() -> None:
+    assert entries(b"*1\r\n$4\r\nping\r\n")[0].words == [b"PING"]
+
+
+def test_reading_may_begin_anywhere() -> None:
+    reader = EntryReader(1000)
+    reader.feed(STRUCK)
+    entry = reader.next()
+    assert isinstance(entry, Entry)
+    assert (entry.offset, entry.end, reader.offset) == (1000, 1000 + len(STRUCK), 1000 + len(STRUCK))
+
+
+@pytest.mark.parametrize("size", range(1, len(STRUCK)))
+def test_a_record_cut_off_by_the_end_is_torn(size: int) -> None:
+    found = items(BEFORE + STRUCK[:size])
+    assert len(found) == 2
+    assert found[1] == (STRUCK_AT, STRUCK_AT + size, (TORN, "the end of the file cuts the record off"))
+
+
+@pytest.mark.parametrize("size", range(len(STRUCK)))
+def test_nul_bytes_up_to_the_end_are_torn_too(size: int) -> None:
+    for more in (1, len(STRUCK) - size, 5000):
+        found = damages(BEFORE + STRUCK[:size] + bytes(more))
+        assert [(damage.offset, damage.kind) for damage in found] == [(STRUCK_AT, TORN)]
+
+
+@pytest.mark.parametrize("tail", [b"garbage\r\n", bytes(20) + b"x", b"*3\r\n$5\r\nPAUSE\r\nx", b"*0\r\n", b"*x"])
+def test_what_is_no_record_up_to_the_end_is_garbage(tail: bytes) -> None:
+    found = damages(BEFORE + tail)
+    assert [(damage.offset, damage.end, damage.kind) for damage in found] == [
+        (STRUCK_AT, STRUCK_AT + len(tail), GARBAGE)
+    ]
+
+
+def is_sound(item: Entry | Damage) -> bool:
+    """Whether a record can be taken as it is."""
+    if not isinstance(item, Entry) or item.words[0] not in {b"LOADJOB", b"DELJOB", b"PAUSE"}:
+        return False
+    try:
+        return item.words[0] != b"LOADJOB" or bool(job_of(item))
+    except CorruptJob:
+        return False
+
+
+def other_letter(at: int, bit: int) -> bool:
+    """Whether the flip makes a small letter of a capital one in the name of the command, which is no damage."""
+    return bit == 5 and 8 <= at < 8 + len(b"LOADJOB") and STRUCK[at : at + 1].isalpha()
+
+
+@pytest.mark.parametrize("at", range(len(STRUCK)))
+def test_a_flipped_bit_costs_one_job_and_is_found_where_it_is(at: int) -> None:
+    for bit in range(8):
+        if other_letter(at, bit):
+            continue
+        for behind in (BEHIND, FORGET + BEHIND, b""):
+            data = BEFORE + flip(STRUCK, at, bit) + behind
+            found = read(data)
+            assert [item.offset for item in found if not is_sound(item)] == [STRUCK_AT]
+            assert found[1].end == BEHIND_AT
+            assert bodies(data) == [b"one", b"three"] if behind else [b"one"]
+
+
+@pytest.mark.parametrize("at", range(len(FORGET)))
+def test_a_flipped_bit_in_a_deljob_is_found_or_names_another_job(at: int) -> None:
+    for bit in range(8):
+        if other_letter(at, bit):
+            continue
+        found = read(BEFORE + flip(FORGET, at, bit) + BEHIND)
+        assert [item.offset for item in found] == [0, STRUCK_AT, STRUCK_AT + len(FORGET)]
+        struck = found[1]
+        assert not is_sound(struck) or (isinstance(struck, Entry) and struck.words[1] not in FORGET)
+
+
+@pytest.mark.parametrize("length", [b"0", b"7", b"83", b"999999999", b"9999999999", b"99999999999", b"-5", b"", b"1e3"])
+def test_a_wrong_length_is_not_waited_for(length: bytes) -> None:
+    start = STRUCK.index(b"$", 10) + 1
+    data = BEFORE + STRUCK[:start] + length + STRUCK[STRUCK.index(b"\r", start) :] + BEHIND
+    reader = EntryReader()
+    reader.feed(data + BEFORE)
+    found = [reader.next() for _ in range(3)]
+    assert found[1] is not None
+    assert not isinstance(found[1], Entry)
+    assert (found[1].offset, found[1].end) == (STRUCK_AT, len(data) - len(BEHIND))
+    assert isinstance(found[2], Entry)
+
+
+@pytest.mark.parametrize("head", [b"*2\r\n$6\r\nDELJOB\r\n$999999999\r\n", b"*999999999\r\n", b"*2\r\n$9999999999\r\n"])
+def test_other_wrong_lengths_are_not_waited_for_either(head: bytes) -> None:
+    reader = EntryReader()
+    reader.feed(BEFORE + head + STRUCK + BEHIND)
+    found = [reader.next() for _ in range(3)]
+    assert [isinstance(item, Entry) for item in found] == [True, False, True]
+
+
+def test_an_argument_longer_than_the_file_does_not_hide_what_follows() -> None:
+    data = BEFORE + b"*2\r\n$7\r\nUNKNOWN\r\n$999999\r\n" + STRUCK + BEHIND
+    assert bodies(data) == [b"one", b"two" * 50, b"three"]
+    assert [damage.kind for damage in damages(data)] == [SKIPPED]
+
+
+@pytest.mark.parametrize("sure", [STRUCK, FORGET, PAUSED])
+def test_a_search_ends_at_what_is_sure_to_be_a_record(sure: bytes) -> None:
+    data = BEFORE + b"some garbage" + sure + BEHIND
+    assert [damage.end - damage.offset for damage in damages(data)] == [len(b"some garbage")]
+
+
+@pytest.mark.parametrize(
+    "unsure",
+    [
+        kept(make_job(random.Random(3)), with_sum=False),
+        flip(STRUCK, len(STRUCK) - 6),
+        FORGET.replace(b"D-", b"X-"),
+        paused(b"mail", b"now"),
+        b"*1\r\n$4\r\nPING\r\n",
+    ],
+)
+def test_a_search_passes_over_what_is_not(unsure: bytes) -> None:
+    data = BEFORE + b"garbage" + unsure + BEHIND
+    assert [(item.offset, item.end) for item in damages(data)] == [(STRUCK_AT, len(data) - len(BEHIND))]
+    assert bodies(data) == [b"one", b"three"]
+
+
+@pytest.mark.parametrize("edge", [b"", b"some bytes"])
+@pytest.mark.parametrize("struck_bytes", range(1, 60, 5))
+def test_records_in_the_body_of_a_damaged_job_are_no_records(edge: bytes, struck_bytes: int) -> None:
+    outer = kept(make_job(random.Random(8), edge + AN_AOF + edge))
+    id_at = outer.index(b"D-")
+    for at in range(id_at - struck_bytes):
+        data = BEFORE + outer[:at] + b"\x07" * struck_bytes + outer[at + struck_bytes :] + BEHIND
+        assert bodies(data) == [b"one", b"three"], at
+        found = [(item.offset, item.end) for item in read(data) if not is_sound(item)]
+        assert found == [(STRUCK_AT, STRUCK_AT + len(outer))]
+
+
+def test_records_in_the_body_of_a_torn_job_are_no_records() -> None:
+    outer = kept(make_job(random.Random(8), AN_AOF))
+    for size in range(len(outer) - len(AN_AOF) - 60, len(outer), 7):
+        assert bodies(BEFORE + outer[:size]) == [b"one"]
+        assert [damage.kind for damage in damages(BEFORE + outer[:size])] == [TORN]
+
+
+def test_checksums_are_checked() -> None:
+    packed = entries(STRUCK)[0].words[1]
+    assert checksum_of(packed) == SUM_RIGHT
+    assert checksum_of(packed[:-8]) == NO_SUM
+    assert checksum_of(packed[:-1]) == SUM_WRONG
+    assert checksum_of(packed[:-8] + b"12345678") == SUM_WRONG
+    assert checksum_of(packed + b"1") == SUM_WRONG
+    assert checksum_of(packed[:50]) == SUM_WRONG
+    assert all(checksum_of(flip(packed, at)) == SUM_WRONG for at in range(len(packed)))
+
+
+def test_a_damaged_job_is_none() -> None:
+    entry = entries(flip(STRUCK, len(STRUCK) - 30))[0]
+    with pytest.raises(CorruptJob, match="checksum of the job is wrong"):
+        job_of(entry)
+    with pytest.raises(CorruptJob, match="one argument"):
+        job_of(entries(b"*1\r\n$7\r\nLOADJOB\r\n")[0])
+
+
+def test_right_checksums_are_counted() -> None:
+    reader = EntryReader()
+    reader.feed(BEFORE + kept(make_job(CHANCE), with_sum=False) + flip(STRUCK, 90) + FORGET + BEHIND)
+    while reader.next():
+        pass
+    assert reader.sums == 2
+
+
+pieces_of_files = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from([BEFORE, STRUCK, BEHIND, FORGET, PAUSED, kept(make_job(random.Random(3)), with_sum=False)]),
+    st.sampled_from([b"*2\r\n$7\r\nLOADJOB\r\n$", b"\r\n", b"*3\r\n$5\r\nPAUSE\r\n$", b"D-", b"CRC#", bytes(30)]),
+    st.tuples(st.sampled_from([STRUCK, FORGET, PAUSED]), st.integers(0, 10**4), st.integers(0, 10**4)).map(
+        lambda drawn: drawn[0][drawn[1] % len(drawn[0]) :][: drawn[2] % len(drawn[0])]
+    ),
+    st.tuples(st.sampled_from([STRUCK, FORGET, PAUSED]), st.integers(0, 10**4), st.integers(0, 7)).map(
+        lambda drawn: flip(drawn[0], drawn[1] % len(drawn[0]), drawn[2])
+    ),
+)
+files = st.lists(pieces_of_files, max_size=8).map(b"".join)
+
+
+@given(files, st.lists(st.integers(0, 2000), max_size=12))
+@example(b"*2\r\n$7\r\nLOADJOB\r\n$", [])
+@example(STRUCK[:100] + bytes(100), [50, 150])
+def test_no_cut_changes_what_is_read(data: bytes, places: list[int]) -> None:
+    whole = items(data)
+    assert items(*cut(data, places)) == whole
+    assert items(*(data[at : at + 1] for at in range(len(data)))) == whole
+
+
+@given(files)
+def test_every_byte_is_in_one_stretch_and_no_job_is_another(data: bytes) -> None:
+    found = read(data)
+    assert [item.offset for item in found] == [0, *(item.end for item in found)][: len(found)]
+    assert sum(item.end - item.offset for item in found) == len(data)
+    written = {entries(record)[0].words[1] for record in (BEFORE, STRUCK, BEHIND)}
+    for item in found:
+        if isinstance(item, Entry) and item.words[0] == b"LOADJOB":
+            if item.checksum == SUM_RIGHT:
+                assert item.words[1] in written
+            try:
+                job_of(item)
+            except CorruptJob:
+                assert item.checksum != SUM_RIGHT
