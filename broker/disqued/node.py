@@ -107,6 +107,12 @@ class _RoomEvents(Events):
     def appendonly_changed(self) -> None:
         aof_of(self._state).switch()
 
+    def directory_changed(self) -> None:
+        aof_of(self._state).move()
+
+    def all_dropped(self) -> None:
+        aof_of(self._state).drop_all()
+
     def persistence_status(self) -> Fields:
         return aof_of(self._state).status_fields()
 

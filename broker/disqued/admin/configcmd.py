@@ -89,6 +89,14 @@ def _keep_alive(state: NodeState) -> None:
     state.host.keep_alive(state.config.tcp_keepalive)
 
 
+def _switch_log(state: NodeState) -> None:
+    state.events.appendonly_changed()
+
+
+def _move_log(state: NodeState) -> None:
+    state.events.directory_changed()
+
+
 def _announce(state: NodeState) -> None:
     state.renew_frames()
     state.view.unsaved = True
@@ -126,6 +134,8 @@ _BEFORE: Final[dict[str, Callable[[NodeState, object], None]]] = {
 """Effects that may fail, by attribute: the value is taken over only if they do not."""
 
 _AFTER: Final[dict[str, Callable[[NodeState], None]]] = {
+    "appendonly": _switch_log,
+    "dir": _move_log,
     "loglevel": _set_log_level,
     "maxmemory": _free_memory,
     "tcp_keepalive": _keep_alive,

@@ -50,6 +50,12 @@ class Events:
     def appendonly_changed(self) -> None:
         """Jobs are to be logged from now on, or no more (CONFIG SET appendonly)."""
 
+    def directory_changed(self) -> None:
+        """The working directory is another one (CONFIG SET dir)."""
+
+    def all_dropped(self) -> None:
+        """All jobs and queues were dropped at once."""
+
     def persistence_status(self) -> Fields:
         """The append only file in figures, for INFO."""
         return []

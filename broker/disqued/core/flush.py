@@ -11,11 +11,19 @@ if TYPE_CHECKING:
 
 
 def flush_all(state: NodeState) -> None:
-    """Drop all jobs and queues of this node; clients that wait for jobs are answered as if their time were over."""
+    """Drop all jobs and queues of this node; clients that wait for jobs are answered as if their time were over.
+
+    Millions of notes that a job is gone would stop the node for long: nothing is noted, and `all_dropped` says it once.
+    """
     lifecycle = state.lifecycle
+    journal = lifecycle.journal
+    noting = journal.on
+    journal.on = False
     release_all(state)
     for job in lifecycle.table.jobs():
         lifecycle.drop(job)
     _, queues = lifecycle.queues.scan(0, len(lifecycle.queues))
     for queue in queues:
         lifecycle.remove_queue(queue)
+    journal.on = noting
+    state.events.all_dropped()

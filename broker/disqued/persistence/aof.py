@@ -136,6 +136,12 @@ class Aof:
     def switch(self) -> None:
         """Begin to log, or stop, as the configuration says now."""
 
+    def move(self) -> None:
+        """The working directory is another one: the file is written anew there."""
+
+    def drop_all(self) -> None:
+        """All jobs were dropped at once: the file is written anew, and counts no more before that is done."""
+
     def end(self, *, rewrite: bool) -> str:  # noqa: ARG002
         """The node ends: see that all is on disk. Returns what went wrong."""
         return ""
