@@ -493,6 +493,9 @@ class Node:
         state.now_ms = now_ms
         if state.ended:
             return
+        if state.loading:
+            self._load(now_ms)
+            return
         lifecycle = state.lifecycle
         for timed in lifecycle.agenda.due(now_ms, WAKE_UPS_PER_TICK):
             if timed.awake_ms == DUE:
@@ -511,6 +514,17 @@ class Node:
             self._cron(now_ms)
         if state.resumed:
             self._resume()
+
+    def _load(self, now_ms: i64) -> None:
+        """Load on for a short time. Until all is loaded wake times and the duties of the rooms stand still."""
+        loader = self.aof.loader
+        if loader is not None:
+            loader.slice()
+        if self.state.loading and now_ms >= self._next_cron_ms:
+            self._next_cron_ms = now_ms + 1000 // self.state.config.hz
+            if now_ms >= self._next_sample_ms:
+                self._next_sample_ms = now_ms + SAMPLE_MS
+                self.state.stats.sample(now_ms)
 
     def _wake(self, timed: Timed) -> None:
         """The wake time of something has come."""
@@ -548,8 +562,11 @@ class Node:
                 state.ready.hang_up(session)
 
     def next_deadline_ms(self) -> int:
-        """When `tick` should be called next."""
+        """When `tick` should be called next; 0 for as soon as everybody else had a turn."""
         deadline = self._next_cron_ms
+        if self.state.loading:
+            loader = self.aof.loader
+            return 0 if loader is not None and loader.ready else deadline
         awake_ms = self.state.lifecycle.agenda.next_ms()
         if 0 < awake_ms < deadline:
             deadline = awake_ms

@@ -29,6 +29,15 @@ class ProcessFacts:
     """What the event loop waits with."""
 
 
+@dataclass(frozen=True)
+class MemoryLimit:
+    """How much memory there is for this process, and who says so."""
+
+    size_bytes: int
+    source: str
+    """`cgroup`, the limit of the container or of another group of processes, or `machine`, its RAM."""
+
+
 class Host(Protocol):
     """The world outside a node. Failing file operations raise OSError."""
 
@@ -50,6 +59,15 @@ class Host(Protocol):
 
     def facts(self) -> ProcessFacts:
         """What INFO shows of the process."""
+
+    def resident_bytes(self) -> int:
+        """What the process takes of the machine's memory."""
+
+    def memory_limit(self) -> MemoryLimit:
+        """How much memory there is for this process."""
+
+    def release_memory(self) -> None:
+        """Give back to the system what was freed, as far as the allocator can."""
 
     def change_directory(self, path: str) -> None:
         """Make `path` the working directory."""
@@ -83,6 +101,9 @@ class Host(Protocol):
 
     def shutdown(self) -> None:
         """End the server cleanly after the current input."""
+
+    def fail(self, why: str) -> None:
+        """End the server because it can not serve, with exit status 1; the log says why."""
 
     def restart(self, delay_ms: int, graceful: bool) -> bool:
         """Start the server anew with the same command line; False when that is not possible."""

@@ -4,19 +4,38 @@ Once per turn of the event loop the changes of the turn become one group of reco
 before anything that depends on it is said (`core.gate`). When a group counts as safe is the policy, `appendfsync`:
 
 - `no`, `everysec`: when it was written, so that it survives the end of this process. With `everysec` the file is
-  synced once per second, so that it survives a loss of power then.
-- `always`: when it was synced. Groups that come while a sync runs are synced together by the next one.
+  synced as well, a second after the last sync began, so that it survives a loss of power then.
+- `always`: when it was synced. Groups that come while a sync runs are written meanwhile, and the next sync is for all.
+
+Groups are numbered by `ready.logged`. Those up to `_appended` were written, those up to `_synced` synced; behind them
+follow the ones that are being written, if any, and then those that wait: together all up to `ready.logged`.
+
+**When the disk fails**, no new jobs are taken (`state.refusal`), nor copies, and replies that depend on the file wait:
+
+- What could not be written is tried again each second, in order; the disk leaves nothing of a failed write in the file.
+- After a failed sync nobody knows what is in the file: systems take for written what they could not write. It is
+  written anew from memory, and until that is done nothing becomes safe.
+- While a write or a sync takes more than two seconds it is as if it had failed. So a loss of power takes with
+  `everysec` what came in a second, and until the sync was over, or two more seconds.
+
+What waits in memory then is bounded: only acknowledgements, expiry and the like go on, with one short record per job
+that is here, and jobs that other nodes give away (`YOURJOBS`), which count as jobs do.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disqued.core import disk
+from disqued.core.agenda import NEAR_MS
+from disqued.core.alarm import Alarm
 from disqued.core.disk import DiskWork
+from disqued.persistence.load import Loader
 from disqued.persistence.recordwriter import RecordWriter
+from disqued.persistence.refusal import explain
+from disqued.persistence.rewrite import Rewrite
 
 if TYPE_CHECKING:
     from disqued.core.state import NodeState
@@ -24,12 +43,28 @@ if TYPE_CHECKING:
 
 OFF: Final = 0
 WAIT_REWRITE: Final = 1
-"""Switched on while the node runs: the file is complete when it was written anew for the first time."""
+"""Switched on while the node runs: the file is complete when it was written anew for the first time. Until then it
+promises nothing, and nothing waits for it."""
 ON: Final = 2
 STATUS_NAMES: Final = ("off", "wait-rewrite", "on")
 
-SYNC_MS: Final = 1000
+SYNC_MS: Final = 1000 - NEAR_MS
+"""From the beginning of one sync to the next with `everysec`; an alarm is late by up to NEAR_MS."""
 RETRY_MS: Final = 1000
+SLOW_MS: Final = 2000
+PROBE_BYTES: Final = 1 << 20
+"""About so much is written at first when writing failed before, and the rest when that went well."""
+
+_COMPLETE: Final = -1
+
+
+@mypyc_attr(acyclic=True)
+class NextSync(Alarm):
+    """It is time to sync."""
+
+    def ring(self, state: NodeState) -> None:
+        """Do."""
+        aof_of(state).go_on()
 
 
 class Aof:
@@ -42,32 +77,148 @@ class Aof:
         self.status: i64 = OFF
         self.size_bytes: i64 = 0
         self._records = RecordWriter(state.holders)
+        self.rewrite = Rewrite(state, self)
+        self.loader: Loader | None = None
+        """While it is loaded."""
+        self._damaged_records: i64 = 0
+        """Places of damage that were left out when it was loaded."""
         self._waiting: list[bytes] = []
-        """Groups that were not given to the disk yet."""
+        """Groups that were not given to the disk yet,"""
+        self._waiting_ms: i64 = 0
+        """when the first of them came,"""
+        self.buffer_bytes: i64 = 0
+        """and how much they are together with what is being written."""
         self._append: DiskWork | None = None
+        self._append_ms: i64 = 0
+        """When it began;"""
         self._append_to: i64 = 0
-        """The last group in what is being written,"""
+        """the last group in what is being written,"""
         self._appended: i64 = 0
         """in what was written,"""
         self._sync: DiskWork | None = None
+        self._sync_ms: i64 = state.now_ms
+        """(when the last sync began)"""
         self._sync_to: i64 = 0
         """in what is being synced,"""
         self._synced: i64 = 0
         """and in what was synced."""
-        self._synced_ms: i64 = state.now_ms
-        """When the last sync began."""
+        self._next_sync = NextSync()
+        self._written_bytes: i64 = 0
+        """All that was ever written,"""
+        self._sync_to_bytes: i64 = 0
+        self._synced_bytes: i64 = 0
+        """and synced."""
+        self._failure = ""
+        """Why it can not be written; empty while it can,"""
+        self._failure_is_full: bool = False
         self._failed_ms: i64 = 0
-        """When writing failed last; 0 while it works."""
+        """and when that was tried last, until it is to be tried again."""
+        self._sync_failure = ""
+        """Why the file can not be trusted; empty while it can."""
+        self._wanted: i64 = _COMPLETE
+        """The file only counts when it was written anew with all groups up to this one; _COMPLETE while it counts."""
+        self._told = ""
+        """Why no new jobs are taken, as the log was told."""
+        self._last_sync_ms: i64 = 0
+        """How long the last sync took."""
+        self._delayed_syncs: i64 = 0
+        """How many took too long,"""
+        self._is_delayed: bool = False
+        """and whether the one that runs is among them."""
+
+    # --- what others look at ------------------------------------------------------------------------------------------
+
+    @property
+    def enabled(self) -> bool:
+        """Whether changes are logged."""
+        return self.status != OFF
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the file has to be written anew before it counts."""
+        return self.status == WAIT_REWRITE or (self.status == ON and self._wanted != _COMPLETE)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the disk does nothing with the file."""
+        return self._append is None and self._sync is None
+
+    # --- beginning ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Open the file if it is to be used, and load it."""
-        if not self._state.config.appendonly:
+        """Begin to load the file, if there is to be one; `loaded` follows. Without one the node must not serve."""
+        state = self._state
+        config = state.config
+        handed_on = config.aof_enqueue_jobs_once
+        if not config.appendonly and not handed_on:
             return
-        work = DiskWork(disk.OPEN, self.name)
-        self._disk.perform(work)
-        self.size_bytes = work.size
+        size_bytes: i64 = 0
+        if config.appendonly:
+            work = DiskWork(disk.OPEN, self.name)
+            self._disk.perform(work)
+            if work.error:
+                state.host.fail(f"Can't open the append only file {self.name}: {work.error}")
+                return
+            size_bytes = work.size
+        self.loader = Loader(self, state, size_bytes, handed_on=handed_on)
+        self.loader.begin()
+
+    def loaded(self, size_bytes: i64, *, rewrite: bool) -> None:
+        """All that is in the file is in memory: log from now on, and write it anew if `rewrite`."""
+        state = self._state
+        loader = self.loader
+        if loader is not None:
+            self._damaged_records += loader.damaged
+            self.loader = None
+        if not state.config.appendonly:
+            return
+        self.size_bytes = size_bytes
+        self.rewrite.base_bytes = size_bytes
         self.status = ON
-        self._state.lifecycle.journal.on = True
+        state.lifecycle.journal.on = True
+        if rewrite:
+            self.rewrite.start()
+
+    def switch(self) -> None:
+        """Begin to log, or stop, as the configuration says now."""
+        state = self._state
+        if state.config.appendonly == self.enabled:
+            return
+        if state.config.appendonly:
+            self.status = WAIT_REWRITE
+            state.lifecycle.journal.on = True
+            self.rewrite.start()
+        else:
+            self.turn()
+            self._stop()
+        self.go_on()
+
+    def _stop(self) -> None:
+        """Log no more. What waits is written if that works, and nobody waits for it: so a node gets rid of its disk."""
+        self.status = OFF
+        self.rewrite.stop()
+        if self._waiting and not self._failure:
+            work = DiskWork(disk.APPEND, self.name)
+            work.data = self._waiting
+            self._disk.start(work)
+        self._disk.start(DiskWork(disk.SYNC, self.name))
+        self._disk.start(DiskWork(disk.CLOSE, self.name))
+        self._state.lifecycle.agenda.disarm(self._next_sync)
+        self._append = None
+        self._sync = None
+        self._forget_waiting()
+        self._failure = ""
+        self._failed_ms = 0
+        self._sync_failure = ""
+        self._wanted = _COMPLETE
+        self._state.lifecycle.journal.on = self.rewrite.running
+        self._judge()
+
+    def _forget_waiting(self) -> None:
+        self._waiting = []
+        self.buffer_bytes = 0
+
+    # --- what changed -------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
         """Give what changed to the disk, before anything else that comes of it is carried out."""
@@ -76,54 +227,156 @@ class Aof:
         if journal.changes:
             group = self._records.group(journal, state.view.node_id, with_sum=state.config.aof_checksums)
             if group:
-                self._waiting.append(group)
-                state.ready.logged += 1
-        self._go_on()
+                self._take(group)
+        self.go_on()
 
-    def _go_on(self) -> None:
-        """Start what is to be done next."""
+    def _take(self, group: bytes) -> None:
+        """One more group."""
+        state = self._state
+        rewrite = self.rewrite
+        state.ready.logged += 1
+        if rewrite.closing:
+            self._wait(group)
+            return
+        if rewrite.running:
+            rewrite.follow(group)
+        if self.status == ON:
+            self._wait(group)
+
+    def _wait(self, group: bytes) -> None:
+        if not self._waiting:
+            self._waiting_ms = self._state.now_ms
+        self._waiting.append(group)
+        self.buffer_bytes += len(group)
+
+    def move(self) -> None:
+        """The working directory is another one: the file is written anew there."""
+        if self.status != OFF or self.rewrite.running:
+            self.rewrite.restart()
+
+    def drop_all(self) -> None:
+        """All jobs were dropped at once, and no record says so: the file is written anew, and does not count before."""
+        self._state.lifecycle.journal.changes.clear()
+        if self.status == ON:
+            self._take(b"")
+            self._wanted = self._state.ready.logged
+        if self.status != OFF or self.rewrite.running:
+            self.rewrite.restart()
+
+    # --- writing and syncing ------------------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Start what is to be done next, and say what is safe."""
         ready = self._state.ready
-        if self._append is None and self._waiting and self._failed_ms == 0:
-            work = DiskWork(disk.APPEND, self.name)
-            work.data = self._waiting
-            self._waiting = []
-            self._append = work
-            self._append_to = ready.logged
-            self._disk.start(work)
-            if work.finished:
-                self._append_done(work)
-        self._sync_if_due()
-        ready.safe = self._synced if self._state.config.appendfsync == "always" else self._appended
+        rewrite = self.rewrite
+        if self.status == ON:
+            while self._waiting and self._append is None and self._failed_ms == 0 and not rewrite.closing:
+                self._write()
+            if self._synced < self._appended and self._sync is None and not rewrite.closing:
+                self._sync_if_due()
+            if self._wanted == _COMPLETE:
+                ready.safe = self._synced if self._is_strict() else self._appended
+        else:
+            ready.safe = ready.logged
+        if rewrite.running:
+            rewrite.go_on()
+
+    def _is_strict(self) -> bool:
+        """Whether only what was synced is safe."""
+        config = self._state.config
+        return config.appendfsync == "always" and not (config.no_appendfsync_on_rewrite and self.rewrite.running)
+
+    def _write(self) -> None:
+        """Append what waits, or only the beginning of it to see whether that works again."""
+        state = self._state
+        waiting = self._waiting
+        count: i64 = len(waiting)
+        if self._failure:
+            count = 0
+            size: i64 = 0
+            while count < len(waiting) and size < PROBE_BYTES:
+                size += len(waiting[count])
+                count += 1
+        work = DiskWork(disk.APPEND, self.name)
+        work.data = waiting[:count]
+        self._waiting = waiting[count:]
+        self._append = work
+        self._append_ms = state.now_ms
+        self._append_to = self._appended + count
+        self._disk.start(work)
+        if work.finished:
+            self._append_done(work)
 
     def _append_done(self, work: DiskWork) -> None:
+        state = self._state
         self._append = None
+        self._note_write(state.now_ms - self._append_ms)
         if work.error:
+            self._failure = work.error
+            self._failure_is_full = work.full
+            self._failed_ms = state.now_ms
             self._waiting = work.data + self._waiting
-            self._failed_ms = self._state.now_ms
+            self._waiting_ms = self._append_ms
+            self._forget_covered()
+            self._judge()
             return
-        self._appended = self._append_to
-        for data in work.data:
-            self.size_bytes += len(data)
+        size: i64 = 0
+        for group in work.data:
+            size += len(group)
+        self.size_bytes += size
+        self.buffer_bytes -= size
+        self._written_bytes += size
+        self._appended = max(self._append_to, self._appended)
+        self._waiting_ms = state.now_ms
+        self._failure = ""
+        if state.refusal:
+            self._judge()
+
+    def _forget_covered(self) -> None:
+        """Of the groups that wait, forget those that are in the file already."""
+        surplus: i64 = len(self._waiting) - (self._state.ready.logged - self._appended)
+        if surplus > 0:
+            for group in self._waiting[:surplus]:
+                self.buffer_bytes -= len(group)
+            self._waiting = self._waiting[surplus:]
 
     def _sync_if_due(self) -> None:
+        """Sync what was written, if the policy wants it now; otherwise see that it is done later."""
         state = self._state
-        policy = state.config.appendfsync
-        if self._sync is not None or self._synced == self._appended or policy == "no":
+        config = state.config
+        policy = config.appendfsync
+        if policy == "no" or self._sync_failure or (config.no_appendfsync_on_rewrite and self.rewrite.running):
             return
-        if policy == "everysec" and state.now_ms - self._synced_ms < SYNC_MS:
+        if policy == "everysec" and state.now_ms - self._sync_ms < SYNC_MS:
+            if self._next_sync.awake_ms == 0:
+                state.lifecycle.agenda.arm(self._next_sync, self._sync_ms + SYNC_MS)
             return
         work = DiskWork(disk.SYNC, self.name)
         self._sync = work
         self._sync_to = self._appended
-        self._synced_ms = state.now_ms
+        self._sync_to_bytes = self._written_bytes
+        self._sync_ms = state.now_ms
         self._disk.start(work)
         if work.finished:
             self._sync_done(work)
 
     def _sync_done(self, work: DiskWork) -> None:
+        state = self._state
         self._sync = None
+        self._is_delayed = False
+        self._last_sync_ms = state.now_ms - self._sync_ms
+        if state.config.appendfsync == "always":
+            self._note_latency(b"aof-fsync-always", self._last_sync_ms)
         if not work.error:
-            self._synced = self._sync_to
+            self._synced = max(self._sync_to, self._synced)
+            self._synced_bytes = max(self._sync_to_bytes, self._synced_bytes)
+        elif self._synced < self._sync_to:
+            self._sync_failure = work.error
+            self._wanted = max(self._wanted, 0)
+            self._judge()
+            self.rewrite.cron()
+        if state.refusal:
+            self._judge()
 
     def done(self, work: DiskWork) -> None:
         """The disk is done with something that was started."""
@@ -131,40 +384,171 @@ class Aof:
             self._append_done(work)
         elif work is self._sync:
             self._sync_done(work)
-        self._go_on()
-
-    def switch(self) -> None:
-        """Begin to log, or stop, as the configuration says now."""
-
-    def move(self) -> None:
-        """The working directory is another one: the file is written anew there."""
-
-    def drop_all(self) -> None:
-        """All jobs were dropped at once: the file is written anew, and counts no more before that is done."""
-
-    def end(self, *, rewrite: bool) -> str:  # noqa: ARG002
-        """The node ends: see that all is on disk. Returns what went wrong."""
-        return ""
-
-    def status_fields(self) -> Fields:
-        """What INFO shows."""
-        return [
-            ("loading", int(self._state.loading)),
-            ("aof_enabled", int(self.status != OFF)),
-            ("aof_state", STATUS_NAMES[self.status]),
-            ("aof_rewrite_in_progress", 0),
-            ("aof_rewrite_scheduled", 0),
-            ("aof_last_rewrite_time_sec", -1),
-            ("aof_current_rewrite_time_sec", -1),
-            ("aof_last_bgrewrite_status", "ok"),
-            ("aof_last_write_status", "ok"),
-        ]
+        elif not self.rewrite.done(work):
+            loader = self.loader
+            if loader is not None:
+                loader.done(work)
+            return
+        self.go_on()
 
     def cron(self) -> None:
-        """Regular duties: sync, and try again what failed."""
-        if self._failed_ms > 0 and self._state.now_ms - self._failed_ms >= RETRY_MS:
+        """Regular duties: try again what failed, see whether something takes too long, write the file anew."""
+        state = self._state
+        if self._failed_ms > 0 and state.now_ms - self._failed_ms >= RETRY_MS:
             self._failed_ms = 0
-        self._go_on()
+        if self.status == ON:
+            self._judge()
+        self.rewrite.cron()
+        self.go_on()
+
+    # --- being written anew -------------------------------------------------------------------------------------------
+
+    def replaced(self, size_bytes: i64, covers: i64) -> None:
+        """The file was written anew, synced, and has all groups up to `covers`."""
+        state = self._state
+        if self.status == OFF:
+            return
+        self.status = ON
+        self.size_bytes = size_bytes
+        self._appended = max(covers, self._appended)
+        self._synced = max(covers, self._synced)
+        self._synced_bytes = self._written_bytes
+        self._sync_ms = state.now_ms
+        self._forget_covered()
+        self._waiting_ms = state.now_ms
+        self._failure = ""
+        self._failed_ms = 0
+        self._sync_failure = ""
+        if self._wanted <= covers:
+            self._wanted = _COMPLETE
+        self._judge()
+
+    def rewrite_over(self) -> None:
+        """A rewrite succeeded, after `replaced`, or ended otherwise."""
+        if self.status != ON:
+            self._forget_waiting()
+        self._state.lifecycle.journal.on = self.enabled
+        self.go_on()
+
+    # --- refusing -----------------------------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        """Take new jobs or not, and tell the log when that changes."""
+        state = self._state
+        delayed = self._sync is not None and state.now_ms - self._sync_ms > SLOW_MS
+        if delayed and not self._is_delayed:
+            self._is_delayed = True
+            self._delayed_syncs += 1
+        why = ""
+        if self._failure:
+            why = explain(self._failure, is_full=self._failure_is_full)
+        elif self._sync_failure:
+            why = explain(self._sync_failure, in_sync=True)
+        elif delayed or self._is_stuck():
+            why = explain("")
+        if why == self._told:
+            return
+        self._told = why
+        if why:
+            state.refusal = "MISCONF " + why
+            state.host.log("warning", f"No new jobs are taken. {why}")
+        else:
+            state.refusal = ""
+            state.host.log("notice", "New jobs are taken again: the disk does what it should, or is not needed")
+
+    def _is_stuck(self) -> bool:
+        """Whether a write takes too long, or something has waited for too long to be written."""
+        now_ms = self._state.now_ms
+        if self._append is not None:
+            return now_ms - self._append_ms > SLOW_MS
+        return len(self._waiting) > 0 and now_ms - self._waiting_ms > SLOW_MS
+
+    # --- the end of the node ------------------------------------------------------------------------------------------
+
+    def end(self, *, rewrite: bool) -> str:
+        """The node ends: see that all is on disk, in a file written anew if `rewrite`. Returns what went wrong."""
+        if self.status == WAIT_REWRITE and not rewrite:
+            return "the append only file is still being written for the first time"
+        self.turn()
+        self.rewrite.settle()
+        if rewrite or self.incomplete:
+            error = self.rewrite.perform(handed_on=rewrite)
+        elif self.status == ON:
+            error = self._write_all()
+        else:
+            error = ""
+        self.go_on()
+        return error
+
+    def _write_all(self) -> str:
+        """Write and sync what is left, waiting for the disk. Returns what went wrong."""
+        self._disk.perform(DiskWork(disk.SYNC, self.name))  # behind all that was started
+        if self._append is not None:
+            self._append_done(self._append)
+        if self._sync is not None:
+            self._sync_done(self._sync)
+        if self._waiting:
+            self._append_ms = self._state.now_ms
+            self._append_to = self._state.ready.logged
+            work = DiskWork(disk.APPEND, self.name)
+            work.data = self._waiting
+            self._waiting = []
+            self._disk.perform(work)
+            self._append_done(work)
+        if self._failure:
+            return f"can't write to {self.name}: {self._failure}"
+        self._sync_ms = self._state.now_ms
+        self._sync_to = self._appended
+        self._sync_to_bytes = self._written_bytes
+        work = DiskWork(disk.SYNC, self.name)
+        self._disk.perform(work)
+        self._sync_done(work)
+        return f"can't sync {self.name}: {work.error}" if work.error else ""
+
+    # --- in figures ---------------------------------------------------------------------------------------------------
+
+    def _note_write(self, spent_ms: i64) -> None:
+        """A write took so long, by what else went on with the file."""
+        self._note_latency(b"aof-write", spent_ms)
+        if self._sync is not None:
+            self._note_latency(b"aof-write-pending-fsync", spent_ms)
+        elif self.rewrite.running:
+            self._note_latency(b"aof-write-active-child", spent_ms)
+        else:
+            self._note_latency(b"aof-write-alone", spent_ms)
+
+    def _note_latency(self, event: bytes, spent_ms: i64) -> None:
+        state = self._state
+        if 0 < state.config.latency_monitor_threshold <= spent_ms:
+            state.latency.add(event, state.host.wall_us() // 1_000_000, spent_ms)
+
+    def status_fields(self) -> Fields:
+        """What INFO shows: the fields of the original, then ours."""
+        rewrite = self.rewrite
+        fields: Fields = [
+            ("loading", int(self._state.loading)),
+            ("aof_enabled", int(self.enabled)),  # not while it is loaded
+            ("aof_state", STATUS_NAMES[self.status]),
+            *rewrite.status(),
+            ("aof_last_write_status", "err" if self._failure or self._sync_failure else "ok"),
+        ]
+        if self.enabled:
+            fields += [
+                ("aof_current_size", int(self.size_bytes)),
+                ("aof_base_size", int(rewrite.base_bytes)),
+                ("aof_pending_rewrite", 0),
+                ("aof_buffer_length", int(self.buffer_bytes)),
+                ("aof_rewrite_buffer_length", rewrite.buffer_bytes),
+                ("aof_pending_bio_fsync", int(self._sync is not None)),
+                ("aof_delayed_fsync", int(self._delayed_syncs)),
+                ("aof_damaged_records", int(self._damaged_records)),
+                ("aof_last_fsync_ms", int(self._last_sync_ms)),
+                ("aof_unsynced_bytes", int(self._written_bytes - self._synced_bytes + self.buffer_bytes)),
+                ("aof_refusing", self._told),
+            ]
+        if self.loader is not None:
+            fields += self.loader.status()
+        return fields
 
 
 def aof_of(state: NodeState) -> Aof:

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from disqued.core.env import ProcessFacts
-from disqued.server import logs
+from disqued.core.env import MemoryLimit, ProcessFacts
+from disqued.server import allocator, logs, memorylimit
 from disqued.server.disk import FileDisk
 from disqued.server.nodesfile import NodesFile
 
@@ -37,11 +37,13 @@ class ProcessHost:
         config_path: Path | None,
         nodes: NodesFile,
         end: Callable[[], None],
+        fail: Callable[[str], None],
         restart: Callable[[int, bool], bool],
     ) -> None:
         self._config_path = config_path
         self._nodes = nodes
         self._end = end
+        self._fail = fail
         self._restart = restart
         self.disk = FileDisk()
         self._chance = random.SystemRandom()
@@ -66,12 +68,24 @@ class ProcessHost:
             executable=sys.executable,
             config_file=str(self._config_path) if self._config_path else "",
             operating_system=f"{platform.system()} {platform.release()} {platform.machine()}",
-            resident_bytes=_resident_bytes(),
+            resident_bytes=self.resident_bytes(),
             system_s=own.ru_stime,
             user_s=own.ru_utime,
             children_system_s=children.ru_stime,
             children_user_s=children.ru_utime,
         )
+
+    def resident_bytes(self) -> int:
+        """Memory of the process that is in RAM."""
+        return allocator.resident_bytes()
+
+    def memory_limit(self) -> MemoryLimit:
+        """Of the container, or the machine."""
+        return memorylimit.find()
+
+    def release_memory(self) -> None:
+        """What the C library can give back."""
+        allocator.release()
 
     def change_directory(self, path: str) -> None:
         """Make `path` the working directory."""
@@ -129,6 +143,10 @@ class ProcessHost:
         """End with success."""
         self._end()
 
+    def fail(self, why: str) -> None:
+        """End with exit status 1."""
+        self._fail(why)
+
     def restart(self, delay_ms: int, graceful: bool) -> bool:
         """Start the server anew."""
         return self._restart(delay_ms, graceful)
@@ -142,12 +160,6 @@ class ProcessHost:
 def _allows(limit: int, count: int) -> bool:
     """Whether a limit of the system leaves room for that many."""
     return limit == resource.RLIM_INFINITY or limit >= count
-
-
-def _resident_bytes() -> int:
-    """Memory of the process that is in RAM."""
-    with Path("/proc/self/statm").open("rb") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def read_text(path: Path) -> str:

@@ -24,6 +24,7 @@ from disqued.server import daemon, listener, logs
 from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
 from disqued.server.host import ProcessHost
+from disqued.server.loadingline import LoadingLine
 from disqued.server.nodesfile import NodesFile
 from disqued.server.restart import start_anew
 from disqued.server.shell import Clock, Shell
@@ -31,6 +32,9 @@ from disqued.server.signals import Signals
 
 _NODE_ID_BYTES: Final = 20
 _TURN_S: Final = 0.01
+_LAST_ATTEMPTS: Final = 10
+_LAST_ATTEMPT_S: Final = 1.0
+"""How often, and how many seconds apart, a node that a signal ends tries anew to bring to disk what it knows."""
 _LAST_TURNS: Final = 100
 """How often the server looks whether clients and other nodes took what they were sent before it ends."""
 
@@ -44,6 +48,8 @@ class Run:
         self._start_directory = start_directory
         self._restart_after_s: float | None = None
         self._ended = asyncio.Event()
+        self._failure: str | None = None
+        """Why the node can not serve."""
         self._signals = Signals(self._ended)
         with contextlib.ExitStack() as leftovers:
             self._sockets = listener.open_sockets(config)
@@ -52,7 +58,7 @@ class Run:
                 leftovers.callback(Path(config.unixsocket).absolute().unlink, missing_ok=True)
             nodes = NodesFile(Path(config.cluster_config_file).absolute())
             leftovers.callback(nodes.close)
-            self._host = ProcessHost(config_path, nodes, self._ended.set, self._restart)
+            self._host = ProcessHost(config_path, nodes, self._ended.set, self._fail, self._restart)
             self._host.keep_alive(config.tcp_keepalive)
             self._limit_clients()
             self._clock = Clock(time.time_ns() // 1_000_000)
@@ -103,31 +109,42 @@ class Run:
         host = self._host
         host.disk.attach(loop, shell.disk_done)
         backlog = self._config.tcp_backlog
-        servers = await shell.bus.listen(self._bus_sockets, host.bus_descriptors)
-        servers += await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
+        servers = await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
         self._node.start(self._clock.now_ms())
         shell.start()
-        self._announce()
-        if background is not None:
+        if background is not None and self._failure is None:
             self._write_pid_file()
             daemon.leave_terminal(background)
-        await self._wait_for_end()
+        if await self._load(shell, on_terminal=background is None):
+            servers += await shell.bus.listen(self._bus_sockets, host.bus_descriptors)
+            self._announce()
+        written = await self._wait_for_end()
         for server in servers:
             server.close()
         await self._take_leave(shell)
+        if not written:
+            raise Fatal("Ending without that. Clients that wait for it were told nothing.")
         logs.write("warning", "Disque is now ready to exit, bye bye...")
 
-    async def _wait_for_end(self) -> None:
-        """Return when the node is to end, and all that it knows is on disk."""
-        while True:
-            await self._ended.wait()
-            signals = self._signals
-            if signals.received is not None:
-                logs.write("warning", f"Received {signals.received}, shutting down...")
+    async def _load(self, shell: Shell, *, on_terminal: bool) -> bool:
+        """Return when the node has its jobs; False when it is to end before. Other nodes do not reach it meanwhile."""
+        with LoadingLine(self._node, shell, shown=on_terminal):
+            either = [asyncio.ensure_future(event.wait()) for event in (shell.loaded, self._ended)]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            for one in either:
+                one.cancel()
+        return not self._ended.is_set()
+
+    async def _wait_for_end(self) -> bool:
+        """Return when the node is to end; False if what it knows could not be brought to disk, for so long."""
+        await self._ended.wait()
+        if self._signals.received is not None:
+            logs.write("warning", f"Received {self._signals.received}, shutting down...")
+        for _ in range(_LAST_ATTEMPTS):
             if self._node.end(self._clock.now_ms()):
-                return
-            signals.received = None
-            self._ended.clear()
+                return True
+            await asyncio.sleep(_LAST_ATTEMPT_S)
+        return self._node.end(self._clock.now_ms())
 
     def _announce(self) -> None:
         """Say where other nodes and clients can connect."""
@@ -162,6 +179,11 @@ class Run:
             if not sessions and not bus.connected:
                 break
             await asyncio.sleep(_TURN_S)
+
+    def _fail(self, why: str) -> None:
+        """End with exit status 1."""
+        self._failure = why
+        self._ended.set()
 
     def _restart(self, delay_ms: int, graceful: bool) -> bool:
         """Start anew, after a clean end if `graceful`; False when that is not possible."""

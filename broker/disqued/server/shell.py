@@ -8,7 +8,7 @@ under way before a client hears of it.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop, Event, TimerHandle
 from collections.abc import Callable
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
@@ -56,6 +56,9 @@ class Shell:
         self._gate = Gate()
         self._timer: TimerHandle | None = None
         self._timer_ms: i64 = _NEVER_MS
+        self.loaded = Event()
+        """Set once the node has all its jobs."""
+        self._loading: bool = True
         self._carrying: bool = False
         """The output of this turn of the loop is going to be carried."""
 
@@ -97,6 +100,9 @@ class Shell:
             self._reach_out()
         if ready.links or ready.sessions:  # a link that was given up may have changed what the node has to say
             self.settle()
+        if self._loading and not node.state.loading:
+            self._loading = False
+            self.loaded.set()
         deadline_ms = self.node.next_deadline_ms()
         if deadline_ms < self._timer_ms:
             self._set_timer(deadline_ms)
@@ -118,7 +124,9 @@ class Shell:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = deadline_ms
-        delay_s = float(max(deadline_ms - self.clock.now_ms(), 1)) / 1000.0
+        delay_s = 0.0
+        if deadline_ms > 0:
+            delay_s = float(max(deadline_ms - self.clock.now_ms(), 1)) / 1000.0
         self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _tick(self) -> None:

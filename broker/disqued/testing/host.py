@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from disqued.core.env import ProcessFacts
+from disqued.core.env import MemoryLimit, ProcessFacts
 from disqued.testing.disk import MemoryDisk
 
 
@@ -30,6 +30,11 @@ class FakeHost:
         self.keep_alive_s = 0
         self.slept_s = 0.0
         self._seed = seed
+        self.resident = 50_000_000
+        """Bytes that the process seems to take, whatever the node holds."""
+        self.limit = MemoryLimit(16 << 30, "machine")
+        self.released = 0
+        """How often memory was given back."""
         self.disk = self.new_disk()
         self.process_id = 1
         self.ended: str | None = None
@@ -67,12 +72,24 @@ class FakeHost:
             executable="/usr/bin/disque-server",
             config_file="",
             operating_system="Simulated 1.0",
-            resident_bytes=50_000_000,
+            resident_bytes=self.resident,
             system_s=0.0,
             user_s=0.0,
             children_system_s=0.0,
             children_user_s=0.0,
         )
+
+    def resident_bytes(self) -> int:
+        """What was set."""
+        return self.resident
+
+    def memory_limit(self) -> MemoryLimit:
+        """What was set."""
+        return self.limit
+
+    def release_memory(self) -> None:
+        """Count it."""
+        self.released += 1
 
     def change_directory(self, path: str) -> None:
         """Only known directories can be entered."""
@@ -121,6 +138,10 @@ class FakeHost:
     def shutdown(self) -> None:
         """Note it."""
         self.ended = "shutdown"
+
+    def fail(self, why: str) -> None:
+        """Note it."""
+        self.ended = f"failed: {why}"
 
     def restart(self, delay_ms: int, graceful: bool) -> bool:
         """Note it."""

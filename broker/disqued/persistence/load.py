@@ -1,0 +1,360 @@
+"""Loading the append only file: slice by slice, while clients that come already are told to wait (-LOADING).
+
+The disk reads the next chunk while one is taken in, and after each slice the event loop sees to everybody else. Wake
+times stand still meanwhile, and nobody else hears of the jobs. A node either has all of its file that is sound or does
+not serve: when something is wrong that the configuration does not allow it ends with a line that says what to do.
+
+What is allowed: an end that was cut off (`aof-load-truncated`), and damage in a file in which jobs have checksums. Then
+it is sure that only the damaged records are lost. They are passed over, counted, told of in the log with their place,
+and the file is kept under another name before anything is written over it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from disqued.core import disk
+from disqued.core.disk import DiskWork
+from disqued.core.job import ACTIVE, QUEUED, STATE_NAMES
+from disqued.core.jobcodec import CorruptJob
+from disqued.core.jobid import is_job_id
+from disqued.core.lifecycle import EXPIRY_GRACE_MS
+from disqued.core.queue import PAUSE_NAMES
+from disqued.persistence.reader import DELJOB, LOADJOB, PAUSE, TORN, Damage, Entry, EntryReader, job_of
+from disqued.persistence.restart import Requeue, conclude
+
+if TYPE_CHECKING:
+    from disqued.core.state import NodeState
+    from disqued.core.subsystem import Fields
+    from disqued.persistence.aof import Aof
+
+CHUNK_BYTES: Final = 1 << 20
+SLICE_NS: Final = 8_000_000
+SLICE_ENTRIES: Final = 1000
+"""A slice ends with the first of these two."""
+_LOOK_ENTRIES: Final = 32
+"""How many entries are taken in between two looks at the clock."""
+TELL_MS: Final = 3000
+"""How often the log says how far it is."""
+MAX_TOLD: Final = 100
+"""Places of damage that the log names one by one."""
+
+
+class Loader:
+    """Loads one file, once. `at_once` waits for the disk instead of giving others their turn."""
+
+    def __init__(self, aof: Aof, state: NodeState, total_bytes: i64, *, handed_on: bool, at_once: bool = False) -> None:
+        self._aof = aof
+        self._state = state
+        self._name: str = aof.name
+        self._handed_on: bool = handed_on
+        self._at_once: bool = at_once
+        self._reader = EntryReader()
+        self._requeue = Requeue()
+        self._names: dict[bytes, bytes] = {}
+        """Names of queues, each of which is kept once."""
+        self._reading: DiskWork | None = None
+        self._chunk: bytes | None = None
+        """Was read, and not taken in yet."""
+        self._read_bytes: i64 = 0
+        self._all_read: bool = False
+        self._waiting: bool = True
+        """Nothing can be done before the disk has read more."""
+        self._ended: bool = False
+        """The reader was told that there is no more."""
+        self._parsed: bool = False
+        self._missing: bool = False
+        self._torn: Damage | None = None
+        self._first_damage: Damage | None = None
+        self._stopped: bool = False
+        self._began_ms: i64 = state.now_ms
+        self._began_s: int = state.host.wall_us() // 1_000_000
+        self._told_ms: i64 = state.now_ms
+        self.total_bytes: i64 = total_bytes
+        self.jobs: i64 = 0
+        self.expired: i64 = 0
+        """Jobs whose time is over."""
+        self.damaged: i64 = 0
+        """Places of damage that were passed over."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to do without waiting for the disk."""
+        return not self._stopped and not self._waiting
+
+    @property
+    def loaded_bytes(self) -> int:
+        """How far the file was taken in."""
+        return int(self._reader.offset)
+
+    def begin(self) -> None:
+        """Start to read."""
+        state = self._state
+        state.loading = True
+        if self.total_bytes > 0:
+            state.host.log("notice", f"Loading the append only file {self._name}, {self.total_bytes} bytes")
+        self._read()
+
+    def _read(self) -> None:
+        """Have the next chunk read."""
+        work = DiskWork(disk.READ, self._name)
+        work.offset = self._read_bytes
+        work.size = CHUNK_BYTES
+        self._reading = work
+        if self._at_once:
+            self._state.host.disk.perform(work)
+        else:
+            self._state.host.disk.start(work)
+        if work.finished:
+            self.done(work)
+
+    def done(self, work: DiskWork) -> bool:
+        """The disk is done with something; False if it was not for this loader."""
+        if work is not self._reading:
+            return False
+        self._reading = None
+        self._waiting = False
+        if work.missing and self._read_bytes == 0 and self._handed_on:
+            self._missing = True
+            self._all_read = True
+        elif work.error:
+            self._fail(
+                f"Can't read the append only file {self._name}: {work.error}. Make it readable for the user that the "
+                "server runs as, or see why the disk does not read, then start again. Nothing was changed."
+            )
+        else:
+            data = b"".join(work.data)
+            self.total_bytes = max(work.file_bytes, self.total_bytes)
+            self._read_bytes += len(data)
+            self._all_read = len(data) < CHUNK_BYTES
+            self._chunk = data
+        return True
+
+    def _fail(self, why: str) -> None:
+        """Load no more: the node must not serve."""
+        self._stopped = True
+        self._state.host.fail(why)
+
+    # --- a slice ------------------------------------------------------------------------------------------------------
+
+    def slice(self) -> None:
+        """Go on for a short time."""
+        stopwatch_ns = self._state.host.stopwatch_ns
+        until_ns: i64 = i64(stopwatch_ns()) + SLICE_NS
+        taken: i64 = 0
+        while not self._stopped and taken < SLICE_ENTRIES:
+            if self._parsed:
+                if not self._requeue.part(self._state, _LOOK_ENTRIES):
+                    self._conclude()
+                    return
+                taken += _LOOK_ENTRIES
+            elif self._take_in():
+                taken += 1
+            else:
+                break
+            if taken % _LOOK_ENTRIES == 0 and i64(stopwatch_ns()) >= until_ns:
+                break
+        self._tell()
+
+    def _take_in(self) -> bool:
+        """Take in what stands next; False when the disk has to read it first."""
+        found = self._reader.next()
+        if isinstance(found, Entry):
+            self._do(found)
+            return True
+        if isinstance(found, Damage):
+            self._pass_over(found)
+            return True
+        chunk = self._chunk
+        if chunk is not None:
+            self._chunk = None
+            if not self._all_read:
+                self._read()
+            self._reader.feed(chunk)
+        elif not self._all_read:
+            self._waiting = True
+            return False
+        elif not self._ended:
+            self._ended = True
+            self._reader.end()
+        else:
+            self._judge()
+        return True
+
+    def _do(self, entry: Entry) -> None:
+        """Do what an entry says. One that says nothing known is damage."""
+        words = entry.words
+        command = words[0]
+        if command == LOADJOB:
+            self._load_job(entry)
+            return
+        lifecycle = self._state.lifecycle
+        if command == DELJOB and len(words) == 2 and is_job_id(words[1]):
+            job = lifecycle.table.get(words[1])
+            if job is not None:
+                lifecycle.drop(job)
+        elif command == PAUSE and len(words) == 3 and words[2] in PAUSE_NAMES:
+            lifecycle.pause(words[1], PAUSE_NAMES.index(words[2]), self._state.now_ms)
+        else:
+            shown = command[:40].decode("ascii", "backslashreplace")
+            self._pass_over(Damage(entry.offset, entry.end, 0, f"{shown} is nothing that stands in such a file"))
+
+    def _load_job(self, entry: Entry) -> None:
+        """Keep a job, unless its time is over or it is known."""
+        state = self._state
+        lifecycle = state.lifecycle
+        try:
+            unpacked = job_of(entry)
+        except CorruptJob as error:
+            self._pass_over(Damage(entry.offset, entry.end, 0, str(error)))
+            return
+        stored = unpacked.state
+        if stored != ACTIVE and stored != QUEUED:
+            name = STATE_NAMES[stored].decode() if stored < len(STATE_NAMES) else str(stored)
+            self._pass_over(Damage(entry.offset, entry.end, 0, f"no job is kept in the state {name}"))
+            return
+        job = unpacked.job
+        if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= state.now_ms:
+            self.expired += 1
+            return
+        if lifecycle.table.get(job.id) is not None:
+            return
+        name_kept = self._names.get(job.queue)
+        if name_kept is None:
+            self._names[job.queue] = job.queue
+        else:
+            job.queue = name_kept
+        node_id = state.view.node_id
+        listed = state.holders.plus(state.holders.unpack(unpacked.holders), node_id)
+        job.delivered = None if len(listed) == 1 else listed
+        self.jobs += 1
+        if lifecycle.keep_loaded(job, state.now_ms, stored=stored, handed_on=self._handed_on):
+            self._requeue.add(job)
+
+    def _pass_over(self, damage: Damage) -> None:
+        """Something is wrong. Whether it may be is known at the end of the file."""
+        if damage.kind == TORN:
+            self._torn = damage
+            return
+        self.damaged += 1
+        if self._first_damage is None:
+            self._first_damage = damage
+        if self.damaged <= MAX_TOLD:
+            self._state.host.log(
+                "warning",
+                f"Damage in the append only file {self._name} from byte {damage.offset} to {damage.end}: {damage.why}",
+            )
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        """All is taken in: is what was wrong allowed?"""
+        reader = self._reader
+        self._parsed = True
+        self._names = {}
+        damage = self._first_damage
+        torn = self._torn
+        check = f"disque-check-aof {self._name} shows what is wrong, with --fix it cuts the file off there"
+        if damage is not None and reader.sums == 0:
+            self._fail(
+                f"Bad file format reading the append only file {self._name} at byte {damage.offset}: {damage.why}. "
+                f"Make a copy of the file first. {check}. Then start again."
+            )
+        elif torn is not None and not self._state.config.aof_load_truncated:
+            self._fail(
+                f"Unexpected end of the append only file {self._name}: its last record, from byte {torn.offset} on, is "
+                f"cut off. Set aof-load-truncated to yes to start without that record; or {check}."
+            )
+
+    def _conclude(self) -> None:
+        """All jobs are back."""
+        state = self._state
+        appendonly = state.config.appendonly
+        kept = self.damaged > 0 and appendonly and self._keep_damaged()
+        torn = self._torn
+        size_bytes: i64 = self._read_bytes
+        if torn is not None:
+            state.host.log(
+                "warning",
+                f"The end of the append only file {self._name} was cut off: {torn.end - torn.offset} bytes from "
+                f"{torn.offset} on are no whole record, and are lost (aof-load-truncated)",
+            )
+            if appendonly:
+                work = DiskWork(disk.TRUNCATE, self._name)
+                work.size = torn.offset
+                state.host.disk.perform(work)
+                if work.error:
+                    self._fail(
+                        f"Can't cut the append only file {self._name} off at byte {torn.offset}: {work.error}. Nothing "
+                        "could be written behind its torn end. Make it writable, then start again."
+                    )
+                    return
+                size_bytes = torn.offset
+        if self._handed_on and not self._at_once:
+            conclude(state, self._name, found=not self._missing)
+        self._stopped = True
+        if not self._missing and self._read_bytes > 0:
+            self._tell_all()
+        state.loading = False
+        self._aof.loaded(size_bytes, rewrite=kept)
+
+    def _keep_damaged(self) -> bool:
+        """Keep the file under another name, so that it can be looked at when it was written anew."""
+        state = self._state
+        work = DiskWork(disk.KEEP, self._name)
+        work.other = f"{self._name}.damaged-{state.host.wall_us() // 1_000_000}"
+        state.host.disk.perform(work)
+        if work.error:
+            state.host.log("warning", f"Can't keep the damaged file as {work.other}: {work.error}")
+            return False
+        state.host.log("warning", f"The damaged file is kept as {work.other}, and is written anew without the damage")
+        return True
+
+    # --- in words and figures -----------------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        """A line in the log now and then."""
+        state = self._state
+        if state.now_ms - self._told_ms >= TELL_MS and not self._stopped:
+            self._told_ms = state.now_ms
+            state.host.log("notice", self.progress())
+
+    def progress(self) -> str:
+        """How far it is, in one line."""
+        return f"Loading {self._name}: {self._percent():.0f} %, {self.jobs} jobs, about {self._left_s()} s left"
+
+    def _percent(self) -> float:
+        return float(self.loaded_bytes) * 100 / float(max(self.total_bytes, 1))
+
+    def _left_s(self) -> int:
+        """How long it will take; 1 where that can not be told yet."""
+        elapsed_s = (self._state.now_ms - self._began_ms) // 1000
+        loaded_bytes = self.loaded_bytes
+        if elapsed_s == 0 or loaded_bytes == 0:
+            return 1
+        return int(elapsed_s * (self.total_bytes - loaded_bytes) // loaded_bytes)
+
+    def _tell_all(self) -> None:
+        """What was loaded."""
+        state = self._state
+        seconds = float(state.now_ms - self._began_ms) / 1000
+        text = f"DB loaded from append only file: {seconds:.3f} seconds, {self.jobs} jobs, {self._read_bytes} bytes"
+        if self.expired > 0:
+            text += f"; {self.expired} jobs left out, whose time is over"
+        state.host.log("notice", text)
+        if self.damaged > 0:
+            state.host.log(
+                "warning", f"{self.damaged} damaged places in {self._name} were left out: jobs may be missing"
+            )
+
+    def status(self) -> Fields:
+        """How far it is, for INFO."""
+        return [
+            ("loading_start_time", self._began_s),
+            ("loading_total_bytes", int(self.total_bytes)),
+            ("loading_loaded_bytes", self.loaded_bytes),
+            ("loading_loaded_perc", f"{self._percent():.2f}"),
+            ("loading_eta_seconds", self._left_s()),
+        ]

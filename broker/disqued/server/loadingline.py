@@ -1,0 +1,44 @@
+"""How far loading is, as a line that changes on the terminal that the server was started from."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from disqued.node import Node
+    from disqued.server.shell import Shell
+
+_STANDARD_ERROR: Final = 2
+_PAUSE_S: Final = 0.2
+_ERASE: Final = "\r\x1b[K"
+
+
+class LoadingLine:
+    """Shown while the context lasts, unless it is over at once, or nobody looks."""
+
+    def __init__(self, node: Node, shell: Shell, *, shown: bool) -> None:
+        self._node = node
+        self._shell = shell
+        self._shown = shown and os.isatty(_STANDARD_ERROR)
+        self._written = False
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._shell.call_later(_PAUSE_S, self._show)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._shown = False
+        if self._written:
+            os.write(_STANDARD_ERROR, _ERASE.encode())
+
+    def _show(self) -> None:
+        loader = self._node.aof.loader
+        if self._shown and loader is not None:
+            self._written = True
+            os.write(_STANDARD_ERROR, f"{_ERASE}{loader.progress()}".encode())
+            self._shell.call_later(_PAUSE_S, self._show)
