@@ -47,12 +47,13 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
 
 
 def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:
-    """Register the copy; False when this node takes none now: it leaves, is short of memory, or the queue is paused.
+    """Register the copy; False when this node takes none now.
 
+    It leaves, is short of memory, has a disk that fails, or the queue is paused.
     A pause concerns new jobs, not those that a leaving node hands over.
     """
     lifecycle = state.lifecycle
-    if state.view.leaving or lifecycle.memory.level() > 0:
+    if state.view.leaving or state.refusal or lifecycle.memory.level() > 0:
         return False
     queue = lifecycle.queues.get(job.queue)
     if queue is not None:
