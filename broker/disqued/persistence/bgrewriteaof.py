@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.command import Command
 from disqued.errors import ReplyError
+from disqued.persistence.aof import aof_of
 
 if TYPE_CHECKING:
     from disqued.core.session import Session
     from disqued.core.state import NodeState
 
 
-def bgrewriteaof(_state: NodeState, _session: Session, _args: list[bytes]) -> None:
-    """Refuse: this node keeps its jobs in memory only."""
-    raise ReplyError("ERR There is no append only file to rewrite: this version keeps jobs in memory only")
+def bgrewriteaof(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """Begin, unless that was done before; with the log off a file of this moment is left behind."""
+    rewrite = aof_of(state).rewrite
+    if rewrite.running:
+        raise ReplyError("ERR Background append only file rewriting already in progress")
+    rewrite.start()
+    session.reply_status(b"Background append only file rewriting started")
 
 
 COMMAND: Final[Command] = Command(
