@@ -23,7 +23,7 @@ class Exit(IntEnum):
         return member
 
     OK = 0, "done"
-    REFUSED = 1, "the server answered with an error"
+    REFUSED = 1, "the server answered with an error, or a file is damaged"
     USAGE = 2, "unknown option or bad arguments"
     CONNECTION = 3, "no connection to the server, or lost"
     INTERRUPTED = 130, "interrupted by Ctrl-C"

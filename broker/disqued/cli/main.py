@@ -23,7 +23,7 @@ from disqued.cli.render import Form
 from disqued.cli.reply import ReplyFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 VIEWS = {
     "top": "live view of queues, rates and clients",
@@ -31,6 +31,7 @@ VIEWS = {
     "queues": "table of queues",
     "jobs": "table of jobs",
     "peek": "waiting jobs of a queue with their bodies",
+    "aof": "look into append only files",
     "bench": "measure the server",
     "help": "explain commands",
 }
@@ -51,8 +52,14 @@ EXTRAS = {"rich": "cli", "prompt_toolkit": "cli", "mypy_extensions": "server", "
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `disque` with these arguments (default: those of the process) and return its exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return guarded(lambda: start(words))
+
+
+def guarded(work: Callable[[], Exit]) -> int:
+    """The exit status of a program that does this work; what goes wrong is told on standard error."""
     try:
-        return start(sys.argv[1:] if arguments is None else arguments)
+        return work()
     except UsageError as error:
         return _complain(str(error), Exit.USAGE)
     except RefusedError as error:

@@ -1,0 +1,197 @@
+"""The command `disque-check-aof [--fix] <file>`: says whether an append only file is sound, and mends it.
+
+Texts and exit statuses are those of the original's tool. It sees only the framing; here the jobs are read too, their
+checksums are verified, and what stands behind damage is found. `--fix` cuts a torn end off, as there. In all other
+cases the sound records are written to a new file that takes the place of the damaged one, which is kept beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from disqued.cli.exits import Exit
+from disqued.cli.main import guarded
+
+if TYPE_CHECKING:
+    from disqued.persistence.check import Check
+
+USAGE = "Usage: disque-check-aof [--fix] <file.aof>"
+MAX_SHOWN = 100
+"""Places of damage that are named one by one."""
+COPY_BYTES = 1 << 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `disque-check-aof` with these arguments (default: those of the process) and return its exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    return guarded(lambda: run(words))
+
+
+def run(words: Sequence[str]) -> Exit:
+    """What `main` does, with exceptions for what goes wrong."""
+    match list(words):
+        case []:
+            return _end(USAGE)
+        case [path]:
+            return check_file(path, fix=False)
+        case ["--fix", path]:
+            return check_file(path, fix=True)
+        case [word, _]:
+            return _end(f"Invalid argument: {word}")
+        case _:
+            return _end("Invalid arguments")
+
+
+def _end(text: str, status: Exit = Exit.REFUSED) -> Exit:
+    sys.stdout.write(text + "\n")
+    return status
+
+
+def check_file(path: str, *, fix: bool) -> Exit:
+    """Check one file, and mend it if that is wanted and the user agrees."""
+    try:
+        file = open(path, "r+b" if fix else "rb")  # noqa: SIM115, PTH123  closed below; only opening may fail so
+    except OSError:
+        return _end(f"Cannot open file: {path}")
+    with file:
+        before = os.fstat(file.fileno())
+        if before.st_size == 0:
+            return _end(f"Empty file: {path}")
+        check = _check(file, before.st_size)
+        _tell(file, before.st_size, check)
+        if not check.faults:
+            return _end("AOF is valid", Exit.OK)
+        if not fix:
+            return _end("AOF is not valid")
+        return _Repair(Path(path), file, before, check).run()
+
+
+def _check(file: BinaryIO, size: int) -> Check:
+    from disqued.cli.aoffile import walk  # noqa: PLC0415  brings parts of the broker
+    from disqued.persistence.check import Check  # noqa: PLC0415  the same
+
+    check = Check()
+    for item in walk(file, size):
+        check.take(item)
+    return check
+
+
+def _tell(file: BinaryIO, size: int, check: Check) -> None:
+    """Say what was found."""
+    from disqued.persistence.check import framing_fault  # noqa: PLC0415  brings parts of the broker
+
+    say = sys.stdout.write
+    faults = check.faults
+    alone = len(faults) == 1 and faults[0].end == size
+    if not alone:
+        for fault in faults[:MAX_SHOWN]:
+            say(f"Damage from byte {fault.offset} to {fault.end}, {fault.end - fault.offset} bytes: {fault.why}\n")
+        if len(faults) > MAX_SHOWN:
+            say(f"... and {len(faults) - MAX_SHOWN} more\n")
+    if faults:
+        text = framing_fault(lambda offset, count: os.pread(file.fileno(), count, offset), check.ok_up_to, size)
+        if text or alone:
+            say((text or f"0x{check.ok_up_to:16x}: {faults[0].why}") + "\n")
+    say(f"Records: {check.records} sound, {check.jobs} of them jobs, {check.sums} with a right checksum\n")
+    say(f"AOF analyzed: size={size}, ok_up_to={check.ok_up_to}, diff={size - check.ok_up_to}\n")
+
+
+class _Repair:
+    """Mends one file."""
+
+    def __init__(self, path: Path, file: BinaryIO, before: os.stat_result, check: Check) -> None:
+        self._path = path.resolve()  # a link stays one
+        self._file = file
+        self._before = before
+        self._check = check
+        self._kept = self._path.with_name(f"{self._path.name}.damaged-{int(time.time())}")
+
+    def run(self) -> Exit:
+        size = self._before.st_size
+        parts = self._check.sound_parts()
+        left = sum(end - begin for begin, end in parts)
+        torn = self._check.is_torn_only
+        cut_off = torn or parts in ([], [(0, left)])
+        if cut_off:
+            text = f"This will shrink the AOF from {size} bytes, with {size - left} bytes, to {left} bytes"
+        else:
+            text = (
+                f"This will write the AOF anew without its {len(self._check.faults)} damaged places, "
+                f"{size - left} of {size} bytes"
+            )
+        sys.stdout.write(text + "\n")
+        if not torn:
+            sys.stdout.write(f"The file as it is now will be kept as {self._kept.name}\n")
+        sys.stdout.write("Continue? [y/N]: ")
+        sys.stdout.flush()
+        if sys.stdin.readline()[:1].lower() != "y":
+            return _end("Aborting...")
+        if self._has_changed():
+            return _end("The file has changed meanwhile: is a server writing to it? Nothing was done.")
+        try:
+            if torn:
+                self._file.truncate(left)
+                os.fsync(self._file.fileno())
+            else:
+                self._write_anew(parts)
+        except OSError as error:
+            return _end(f"Failed to {'truncate' if cut_off else 'repair'} AOF: {error.strerror}")
+        return _end(f"Successfully {'truncated' if cut_off else 'repaired'} AOF", Exit.OK)
+
+    def _has_changed(self) -> bool:
+        now = self._path.stat()
+        before = self._before
+        return (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns)
+
+    def _write_anew(self, parts: list[tuple[int, int]]) -> None:
+        """A new file with these parts takes the place of the damaged one; at any time one of both has the name."""
+        path = self._path
+        new = path.with_name(f"{path.name}.new-{os.getpid()}")
+        try:
+            with open(new, "xb") as file:  # noqa: PTH123  as below
+                os.fchmod(file.fileno(), self._before.st_mode & 0o7777)
+                with contextlib.suppress(PermissionError):  # only root may give files away
+                    os.fchown(file.fileno(), self._before.st_uid, self._before.st_gid)
+                for begin, end in parts:
+                    self._copy(begin, end, file)
+                file.flush()
+                os.fsync(file.fileno())
+            self._keep()
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def _keep(self) -> None:
+        """Give the damaged file its second name."""
+        try:
+            os.link(self._path, self._kept)
+        except FileExistsError:
+            raise
+        except OSError:  # there are no links on this file system
+            shutil.copy2(self._path, self._kept)
+
+    def _copy(self, begin: int, end: int, file: BinaryIO) -> None:
+        self._file.seek(begin)
+        while begin < end:
+            chunk = self._file.read(min(COPY_BYTES, end - begin))
+            if not chunk:
+                raise OSError(errno.EIO, "the file became shorter")
+            file.write(chunk)
+            begin += len(chunk)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
