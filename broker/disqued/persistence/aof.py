@@ -157,7 +157,11 @@ class Aof:
             work = DiskWork(disk.OPEN, self.name)
             self._disk.perform(work)
             if work.error:
-                state.host.fail(f"Can't open the append only file {self.name}: {work.error}")
+                state.loading = True
+                state.host.fail(
+                    f"Can't open the append only file {self.name}: {work.error}. Let the user that the server runs as "
+                    "write to it and to its directory, then start again."
+                )
                 return
             size_bytes = work.size
         self.loader = Loader(self, state, size_bytes, handed_on=handed_on)
@@ -467,6 +471,8 @@ class Aof:
 
     def end(self, *, rewrite: bool) -> str:
         """The node ends: see that all is on disk, in a file written anew if `rewrite`. Returns what went wrong."""
+        if self._state.loading:
+            return ""  # the file is as it was
         if self.status == WAIT_REWRITE and not rewrite:
             return "the append only file is still being written for the first time"
         self.turn()

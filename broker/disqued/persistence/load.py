@@ -17,7 +17,6 @@ from mypy_extensions import i64
 
 from disqued.core import disk
 from disqued.core.disk import DiskWork
-from disqued.core.job import ACTIVE, QUEUED, STATE_NAMES
 from disqued.core.jobcodec import CorruptJob
 from disqued.core.jobid import is_job_id
 from disqued.core.lifecycle import EXPIRY_GRACE_MS
@@ -92,6 +91,9 @@ class Loader:
     def begin(self) -> None:
         """Start to read."""
         state = self._state
+        if state.config.appendonly and self.total_bytes == 0:
+            self._conclude()
+            return
         state.loading = True
         if self.total_bytes > 0:
             state.host.log("notice", f"Loading the append only file {self._name}, {self.total_bytes} bytes")
@@ -210,11 +212,6 @@ class Loader:
         except CorruptJob as error:
             self._pass_over(Damage(entry.offset, entry.end, 0, str(error)))
             return
-        stored = unpacked.state
-        if stored != ACTIVE and stored != QUEUED:
-            name = STATE_NAMES[stored].decode() if stored < len(STATE_NAMES) else str(stored)
-            self._pass_over(Damage(entry.offset, entry.end, 0, f"no job is kept in the state {name}"))
-            return
         job = unpacked.job
         if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= state.now_ms:
             self.expired += 1
@@ -230,7 +227,7 @@ class Loader:
         listed = state.holders.plus(state.holders.unpack(unpacked.holders), node_id)
         job.delivered = None if len(listed) == 1 else listed
         self.jobs += 1
-        if lifecycle.keep_loaded(job, state.now_ms, stored=stored, handed_on=self._handed_on):
+        if lifecycle.keep_loaded(job, state.now_ms, stored=unpacked.state, handed_on=self._handed_on):
             self._requeue.add(job)
 
     def _pass_over(self, damage: Damage) -> None:

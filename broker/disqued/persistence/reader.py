@@ -15,6 +15,7 @@ from zlib import crc32
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus.frame import NODE_ID_BYTES
+from disqued.core.job import ACTIVE, QUEUED
 from disqued.core.jobcodec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, unpack
 from disqued.core.jobid import JOB_ID_BYTES, is_job_id
 from disqued.core.littleendian import read_u32
@@ -109,13 +110,17 @@ def checksum_of(packed: bytes) -> i64:
 
 
 def job_of(entry: Entry) -> Unpacked:
-    """The job of a LOADJOB. Raises CorruptJob when its checksum is wrong, or when it is no job."""
+    """The job of a LOADJOB. Raises CorruptJob when its checksum is wrong, or when it is no job that is kept."""
     if len(entry.words) != 2:
         raise CorruptJob("LOADJOB takes one argument")
     if entry.checksum == SUM_WRONG:
         raise CorruptJob("the checksum of the job is wrong")
     packed = entry.words[1]
-    return unpack(packed, 0, len(packed))
+    unpacked = unpack(packed, 0, len(packed))
+    state = unpacked.state
+    if state != ACTIVE and state != QUEUED:
+        raise CorruptJob(f"no job is kept in state {state}")
+    return unpacked
 
 
 def _number(data: bytes, at: i64, size: i64) -> tuple[i64, i64]:
