@@ -54,6 +54,7 @@ from disqued.membership import SUBSYSTEM as MEMBERSHIP
 from disqued.membership import seeds
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
 from disqued.persistence.aof import Aof, aof_of
+from disqued.persistence.reload import reload
 from disqued.replication import SUBSYSTEM as REPLICATION
 from disqued.replication import copies
 from disqued.resp.limits import MAX_QUERY_BYTES
@@ -112,6 +113,9 @@ class _RoomEvents(Events):
 
     def all_dropped(self) -> None:
         aof_of(self._state).drop_all()
+
+    def reload(self) -> str:
+        return reload(self._state, aof_of(self._state))
 
     def persistence_status(self) -> Fields:
         return aof_of(self._state).status_fields()

@@ -70,8 +70,11 @@ def test_sizes_are_shown(client: LocalClient) -> None:
     assert ask(client, "DEBUG", "STRUCTSIZE").startswith(b"bits:64 job:")
 
 
-def test_there_is_no_append_only_file_to_load(client: LocalClient) -> None:
-    assert client.raw("DEBUG", "LOADAOF").startswith(b"-ERR There is no append only file to load")
+def test_without_an_append_only_file_nothing_is_loaded_or_lost(client: LocalClient) -> None:
+    job_id = client.add("q")
+    refused = b"-ERR The append only file can't be loaded: can't read disque.aof: No such file or directory\r\n"
+    assert client.raw("DEBUG", "LOADAOF") == refused
+    assert client.show(job_id)
 
 
 def test_a_restart_rewrites_the_configuration_and_closes_the_connection(local: LocalNode, client: LocalClient) -> None:

@@ -65,7 +65,3 @@ def test_shutdown_knows_one_option(local: LocalNode, client: LocalClient) -> Non
 
 def test_loadjob_is_not_for_clients(client: LocalClient) -> None:
     assert client.raw("LOADJOB", "x") == b"-ERR LOADJOB is a special command only processed from AOF\r\n"
-
-
-def test_there_is_no_append_only_file_to_rewrite(client: LocalClient) -> None:
-    assert client.raw("BGREWRITEAOF").startswith(b"-ERR There is no append only file to rewrite")

@@ -33,9 +33,12 @@ def _flushall(state: NodeState, session: Session, _args: list[bytes]) -> None:
     session.reply_ok()
 
 
-def _loadaof(_state: NodeState, _session: Session, _args: list[bytes]) -> None:
-    """Refuse: this node keeps its jobs in memory only."""
-    raise ReplyError("ERR There is no append only file to load: this version keeps jobs in memory only")
+def _loadaof(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """Forget everything, and take it from the append only file."""
+    error = state.events.reload()
+    if error:
+        raise ReplyError(f"ERR The append only file can't be loaded: {error}")
+    session.reply_ok()
 
 
 def _sleep(state: NodeState, session: Session, args: list[bytes]) -> None:

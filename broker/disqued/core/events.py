@@ -56,6 +56,10 @@ class Events:
     def all_dropped(self) -> None:
         """All jobs and queues were dropped at once."""
 
+    def reload(self) -> str:
+        """Forget everything and take it from the append only file (DEBUG LOADAOF). Returns why that is not possible."""
+        return ""
+
     def persistence_status(self) -> Fields:
         """The append only file in figures, for INFO."""
         return []

@@ -24,6 +24,7 @@ from disqued.server import daemon, listener, logs
 from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
 from disqued.server.host import ProcessHost
+from disqued.server.leftovers import remove_leftovers
 from disqued.server.loadingline import LoadingLine
 from disqued.server.nodesfile import NodesFile
 from disqued.server.restart import start_anew
@@ -58,6 +59,7 @@ class Run:
                 leftovers.callback(Path(config.unixsocket).absolute().unlink, missing_ok=True)
             nodes = NodesFile(Path(config.cluster_config_file).absolute())
             leftovers.callback(nodes.close)
+            remove_leftovers(Path.cwd())
             self._host = ProcessHost(config_path, nodes, self._ended.set, self._fail, self._restart)
             self._host.keep_alive(config.tcp_keepalive)
             self._limit_clients()

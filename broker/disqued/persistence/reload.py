@@ -1,0 +1,41 @@
+"""DEBUG LOADAOF: forget everything in memory, and take it from the append only file again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disqued.core import disk
+from disqued.core.disk import DiskWork
+from disqued.core.flush import flush_all
+from disqued.persistence.aof import OFF
+from disqued.persistence.load import Loader
+
+if TYPE_CHECKING:
+    from disqued.core.state import NodeState
+    from disqued.persistence.aof import Aof
+
+
+def reload(state: NodeState, aof: Aof) -> str:
+    """Write and sync what is to be in the file, forget all jobs and queues, and load the file, waiting for the disk.
+
+    Returns why that is not possible; then nothing is forgotten. A file that turns out to be damaged, in a way that the
+    configuration does not allow, ends the node as it does at the start.
+    """
+    error = aof.end(rewrite=False)
+    if error:
+        return error
+    look = DiskWork(disk.READ, aof.name)
+    state.host.disk.perform(look)
+    if look.error:
+        return f"can't read {aof.name}: {look.error}"
+    if look.file_bytes == 0:
+        return f"{aof.name} is empty"
+    state.lifecycle.journal.on = False
+    aof.status = OFF  # what is dropped now is not gone
+    flush_all(state)
+    loader = Loader(aof, state, look.file_bytes, handed_on=False, at_once=True)
+    aof.loader = loader
+    loader.begin()
+    while loader.ready:
+        loader.slice()
+    return ""
