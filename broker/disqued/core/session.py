@@ -38,6 +38,8 @@ class Session:
         self.created_ms: i64 = now_ms
         self.active_ms: i64 = now_ms
         self.parser = RequestParser()
+        self.input_bytes: i64 = 0
+        """Input that waits, as it is counted (`core.memory`)."""
         self.out: list[bytes] = []
         self.protocol: i64 = RESP2
         self.authenticated: bool = False
@@ -73,7 +75,7 @@ class Session:
         """More output is held; the shell hangs up if it is more than `client-output-buffer-limit` lets wait."""
 
     def hold(self, group: i64) -> bool:
-        """Keep the output back until a group is safe; False when some is held for it already."""
+        """Keep the output back until a group is safe, or what is held already; False if it is only held for that."""
         out = self.out
         self.out = []
         self.flushing = False
@@ -83,7 +85,7 @@ class Session:
         if held is None:
             held = deque()
             self.held = held
-        elif self.held_for == group:
+        elif self.held_for >= min(self.tells_of, group):
             held[-1].extend(out)
             return False
         held.append(out)
