@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from disqued.testing.faults import MIXES, mix_of
+from disqued.testing.mixes import MIXES, mix_of
 from simulation.seeds import CHUNKS, SEEDS, run_chunk
 
 

@@ -6,9 +6,10 @@ from collections import Counter
 
 from disqued.core.job import ACKED, QUEUED, WAIT_REPL
 from disqued.core.lifecycle import SPENT_MS_PER_S
-from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
+from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, body_bytes, queue_bytes
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
+from disqued.testing.logcheckers import check_no_return
 
 LATE_MS = 8000
 """A job may live that much longer than it should: while it waits on a slow link or at a process that is stopped."""
@@ -64,7 +65,7 @@ def check_node(member: Member, history: History) -> None:
     unplaced = 0
     jobs = lifecycle.table.jobs()
     for job in jobs:
-        used_bytes += JOB_BYTES + len(job.body)
+        used_bytes += JOB_BYTES + body_bytes(len(job.body))
         queued[job.queue] += job.state == QUEUED
         unplaced += job.state == WAIT_REPL
         if job.timer_next is None:
@@ -73,7 +74,7 @@ def check_node(member: Member, history: History) -> None:
             history.violate(now_ms, f"node {member.number}: {job.id!r} has no holders")
     _, queues = lifecycle.queues.scan(0, 1 << 30)
     for queue in queues:
-        used_bytes += QUEUE_BYTES + len(queue.name)
+        used_bytes += queue_bytes(queue.name)
         if queue.length != queued.pop(queue.name, 0):
             history.violate(now_ms, f"node {member.number}: queue {queue.name!r} has not the jobs that are queued")
     if any(queued.values()):
@@ -135,6 +136,8 @@ def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
         times = [(delivery.at_ms, delivery.member) for delivery in attempt.deliveries]
         history.violate(now_ms, f"job {number}, at most once, was delivered at {times}")
     _check_kept(attempt, history, now_ms)
+    if history.lasting:
+        check_no_return(attempt, history)
     if not history.faulty:
         _check_no_repetition(attempt, history)
 

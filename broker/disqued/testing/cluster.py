@@ -35,7 +35,8 @@ class Member(LocalNode):
         super().__init__(config, host, node_id=host.random_bytes(20).hex().encode(), ip=ip, network=network)
         self.net = network
         self._boot()
-        network.listen(self, self.bus_port)
+        self._listens = False
+        self.flush()
         self.admin: LocalClient = self.client()
 
     @property
@@ -57,6 +58,26 @@ class Member(LocalNode):
     def running(self) -> bool:
         """Neither crashed nor paused."""
         return self.alive and not self.paused
+
+    @property
+    def serving(self) -> bool:
+        """Running, and done with loading its jobs."""
+        return self.alive and not self.paused and not self.node.state.loading
+
+    def flush(self) -> None:
+        """Carry its output; once its jobs are loaded, let other nodes connect before."""
+        if not self._listens and self.alive and not self.node.state.loading:
+            self._listens = True
+            self.net.listen(self, self.bus_port)
+            if self.net.on_serve is not None:
+                self.net.on_serve(self)
+        super().flush()
+
+    def tell(self, *words: bytes | str | int) -> None:
+        """Have a command run, whatever it replies, and whenever."""
+        client = self.client()
+        client.send(*words)
+        client.disconnect()
 
     # --- its clock ----------------------------------------------------------------------------------------------------
 
@@ -85,6 +106,7 @@ class Member(LocalNode):
         """Its memory is gone, its connections break; `silent`: the others do not hear of that (the machine is off)."""
         self.alive = False
         self.past_stats.append(self.node.state.stats)
+        self._listens = False
         self.net.unlisten(self, self.bus_port)
         for end in self.net.ends_of(self):
             if silent:
@@ -110,10 +132,12 @@ class Member(LocalNode):
         if not keep_nodes:
             self.host.nodes_text = ""
         self._prepare(keep_disk=keep_disk)
+        if self.net.on_start is not None:
+            self.net.on_start(self)
         self.node = self._load()
         self._boot()
+        self._listens = False
         self.node.start(self.now_ms)
-        self.net.listen(self, self.bus_port)
         self.admin = self.client()
         self.node.tick(self.now_ms)
         self.flush()
@@ -163,7 +187,7 @@ class Cluster:
     def is_whole(self) -> bool:
         """Whether all nodes that run can send jobs to all others."""
         running = [member for member in self.members if member.running]
-        return all(len(member.node.state.view.reachable) == len(running) - 1 for member in running)
+        return all(member.serving and len(member.node.state.view.reachable) == len(running) - 1 for member in running)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

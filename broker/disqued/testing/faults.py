@@ -1,21 +1,28 @@
 """What can befall a simulated cluster: each fault begins, lasts a while and is undone, all as a seed says.
 
-A `Mix` names the faults of a run. The list of mixes follows the tables of Jepsen (partition, kill, pause, clock,
-packet, membership), the partitions those of FoundationDB ("swizzle": cut one after the other, restore at random).
+Here stand those of the network, of processes and of administration; `diskfaults` has those of disks, `mixes` says which
+befall a run. The list follows the tables of Jepsen (partition, kill, pause, clock, packet, membership), the partitions
+those of FoundationDB ("swizzle": cut one after the other, restore at random).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
-from disqued.core.job import ACKED, Job
+from disqued.core import disk
+from disqued.core.job import ACKED, ACTIVE, QUEUED, Job
 from disqued.testing.cluster import PORT, Member
 from disqued.testing.workload import World
 
 Undo: TypeAlias = Callable[[], None]
 Fault: TypeAlias = "Callable[[Faults], Undo | None]"
 
+WINDOW_MS: Final = 1300
+"""With `everysec`, what was logged that long ago was synced, but for the time that two syncs take."""
+RESTART_MS: Final = 700
+"""When a supervisor starts a node again that ended."""
 HOUR_US: Final = 3_600_000_000
 SPARE_IPS: Final = 100
 """New addresses have this added to the number of the node, again for each move."""
@@ -24,12 +31,15 @@ SPARE_IPS: Final = 100
 class Faults:
     """Befalls one cluster with the faults of a mix, one after the other, some at a time."""
 
-    def __init__(self, world: World, names: tuple[str, ...]) -> None:
+    def __init__(self, world: World, faults: tuple[Fault, ...], harmless: tuple[Fault, ...]) -> None:
         self.world = world
         self.network = world.cluster.network
         self.chance = world.chance
-        self._faults = [(name, FAULTS[name]) for name in names]
+        self._faults = faults
+        self._harmless = harmless
         self._active: list[Undo] = []
+        self.settle_disk: Callable[[Member], None] = lambda member: member.host.disk.mend()
+        """Makes the disk of a member what it is when nothing befalls it."""
         self.stopped = False
         self.moves = 0
 
@@ -41,12 +51,13 @@ class Faults:
     def _strike(self, every_ms: int) -> None:
         if self.stopped:
             return
-        name, fault = self.chance.choice(self._faults)
+        fault = self.chance.choice(self._faults)
         undo = fault(self)
         history = self.world.history
         if undo is not None:
-            history.faulty = True
-            history.lossy |= name not in _HARMLESS
+            name = fault.__name__
+            history.disturb(self.world.now_ms)
+            history.lossy |= fault not in self._harmless
             history.faults[name] = history.faults.get(name, 0) + 1
             history.note(self.world.now_ms, f"fault: {name}")
             self._active.append(undo)
@@ -58,6 +69,7 @@ class Faults:
             self._active.remove(undo)
             self.world.history.note(self.world.now_ms, f"undone: {name}")
             undo()
+            self.world.history.disturb(self.world.now_ms, over=True)
 
     def stop(self) -> None:
         """Do no more harm and undo what was done."""
@@ -70,18 +82,30 @@ class Faults:
                 member.resume()
             if not member.alive:
                 member.restart()
-            for words in (("CLUSTER", "LEAVING", "no"), ("CONFIG", "SET", "maxmemory", "0")):
-                member.admin.call(*words)
-        self.repair()
+            self.settle_disk(member)
+            member.finish()
+
+    def supervise(self) -> None:
+        """Start nodes again that ended by themselves, which only a failing disk excuses."""
+        history = self.world.history
+        for member in self.world.cluster.members:
+            if member.alive and (member.host.ended or "").startswith("failed"):
+                history.note(self.world.now_ms, f"node {member.number} {member.host.ended}")
+                if not history.is_in_trouble(member.number, self.world.now_ms):
+                    history.violate(self.world.now_ms, f"node {member.number} does not start: {member.host.ended}")
+                member.crash()
+                self.world.later(RESTART_MS, partial(bring_back, self, member))
 
     def repair(self) -> None:
         """What an administrator does in the end: have all forget who is gone and meet who was lost."""
-        members = [member for member in self.world.cluster.members if member.alive]
+        members = [member for member in self.world.cluster.members if member.serving]
         present = [member.id for member in members]
         for member in members:
+            for words in (("CLUSTER", "LEAVING", "no"), ("CONFIG", "SET", "maxmemory", "0")):
+                member.tell(*words)
             for peer in list(member.node.state.view.peers.values()):
                 if peer.id not in present and not peer.in_handshake:
-                    member.admin.call("CLUSTER", "FORGET", peer.id)
+                    member.tell("CLUSTER", "FORGET", peer.id)
             self.meet_all(member)
 
     def meet_all(self, member: Member) -> None:
@@ -89,13 +113,13 @@ class Faults:
         known = member.node.state.view.peers
         for other in self.world.cluster.members:
             if other is not member and other.alive and other.id not in known:
-                member.admin.call("CLUSTER", "MEET", other.ip.decode(), PORT)
+                member.tell("CLUSTER", "MEET", other.ip.decode(), PORT)
 
     # --- whom ---------------------------------------------------------------------------------------------------------
 
     def running(self) -> list[Member]:
-        """Members that run."""
-        return [member for member in self.world.cluster.members if member.running]
+        """Members that serve clients."""
+        return [member for member in self.world.cluster.members if member.serving]
 
     def pick(self) -> Member | None:
         """A running member, None when too few run to do without one."""
@@ -244,7 +268,7 @@ def resets(faults: Faults) -> Undo:
 # --- processes and machines -------------------------------------------------------------------------------------------
 
 
-def _return(faults: Faults, member: Member, *, keep_nodes: bool = True, move: bool = False) -> None:
+def bring_back(faults: Faults, member: Member, *, keep_files: bool = True, move: bool = False) -> None:
     """A node that is down starts again."""
     if member.alive:
         return
@@ -253,7 +277,8 @@ def _return(faults: Faults, member: Member, *, keep_nodes: bool = True, move: bo
         faults.moves += 1
         ip = b"10.0.%d.%d" % (faults.moves, member.number)
     old_id = member.id
-    member.restart(ip, keep_nodes=keep_nodes)
+    member.restart(ip, keep_nodes=keep_files, keep_disk=keep_files)
+    faults.world.history.note(faults.world.now_ms, f"node {member.number} is back")
     if member.id != old_id:
         faults.world.history.rare["node returned under a new ID"] += 1
         faults.meet_all(member)
@@ -273,10 +298,37 @@ def _lose_memory(faults: Faults, member: Member) -> None:
     history.lose_memory(member.number)
 
 
-def _kill(faults: Faults, member: Member, *, silent: bool) -> None:
-    _lose_memory(faults, member)
-    member.crash(silent=silent)
-    faults.world.history.note(faults.world.now_ms, f"node {member.number} is down")
+def log_state(member: Member) -> object:
+    """What its append only file is to a node: off, wait-rewrite or on."""
+    return dict(member.node.state.events.persistence_status())["aof_state"]
+
+
+def note_jobs(faults: Faults, member: Member) -> None:
+    """Note what a member that goes down has on disk, for those that look for copies until it is back."""
+    if not member.node.state.loading:
+        jobs = member.node.state.lifecycle.table.jobs()
+        faults.world.history.away[member.number] = {job.id for job in jobs if job.state in {ACTIVE, QUEUED}}
+
+
+def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = False, keep_files: bool = True) -> None:
+    """A node is gone, and with it what its disk has not: all of it unless it keeps an append only file."""
+    history = faults.world.history
+    now_ms = faults.world.now_ms
+    loading = member.node.state.loading
+    if not keep_files or not (loading or log_state(member) == "on"):
+        _lose_memory(faults, member)
+        if history.policy and keep_files:
+            history.set_back(member.number, now_ms, history.log_off_ms.get(member.number, 0))
+    else:
+        note_jobs(faults, member)
+        if power and history.policy != "always":
+            sync_ms = member.host.disk.delay_ms.get(disk.SYNC, 0) + member.host.disk.jitter_ms
+            history.set_back(member.number, now_ms, history.safe_ms(member.number, now_ms, WINDOW_MS + 2 * sync_ms))
+    if power:
+        member.lose_power()
+    else:
+        member.crash(silent=silent)
+    history.note(now_ms, f"node {member.number} is down")
 
 
 def kill(faults: Faults) -> Undo | None:
@@ -284,8 +336,8 @@ def kill(faults: Faults) -> Undo | None:
     member = faults.pick()
     if member is None:
         return None
-    _kill(faults, member, silent=False)
-    return lambda: _return(faults, member)
+    take_down(faults, member, silent=False)
+    return lambda: bring_back(faults, member)
 
 
 def power_off(faults: Faults) -> Undo | None:
@@ -293,9 +345,9 @@ def power_off(faults: Faults) -> Undo | None:
     member = faults.pick()
     if member is None:
         return None
-    _kill(faults, member, silent=True)
+    take_down(faults, member, silent=True, power=True)
     move = faults.chance.random() < 0.3
-    return lambda: _return(faults, member, move=move)
+    return lambda: bring_back(faults, member, move=move)
 
 
 def lose_disk(faults: Faults) -> Undo | None:
@@ -303,9 +355,9 @@ def lose_disk(faults: Faults) -> Undo | None:
     member = faults.pick()
     if member is None:
         return None
-    _kill(faults, member, silent=faults.chance.random() < 0.5)
+    take_down(faults, member, silent=faults.chance.random() < 0.5, keep_files=False)
     move = faults.chance.random() < 0.5
-    return lambda: _return(faults, member, keep_nodes=False, move=move)
+    return lambda: bring_back(faults, member, keep_files=False, move=move)
 
 
 def stop_process(faults: Faults) -> Undo | None:
@@ -348,14 +400,14 @@ def leave(faults: Faults) -> Undo | None:
     if member is None or any(other.node.state.view.leaving for other in faults.running()):
         return None
     had = [job for job in member.node.state.lifecycle.table.jobs() if job.state != ACKED]
-    member.admin.call("CLUSTER", "LEAVING", "yes")
+    member.tell("CLUSTER", "LEAVING", "yes")
 
     def undo() -> None:
         _note_missing_copies(faults, member, had)
         if member.running:
             midway = member.node.state.view.leaving and member.node.state.lifecycle.table.count > 0
             faults.world.history.rare["leaving undone midway"] += midway
-            member.admin.call("CLUSTER", "LEAVING", "no")
+            member.tell("CLUSTER", "LEAVING", "no")
 
     return undo
 
@@ -367,13 +419,13 @@ def forget(faults: Faults) -> Undo | None:
         return None
     for other in faults.running():
         if other is not member and member.id in other.node.state.view.peers:
-            other.admin.call("CLUSTER", "FORGET", member.id)
+            other.tell("CLUSTER", "FORGET", member.id)
 
     def undo() -> None:
         if member.running:
             for other in faults.running():
                 if other is not member:
-                    other.admin.call("CLUSTER", "MEET", member.ip.decode(), PORT)
+                    other.tell("CLUSTER", "MEET", member.ip.decode(), PORT)
 
     return undo
 
@@ -384,7 +436,7 @@ def reset_node(faults: Faults) -> Undo | None:
     if member is None:
         return None
     _lose_memory(faults, member)
-    member.admin.call("CLUSTER", "RESET", faults.chance.choice(("SOFT", "HARD")))
+    member.tell("CLUSTER", "RESET", faults.chance.choice(("SOFT", "HARD")))
 
     def undo() -> None:
         if member.running:
@@ -400,7 +452,7 @@ def join(faults: Faults) -> Undo | None:
     if first is None or len(cluster.members) >= 6:
         return None
     member = cluster.add(int(faults.chance.random() * (1 << 40)))
-    first.admin.call("CLUSTER", "MEET", member.ip.decode(), PORT)
+    first.tell("CLUSTER", "MEET", member.ip.decode(), PORT)
     return lambda: None
 
 
@@ -410,64 +462,10 @@ def squeeze(faults: Faults) -> Undo | None:
     if member is None:
         return None
     used = member.node.state.lifecycle.memory.used_bytes
-    member.admin.call("CONFIG", "SET", "maxmemory", used * 100 // 80)
+    member.tell("CONFIG", "SET", "maxmemory", used * 100 // 80)
 
     def undo() -> None:
         if member.running:
-            member.admin.call("CONFIG", "SET", "maxmemory", 0)
+            member.tell("CONFIG", "SET", "maxmemory", 0)
 
     return undo
-
-
-FAULTS: Final[dict[str, Fault]] = {
-    fault.__name__: fault
-    for fault in (
-        partition,
-        isolation,
-        one_way,
-        flapping,
-        swizzle,
-        slow,
-        narrow,
-        disturbed,
-        resets,
-        kill,
-        power_off,
-        lose_disk,
-        stop_process,
-        move_clock,
-        leave,
-        forget,
-        reset_node,
-        join,
-        squeeze,
-    )
-}
-
-_NETWORK: Final = ("partition", "isolation", "one_way", "flapping", "swizzle", "resets")
-
-_HARMLESS: Final = {"slow", "move_clock"}
-"""Faults that lose nothing. (Where links break, a node may find none when it has to say something.)"""
-
-MIXES: Final[dict[str, tuple[str, ...]]] = {
-    "calm": (),
-    "far": (),
-    "delays": ("slow",),
-    "partitions": _NETWORK,
-    "crashes": ("kill", "power_off", "lose_disk"),
-    "slow": ("slow", "narrow", "disturbed", "resets", "stop_process"),
-    "clocks": ("move_clock", "stop_process", "slow"),
-    "membership": ("leave", "forget", "reset_node", "join", "squeeze"),
-    "all": tuple(FAULTS),
-}
-"""Faults of a run by name."""
-
-_CALM_EVERY: Final = 4
-
-
-def mix_of(seed: int) -> str:
-    """The mix of a seed: every fourth is calm, the others take turns."""
-    if seed % _CALM_EVERY == 0:
-        return "calm"
-    others = [name for name in MIXES if name != "calm"]
-    return others[(seed - seed // _CALM_EVERY - 1) % len(others)]

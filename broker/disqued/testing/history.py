@@ -5,10 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from disqued.testing.snapshot import Snapshot
 
 TRACED: Final = 400
 """Events kept for the report of a failure."""
+RECOVERY_MS: Final = 3000
+"""How long after a disk was mended a node may still have to catch up with its syncs."""
+NEVER_MS: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class Setback:
+    """A member fell back behind something that it had confirmed, to what its disk had."""
+
+    at_ms: int
+    since_ms: int
+    """What it had confirmed until then it still has."""
+
+
+@dataclass
+class Trouble:
+    """The disk of a member was not as it should be."""
+
+    from_ms: int
+    until_ms: int = NEVER_MS
 
 
 @dataclass(eq=False)
@@ -57,6 +80,10 @@ class Attempt:
     """When clients sent ACKJOB or FASTACK."""
     ack_replied_ms: int = 0
     """When the first reply to one of them came."""
+    ack_settled: bool = False
+    """Whether all nodes could hear of it then."""
+    told_ms: int = 0
+    """When the ID left the node."""
 
     @property
     def body(self) -> bytes:
@@ -86,6 +113,23 @@ class History:
         """Whether anything did so far."""
         self.lossy = False
         """Whether anything that was sent may be lost."""
+        self.policy = ""
+        """When append only files are synced; empty where nodes keep none."""
+        self.lasting = False
+        """Whether nobody is cut off or forgotten."""
+        self.setbacks: dict[int, list[Setback]] = {}
+        """By member."""
+        self.troubles: dict[int, list[Trouble]] = {}
+        """By member."""
+        self.disturbances: list[tuple[int, bool]] = []
+        """When faults began, and (True) were over."""
+        self.active_faults = 0
+        self.away: dict[int, set[bytes]] = {}
+        """Jobs on the disk of members that are down, or load them."""
+        self.expected: dict[int, Snapshot] = {}
+        """What members have to have again that were shut down."""
+        self.log_off_ms: dict[int, int] = {}
+        """When members last ceased to keep an append only file."""
         self.distance_ms = 0
         """How far the nodes are from each other all the time."""
         self.healed_ms = 0
@@ -119,10 +163,52 @@ class History:
         """A node forgot its jobs: it crashed, or was reset."""
         self.memory_losses[member] = self.memory_losses.get(member, 0) + 1
 
+    def set_back(self, member: int, at_ms: int, since_ms: int) -> None:
+        """A node may have forgotten what it did since then."""
+        self.setbacks.setdefault(member, []).append(Setback(at_ms, since_ms))
+
+    def begin_trouble(self, member: int, at_ms: int) -> None:
+        """From now on its disk may be behind."""
+        self.troubles.setdefault(member, []).append(Trouble(at_ms))
+
+    def end_trouble(self, member: int, at_ms: int) -> None:
+        """Its disk works again."""
+        for trouble in self.troubles.get(member, []):
+            trouble.until_ms = min(trouble.until_ms, at_ms)
+
+    def is_in_trouble(self, member: int, now_ms: int) -> bool:
+        """Whether its disk is, or lately was, not as it should be."""
+        return any(trouble.until_ms + RECOVERY_MS > now_ms for trouble in self.troubles.get(member, []))
+
+    def safe_ms(self, member: int, now_ms: int, window_ms: int) -> int:
+        """Until when all that a member confirmed was synced, if it is to be within a time window."""
+        since_ms = now_ms
+        for trouble in reversed(self.troubles.get(member, [])):
+            if trouble.until_ms + RECOVERY_MS >= since_ms - window_ms:
+                since_ms = min(since_ms, trouble.from_ms)
+        return since_ms - window_ms
+
+    def disturb(self, at_ms: int, *, over: bool = False) -> None:
+        """A fault begins, or is over."""
+        self.faulty = True
+        self.active_faults += -1 if over else 1
+        self.disturbances.append((at_ms, over))
+
+    def was_quiet(self, from_ms: int, until_ms: int) -> bool:
+        """Whether no fault was active at any time between."""
+        active = 0
+        for at_ms, over in self.disturbances:
+            if at_ms > until_ms:
+                break
+            if at_ms >= from_ms:
+                return False
+            active += -1 if over else 1
+        return active == 0
+
     @property
     def all_losses(self) -> int:
-        """How often nodes lost their memory so far."""
-        return sum(self.memory_losses.values())
+        """How often nodes lost their memory so far, or a part of it."""
+        return sum(self.memory_losses.values()) + sum(len(setbacks) for setbacks in self.setbacks.values())
 
     def losses(self, member: int) -> int:
         """How often a member lost its memory so far."""
@@ -130,8 +216,17 @@ class History:
 
     def failed_holders(self, attempt: Attempt) -> int:
         """How many of those that had confirmed to have a copy lost their memory since."""
-        failed = sum(self.losses(member) > before for member, before in attempt.holders)
+        failed = sum(
+            self.losses(member) > before or self.is_set_back(member, attempt.at_ms, attempt.told_ms)
+            for member, before in attempt.holders
+        )
         return failed + attempt.copies_short + attempt.heirs_lost
+
+    def is_set_back(self, member: int, from_ms: int, until_ms: int) -> bool:
+        """Whether a member may have forgotten what it did in that time."""
+        return any(
+            setback.at_ms >= from_ms and until_ms > setback.since_ms for setback in self.setbacks.get(member, [])
+        )
 
     def attempt_of(self, body: bytes) -> Attempt | None:
         """Whose body it is; None for one that was never added."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from disqued.core.disk import REMOVE, DiskWork
 from disqued.core.env import MemoryLimit, ProcessFacts
 from disqued.testing.disk import MemoryDisk
 
@@ -44,9 +45,12 @@ class FakeHost:
         return MemoryDisk(lambda: self.now_ms, self._seed)
 
     def start_process(self) -> None:
-        """The next process of this server."""
+        """The next process of this server, which removes what the one before may have left half written."""
         self.process_id += 1
         self.ended = None
+        for name in list(self.disk.files):
+            if name.startswith("temp-rewriteaof-"):
+                self.disk.perform(DiskWork(REMOVE, name))
 
     def wall_us(self) -> int:
         """Virtual time, and how far the wall clock was moved."""

@@ -126,7 +126,7 @@ def encode(*words: bytes | str | int) -> bytes:
     return request
 
 
-def _no_include(path: str) -> str:
+def no_include(path: str) -> str:
     """There is one configuration file."""
     raise FileNotFoundError(path)
 
@@ -219,7 +219,7 @@ class LocalNode:
         self.host.start_process()
         self._gate = Gate()
         if self.host.config_text is not None:
-            self.config = load(self.host.config_text, (), _no_include)
+            self.config = load(self.host.config_text, (), no_include)
 
     def _lose_clients(self) -> None:
         """The process is gone: so are the connections, and what waited to be read."""
@@ -284,6 +284,11 @@ class LocalNode:
         self.hear_disk()
         self.node.tick(self.now_ms)
         self.flush()
+
+    @property
+    def gate_empty(self) -> bool:
+        """Whether no reply waits for the disk."""
+        return self._gate.empty
 
     def hear_disk(self) -> None:
         """Tell the node what its disk finished by now."""

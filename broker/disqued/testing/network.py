@@ -22,6 +22,7 @@ from disqued.core.link import Carrier, Link
 
 if TYPE_CHECKING:
     from disqued.node import Node
+    from disqued.testing.cluster import Member
     from disqued.testing.local import LocalNode
 
 LATENCY_MS: Final = 1
@@ -240,6 +241,10 @@ class Network:
         """A link is dropped when more than that waits; 0 for never, and then a link says nothing of a long turn."""
         self.on_boot: Callable[[Node], None] | None = None
         """Sees every node that is started."""
+        self.on_start: Callable[[Member], None] | None = None
+        """Sees every member that is about to start again."""
+        self.on_serve: Callable[[Member], None] | None = None
+        """Sees every node that has loaded its jobs, before it says anything."""
         self.tap: Callable[[int, bytes], None] | None = None
         """Sees all that is written, with the time."""
         self.capturing = True

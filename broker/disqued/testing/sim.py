@@ -3,8 +3,8 @@
     python -m disqued.testing.sim --seed 7
     python -m disqued.testing.sim --seeds 0..199 [--mix crashes] [--seconds 20] [--mutation NAME]
 
-Nodes are the real core; network, clocks, chance and clients are simulated. A run has three parts: load and faults,
-healing, and a time in which all jobs have to be delivered, acknowledged and forgotten. Then the checkers judge.
+Nodes are the real core; network, disks, clocks, chance and clients are simulated. A run has three parts: load and
+faults, healing, and a time in which all jobs have to be delivered, acknowledged and forgotten. Then the checkers judge.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from disqued.config import Config
-from disqued.testing import checkers
+from disqued.config import Config, load
+from disqued.core import disk
+from disqued.testing import checkers, logcheckers
 from disqued.testing.cluster import START_MS, Cluster, Member
-from disqued.testing.faults import MIXES, Faults, mix_of
+from disqued.testing.faults import Faults
 from disqued.testing.history import History
+from disqued.testing.local import no_include
+from disqued.testing.mixes import HARMLESS, MIXES, mix_of
 from disqued.testing.mutations import MUTATIONS, Mutation
 from disqued.testing.network import Network
 from disqued.testing.rare import Rarities
-from disqued.testing.workload import Observer, Producer, Worker, World
+from disqued.testing.workload import QUEUES, Observer, Producer, Worker, World
 
 DEFAULT_SECONDS: Final = 12
 SETTLE_S: Final = 240
@@ -38,6 +41,15 @@ DISTANCES_MS: Final = (20, 60, 120)
 LINK_BYTES: Final = 2400
 """So little that a narrow link is soon congested, and may overflow."""
 NODE_TIMEOUT_MS: Final = 2000
+LOADED_WITHIN_S: Final = 20
+"""How long nodes may take to load their jobs when all is healed."""
+_CONFIG: Final = f"cluster-node-timeout {NODE_TIMEOUT_MS}\n"
+_LOG_CONFIG: Final = """\
+appendonly yes
+appendfsync {policy}
+auto-aof-rewrite-min-size 3kb
+auto-aof-rewrite-percentage 60
+"""
 
 
 @dataclass
@@ -78,22 +90,44 @@ class Simulation:
         network.on_boot = mutation.hear if mutation is not None else None
         self.history = History()
         network.tap = self.history.digest_bytes
+        self._load_watch = logcheckers.LoadWatch(self.history)
+        network.on_start = self._load_watch.before
+        network.on_serve = self._load_watch.serving
+        drawn = MIXES[self.mix]
+        self.history.lasting = drawn.lasting
+        self._config_text = _CONFIG
+        if drawn.logged:
+            disks = Random(f"disks {seed}")  # noqa: S311 - repeatable chance is the point
+            self.history.policy = disks.choice(("always", "always", "everysec", "everysec", "no"))
+            self._config_text += _LOG_CONFIG.format(policy=self.history.policy)
+            self._sync_ms = disks.choice((0, 2, 15))
+            self._read_ms = disks.choice((0, 5, 300))
         self.cluster = Cluster(0, meet=False, config=self._config, network=network)
+        self.world = World(self.cluster, self.history, chance)
+        self.faults = Faults(self.world, drawn.faults, HARMLESS)
+        self.faults.settle_disk = self._settle_disk
         for _ in range(chance.choice((3, 3, 4, 5))):
             self._add(chance)
-        self.world = World(self.cluster, self.history, chance)
         self._rarities = Rarities(self.cluster, self.history)
         network.watchers.append(self._rarities.watch)
         self._watch = checkers.Watch(self.cluster, self.history)
-        self.faults = Faults(self.world, MIXES[self.mix])
 
     def _config(self) -> Config:
-        config = Config()
-        config.cluster_node_timeout = NODE_TIMEOUT_MS
-        return config
+        return load(self._config_text, (), no_include)
+
+    def _settle_disk(self, member: Member) -> None:
+        """A disk with which nothing is wrong."""
+        files = member.host.disk
+        files.mend()
+        if self.history.policy:
+            files.delay_ms = {disk.SYNC: self._sync_ms, disk.REPLACE: 2 * self._sync_ms, disk.READ: self._read_ms}
+            files.jitter_ms = self._sync_ms
 
     def _add(self, chance: Random) -> Member:
         member = self.cluster.add(chance.getrandbits(40))
+        if MIXES[self.mix].configured:
+            member.host.config_text = self._config_text
+        self._settle_disk(member)
         if self.mix in {"clocks", "all"}:
             member.skew_ms = chance.choice((0, 400, -3000, 600_000))
             member.drift_ppm = chance.choice((0, 500, -500))
@@ -121,6 +155,8 @@ class Simulation:
         self._heal()
         self._settle()
         checkers.check_end(cluster, self.history)
+        if self.history.policy:
+            self._check_files()
         return self._result(time.perf_counter() - began_s)
 
     def _move_apart(self) -> None:
@@ -151,6 +187,8 @@ class Simulation:
                     checkers.check_node(member, self.history)
             if not self.history.faulty:
                 self._watch.look()
+            else:
+                self.faults.supervise()
 
     def _heal(self) -> None:
         """No more faults, no more new jobs; workers on all nodes."""
@@ -159,13 +197,35 @@ class Simulation:
         self.faults.stop()
         history.healed_ms = self.world.now_ms
         history.note(self.world.now_ms, "healed")
+        self._load()
+        self.faults.repair()
         self.pass_time(3)
         self.world.careful = True
         for member in self.cluster.members:
-            for queue in ("mail", "print", "bill"):
-                member.admin.call("PAUSE", queue, "none")
+            for queue in QUEUES:
+                member.tell("PAUSE", queue, "none")
+            if history.policy:
+                member.tell("CONFIG", "SET", "appendonly", "yes")
             Worker(self.world, member.number).start()
         self.faults.repair()
+
+    def _load(self) -> None:
+        """Have all nodes load their jobs."""
+        end_ms = self.world.now_ms + LOADED_WITHIN_S * 1000
+        while not all(member.serving for member in self.cluster.members) and not self._seen_enough:
+            if self.world.now_ms > end_ms:
+                self.history.violate(self.world.now_ms, "a node does not come to an end with loading")
+                return
+            self.pass_time(0.1)
+
+    def _check_files(self) -> None:
+        """See what the append only files hold when all is over."""
+        self.pass_time(3)
+        logcheckers.check_logs_idle(self.cluster, self.history)
+        for member in self.cluster.members:
+            member.tell("BGREWRITEAOF")
+        self.pass_time(3)
+        logcheckers.check_files(self.cluster, self.history)
 
     def _settle(self) -> None:
         """Give all jobs their time to go."""

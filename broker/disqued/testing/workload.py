@@ -227,8 +227,11 @@ class Producer:
             return
         world = self._world
         history = world.history
+        attempt.told_ms = world.now_ms
         for member in world.cluster.members:
-            if member.alive and member.node.state.lifecycle.table.get(reply) is not None:
+            loaded = member.alive and not member.node.state.loading
+            has_job = member.node.state.lifecycle.table.get(reply) is not None
+            if has_job if loaded else reply in history.away.get(member.number, ()):
                 attempt.holders.append((member.number, history.losses(member.number)))
         if not attempt.asynchronous and attempt.retry_s > 0 and not attempt.acks_sent_ms:
             attempt.copies_short = max(0, attempt.replicate - len(attempt.holders))
@@ -249,6 +252,7 @@ class Producer:
         else:
             if str(answer).startswith("NOREPL Timeout"):
                 attempt.refused_ms = world.now_ms
+            world.history.rare["refused for a failing disk"] += str(answer).startswith("MISCONF")
             world.history.note(world.now_ms, f"not added {attempt.number}: {describe(answer)}")
         world.later(world.chance.random() * 2 * self._pause_ms, self._add)
 
@@ -271,6 +275,11 @@ def describe(answer: Answer) -> str:
     if isinstance(answer, Lost):
         return "lost"
     return str(answer)
+
+
+def is_loading(answer: Answer) -> bool:
+    """Whether the node has not loaded its jobs yet."""
+    return str(answer).startswith("LOADING ")
 
 
 class Worker:
@@ -356,12 +365,13 @@ class Worker:
         attempts = [attempt for _, attempt in jobs if attempt is not None]
         if not caller.connect():
             return
+        sent_ms = world.now_ms
         for attempt in attempts:
-            attempt.acks_sent_ms.append(world.now_ms)
+            attempt.acks_sent_ms.append(sent_ms)
             at = caller.member.number if caller.member else 0
             self._note_stranger(caller.member, attempt)
             world.history.note(world.now_ms, f"{command} {attempt.number} to {at}")
-        caller.call(lambda answer: self._finished(attempts, answer), command, *[job_id for job_id, _ in jobs])
+        caller.call(lambda answer: self._finished(attempts, sent_ms, answer), command, *[job_id for job_id, _ in jobs])
 
     def _note_stranger(self, member: Member | None, attempt: Attempt) -> None:
         """Count acknowledgements at nodes that do not know the job."""
@@ -369,10 +379,14 @@ class Worker:
             job = member.node.state.lifecycle.table.get(attempt.deliveries[-1].job_id)
             self._world.history.rare["acknowledged at a node without the job"] += job is None
 
-    def _finished(self, attempts: list[Attempt], answer: Answer) -> None:
-        if isinstance(answer, int):
-            for attempt in attempts:
-                attempt.ack_replied_ms = attempt.ack_replied_ms or self._world.now_ms
+    def _finished(self, attempts: list[Attempt], sent_ms: int, answer: Answer) -> None:
+        world = self._world
+        for attempt in attempts:
+            if is_loading(answer):
+                attempt.acks_sent_ms.remove(sent_ms)
+            elif isinstance(answer, int) and not attempt.ack_replied_ms:
+                attempt.ack_replied_ms = world.now_ms
+                attempt.ack_settled = world.history.active_faults == 0 and world.cluster.is_whole()
 
     def _nack(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
         world = self._world
@@ -428,7 +442,7 @@ class Observer:
         world.later(200 + chance.random() * 800, self._look)
 
     def _looked(self, answer: Answer) -> None:
-        if isinstance(answer, hiredis.HiredisError):
+        if isinstance(answer, hiredis.HiredisError) and not is_loading(answer):
             self._world.history.violate(self._world.now_ms, f"a look was refused: {answer}")
 
     def _pause(self, queue: str, how: str) -> None:

@@ -1,0 +1,213 @@
+"""What can befall nodes that keep files: ends of processes and machines, controlled restarts, and disks that fail."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+from disqued.core import disk
+from disqued.testing.cluster import Member
+from disqued.testing.faults import Faults, Undo, bring_back, log_state, note_jobs, take_down
+from disqued.testing.logged import LOG_NAME
+from disqued.testing.snapshot import snapshot
+
+SLOW_SYNC_MS = (300, 1500, 4000)
+BACK_WITHIN_MS = 1500
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def _take_down_all(faults: Faults, members: Sequence[Member], *, power: bool) -> Undo:
+    """Several are gone in the same moment; they return one after the other."""
+    for member in members:
+        take_down(faults, member, silent=power, power=power)
+
+    def undo() -> None:
+        for member in members:
+            _return_later(faults, member)
+
+    return undo
+
+
+def _return_later(faults: Faults, member: Member) -> None:
+    faults.world.later(faults.chance.random() * BACK_WITHIN_MS, lambda: bring_back(faults, member))
+
+
+def kill_some(faults: Faults) -> Undo | None:
+    """All processes but one die at once: one less than there may be copies of a job, or more."""
+    running = faults.running()
+    if len(running) < 2:
+        return None
+    faults.chance.shuffle(running)
+    return _take_down_all(faults, running[1:], power=False)
+
+
+def kill_all(faults: Faults) -> Undo | None:
+    """All processes die at once, those that load too."""
+    members = [member for member in faults.world.cluster.members if member.running]
+    return _take_down_all(faults, members, power=False) if members else None
+
+
+def power_cut(faults: Faults) -> Undo | None:
+    """All machines are off at once."""
+    members = [member for member in faults.world.cluster.members if member.running]
+    return _take_down_all(faults, members, power=True) if members else None
+
+
+# --- controlled restarts ----------------------------------------------------------------------------------------------
+
+_BEFORE = (("CONFIG", "SET", "aof-enqueue-jobs-once", "yes"), ("CONFIG", "REWRITE"))
+_AFTER_ALL = (("CONFIG", "SET", "aof-enqueue-jobs-once", "no"), ("CONFIG", "REWRITE"))
+
+
+def _shut_down(faults: Faults, member: Member) -> bool:
+    """As an administrator does who wants to find the queues again; False when the node does not end."""
+    history = faults.world.history
+    for words in _BEFORE:
+        member.tell(*words)
+    before = snapshot(member)
+    note_jobs(faults, member)
+    refused = member.shut_down("REWRITE-AOF")
+    if refused is not None:
+        history.note(faults.world.now_ms, f"node {member.number} does not shut down: {refused!r}")
+        for words in _AFTER_ALL:
+            member.tell(*words)
+        return False
+    history.expected[member.number] = before
+    history.note(faults.world.now_ms, f"node {member.number} was shut down")
+    return True
+
+
+def controlled_restart(faults: Faults) -> Undo | None:
+    """A node ends and is started again, as for an upgrade."""
+    member = faults.pick()
+    if member is None or not _shut_down(faults, member):
+        return None
+    return lambda: bring_back(faults, member)
+
+
+def restart_all(faults: Faults) -> Undo | None:
+    """All nodes end and are started again."""
+    ended = [member for member in faults.running() if _shut_down(faults, member)]
+
+    def undo() -> None:
+        for member in ended:
+            _return_later(faults, member)
+
+    return undo if ended else None
+
+
+# --- the append only file ---------------------------------------------------------------------------------------------
+
+
+def rewrite(faults: Faults) -> Undo | None:
+    """Somebody has a file written anew."""
+    member = faults.pick()
+    if member is None:
+        return None
+    member.tell("BGREWRITEAOF")
+    return lambda: None
+
+
+def toggle(faults: Faults) -> Undo | None:
+    """A node keeps no append only file for a while."""
+    member = faults.pick()
+    if member is None or log_state(member) != "on":
+        return None
+    member.tell("CONFIG", "SET", "appendonly", "no")
+    faults.world.history.log_off_ms[member.number] = faults.world.now_ms
+
+    def undo() -> None:
+        if member.serving:
+            member.tell("CONFIG", "SET", "appendonly", "yes")
+
+    return undo
+
+
+def rot(faults: Faults) -> Undo | None:
+    """A bit of the file of a node that is down is not what it was."""
+    member = faults.pick()
+    if member is None:
+        return None
+    take_down(faults, member, silent=False)
+    size = len(member.host.disk.files.get(LOG_NAME, b""))
+    if size > 0:
+        member.host.disk.flip(LOG_NAME, int(faults.chance.random() * size * 8))
+        now_ms = faults.world.now_ms
+        faults.world.history.lose_memory(member.number)
+        faults.world.history.set_back(member.number, now_ms, 0)
+    return lambda: bring_back(faults, member)
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+
+def _trouble(faults: Faults, member: Member) -> Undo:
+    """The disk of a member is in trouble until it is mended."""
+    faults.world.history.begin_trouble(member.number, faults.world.now_ms)
+
+    def undo() -> None:
+        faults.settle_disk(member)
+        member.host.disk.finish()
+        faults.world.history.end_trouble(member.number, faults.world.now_ms)
+
+    return undo
+
+
+def full(faults: Faults) -> Undo | None:
+    """There is no space left, or little."""
+    member = faults.pick()
+    if member is None:
+        return None
+    member.host.disk.fill(spare_bytes=int(faults.chance.random() * 400))
+    return _trouble(faults, member)
+
+
+def read_only(faults: Faults) -> Undo | None:
+    """The file system lets nobody write."""
+    member = faults.pick()
+    if member is None:
+        return None
+    member.host.disk.fail(error=errno.EROFS)
+    return _trouble(faults, member)
+
+
+def broken(faults: Faults) -> Undo | None:
+    """The device fails, in all or in some respects."""
+    member = faults.pick()
+    if member is None:
+        return None
+    verbs = faults.chance.choice(((), (disk.APPEND,), (disk.SYNC,), (disk.REPLACE,), (disk.APPEND, disk.TRUNCATE)))
+    member.host.disk.fail(*verbs, error=errno.EIO)
+    return _trouble(faults, member)
+
+
+def failed_sync(faults: Faults) -> Undo | None:
+    """One sync fails, and what it was to write may be gone although the next one works."""
+    member = faults.pick()
+    if member is None:
+        return None
+    member.host.disk.fail(disk.SYNC, error=errno.EIO, times=1)
+    return _trouble(faults, member)
+
+
+def slow_sync(faults: Faults) -> Undo | None:
+    """Syncs take up to seconds, and what is written takes its time too."""
+    member = faults.pick()
+    if member is None:
+        return None
+    delays_ms = member.host.disk.delay_ms
+    delays_ms[disk.SYNC] = faults.chance.choice(SLOW_SYNC_MS)
+    delays_ms[disk.APPEND] = faults.chance.choice((0, 5, 80))
+    delays_ms[disk.REPLACE] = delays_ms[disk.SYNC] + 20
+    return _trouble(faults, member)
+
+
+def hanging(faults: Faults) -> Undo | None:
+    """Nothing that is to be written or synced comes to an end."""
+    member = faults.pick()
+    if member is None:
+        return None
+    member.host.disk.hold(*faults.chance.choice(((disk.SYNC,), (disk.APPEND, disk.SYNC), ())))
+    return _trouble(faults, member)

@@ -1,0 +1,116 @@
+"""What append only files promise, checked from outside: by the files, by what nodes had before, by what clients saw."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disqued.core.lifecycle import EXPIRY_GRACE_MS
+from disqued.testing.cluster import Cluster, Member
+from disqued.testing.history import Attempt, History
+from disqued.testing.logged import Contents, contents
+from disqued.testing.snapshot import NEARLY_OVER_MS, differences, snapshot
+
+SETTLED_MS: Final = 1500
+"""How long it takes all holders to hear of an acknowledgement, and to log it, when nothing is wrong."""
+
+
+class LoadWatch:
+    """Compares what nodes have when they begin to serve with what was on their disks."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._files: dict[int, Contents] = {}
+
+    def before(self, member: Member) -> None:
+        """A node is about to start: see what its file says."""
+        self._files[member.number] = contents(member.host.disk.files)
+
+    def serving(self, member: Member) -> None:
+        """It has loaded its jobs and said nothing yet."""
+        history = self._history
+        history.away.pop(member.number, None)
+        found = self._files.pop(member.number, None)
+        if found is not None and found.sound and found.records:
+            self._compare(member, found)
+        before = history.expected.pop(member.number, None)
+        if before is not None:
+            after = snapshot(member)
+            for text in differences(before, after, member.now_ms):
+                history.violate(member.net.now_ms, f"node {member.number} after a controlled restart: {text}")
+            queued = sum(job.queued for job in after.jobs.values())
+            history.rare["job queued by a controlled restart"] += queued
+        else:
+            jobs = member.node.state.lifecycle.table.jobs()
+            history.rare["at-most-once job not queued again"] += sum(
+                job.retry_s == 0 and job.requeue_at_ms == 0 for job in jobs
+            )
+
+    def _compare(self, member: Member, found: Contents) -> None:
+        """The table is what the file says, but for jobs whose time is over."""
+        now_ms = member.now_ms
+        table = member.node.state.lifecycle.table
+        for job_id, stored in found.jobs.items():
+            loaded = table.get(job_id)
+            ends_ms = stored.expire_at_s * 1000 + EXPIRY_GRACE_MS
+            if loaded is None:
+                wrong = ends_ms > now_ms + NEARLY_OVER_MS
+            else:
+                wrong = (loaded.body, loaded.queue, loaded.ctime) != (stored.body, stored.queue, stored.ctime)
+            if wrong:
+                self._violate(member, f"{job_id!r} is on disk, and {'not' if loaded is None else 'otherwise'} loaded")
+        for job in table.jobs():
+            if job.id not in found.jobs:
+                self._violate(member, f"{job.id!r} is loaded, and not on disk")
+        _, queues = member.node.state.lifecycle.queues.scan(0, 1 << 30)
+        paused = {queue.name for queue in queues if queue.pause}
+        if paused != set(found.pauses):
+            self._violate(member, f"queues {sorted(paused)} are paused, on disk {sorted(found.pauses)}")
+
+    def _violate(self, member: Member, text: str) -> None:
+        self._history.violate(member.net.now_ms, f"node {member.number}: {text}")
+
+
+def check_logs_idle(cluster: Cluster, history: History) -> None:
+    """In the end nothing waits for a disk, and nobody is refused."""
+    for member in cluster.members:
+        state = member.node.state
+        waiting = {
+            "changes": len(state.ready.changes),
+            "groups": int(state.ready.logged - state.ready.safe),
+            "replies": int(not member.gate_empty),
+            "works": len(member.host.disk.pending),
+            "refusal": len(state.refusal),
+        }
+        if any(waiting.values()):
+            history.violate(cluster.network.now_ms, f"node {member.number}: something waits for its disk: {waiting}")
+
+
+def check_files(cluster: Cluster, history: History) -> None:
+    """In the end, when nothing is left to be kept and all files were written anew, they are empty, and alone."""
+    now_ms = cluster.network.now_ms
+    for member in cluster.members:
+        files = member.host.disk.files
+        found = contents(files)
+        if found.jobs or not found.sound or found.records > len(found.pauses):
+            history.violate(now_ms, f"node {member.number}: the file holds {found.records} records, all jobs are gone")
+        left = [name for name in files if name.startswith("temp")]
+        if left:
+            history.violate(now_ms, f"node {member.number} leaves {left}")
+
+
+def check_no_return(attempt: Attempt, history: History) -> None:
+    """What was acknowledged while nothing was wrong does not come back, whoever is killed."""
+    acked_ms = attempt.ack_replied_ms
+    settled_ms = acked_ms + SETTLED_MS
+    if not attempt.ack_settled or not history.was_quiet(acked_ms, settled_ms):
+        return
+    for delivery in attempt.deliveries:
+        if delivery.at_ms <= settled_ms:
+            continue
+        if any(history.is_set_back(member, acked_ms, settled_ms) for member in history.setbacks):
+            history.rare["acknowledged job came back after a loss of power"] += 1
+        else:
+            history.violate(
+                delivery.at_ms,
+                f"job {attempt.number}, acknowledged at {acked_ms}, was delivered again by {delivery.member}",
+            )

@@ -1,0 +1,72 @@
+"""What an append only file says, read without the code of the broker that loads it.
+
+Records are requests as on the client protocol, so `hiredis` finds them; jobs are read by the codec of the bus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from zlib import crc32
+
+import hiredis
+
+from disqued.core.job import Job
+from disqued.core.jobcodec import CorruptJob, unpack
+
+LOG_NAME: Final = "disque.aof"
+_SUM_MARK: Final = b"CRC#"
+
+
+class Contents:
+    """The jobs and pauses that a file leaves behind."""
+
+    def __init__(self, data: bytes) -> None:
+        self.jobs: dict[bytes, Job] = {}
+        self.pauses: dict[bytes, bytes] = {}
+        """Words by queue, but for `none`."""
+        self.sound = True
+        """Whether all of it could be read, but for an end that was cut off."""
+        self.records = 0
+        reader = hiredis.Reader(notEnoughData=None)
+        reader.feed(data)
+        while self.sound:
+            try:
+                record = reader.gets()
+            except hiredis.HiredisError:
+                self.sound = False
+                return
+            if record is None:
+                return
+            self.records += 1
+            self.sound = self._do(record)
+
+    def _do(self, record: object) -> bool:
+        match record:
+            case [b"LOADJOB", bytes(blob)]:
+                return self._keep(blob)
+            case [b"DELJOB", bytes(job_id)]:
+                self.jobs.pop(job_id, None)
+            case [b"PAUSE", bytes(queue), bytes(word)]:
+                self.pauses[queue] = word
+                if word == b"none":
+                    del self.pauses[queue]
+            case _:
+                return False
+        return True
+
+    def _keep(self, blob: bytes) -> bool:
+        try:
+            unpacked = unpack(blob, 0, len(blob))
+        except CorruptJob:
+            return False
+        end = int(unpacked.end)
+        if end < len(blob) and blob[end:] != _SUM_MARK + crc32(blob[:end]).to_bytes(4, "little"):
+            return False
+        self.jobs.setdefault(unpacked.job.id, unpacked.job)
+        return True
+
+
+def contents(files: Mapping[str, bytearray]) -> Contents:
+    """What the append only file says; nothing if there is none."""
+    return Contents(bytes(files.get(LOG_NAME, b"")))

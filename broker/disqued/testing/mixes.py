@@ -1,0 +1,107 @@
+"""Which faults befall a run of the simulator: the mix, by name or by seed, and whether nodes keep append only files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from disqued.testing import diskfaults as disks
+from disqued.testing import faults
+from disqued.testing.faults import Fault
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The faults of a run."""
+
+    faults: tuple[Fault, ...] = ()
+    configured: bool = False
+    """Nodes have configuration files, so that a controlled restart is possible."""
+    logged: bool = False
+    """Nodes keep append only files as well."""
+    lasting: bool = False
+    """What was acknowledged while nothing was wrong does not come back: nobody is cut off or forgotten."""
+
+
+HARMLESS: Final[tuple[Fault, ...]] = (faults.slow, faults.move_clock, disks.rewrite)
+"""Faults that lose nothing. (Where links break, a node may find none when it has to say something.)"""
+
+_NETWORK: Final[tuple[Fault, ...]] = (
+    faults.partition,
+    faults.isolation,
+    faults.one_way,
+    faults.flapping,
+    faults.swizzle,
+    faults.resets,
+)
+_CRASHES: Final[tuple[Fault, ...]] = (faults.kill, faults.power_off, faults.lose_disk)
+_BANDWIDTH: Final[tuple[Fault, ...]] = (
+    faults.slow,
+    faults.narrow,
+    faults.disturbed,
+    faults.resets,
+    faults.stop_process,
+)
+_MEMBERSHIP: Final[tuple[Fault, ...]] = (
+    faults.leave,
+    faults.forget,
+    faults.reset_node,
+    faults.join,
+    faults.squeeze,
+)
+_KILLS: Final[tuple[Fault, ...]] = (faults.kill, disks.kill_some, disks.kill_all, disks.rewrite)
+_POWER: Final[tuple[Fault, ...]] = (faults.power_off, disks.power_cut, faults.kill, disks.rewrite)
+_DISKS: Final[tuple[Fault, ...]] = (
+    disks.full,
+    disks.read_only,
+    disks.broken,
+    disks.failed_sync,
+    disks.slow_sync,
+    disks.hanging,
+)
+_RESTARTS: Final[tuple[Fault, ...]] = (disks.controlled_restart, disks.restart_all)
+
+MIXES: Final[dict[str, Mix]] = {
+    "calm": Mix(),
+    "far": Mix(),
+    "delays": Mix((faults.slow,)),
+    "partitions": Mix(_NETWORK),
+    "crashes": Mix(_CRASHES),
+    "slow": Mix(_BANDWIDTH),
+    "clocks": Mix((faults.move_clock, faults.stop_process, faults.slow)),
+    "membership": Mix(_MEMBERSHIP),
+    "all": Mix((*_NETWORK, *_BANDWIDTH[:3], *_CRASHES, faults.stop_process, faults.move_clock, *_MEMBERSHIP)),
+    "restarts": Mix(_RESTARTS, configured=True, lasting=True),
+    "logged kills": Mix(_KILLS, configured=True, logged=True, lasting=True),
+    "logged power": Mix(_POWER, configured=True, logged=True, lasting=True),
+    "logged disks": Mix((*_DISKS, *_KILLS), configured=True, logged=True, lasting=True),
+    "logged restarts": Mix(
+        (*_RESTARTS, faults.kill, disks.toggle, disks.rewrite, disks.rot), configured=True, logged=True, lasting=True
+    ),
+    "logged all": Mix(
+        (
+            *_NETWORK,
+            *_BANDWIDTH,
+            *_CRASHES,
+            *_KILLS[1:],
+            disks.power_cut,
+            *_DISKS,
+            *_RESTARTS,
+            disks.toggle,
+            *_MEMBERSHIP,
+        ),
+        configured=True,
+        logged=True,
+    ),
+}
+"""By name."""
+
+_CALM_EVERY: Final = 4
+
+
+def mix_of(seed: int) -> str:
+    """The mix of a seed: every fourth is calm, the others take turns."""
+    if seed % _CALM_EVERY == 0:
+        return "calm"
+    others = [name for name in MIXES if name != "calm"]
+    return others[(seed - seed // _CALM_EVERY - 1) % len(others)]

@@ -1,0 +1,76 @@
+"""What a node has, seen from outside, to be compared after it was restarted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from disqued.core.job import ACTIVE, DELIVERED, QUEUED
+from disqued.core.queue import PAUSE_NAMES
+from disqued.testing.cluster import Member
+
+NEARLY_OVER_MS: Final = 2000
+"""Jobs whose time is over so soon may be there or not."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One job."""
+
+    queued: bool
+    delayed_until_ms: int
+    """0 unless it waits for its delay for the first time."""
+    nacks: int
+    additional_deliveries: int
+    body: bytes
+    expires_ms: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All jobs that are to be found after a restart, and the pauses of queues."""
+
+    jobs: dict[bytes, Kept]
+    pauses: dict[bytes, bytes]
+
+
+def snapshot(member: Member) -> Snapshot:
+    """What a node has."""
+    lifecycle = member.node.state.lifecycle
+    jobs: dict[bytes, Kept] = {}
+    for job in lifecycle.table.jobs():
+        handed_out = job.retry_s == 0 and job.flags & DELIVERED
+        if job.state in {ACTIVE, QUEUED} and not handed_out:
+            due_ms = job.ctime // 1_000_000 + job.delay_s * 1000
+            delayed = job.state == ACTIVE and job.delay_s > 0 and job.requeue_at_ms == due_ms
+            jobs[job.id] = Kept(
+                queued=job.state == QUEUED,
+                delayed_until_ms=int(job.requeue_at_ms) if delayed else 0,
+                nacks=int(job.nacks),
+                additional_deliveries=int(job.additional_deliveries),
+                body=job.body,
+                expires_ms=int(job.expire_at_s) * 1000,
+            )
+    _, queues = lifecycle.queues.scan(0, 1 << 30)
+    return Snapshot(jobs, {queue.name: PAUSE_NAMES[queue.pause] for queue in queues if queue.pause})
+
+
+def differences(before: Snapshot, after: Snapshot, now_ms: int) -> list[str]:
+    """What is not as it was after a controlled restart."""
+    found: list[str] = []
+    if before.pauses != after.pauses:
+        found.append(f"pauses are {after.pauses}, were {before.pauses}")
+    for job_id, was in before.jobs.items():
+        if was.expires_ms <= now_ms + NEARLY_OVER_MS:
+            continue
+        job = after.jobs.get(job_id)
+        if job is None:
+            found.append(f"{job_id!r} is gone, was {was}")
+            continue
+        due = 0 < was.delayed_until_ms <= now_ms
+        same = job.queued == was.queued and (due or job.delayed_until_ms == was.delayed_until_ms)
+        counters = (was.nacks, was.additional_deliveries, was.body)
+        if not same or (job.nacks, job.additional_deliveries, job.body) != counters:
+            found.append(f"{job_id!r} is {job}, was {was}")
+    found += [f"{job_id!r} was not there before" for job_id in after.jobs if job_id not in before.jobs]
+    return found
