@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.config import rewrite
+from disqued.core import configfile
 from disqued.core.command import Command
 from disqued.core.eviction import make_room
 from disqued.core.subcommand import Subcommand, choose
@@ -119,12 +119,11 @@ def _rewrite(state: NodeState, session: Session, _args: list[bytes]) -> None:
 def rewrite_config_file(state: NodeState) -> None:
     """Write the configuration to the file that the server was started with. Raises ReplyError."""
     try:
-        text = state.host.read_config()
-        if text is None:
-            raise ReplyError("ERR The server is running without a config file")
-        state.host.write_config(rewrite(text, state.config, state.host.working_directory()))
+        written = configfile.rewrite(state)
     except OSError as error:
         raise ReplyError(f"ERR Rewriting config file: {error.strerror}") from error
+    if not written:
+        raise ReplyError("ERR The server is running without a config file")
 
 
 _BEFORE: Final[dict[str, Callable[[NodeState, object], None]]] = {

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disqued.config import rewrite
+from disqued.config import rewrite as rewritten
 
 if TYPE_CHECKING:
     from disqued.core.state import NodeState
 
 
-def rewrite_config_file(state: NodeState) -> bool:
+def rewrite(state: NodeState) -> bool:
     """Write the file; False when the server runs without one. Raises OSError."""
     host = state.host
     text = host.read_config()
     if text is None:
         return False
-    host.write_config(rewrite(text, state.config, host.working_directory()))
+    host.write_config(rewritten(text, state.config, host.working_directory()))
     return True

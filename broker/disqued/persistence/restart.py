@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core import disk
-from disqued.core.configfile import rewrite_config_file
+from disqued.core import configfile, disk
 from disqued.core.disk import DiskWork
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def conclude(state: NodeState, name: str, *, found: bool) -> None:
     log = state.host.log
     config.assign("aof_enqueue_jobs_once", False)
     try:
-        if rewrite_config_file(state):
+        if configfile.rewrite(state):
             log("notice", "aof-enqueue-jobs-once is done and switched off in the configuration file")
         else:
             log(
