@@ -1,7 +1,8 @@
 """The brokers that are measured, and how one of them is started fresh, pinned and ready.
 
-Each runs in memory only, in an empty directory, on a free port of the loopback. They are killed, not stopped: nothing
-they hold is wanted, and a clean stop would take time from the measurement of the next one.
+Each runs in an empty directory, on a free port of the loopback, in memory only unless it is told to log (`logging`).
+They are killed, not stopped: nothing they hold is wanted, and a clean stop would take time from the measurement of the
+next one.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from machine import broker_environment, check_flavour
 
 READY_WITHIN_S = 30.0
+LOADED_WITHIN_S = 300.0
+LOG_POLICIES = ("no", "everysec", "always")
 BUS_PORT_OFFSET = 10_000  # the broker takes this port too
 
 
@@ -71,6 +74,12 @@ BROKERS = (
 )
 
 
+def logging(broker: Broker, policy: str) -> Broker:
+    """The broker with an append only file that is synced as `policy` says, and never written anew unasked."""
+    words = ("--appendonly", "yes", "--appendfsync", policy, "--auto-aof-rewrite-percentage", "0")
+    return replace(broker, arguments=(*broker.arguments, *words))
+
+
 def chosen(names: list[str]) -> tuple[Broker, ...]:
     """The brokers of these names; exits with what to do when one is unknown or not installed."""
     known = {broker.name: broker for broker in BROKERS}
@@ -118,17 +127,24 @@ class Running:
         self.port = free_port()
         self._directory = tempfile.TemporaryDirectory(prefix="disqued-bench-")
         self._log = Path(self._directory.name) / "log"
-        command = [argument.format(port=self.port) for argument in broker.arguments]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                pinned(cores()[0], broker.program, *command),
+        self._process = self._launch()
+
+    @property
+    def pid(self) -> int:
+        """Of the broker: taskset becomes it."""
+        return self._process.pid
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        command = [argument.format(port=self.port) for argument in self.broker.arguments]
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                pinned(cores()[0], self.broker.program, *command),
                 cwd=self._directory.name,
                 env=broker_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
-        self.pid = self._process.pid  # taskset becomes the broker
 
     def __enter__(self) -> Self:
         try:
@@ -145,6 +161,39 @@ class Running:
         self._process.kill()
         self._process.wait()
         self._directory.cleanup()
+
+    def restart(self) -> float:
+        """Kill it and start it again with the files it left; returns the seconds until it serves requests."""
+        self._process.kill()
+        self._process.wait()
+        began = time.monotonic()
+        self._process = self._launch()
+        self._connect().close()
+        while (answer := self.ask("PING")) != "PONG":
+            if not answer.startswith("LOADING") or time.monotonic() - began > LOADED_WITHIN_S:
+                raise SystemExit(f"bench: {self.broker.name} does not load its file: {answer}\n{self.log()}")
+            time.sleep(0.02)
+        return time.monotonic() - began
+
+    def ask(self, request: str) -> str:
+        """Send one inline command of a broker that speaks as Redis does; returns its reply: a line or a bulk string."""
+        with (
+            socket.create_connection(("127.0.0.1", self.port), timeout=60) as client,
+            client.makefile("rb") as replies,
+        ):
+            client.sendall(request.encode() + b"\r\n")
+            head: bytes = replies.readline()
+            found: bytes = replies.read(int(head[1:])) if head.startswith(b"$") else head[1:].rstrip()
+        return found.decode()
+
+    def cpu_s(self) -> float:
+        """CPU time that the process took so far, user and system."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def file_bytes(self) -> int:
+        """Size of its append only file, or files."""
+        return sum(path.stat().st_size for path in Path(self._directory.name).rglob("*.aof"))
 
     def rss_bytes(self) -> int:
         """Memory of the process that is in RAM now."""

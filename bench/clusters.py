@@ -35,16 +35,17 @@ BusTraffic = dict[str, tuple[int, int]]  # kind of message -> messages and bytes
 class Disqued:
     """Three of our nodes that met."""
 
-    def __init__(self) -> None:
+    def __init__(self, broker: Broker = BROKERS[0]) -> None:
+        self._broker = broker
         self._nodes = contextlib.ExitStack()
         self.nodes: list[Running] = []
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as started:
             for _ in range(NODES):
-                self.nodes.append(started.enter_context(Running(BROKERS[0])))
+                self.nodes.append(started.enter_context(Running(self._broker)))
             for node in self.nodes[1:]:
-                _ask(self.nodes[0].port, f"CLUSTER MEET 127.0.0.1 {node.port}")
+                self._order(f"CLUSTER MEET 127.0.0.1 {node.port}")
             _until(lambda: all(self._reachable(node) == NODES - 1 for node in self.nodes), "the nodes do not meet")
             self._nodes = started.pop_all()
         return self
@@ -55,7 +56,7 @@ class Disqued:
     @property
     def broker(self) -> Broker:
         """How to talk to it."""
-        return self.nodes[0].broker
+        return self._broker
 
     @property
     def port(self) -> int:
@@ -86,18 +87,24 @@ class Disqued:
         """What all nodes together sent to each other."""
         total: BusTraffic = {}
         for node in self.nodes:
-            for kind, messages, size in _BUSSTAT.findall(_ask(node.port, "INFO busstats")):
+            for kind, messages, size in _BUSSTAT.findall(node.ask("INFO busstats")):
                 before = total.get(kind, (0, 0))
                 total[kind] = (before[0] + int(messages), before[1] + int(size))
         return total
 
+    def _order(self, request: str) -> None:
+        """Have the first node do something."""
+        answer = self.nodes[0].ask(request)
+        if answer != "OK":
+            raise SystemExit(f"bench: {request!r} was answered by {answer}")
+
     @staticmethod
     def _registered(node: Running) -> int:
-        return _number(_REGISTERED, _ask(node.port, "INFO jobs"))
+        return _number(_REGISTERED, node.ask("INFO jobs"))
 
     @staticmethod
     def _reachable(node: Running) -> int:
-        return _number(_REACHABLE, _ask(node.port, "CLUSTER INFO"))
+        return _number(_REACHABLE, node.ask("CLUSTER INFO"))
 
 
 class RabbitMQ:
@@ -220,16 +227,6 @@ def waiting_clients(ports: list[int], count: int, queues: int) -> contextlib.Abs
             yield
 
     return connected()
-
-
-def _ask(port: int, request: str) -> str:
-    """Send one inline command to one of our nodes and return its reply: a bulk string or a line."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as client, client.makefile("rb") as replies:
-        client.sendall(request.encode() + b"\r\n")
-        head: bytes = replies.readline()
-        if head.startswith(b"-"):
-            raise SystemExit(f"bench: {request!r} was answered by {head.decode().strip()}")
-        return replies.read(int(head[1:])).decode() if head.startswith(b"$") else head[1:].decode()
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int:

@@ -81,3 +81,8 @@ WAITING_GROWTH = Target(1.35, 1.15, higher_is_better=False)  # cost at the most 
 SYNCHRONOUS_COPIES = Target(0.40, 0.55)  # adds with three copies on three nodes over adds on one node, on one core
 ASYNC_COPIES = Target(0.22, 0.32)
 QUORUM_CYCLE = Target(2.0, 5.0)  # whole cycles over those of RabbitMQ's quorum queues
+
+LOG_AGAINST_NONE = Target(0.65, 0.85)  # adds by 16 with `appendfsync everysec` over those without a file
+LOG_BESIDE_STREAMS = Target(0.80, 1.1)  # and over those of a stream with the same policy
+LOAD = Target(30, 10, higher_is_better=False)  # s, a million jobs from the file
+REWRITE_PAUSE = Target(50, 20, higher_is_better=False)  # ms, the longest reply while a million jobs are written anew

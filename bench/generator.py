@@ -36,6 +36,7 @@ class Load:
     queues: int = 1
     body_bytes: int = 64
     rate: float = 0.0
+    window_ms: int = 0  # latency of adds by windows of this length as well
     time_limit: int = 120
     add_options: str = ""  # more words for ADDJOB
     worker_port: int = 0  # where workers connect, if not where producers do

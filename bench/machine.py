@@ -11,10 +11,14 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
+import time
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
+SYNCS = 30
 
 _PROBE = """
 import json, sys
@@ -69,6 +73,20 @@ def _cpu_model() -> str:
     return platform.machine()
 
 
+def _disk() -> str:
+    """File system of the brokers' files, and how long the device takes to have 4 KiB safe."""
+    spent_ms = []
+    with tempfile.NamedTemporaryFile(prefix="disqued-bench-") as file:
+        for _ in range(SYNCS):
+            file.write(bytes(4096))
+            file.flush()
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            spent_ms.append((time.perf_counter() - began) * 1000)
+        kind = subprocess.run(["df", "--output=fstype", file.name], capture_output=True, text=True, check=False).stdout
+    return f"{kind.split()[-1] if kind else 'unknown'}, 4 KiB are written and synced in {median(spent_ms):.2f} ms"
+
+
 def describe() -> dict[str, str]:
     """Facts about machine, source and builds, in the order the report shows them."""
     version, flavour = build()
@@ -77,6 +95,7 @@ def describe() -> dict[str, str]:
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": f"{_cpu_model()}, {os.cpu_count()} cores, {memory_bytes / 2**30:.0f} GiB",
+        "disk": _disk(),
         "kernel": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "disqued": f"{version}, {flavour}",

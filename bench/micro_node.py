@@ -6,7 +6,7 @@
 Requests are encoded beforehand and go straight into `Node.client_bytes`, as the server hands them over; replies are
 thrown away as the server would write them. Figures are nanoseconds a job, the best of several runs, because nothing
 makes code faster than it is and much makes it slower. They leave out what `make bench` is about: the price of a system
-call, and of memory that is not in the processor's cache.
+call, and of memory that is not in the processor's cache. "Logged" is with an append only file, on a disk in memory.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 
 from disqued.build import FLAVOUR
+from disqued.config import Config
 from disqued.core.agenda import Agenda
 from disqued.core.job import Timed
 from disqued.core.session import Session
+from disqued.core.state import NodeState
+from disqued.persistence.rewrite import Snapshot
 from disqued.resp.request import RequestParser
+from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode, encode
 
 BATCH = 16
 BODY = b"x" * 64
 RUNS = 7
+FOR_EVER_NS = 1 << 61
 
 
 class Client:
@@ -34,12 +39,15 @@ class Client:
 
     def __init__(self, local: LocalNode) -> None:
         self._local = local
+        self.state: NodeState = local.node.state
         self._session: Session = local.client().session
 
     def send(self, data: bytes) -> bytes:
         """Hand bytes to the node and return what it would write."""
         node = self._local.node
         node.client_bytes(self._session, data, self._local.now_ms, self._local.host.stopwatch_ns())
+        if node.ready.changes:
+            node.log(self._local.now_ms)
         reply = b"".join(self._session.out)
         self._session.out.clear()
         self._session.flushing = False
@@ -120,6 +128,32 @@ def arming(_client: Client, jobs: int) -> int:
     return perf_counter_ns() - begin
 
 
+def loading(host: FakeHost) -> int:
+    """A node that starts takes in what is in the append only file."""
+    begin = perf_counter_ns()
+    local = LocalNode(_logging(), host)
+    while local.node.state.loading:
+        local.node.tick(local.now_ms)
+    return perf_counter_ns() - begin
+
+
+def rewriting(client: Client, jobs: int) -> int:
+    """The records of all jobs, as for a file that is written anew."""
+    adding(client, jobs)
+    snapshot = Snapshot(client.state, handed_on=False)
+    begin = perf_counter_ns()
+    while not snapshot.over:
+        snapshot.part(FOR_EVER_NS)
+    return perf_counter_ns() - begin
+
+
+def _logging() -> Config:
+    config = Config()
+    config.appendonly = True
+    config.auto_aof_rewrite_percentage = 0
+    return config
+
+
 MEASURES: dict[str, Callable[[Client, int], int]] = {
     "parse by 16": parsing,
     "arm + disarm": arming,
@@ -127,6 +161,12 @@ MEASURES: dict[str, Callable[[Client, int], int]] = {
     "ADDJOB singly": adding_singly,
     "GETJOB by 32": getting,
     "ACKJOB by 32": acknowledging,
+    "rewrite": rewriting,
+}
+LOGGED: dict[str, Callable[[Client, int], int]] = {
+    "ADDJOB by 16, logged": adding,
+    "ADDJOB singly, logged": adding_singly,
+    "ACKJOB by 32, logged": acknowledging,
 }
 
 
@@ -134,6 +174,11 @@ def measure(jobs: int) -> Iterator[tuple[str, float]]:
     """Name and nanoseconds a job, best of `RUNS`, each on a fresh node."""
     for name, run in MEASURES.items():
         yield name, min(run(Client(LocalNode()), jobs) for _ in range(RUNS)) / jobs
+    for name, run in LOGGED.items():
+        yield name, min(run(Client(LocalNode(_logging())), jobs) for _ in range(RUNS)) / jobs
+    written = LocalNode(_logging())
+    adding(Client(written), jobs)
+    yield "load", min(loading(written.host) for _ in range(RUNS)) / jobs
 
 
 def main() -> None:
@@ -144,7 +189,7 @@ def main() -> None:
     gc.disable()  # as the server does
     print(f"the node, {FLAVOUR}, {jobs:,} jobs:")
     for name, nanoseconds in measure(jobs):
-        print(f"  {name:<14} {nanoseconds:>8,.0f} ns")
+        print(f"  {name:<22} {nanoseconds:>8,.0f} ns")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The drawings of a benchmark run: ratios to other brokers with their floors, growth curves, and three nodes.
+"""The drawings of a benchmark run: ratios to other brokers with their floors, growth curves, three nodes, and the log.
 
 SVG with real text (small, sharp, readable without the right font) and without a date, so that the same results give
 the same file.
@@ -17,6 +17,9 @@ from cluster import ONE_NODE, RABBITMQ, THREE_NODES
 from cluster_report import ROWS as CLUSTER_ROWS
 from cluster_report import rates
 from floors import BEANSTALKD, LISTS, RATES, STREAMS
+from persistence import NONE, POLICIES, WINDOW_MS
+from persistence_report import WORKLOADS as LOG_WORKLOADS
+from persistence_report import ratios as log_ratios
 from report import GROWTH_TITLES, OURS, ratios
 
 if TYPE_CHECKING:
@@ -104,12 +107,62 @@ def _cluster_chart(results: dict[str, Any]) -> Figure:
     return figure
 
 
+def _policy_axes(axes: Axes, measured: dict[str, Any]) -> None:
+    """What each policy leaves of the throughput without a file."""
+    rows = [(workload, policy) for workload in LOG_WORKLOADS for policy in POLICIES if policy != NONE]
+    for offset, broker in ((-ROW_STEP / 2, OURS), (ROW_STEP / 2, STREAMS)):
+        for place, (workload, policy) in enumerate(rows):
+            lines, without = (measured[workload][which].get(broker, []) for which in (policy, NONE))
+            found = log_ratios(lines, without)
+            if found:
+                height, colour = place + offset, COLOURS[broker]
+                axes.plot([min(found), max(found)], [height, height], color=colour, linewidth=2, alpha=0.5)
+                label = broker if place == 0 else None
+                axes.plot(median(found), height, "o", color=colour, markersize=4, label=label)
+    axes.set_yticks(range(len(rows)), [f"{workload} {policy}" for workload, policy in rows])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.3)
+    axes.axvline(1, color="grey", linewidth=0.8)
+    axes.grid(axis="x", color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.set_xlabel("jobs per second beside none")
+    axes.legend(loc="lower left", frameon=False)
+
+
+def _rewrite_axes(axes: Axes, measured: dict[str, Any]) -> None:
+    """The longest reply to an add in each tenth of a second around a rewrite."""
+    for broker, rounds in measured.items():
+        found, colour = rounds[-1], COLOURS[broker]
+        longest = [(number * WINDOW_MS / 1000, window[3] / 1000) for number, window in enumerate(found["windows"])]
+        axes.plot([at for at, _ in longest], [ms for _, ms in longest], color=colour, linewidth=1, label=broker)
+        begin = found["began_s"]
+        axes.axvspan(begin, begin + found["seconds"], color=colour, alpha=0.12, linewidth=0)
+    axes.set_yscale("log")
+    axes.set_xlabel("seconds; shaded: the file is written anew")
+    axes.set_ylabel("longest reply to an add, ms")
+    axes.grid(color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.legend(loc="upper right", frameon=False)
+
+
+def _persistence_chart(results: dict[str, Any]) -> Figure:
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+    _policy_axes(left, results["policies"])
+    _rewrite_axes(right, results["rewrites"])
+    return figure
+
+
 def draw(results: dict[str, Any], directory: Path, suffix: str = "svg") -> None:
-    """Write comparison and growth charts of what the results have into the directory."""
-    charts = (("comparison", _ratio_chart), ("growth", _growth_chart), ("cluster", _cluster_chart))
+    """Write the charts of what the results have into the directory."""
+    charts = (
+        ("comparison", "comparison", _ratio_chart),
+        ("growth", "growth", _growth_chart),
+        ("cluster", "cluster", _cluster_chart),
+        ("persistence", "rewrites", _persistence_chart),
+    )
     with plt.style.context(STYLE):
-        for name, chart in charts:
-            if name not in results:
+        for name, part, chart in charts:
+            if part not in results:
                 continue
             figure = chart(results)
             metadata = {"Date": None} if suffix == "svg" else None

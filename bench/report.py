@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 import cluster_report
+import persistence_report
 from floors import LATENCIES, MEMORY, PAUSE, RATES, WAITING_GROWTH, Row
 from machine import ROOT
 from tables import Table, number, verdict
@@ -106,7 +107,7 @@ def tables(results: Results) -> list[Table]:
         made.append(_comparison(results, "Latency, and the ratio to other brokers (lower is better)", LATENCIES))
         made.append(_cpu(results))
     made.append(_limits(results))
-    made += _growth(results) + cluster_report.tables(results)
+    made += _growth(results) + cluster_report.tables(results) + persistence_report.tables(results)
     return [table for table in made if table.rows]
 
 
@@ -129,6 +130,7 @@ def as_markdown(results: Results) -> str:
         "![Ratios to other brokers, with their floors](performance/comparison.svg)",
         "![Cost of a job as the load grows](performance/growth.svg)",
         "![Three nodes beside one node and beside RabbitMQ](performance/cluster.svg)",
+        "![What the append only file costs, and latency beside a rewrite](performance/persistence.svg)",
     ]
     return "\n\n".join([parts[0], *images, *parts[1:]])
 

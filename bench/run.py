@@ -1,6 +1,6 @@
 """`make bench`: the broker beside the brokers people use, with one load generator, in turn, several rounds.
 
-    python bench/run.py                       about fifteen minutes, prints tables, writes build/bench/results.json
+    python bench/run.py                       about twenty minutes, prints tables, writes build/bench/results.json
     python bench/run.py --document            the same, and renews docs/performance.md with its plots
     python bench/run.py --quick               a minute, to see that everything works; its figures mean little
     PYTHONPATH=build/compiled python bench/run.py      the compiled build, where there is one
@@ -26,6 +26,7 @@ from typing import Any
 
 import cluster
 import machine
+import persistence
 import report
 import workloads
 from brokers import BROKERS, Broker, chosen, cores
@@ -44,6 +45,10 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "cluster": cluster.compare,
     "traffic": lambda _, sizes, say: cluster.traffic(sizes, say),
     "idle": lambda _, sizes, say: cluster.idle(sizes, say),
+    "policies": persistence.policies,
+    "loads": persistence.loads,
+    "rewrites": persistence.rewrites,
+    "logged_cluster": lambda _, sizes, say: persistence.replicated(sizes, say),
 }
 ALL_PARTS = ",".join(PARTS)
 

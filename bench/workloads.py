@@ -39,6 +39,14 @@ class Sizes:
     cluster: int = 60_000  # jobs of each workload on three nodes
     quorum: int = 20_000  # and on three nodes of RabbitMQ
     idle_s: float = 40.0  # longer than the longest pause between two asks
+    few_rounds: int = 3  # of what takes long
+    logged_one: int = 60_000  # jobs added and got one at a time under each policy of the append only file,
+    logged_batch: int = 300_000  # added by 16 and got by 32,
+    synced_one: int = 20_000  # and where each group is synced
+    synced_batch: int = 100_000
+    load: int = 1_000_000  # jobs in the file that is loaded or written anew
+    rewrite_rate: float = 20_000.0  # adds per second beside it
+    rewrite_s: float = 12.0
     waiting: tuple[int, ...] = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
     queues: tuple[int, ...] = (1, 10, 100, 1_000, 10_000, 100_000)
     blocked: tuple[int, ...] = (10, 100, 1_000, 10_000)
@@ -56,6 +64,11 @@ class Sizes:
             blocked_jobs=int(self.blocked_jobs * factor),
             cluster=int(self.cluster * factor),
             quorum=int(self.quorum * factor),
+            logged_one=int(self.logged_one * factor),
+            logged_batch=int(self.logged_batch * factor),
+            synced_one=int(self.synced_one * factor),
+            synced_batch=int(self.synced_batch * factor),
+            load=int(self.load * factor),
         )
 
 
@@ -73,6 +86,14 @@ QUICK = Sizes(
     cluster=4_000,
     quorum=1_000,
     idle_s=1.0,
+    few_rounds=1,
+    logged_one=5_000,
+    logged_batch=10_000,
+    synced_one=500,
+    synced_batch=2_000,
+    load=20_000,
+    rewrite_rate=2_000.0,
+    rewrite_s=4.0,
     waiting=(1_000, 10_000),
     queues=(1, 1_000),
     blocked=(10, 200),

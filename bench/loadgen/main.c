@@ -2,12 +2,13 @@
  *
  *   loadgen --protocol disque|list|stream|beanstalk|amqp --port PORT --server-pid PID --mode add|get|cycle|churn --jobs N
  *           [--host 127.0.0.1] [--connections 50] [--workers 40] [--pipeline 1] [--fetch 1] [--first 0] [--queues 1]
- *           [--body-bytes 64] [--rate JOBS_PER_S] [--time-limit SECONDS] [--worker-port PORT]
+ *           [--body-bytes 64] [--rate JOBS_PER_S] [--window-ms MS] [--time-limit SECONDS] [--worker-port PORT]
  *           [--add-options "REPLICATE 3 RETRY 60"] [--ack-command ACKJOB|FASTACK]
  *
  * `get` expects the jobs 0 to N-1 of an earlier `add` with the same --jobs; `churn` continues behind --first. A stream
  * needs its group first: XGROUP CREATE q g 0 MKSTREAM. Exit status: 0 when every reply was right, 1 when one was not
- * (the line says which), 2 when nothing could be measured.
+ * (the line says which), 2 when nothing could be measured. With --window-ms the latency of adds is printed for each
+ * window of that length as well: number, p50, p99 and maximum.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -75,6 +76,9 @@ static void check(const struct options *options) {
     if (options->rate > 0 && options->mode != MODE_ADD && options->mode != MODE_CYCLE) {
         refuse("--rate works with the modes add and cycle", MODES[options->mode]);
     }
+    if (options->window_ms > 0 && options->rate == 0) {
+        refuse("--window-ms needs a --rate", protocol->name);
+    }
     if (options->pipeline > 1 && protocol->one_at_a_time) {
         refuse("--pipeline: one add at a time with this protocol", protocol->name);
     }
@@ -97,7 +101,7 @@ static struct options parse(int count, char **words) {
         {"body-bytes", required_argument, NULL, 'b'},  {"rate", required_argument, NULL, 'r'},
         {"time-limit", required_argument, NULL, 't'},  {"add-options", required_argument, NULL, 'o'},
         {"ack-command", required_argument, NULL, 'a'}, {"worker-port", required_argument, NULL, 'W'},
-        {NULL, 0, NULL, 0},
+        {"window-ms", required_argument, NULL, 'i'},   {NULL, 0, NULL, 0},
     };
     struct options options = {.protocol = &disque, .host = "127.0.0.1", .connections = 50, .workers = 40, .pipeline = 1,
                               .fetch = 1, .queues = 1, .body_bytes = 64, .time_limit_s = 120};
@@ -118,6 +122,7 @@ static struct options parse(int count, char **words) {
             case 'q': options.queues = (long)number(optarg); break;
             case 'b': options.body_bytes = (int)number(optarg); break;
             case 'r': options.rate = number(optarg); break;
+            case 'i': options.window_ms = (long)number(optarg); break;
             case 't': options.time_limit_s = number(optarg); break;
             case 'W': options.worker_port = (int)number(optarg); break;
             case 'o': add_options = optarg; break;
@@ -146,6 +151,18 @@ static void print_latency(const char *name, const struct histogram *histogram) {
            (double)histogram->max_ns / 1e3);
 }
 
+/* By windows of time: how many adds, and their p50, p99 and maximum. */
+static void print_windows(const struct result *result) {
+    printf("\"start_ns\": %lu, \"windows\": [", (unsigned long)result->start_ns);
+    for (long i = 0; i < result->window_count; i++) {
+        const struct histogram *window = &result->windows[i];
+        printf("%s[%lu, %.1f, %.1f, %.1f]", i > 0 ? ", " : "", (unsigned long)window->count,
+               (double)histogram_quantile(window, 0.5) / 1e3, (double)histogram_quantile(window, 0.99) / 1e3,
+               (double)window->max_ns / 1e3);
+    }
+    printf("], ");
+}
+
 int main(int count, char **words) {
     static struct result result;
     struct options options = parse(count, words);
@@ -157,6 +174,7 @@ int main(int count, char **words) {
     printf("\"server_cpu_us_per_job\": %.4f, \"server_busy\": %.3f, \"generator_busy\": %.3f, ",
            result.server_cpu_s * 1e6 / done, result.server_cpu_s / result.seconds,
            result.generator_cpu_s / result.seconds);
+    print_windows(&result);
     printf("\"latency_us\": {");
     print_latency("add", &result.add);
     printf(", ");

@@ -31,6 +31,7 @@ static uint64_t now_ns;   /* read once for each wakeup */
 static long next_number;  /* of the next job to add */
 static long limit_number;
 static int active;        /* connections that are not resting */
+static long window_limit;
 static int next_producer; /* whose turn it is, in the open loop */
 
 static uint64_t clock_ns(clockid_t clock) {
@@ -132,11 +133,24 @@ static void start(struct connection *connection) {
     }
 }
 
+/* Count an add in the window in which it was due. */
+static void record_window(uint64_t due_ns) {
+    long window = (long)((due_ns - result->start_ns) / 1000000u) / options->window_ms;
+    window = window < window_limit ? window : window_limit - 1;
+    histogram_record(&result->windows[window], now_ns - due_ns);
+    if (window >= result->window_count) {
+        result->window_count = window + 1;
+    }
+}
+
 /* -- replies ------------------------------------------------------------------------------------------------------- */
 
 static void on_added(struct connection *connection) {
     uint64_t due_ns = connection->due_ns[connection->due_head++ & connection->due_mask];
     histogram_record(&result->add, now_ns - due_ns);
+    if (options->window_ms > 0) {
+        record_window(due_ns);
+    }
     connection->waiting--;
     if (options->mode == MODE_ADD) {
         result->done++;
@@ -312,6 +326,10 @@ void run(const struct options *chosen, struct result *filled) {
     next_number = options->first;
     limit_number = options->mode == MODE_GET ? options->first : options->first + options->jobs;
     ledger_open(options->first, options->first + options->jobs, options->body_bytes);
+    if (options->window_ms > 0) {
+        window_limit = (long)(options->time_limit_s * 1000) / options->window_ms + 1;
+        result->windows = calloc((size_t)window_limit, sizeof *result->windows);
+    }
     clockid_t server_clock;
     if (clock_getcpuclockid(options->server_pid, &server_clock) != 0) {
         fprintf(stderr, "loadgen: --server-pid %d is not a running process\n", options->server_pid);
@@ -332,6 +350,7 @@ void run(const struct options *chosen, struct result *filled) {
     uint64_t server_ns = clock_ns(server_clock);
     uint64_t generator_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+    result->start_ns = start_ns;
     start_role(false);
     loop(start_ns);
     result->seconds = (double)(clock_ns(CLOCK_MONOTONIC) - start_ns) / 1e9;

@@ -25,6 +25,7 @@ struct options {
     long queues;
     int body_bytes;
     double rate;    /* jobs per second, at random moments; 0 for as fast as replies come */
+    long window_ms; /* adds are counted by windows of this length as well, by when they were due; 0 for none */
     double time_limit_s;
 };
 
@@ -34,6 +35,9 @@ struct result {
     double server_cpu_s;    /* user and system time of the broker's process */
     double generator_cpu_s;
     struct histogram add, fetch, ack, delivery; /* delivery: from when the add was due to the worker, in a cycle */
+    uint64_t start_ns;         /* on the monotonic clock */
+    struct histogram *windows; /* of adds */
+    long window_count;         /* of those up to the last one that has an add */
     char error[512];        /* empty when every reply was right */
 };
 

@@ -59,9 +59,40 @@ def test_memory_pauses_and_growth_are_measured_at_every_level(run: tuple[str, di
         assert all(point["cpu_us"] > 0 for point in curves["disqued"])
 
 
+def test_the_log_is_measured_under_each_policy(run: tuple[str, dict[str, Any]]) -> None:
+    results = run[1]
+    assert set(results["policies"]) == {"add1", "get1", "add16", "get32"}
+    for measured in results["policies"].values():
+        assert set(measured) == {"none", "no", "everysec", "always"}
+        assert all(line["jobs_per_s"] > 0 for brokers in measured.values() for line in brokers["disqued"])
+    (loaded,) = results["loads"]["disqued"]
+    assert loaded["file_bytes"] > results["sizes"]["load"] * 64  # at least the bodies
+    assert loaded["seconds"] > 0
+    assert all(measured["everysec"] and measured["none"] for measured in results["logged_cluster"].values())
+
+
+def test_latency_is_taken_before_during_and_after_a_rewrite(run: tuple[str, dict[str, Any]]) -> None:
+    results = run[1]
+    (found,) = results["rewrites"]["disqued"]
+    assert sum(window[0] for window in found["windows"]) == int(
+        results["sizes"]["rewrite_rate"] * results["sizes"]["rewrite_s"]
+    )
+    for phase in ("before", "during"):
+        assert 0 < found[phase]["p50"] <= found[phase]["p99"] <= found[phase]["worst_p99"] <= found[phase]["max"]
+    assert found["began_s"] > 0
+    assert found["seconds"] > 0
+
+
 def test_the_report_says_what_was_measured_on_what(run: tuple[str, dict[str, Any]]) -> None:
     printed, results = run
-    for fact in (results["machine"]["processor"], results["machine"]["disqued"], "whole cycle", "floor 460"):
+    for fact in (
+        results["machine"]["processor"],
+        results["machine"]["disqued"],
+        "whole cycle",
+        "floor 460",
+        "everysec",
+        "floor 30",
+    ):
         assert fact in printed
 
 
@@ -113,6 +144,7 @@ def test_the_node_alone_is_measured_verb_by_verb() -> None:
     command = [sys.executable, str(ROOT / "bench" / "micro_node.py"), "--jobs", "320"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for verb in ("parse", "arm + disarm", "ADDJOB by 16", "ADDJOB singly", "GETJOB", "ACKJOB"):
+    verbs = ["parse", "arm + disarm", "ADDJOB by 16", "ADDJOB singly", "GETJOB", "ACKJOB", "rewrite", "load"]
+    for verb in [*verbs, "ADDJOB by 16, logged", "ADDJOB singly, logged", "ACKJOB by 32, logged"]:
         assert f"  {verb}" in done.stdout
-    assert done.stdout.count(" ns\n") == 6
+    assert done.stdout.count(" ns\n") == 11

@@ -1,0 +1,181 @@
+"""What the append only file costs: throughput under each policy, loading, writing it anew, and copies that are logged.
+
+Every measurement has a side without a file or with Redis' (streams, the same policy) beside it, in turn. Neither broker
+writes its file anew unless it is asked to, so that no round happens to have that in it. Files are read from the page
+cache after a kill, as after a crash of the process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any
+
+from brokers import LOG_POLICIES, Broker, Running, logging
+from clusters import NODES, Disqued
+from generator import Load, Measurement, offer
+from workloads import BATCH, OURS, PRODUCERS, STREAMS, WORKERS, Sizes
+
+NONE = "none"
+POLICIES = (NONE, *LOG_POLICIES)
+WINDOW_MS = 100  # latency beside a rewrite is shown by windows of this length
+BEFORE_S = 2.0
+"""How long adds run before the rewrite begins; as long is looked at behind it."""
+SETTLE_S = 0.5
+"""Left to the generator before its first add."""
+POLL_S = 0.02
+REPLICATED = f"REPLICATE {NODES}"
+
+Say = Callable[[str], None]
+Policies = dict[str, dict[str, dict[str, list[Measurement]]]]  # workload -> policy -> broker -> one for each round
+
+
+def _sides(brokers: tuple[Broker, ...]) -> tuple[Broker, ...]:
+    """The brokers that keep such a file."""
+    return tuple(broker for broker in brokers if broker in {OURS, STREAMS})
+
+
+def _under(policy: str, broker: Broker) -> Broker:
+    return broker if policy == NONE else logging(broker, policy)
+
+
+def _one_at_a_time(server: Running, sizes: Sizes, policy: str) -> Iterator[tuple[str, Measurement]]:
+    jobs = sizes.synced_one if policy == "always" else sizes.logged_one
+    yield "add1", offer(server, Load("add", jobs))
+    yield "get1", offer(server, Load("get", jobs))
+
+
+def _batched(server: Running, sizes: Sizes, policy: str) -> Iterator[tuple[str, Measurement]]:
+    jobs = sizes.synced_batch if policy == "always" else sizes.logged_batch
+    yield "add16", offer(server, Load("add", jobs, pipeline=BATCH))
+    yield "get32", offer(server, Load("get", jobs, fetch=32))
+
+
+def policies(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> Policies:
+    """Adding, and getting with acknowledging, under each policy, `sizes.rounds` times."""
+    sides = _sides(brokers)
+    results: Policies = {}
+    for number in range(sizes.rounds):
+        turn = number % len(sides)
+        for workload in (_one_at_a_time, _batched):
+            for policy in POLICIES:
+                for broker in sides[turn:] + sides[:turn]:
+                    with Running(_under(policy, broker)) as server:
+                        for name, line in workload(server, sizes, policy):
+                            results.setdefault(name, {}).setdefault(policy, {}).setdefault(broker.name, []).append(line)
+                            rate = f"{line['jobs_per_s']:>10,.0f} jobs/s"
+                            say(f"round {number + 1}  {name:<6} log {policy:<9} {broker.name:<14} {rate}")
+    return results
+
+
+def _held(server: Running) -> int:
+    """Jobs, or entries of the stream, that it has."""
+    if server.broker.protocol == "stream":
+        return int(server.ask("XLEN q"))
+    fields = dict(line.partition(":")[::2] for line in server.ask("INFO jobs").split())
+    return int(fields["registered_jobs"])
+
+
+def loads(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> dict[str, list[dict[str, float]]]:
+    """How long a killed broker takes to serve again with `sizes.load` waiting jobs in its file, by broker."""
+    results: dict[str, list[dict[str, float]]] = {}
+    for _ in range(sizes.few_rounds):
+        for broker in _sides(brokers):
+            with Running(logging(broker, "everysec")) as server:
+                offer(server, Load("add", sizes.load, pipeline=BATCH))
+                size = server.file_bytes()
+                seconds = server.restart()
+                cpu_s = server.cpu_s()
+                if _held(server) != sizes.load:
+                    raise SystemExit(f"bench: {broker.name} lost jobs: {_held(server)} of {sizes.load} came back")
+            results.setdefault(broker.name, []).append({"seconds": seconds, "cpu_s": cpu_s, "file_bytes": size})
+            jobs = f"{sizes.load:,} jobs of {size / sizes.load:.0f} bytes"
+            say(f"load     {broker.name:<14} {seconds:.1f} s for {jobs}")
+    return results
+
+
+def _rewrites(server: Running) -> bool:
+    status = server.ask("INFO persistence")
+    return "aof_rewrite_in_progress:1" in status or "aof_rewrite_scheduled:1" in status
+
+
+def _adding_beside_a_rewrite(server: Running, sizes: Sizes) -> tuple[Measurement, float, float]:
+    """Adds at a steady rate, and when on the monotonic clock the file was written anew meanwhile."""
+    jobs = int(sizes.rewrite_rate * sizes.rewrite_s)
+    load = Load("add", jobs, rate=sizes.rewrite_rate, first=sizes.load, window_ms=WINDOW_MS)
+    lines: list[Measurement] = []
+    adding = threading.Thread(target=lambda: lines.append(offer(server, load)))
+    adding.start()
+    time.sleep(SETTLE_S + BEFORE_S)
+    began = time.monotonic()
+    answer = server.ask("BGREWRITEAOF")
+    if not answer.startswith("Background"):
+        raise SystemExit(f"bench: {server.broker.name} does not write its file anew: {answer}")
+    while _rewrites(server):
+        time.sleep(POLL_S)
+    ended = time.monotonic()
+    adding.join()
+    if not lines:
+        raise SystemExit(f"bench: no measurement of {server.broker.name} beside a rewrite")
+    return lines[0], began, ended
+
+
+def _phase(windows: list[list[float]]) -> dict[str, float]:
+    """Medians over windows of p50 and p99, and the longest reply in any, in ms."""
+    busy = [window for window in windows if window[0] > 0]
+    if not busy:
+        return {}
+    p50, p99, longest = ([window[column] / 1000 for window in busy] for column in (1, 2, 3))
+    return {"p50": median(p50), "p99": median(p99), "worst_p99": max(p99), "max": max(longest)}
+
+
+def rewrites(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> dict[str, list[dict[str, Any]]]:
+    """Latency of adds before, during and after the file is written anew, with `sizes.load` jobs in memory."""
+    results: dict[str, list[dict[str, Any]]] = {}
+    for _ in range(sizes.few_rounds):
+        for broker in _sides(brokers):
+            with Running(logging(broker, "everysec")) as server:
+                offer(server, Load("add", sizes.load, pipeline=BATCH))
+                line, began, ended = _adding_beside_a_rewrite(server, sizes)
+            start = line["start_ns"] / 1e9
+            windows = line["windows"]
+            first, last = (int((moment - start) * 1000 // WINDOW_MS) for moment in (began, ended))
+            found: dict[str, Any] = {
+                "seconds": ended - began,
+                "began_s": began - start,
+                "windows": windows,
+                "before": _phase(windows[:first]),
+                "during": _phase(windows[first : last + 1]),
+                "after": _phase(windows[last + 1 :]),
+            }
+            results.setdefault(broker.name, []).append(found)
+            longest = found["during"].get("max", 0.0)
+            say(f"rewrite  {broker.name:<14} {ended - began:.1f} s, longest reply to an add meanwhile {longest:.1f} ms")
+    return results
+
+
+def _replicated(broker: Broker, sizes: Sizes) -> Iterator[tuple[str, Measurement]]:
+    for name, pipeline in (("add1 r3", 1), ("add16 r3", BATCH)):
+        with Disqued(broker) as nodes:
+            load = Load("add", sizes.cluster, pipeline=pipeline, add_options=REPLICATED)
+            line = offer(nodes, load)
+            line["seconds"] += nodes.wait_for_copies(sizes.cluster)
+            line["jobs_per_s"] = sizes.cluster / line["seconds"]
+            yield name, line
+    with Disqued(broker) as nodes:
+        connections = PRODUCERS + WORKERS
+        load = Load("cycle", sizes.cluster, connections=connections, workers=WORKERS, add_options=REPLICATED)
+        yield "cycle r3", offer(nodes, load)
+
+
+def replicated(sizes: Sizes, say: Say) -> dict[str, dict[str, list[Measurement]]]:
+    """Three nodes with three copies of each job, without the file and with it, `sizes.few_rounds` times in turn."""
+    results: dict[str, dict[str, list[Measurement]]] = {}
+    for number in range(sizes.few_rounds):
+        for policy in (NONE, "everysec"):
+            for name, line in _replicated(_under(policy, OURS), sizes):
+                results.setdefault(name, {}).setdefault(policy, []).append(line)
+                say(f"round {number + 1}  {name:<9} log {policy:<9} {line['jobs_per_s']:>10,.0f} jobs/s")
+    return results
