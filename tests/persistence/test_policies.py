@@ -1,0 +1,251 @@
+"""appendfsync: what survives the end of the process, what a loss of power, and what happens when the policy changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.core import disk
+from disqued.testing.cluster import Cluster
+from disqued.testing.local import LocalClient, LocalNode
+from support.logging_node import config, finish_all, info, keeps, logging_node, refused, synced, syncing, written
+
+WINDOW_MS = 1000
+
+
+def age_of_unsynced_ms(local: LocalNode, added: dict[bytes, int]) -> int:
+    """For how long the oldest of the jobs has been waiting to survive a loss of power; those that do are taken out."""
+    data = synced(local)
+    for job_id, at_ms in list(added.items()):
+        if job_id not in data:
+            return local.now_ms - at_ms
+        del added[job_id]
+    return 0
+
+
+# --- always -----------------------------------------------------------------------------------------------------------
+
+
+def test_always_syncs_before_it_answers() -> None:
+    local = logging_node("always")
+    client = local.client()
+    for _ in range(5):
+        job_id = client.add("mail")
+        assert keeps(synced(local), job_id)
+    assert local.host.disk.done["sync"] == 5
+
+
+def test_groups_that_come_during_a_sync_share_the_next_one() -> None:
+    local = logging_node("always")
+    local.host.disk.hold(disk.SYNC)
+    clients = [local.client() for _ in range(50)]
+    for client in clients:
+        client.send("ADDJOB", "mail", "body", 0)
+    assert local.host.disk.done["write to"] == 50  # writing does not wait for the sync
+    local.finish()
+    assert [client.silent for client in clients] == [False] + 49 * [True]
+    local.finish()
+    assert not any(client.silent for client in clients)
+    assert local.host.disk.done["sync"] == 2
+
+
+def test_nothing_is_synced_while_nothing_changes() -> None:
+    local = logging_node("always")
+    local.client().add("mail")
+    local.run(seconds=10)
+    assert local.host.disk.done["sync"] == 1
+
+
+# --- everysec ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every_ms", [1, 7, 90, 450, 999, 1001, 2500])
+def test_everysec_syncs_what_is_a_second_old(every_ms: int) -> None:
+    local = logging_node("everysec")
+    client = local.client()
+    added: dict[bytes, int] = {}
+    for _ in range(3000 // every_ms + 3):
+        added[client.add("mail")] = local.now_ms
+        for _ in range(every_ms):
+            local.run(milliseconds=1)
+            assert age_of_unsynced_ms(local, added) <= WINDOW_MS
+
+
+def test_everysec_syncs_once_per_second() -> None:
+    local = logging_node("everysec")
+    client = local.client()
+    for _ in range(1000):
+        client.add("mail")
+        local.run(milliseconds=10)
+    assert 9 <= local.host.disk.done["sync"] <= 11
+
+
+def test_a_node_that_has_nothing_more_to_do_syncs_what_it_wrote() -> None:
+    local = logging_node("everysec")
+    client = local.client()
+    client.add("mail")
+    job_id = client.add("mail")
+    assert not keeps(synced(local), job_id)
+    local.run(milliseconds=WINDOW_MS)
+    assert keeps(synced(local), job_id)
+    syncs = local.host.disk.done["sync"]
+    local.run(seconds=60)
+    assert local.host.disk.done["sync"] == syncs
+
+
+def test_a_node_that_hardly_wakes_syncs_in_time_as_well() -> None:
+    local = logging_node("everysec", hz=1)
+    client = local.client()
+    client.add("mail")
+    job_id = client.add("mail")
+    local.run(milliseconds=WINDOW_MS)
+    assert keeps(synced(local), job_id)
+
+
+def test_everysec_does_not_wait_for_the_sync() -> None:
+    local = logging_node("everysec")
+    local.host.disk.hold(disk.SYNC)
+    client = local.client()
+    client.add("mail")
+    local.run(milliseconds=WINDOW_MS)
+    assert syncing(local)
+    for _ in range(10):
+        client.add("mail")
+        local.run(milliseconds=100)
+
+
+def test_a_loss_of_power_takes_what_came_since_the_last_sync_began() -> None:
+    local = logging_node("everysec")
+    local.host.disk.delay_ms[disk.SYNC] = 700
+    client = local.client()
+    added: dict[bytes, int] = {}
+    for _ in range(100):
+        added[client.add("mail")] = local.now_ms
+        local.run(milliseconds=100)
+        assert age_of_unsynced_ms(local, added) <= WINDOW_MS + 700
+    assert refused(client) == ""
+
+
+# --- no ---------------------------------------------------------------------------------------------------------------
+
+
+def test_no_never_syncs() -> None:
+    local = logging_node("no")
+    client = local.client()
+    job_id = client.add("mail")
+    local.run(seconds=60)
+    assert keeps(written(local), job_id)
+    assert local.host.disk.done["sync"] == 0
+
+
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+
+def change(local: LocalNode, policy: str) -> None:
+    """CONFIG SET appendfsync, by somebody who does nothing else."""
+    assert local.client().call("CONFIG", "SET", "appendfsync", policy) == b"OK"
+
+
+@pytest.mark.parametrize("policy", ["everysec", "no"])
+def test_who_waits_for_a_sync_is_answered_when_none_is_needed_any_more(policy: str) -> None:
+    local = logging_node("always")
+    local.host.disk.hold(disk.SYNC)
+    waiting = [local.client() for _ in range(3)]
+    for client in waiting:
+        client.send("ADDJOB", "mail", "body", 0)
+    change(local, policy)
+    local.run(milliseconds=150)
+    for client in waiting:
+        assert isinstance(client.next_reply(), bytes)
+
+
+@pytest.mark.parametrize("before", ["everysec", "no"])
+def test_who_waits_for_a_write_is_answered_after_the_sync_that_is_asked_for_now(before: str) -> None:
+    local = logging_node(before)
+    local.host.disk.hold(disk.APPEND)
+    client = local.client()
+    client.send("ADDJOB", "mail", "body", 0)
+    change(local, "always")
+    local.host.disk.mend()
+    local.host.disk.hold(disk.SYNC)
+    local.finish()
+    local.run(milliseconds=150)
+    assert client.silent
+    assert syncing(local)
+    local.finish()
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    assert keeps(synced(local), job_id)
+
+
+@pytest.mark.parametrize("before", ["everysec", "no"])
+def test_what_was_written_without_a_sync_is_not_called_safe_when_syncs_are_asked_for(before: str) -> None:
+    """An acknowledgement that was written, not synced: who repeats it under `always` waits for the sync."""
+    local = logging_node(before)
+    client, other = local.client(), local.client()
+    job_id = client.add("mail")
+    local.run(seconds=2)
+    client.add("mail")
+    assert client.call("ACKJOB", job_id) == 1
+    local.host.disk.hold(disk.SYNC)
+    change(local, "always")
+    other.send("ACKJOB", job_id)
+    assert other.silent
+    finish_all(local)
+    assert other.next_reply() == 0
+
+
+def test_what_was_not_synced_is_when_syncs_are_asked_for() -> None:
+    local = logging_node("no")
+    job_id = local.client().add("mail")
+    change(local, "always")
+    local.run(milliseconds=150)
+    assert keeps(synced(local), job_id)
+
+
+# --- during a rewrite -------------------------------------------------------------------------------------------------
+
+
+def rewriting(local: LocalNode) -> LocalClient:
+    """Have a rewrite begin, and not end."""
+    local.host.disk.hold(disk.OPEN)
+    client = local.client()
+    assert client.call("BGREWRITEAOF") == b"Background append only file rewriting started"
+    assert info(client)["aof_rewrite_in_progress"] == "1"
+    return client
+
+
+@pytest.mark.parametrize("policy", ["everysec", "always"])
+def test_syncs_go_on_during_a_rewrite(policy: str) -> None:
+    local = logging_node(policy)
+    job_id = rewriting(local).add("mail")
+    local.run(milliseconds=WINDOW_MS)
+    assert keeps(synced(local), job_id)
+
+
+@pytest.mark.parametrize("policy", ["everysec", "always"])
+def test_no_appendfsync_on_rewrite_means_no_syncs_until_it_is_over(policy: str) -> None:
+    local = logging_node(policy, no_appendfsync_on_rewrite=True)
+    job_id = rewriting(local).add("mail")
+    local.run(seconds=5)
+    assert keeps(written(local), job_id)
+    assert not keeps(synced(local), job_id)
+    local.host.disk.mend()
+    local.finish()
+    local.run(seconds=2)
+    assert keeps(synced(local), job_id)
+
+
+# --- in a cluster -----------------------------------------------------------------------------------------------------
+
+
+def test_with_always_no_node_confirms_a_copy_that_a_loss_of_power_could_take() -> None:
+    cluster = Cluster(3, config=lambda: config("always"))
+    for member in cluster.members:
+        member.host.disk.delay_ms[disk.SYNC] = 30
+    client = cluster.members[0].client()
+    for _ in range(10):
+        client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+        cluster.until(lambda: not client.silent)
+        job_id = client.next_reply()
+        assert isinstance(job_id, bytes)
+        assert all(keeps(synced(member), job_id) for member in cluster.members)
