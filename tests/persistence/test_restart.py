@@ -62,7 +62,7 @@ def crash(node: LocalNode) -> LocalClient:
 def getjob(client: LocalClient, queue: str = "mail", count: int = 100) -> list[tuple[object, ...]]:
     """Bodies with their counters."""
     jobs = client.call("GETJOB", "NOHANG", "WITHCOUNTERS", "COUNT", count, "FROM", queue)
-    return [(job[2], job[4], job[6]) for job in jobs or []]  # type: ignore[union-attr, index, misc]
+    return [(job[2], job[4], job[6]) for job in jobs or []]  # type: ignore[union-attr, index]
 
 
 def log_of(node: LocalNode) -> str:
