@@ -7,6 +7,8 @@ to tell apart has one class here, and no code is compared as a bare string elsew
 
 from __future__ import annotations
 
+from typing import Final
+
 
 class ReplyError(Exception):
     """A refused command. `text` is the reply line without the leading dash, `code` its first word."""
@@ -105,11 +107,14 @@ class NodeLeaving(ReplyError):
         super().__init__("LEAVING This node is leaving the cluster, please connect to a different one")
 
 
-class OutOfMemory(ReplyError):
-    """The node uses more memory than its limit allows and could not free any."""
+_WHAT_TO_DO: Final = "Acknowledge jobs, add nodes to the cluster, or raise maxmemory."
 
-    def __init__(self) -> None:
-        super().__init__("OOM command not allowed when used memory > 'maxmemory'.")
+
+class OutOfMemory(ReplyError):
+    """The node uses more memory than its limit allows, or would with this request, and could not free any."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(f"OOM command not allowed when used memory > 'maxmemory'. {why or _WHAT_TO_DO}")
 
 
 class AuthenticationRequired(ReplyError):

@@ -17,6 +17,7 @@ from disqued.acks import SUBSYSTEM as ACKS
 from disqued.acks import gc
 from disqued.admin import SUBSYSTEM as ADMIN
 from disqued.admission import SUBSYSTEM as ADMISSION
+from disqued.admission.addjob import TOO_BIG
 from disqued.bus import kinds
 from disqued.bus.errors import BusError
 from disqued.bus.frame import MAX_FRAME_BYTES, VERSION, Frame
@@ -29,10 +30,17 @@ from disqued.core.ending import end
 from disqued.core.entry import CommandEntry, MessageEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
-from disqued.core.eviction import IdleQueues, make_room
+from disqued.core.eviction import (
+    GREEDY_BYTES,
+    IdleQueues,
+    Watch,
+    hang_up_greedy,
+    make_room,
+    make_room_for,
+)
 from disqued.core.job import DUE, Job, Timed
 from disqued.core.link import Link
-from disqued.core.memory import CLIENT_BYTES
+from disqued.core.memory import BIG_BYTES, CLIENT_BYTES, COPIES_UNDER_WAY, EVICTION, FULL
 from disqued.core.message import Message
 from disqued.core.peer import Peer
 from disqued.core.queue import Queue
@@ -165,6 +173,7 @@ class Node:
         self.ready: Ready = self.state.ready
         self._stopwatch_ns = host.stopwatch_ns
         self._idle_queues = IdleQueues()
+        self._memory_watch = Watch()
         self._next_cron_ms: i64 = now_ms
         self._next_sample_ms: i64 = now_ms
         self._next_idle_clients_ms: i64 = now_ms
@@ -240,7 +249,11 @@ class Node:
         session.closed = True
         if state.sessions.pop(session.number, None) is None:
             return
-        state.lifecycle.memory.used_bytes -= CLIENT_BYTES
+        memory = state.lifecycle.memory
+        memory.used_bytes -= CLIENT_BYTES
+        memory.input_bytes -= session.input_bytes
+        session.input_bytes = 0
+        state.slow.pop(session.number, None)
         abandon(state, session)
         if session.monitor:
             state.monitors.remove(session)
@@ -254,15 +267,48 @@ class Node:
         session.active_ms = now_ms
         if session.closing or session.closed or state.ended:
             return
-        session.parser.feed(data)
+        parser = session.parser
+        parser.feed(data)
         if session.blocked is None:
             self._run(session, arrived_ns)
             if state.resumed:
                 self._resume()
             if state.lifecycle.wanted:
                 handover.hand_over(state)
-        if session.parser.buffered_bytes > MAX_QUERY_BYTES:
+        held: i64 = parser.held_bytes
+        if held != session.input_bytes:
+            state.lifecycle.memory.input_bytes += held - session.input_bytes
+            session.input_bytes = held
+            if held > BIG_BYTES or parser.argument_bytes > BIG_BYTES:
+                self._bound_input(session)
+
+    def _bound_input(self, session: Session) -> None:
+        """A client sent much that can not be run yet: see that there is memory for it, and for what is to come.
+
+        A job that does not fit is refused before the rest of it is stored. Other requests are short; who sends so many
+        of them while none can run is hung up on when memory is used up.
+        """
+        state = self.state
+        parser = session.parser
+        memory = state.lifecycle.memory
+        if parser.buffered_bytes > MAX_QUERY_BYTES:
             state.ready.hang_up(session)
+        elif session.blocked is None and parser.argument_bytes > BIG_BYTES:
+            if not make_room_for(state, parser.coming_bytes + COPIES_UNDER_WAY * parser.argument_bytes):
+                parser.pass_over()
+                memory.input_bytes += parser.held_bytes - session.input_bytes
+                session.input_bytes = parser.held_bytes
+                state.stats.requests_refused_unread += 1
+        elif session.input_bytes > GREEDY_BYTES and memory.level() >= FULL:
+            hang_up_greedy(state, session, f"{session.input_bytes} bytes of requests wait to be run")
+
+    def _refuse_passed_over(self, session: Session) -> None:
+        """Answer a request that was not stored because there is no memory for it."""
+        session.parser.passed_over = False
+        if session.reply_mode == REPLY_ON:
+            session.out.append(OutOfMemory(TOO_BIG).encode())
+        elif session.reply_mode == REPLY_SKIP:
+            session.reply_mode = REPLY_ON
 
     def _run(self, session: Session, began_ns: i64) -> None:
         """Run requests until input runs out, the client blocks or the connection is to be closed."""
@@ -281,6 +327,9 @@ class Node:
                 args = parser.next()
                 if args is None:
                     break
+                if parser.passed_over:
+                    self._refuse_passed_over(session)
+                    continue
                 entry = commands.get(args[0])
                 if entry is None:
                     entry = commands.get(args[0].lower())
@@ -347,7 +396,7 @@ class Node:
         state = self.state
         if state.password and not session.authenticated and not entry.before_auth:
             raise AuthenticationRequired
-        if state.lifecycle.memory.level() == 2 and not make_room(state) and entry.needs_memory:
+        if state.lifecycle.memory.level() >= EVICTION and not make_room(state) and entry.needs_memory:
             raise OutOfMemory
         if state.refusal and entry.needs_log:
             raise ReplyError(state.refusal)
@@ -418,6 +467,8 @@ class Node:
         if link.closed or state.ended:
             return
         reader = link.reader
+        reader.room_bytes = state.lifecycle.memory.frame_bytes
+        passed_over = reader.passed_over
         try:
             reader.feed(data)
             while not link.closed:
@@ -433,6 +484,10 @@ class Node:
             text = "".join(traceback.format_exception(bug))
             state.host.log("warning", f"BUG: a frame could not be handled, please report it:\n{text}")
             self._give_up(link, "a frame could not be handled")
+        if reader.passed_over != passed_over:
+            state.stats.copies_refused += 1
+        if reader.buffered_bytes > BIG_BYTES:
+            state.filling[link] = None
         self._settle()
         if state.resumed:
             self._resume()
@@ -548,6 +603,7 @@ class Node:
         if now_ms >= self._next_sample_ms:
             self._next_sample_ms = now_ms + SAMPLE_MS
             state.stats.sample(now_ms)
+            self._memory_watch.look(state)
             self._idle_queues.visit(state)
             for cron in self._crons:
                 cron(state)

@@ -9,6 +9,7 @@ from mypy_extensions import i64
 from disqued.acks.gc import collect
 from disqued.bus import kinds
 from disqued.core.command import Command
+from disqued.core.eviction import make_room_for_one
 from disqued.core.job import WAIT_REPL, Job
 from disqued.core.jobid import require_job_ids, ttl_minutes
 from disqued.core.outbox import tell_all
@@ -52,6 +53,7 @@ def _acknowledge_unknown(state: NodeState, job_id: bytes) -> None:
         state.stats.acks_for_others += 1
         tell_all(state, state.bus.about_job(kinds.SETACK, job_id))
         return
+    make_room_for_one(state)
     state.stats.dummy_acks_made += 1
     expire_at_s: i64 = state.now_ms // 1000 + minutes * 60
     dummy = Job(job_id, b"", b"", 0, expire_at_s, 0, 0, 0)

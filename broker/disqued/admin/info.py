@@ -94,11 +94,12 @@ def _clients(state: NodeState) -> Fields:
 
 def _memory(state: NodeState) -> Fields:
     memory = state.lifecycle.memory
-    used_bytes = int(memory.used_bytes)
-    # The peak is followed as jobs come; queues and clients may have come since.
-    memory.peak_bytes = max(memory.peak_bytes, memory.used_bytes)
+    memory.look()
+    used_bytes = int(memory.counted_bytes)
     peak_bytes = int(memory.peak_bytes)
-    resident_bytes = state.host.facts().resident_bytes
+    resident_bytes = state.host.resident_bytes()
+    maximum_bytes = int(memory.maximum_bytes)
+    limit = state.host.memory_limit()
     return [
         ("used_memory", used_bytes),
         ("used_memory_human", human_size(used_bytes)),
@@ -107,6 +108,18 @@ def _memory(state: NodeState) -> Fields:
         ("used_memory_peak_human", human_size(peak_bytes)),
         ("mem_fragmentation_ratio", f"{resident_bytes / used_bytes:.2f}"),
         ("mem_allocator", "pymalloc"),
+        ("used_memory_startup", int(memory.startup_bytes)),
+        ("used_memory_buffers", int(memory.input_bytes + memory.buffer_bytes)),
+        ("maxmemory", maximum_bytes),
+        ("maxmemory_human", human_size(maximum_bytes)),
+        ("maxmemory_policy", state.config.maxmemory_policy),
+        ("maxmemory_resident", int(memory.most_resident_bytes + memory.startup_bytes) if maximum_bytes else 0),
+        ("memory_limit", limit.size_bytes),
+        ("memory_limit_source", limit.source),
+        ("memory_level", int(memory.level())),
+        ("memory_squeezed", int(memory.squeezed)),
+        ("requests_refused_unread", state.stats.requests_refused_unread),
+        ("clients_closed_for_memory", state.stats.clients_closed_for_memory),
     ]
 
 

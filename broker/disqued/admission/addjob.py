@@ -1,7 +1,7 @@
 """ADDJOB: parse the options, check what can be checked now, create the job.
 
 The checks run in a fixed order and the first failing one answers (Disque command ADDJOB): options from left to right,
-the timeout, contradictions between options, replication, MAXLEN, pause.
+the timeout, contradictions between options, replication, MAXLEN, pause, and for big jobs whether there is memory.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.command import Command
+from disqued.core.eviction import make_room_for
 from disqued.core.job import Job
+from disqued.core.memory import BIG_BYTES, COPIES_UNDER_WAY
 from disqued.core.queue import PAUSED_IN
 from disqued.core.session import Session
 from disqued.core.state import NodeState
-from disqued.errors import CommandSyntaxError, NotReplicated, QueueFull, QueuePaused, ReplyError
+from disqued.errors import CommandSyntaxError, NotReplicated, OutOfMemory, QueueFull, QueuePaused, ReplyError
 from disqued.resp.integers import parse_integer, require_timeout_ms
 
 DEFAULT_TTL_S: Final = 86400
@@ -26,6 +28,7 @@ MAX_REPLICATE: Final = 65535
 MAX_SECONDS: Final = (1 << 32) - 1
 """Times are 32 bits on the wire and on disk."""
 
+TOO_BIG: Final = "The job is too big for what is left: it needs room for itself and for copies on its way."
 _UNSET: Final = -1
 
 
@@ -154,6 +157,8 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         if queue.pause & PAUSED_IN:
             raise QueuePaused
         name = queue.name
+    if len(args[2]) > BIG_BYTES and not make_room_for(state, COPIES_UNDER_WAY * len(args[2])):
+        raise OutOfMemory(TOO_BIG)
     now_ms = state.now_ms
     job_id = state.job_ids.make(options.ttl_s, options.retry_s > 0)
     expire_at_s: i64 = now_ms // 1000 + options.ttl_s

@@ -208,10 +208,18 @@ class FrameReader:
 
     `limit_bytes` is the length that frames may have: as long as it is not known who sends them, MAX_UNKNOWN_BYTES, or
     anybody who reaches the port could have a gigabyte stored.
+
+    A frame with a copy that is longer than `room_bytes` is passed over as it comes: there is no memory for it, and
+    copies are refused without a word anyway.
     """
 
     def __init__(self, limit_bytes: i64 = MAX_FRAME_BYTES) -> None:
         self.limit_bytes: i64 = limit_bytes
+        self.room_bytes: i64 = MAX_FRAME_BYTES
+        self.passed_over: i64 = 0
+        """How many frames were."""
+        self._drop_bytes: i64 = 0
+        """Still to come of a frame that is passed over."""
         self._data = b""
         self._at: i64 = 0
         self._parts: list[bytes] = []
@@ -226,6 +234,10 @@ class FrameReader:
 
     def feed(self, data: bytes) -> None:
         """Take bytes from the link."""
+        if self._drop_bytes > 0:
+            dropped: i64 = min(self._drop_bytes, len(data))
+            self._drop_bytes -= dropped
+            data = data[dropped:]
         if self._parts_bytes > 0:
             self._parts.append(data)
             self._parts_bytes += len(data)
@@ -262,6 +274,12 @@ class FrameReader:
             name = kinds.NAMES.get(int(frame.kind), f"type {frame.kind}, version {frame.version}")
             raise BusError(f"a {name} frame says it is {length} bytes long, which it can not be")
         if have < length:
+            if length > self.room_bytes and frame.kind == kinds.REPLJOB and frame.version == VERSION:
+                self._data = b""
+                self._at = 0
+                self._drop_bytes = length - have
+                self.passed_over += 1
+                return None
             self._await(data[at:], COUNTED_BYTES if have < COUNTED_BYTES < length else length)
             return None
         self._at = at + length

@@ -8,7 +8,7 @@ directive may have to act in between and may fail.
 from __future__ import annotations
 
 from disqued.config.glob import glob_match
-from disqued.config.kinds import BadValueError, decode
+from disqued.config.kinds import BadValueError, MemoryShare, decode
 from disqued.config.options import OPTION_OF, OPTIONS
 from disqued.errors import ReplyError
 
@@ -20,7 +20,7 @@ class Config:
     unixsocket: str
     logfile: str
     pidfile: str
-    maxmemory: int
+    maxmemory: MemoryShare
     maxmemory_samples: int
     timeout: int
     auto_aof_rewrite_percentage: int

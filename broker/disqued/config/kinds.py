@@ -198,6 +198,52 @@ class Size(Integer):
         return b"%d" % value
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryShare:
+    """An amount of memory: bytes, or if these are 0 a percentage of what there is."""
+
+    size_bytes: int = 0
+    percent: int = 0
+
+    def of(self, system_bytes: int) -> int:
+        """The bytes, where there are `system_bytes`."""
+        return self.size_bytes or system_bytes * self.percent // 100
+
+
+@dataclass(frozen=True)
+class Memory(Kind[MemoryShare]):
+    """Bytes as in `Size`, or `75%` of what there is. CONFIG SET also takes 0, which the file refuses."""
+
+    def read(self, words: Sequence[bytes]) -> MemoryShare:
+        """The amount, more than nothing."""
+        value = super().read(words)
+        if not self.is_storable(value):
+            raise BadValueError("You need to specify a memory limit greater than zero")
+        return value
+
+    def parse(self, word: bytes) -> MemoryShare:
+        """The amount, or 0 for no limit."""
+        digits = word.removesuffix(b"%")
+        if digits == word:
+            return MemoryShare(Size().parse(word))
+        percent = parse_integer(digits)
+        if percent is None or not 1 <= percent <= 100:
+            raise BadValueError("a share of the memory must be a whole percentage, 1% to 100%")
+        return MemoryShare(percent=percent)
+
+    def show(self, value: MemoryShare) -> bytes:
+        """As it was set, sizes in bytes."""
+        return b"%d%%" % value.percent if value.percent else b"%d" % value.size_bytes
+
+    def write(self, value: MemoryShare) -> bytes:
+        """As it was set, sizes with units."""
+        return self.show(value) if value.percent else Size().write(value.size_bytes)
+
+    def is_storable(self, value: MemoryShare) -> bool:
+        """Whether it is a limit at all."""
+        return value != MemoryShare()
+
+
 @dataclass(frozen=True)
 class Choice(Kind[str]):
     """One of a few words, in any case."""

@@ -20,6 +20,8 @@ from disqued.config.kinds import (
     HostName,
     Integer,
     Kind,
+    Memory,
+    MemoryShare,
     Octal,
     OutputLimit,
     Password,
@@ -63,7 +65,6 @@ class Option(Generic[_T]):
         return self.name.replace("-", "_")
 
 
-_MAXMEMORY_ERROR: Final = "You need to specify a memory limit greater than zero"
 _FACILITIES: Final = ("user", *(f"local{number}" for number in range(8)))
 _YES_NO: Final = YesNo()
 _COUNT: Final = Integer()
@@ -89,11 +90,12 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
     Option("pidfile", Text(), "/var/run/disque.pid", "process", "File for the process ID, when daemonised."),
     Option(
         "maxmemory",
-        Size(1, error=_MAXMEMORY_ERROR, zero_by_set=True),
-        1 << 30,
+        Memory(),
+        MemoryShare(1 << 30),
         "memory",
-        "Memory limit: above 75 % new jobs are kept by other nodes only, above 95 % memory is freed or commands are "
-        "refused. CONFIG SET takes 0 for no limit.",
+        "Memory limit, in bytes or as a share, `60%`, of the container's limit or the machine's memory. Above 75 % of "
+        "it new jobs are kept by other nodes only, above 95 % memory is freed, above 100 % commands that need more are "
+        "refused. CONFIG SET takes 0 for no limit. See [memory](operations/memory.md).",
         settable=True,
     ),
     Option(

@@ -103,6 +103,11 @@ class Agenda:
         timed.timer_previous = None
         timed.awake_ms = 0
 
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are: at worst one for each thing that is armed."""
+        return len(self._near) + len(self._far)
+
     def next_ms(self) -> int:
         """When `due` should be called next; 0 when nothing is armed."""
         if self._opened:

@@ -31,7 +31,7 @@ from disqued.core.job import (
     Job,
 )
 from disqued.core.journal import Journal
-from disqued.core.memory import QUEUE_BYTES, Memory
+from disqued.core.memory import Memory, queue_bytes
 from disqued.core.queue import PAUSED_IN, PAUSED_OUT, Queue
 from disqued.core.queues import Queues
 from disqued.core.table import JobTable
@@ -80,12 +80,12 @@ COUNT_NACK: Final = 2
 class Lifecycle:
     """The jobs and queues of one node and the verbs that change them."""
 
-    def __init__(self, draw: Callable[[], float]) -> None:
+    def __init__(self, draw: Callable[[], float], resident: Callable[[], int] | None = None) -> None:
         self._chance: i64 = int(draw() * _CHANCES)
         self.table = JobTable()
         self.queues = Queues()
         self.agenda = Agenda(int(draw() * NEAR_MS))
-        self.memory = Memory()
+        self.memory = Memory(resident)
         self.journal = Journal()
         self.ready: list[Queue] = []
         """Queues whose waiting clients can be served."""
@@ -401,7 +401,7 @@ class Lifecycle:
         queue = self.queues.get(name)
         if queue is None:
             queue = self.queues.get_or_make(name, now_ms)
-            self.memory.used_bytes += QUEUE_BYTES + len(name)
+            self.memory.used_bytes += queue_bytes(name)
         return queue
 
     def pause(self, name: bytes, wanted: i64, now_ms: i64) -> None:
@@ -428,4 +428,4 @@ class Lifecycle:
         assert queue.waiting == 0
         self.events.queue_gone(queue)
         self.queues.remove(queue)
-        self.memory.used_bytes -= QUEUE_BYTES + len(queue.name)
+        self.memory.used_bytes -= queue_bytes(queue.name)

@@ -25,6 +25,7 @@ from disqued.core.jobframes import JobFrames
 from disqued.core.jobid import JobIds
 from disqued.core.latency import LatencyMonitor
 from disqued.core.lifecycle import Lifecycle
+from disqued.core.link import Link
 from disqued.core.peer import BUS_PORT_DISTANCE
 from disqued.core.ready import Ready
 from disqued.core.session import Session
@@ -58,7 +59,7 @@ class NodeState:
         self.holders = Holders()
         self.job_frames = JobFrames()
         self.events = Events()
-        self.lifecycle = Lifecycle(host.random)
+        self.lifecycle = Lifecycle(host.random, host.resident_bytes)
         self.demand = Demand()
         self.job_ids = JobIds(node_id, host.random_bytes)
         self.last_ctime: i64 = 0
@@ -82,6 +83,10 @@ class NodeState:
         """The append only file; kept by the persistence room."""
         self.refusal = ""
         """The error that answers new jobs while the disk fails; empty while it works."""
+        self.filling: dict[Link, None] = {}
+        """Links that bring a big frame."""
+        self.slow: dict[int, Session] = {}
+        """Sessions that let output wait, by number; kept by the shell."""
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""
         self.held: dict[int, Session] = {}
@@ -112,7 +117,8 @@ class NodeState:
             self.password = config.requirepass
             for session in self.sessions.values():
                 session.parser.restrict(bool(self.password) and not session.authenticated)
-        self.lifecycle.memory.limit(config.maxmemory)
+        limit = self.host.memory_limit()
+        self.lifecycle.memory.limit(config.maxmemory.of(limit.size_bytes), limit.size_bytes)
         hard, soft, _ = config.client_output_buffer_limit
         self.output_limited = hard > 0 or soft > 0
         limits_ns = []

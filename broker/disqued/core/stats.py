@@ -55,6 +55,9 @@ class Stats:
         self.output_bytes: i64 = 0
         self.expired_jobs: i64 = 0
         self.evicted_jobs: i64 = 0
+        self.requests_refused_unread: i64 = 0
+        """Requests too big for the memory that was left, whose end was not even read."""
+        self.clients_closed_for_memory: i64 = 0
         self.collections: i64 = 0
         """Attempts to find out whether all holders of an acknowledged job know."""
         self.dummy_acks_made: i64 = 0
@@ -100,6 +103,8 @@ class Stats:
         self.output_bytes = 0
         self.expired_jobs = 0
         self.evicted_jobs = 0
+        self.requests_refused_unread = 0
+        self.clients_closed_for_memory = 0
         self.collections = 0
         self.dummy_acks_made = 0
         self.dummy_acks_collected = 0

@@ -8,6 +8,7 @@ that stays exactly once.
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 from mypy_extensions import i64
@@ -16,6 +17,9 @@ from disqued.core.job import Job
 
 _SHARDS: Final = 256
 _CELLS_PER_SHARD: Final = 64
+_SMALL_DICT_BYTES: Final = 4096
+_ENTRY_BYTES: Final = 200
+"""No dict that grew by itself takes so much for an entry."""
 CELLS: Final = _SHARDS * _CELLS_PER_SHARD
 
 
@@ -54,6 +58,16 @@ class JobTable:
         """Forget a registered job."""
         del self._shards[_shard(job.id)][job.id]
         self.count -= 1
+
+    def shrink(self, number: int) -> None:
+        """Have one of the dicts, whichever number it is, take less memory if most of what it held is gone.
+
+        A dict keeps its size as long as nothing is added.
+        """
+        at = number % _SHARDS
+        shard = self._shards[at]
+        if sys.getsizeof(shard) > _SMALL_DICT_BYTES + _ENTRY_BYTES * len(shard):
+            self._shards[at] = dict(shard)
 
     def jobs(self) -> list[Job]:
         """All jobs, as they are now."""

@@ -53,7 +53,8 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
     A pause concerns new jobs, not those that a leaving node hands over.
     """
     lifecycle = state.lifecycle
-    if state.view.leaving or state.refusal or lifecycle.memory.level() > 0:
+    memory = lifecycle.memory
+    if state.view.leaving or state.refusal or memory.level() > 0 or not memory.has_room_for(len(job.body)):
         return False
     queue = lifecycle.queues.get(job.queue)
     if queue is not None:

@@ -4,6 +4,9 @@ Bytes go in by `feed`, complete requests come out of `next`, one list of argumen
 header is read, before the data that it announces is buffered. A long argument that arrives in many pieces is collected
 as a list and joined once, so that input costs linear time whatever its cut; what was parsed of an incomplete request is
 kept and not read again.
+
+A request that its node has no room for is passed over (`pass_over`): the rest of its big argument is dropped as it
+arrives, and the request comes out marked as such, so that it can be answered and the connection goes on.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from disqued.resp.words import split_words
 _STAR: Final = 42
 _DOLLAR: Final = 36
 _CR: Final = 13
+_PIECE_BYTES: Final = 56
+"""What an object takes beside the bytes in it."""
 _MORE: Final = -1
 """The header is not complete yet."""
 
@@ -47,6 +52,10 @@ class RequestParser:
         """What the arguments read of an incomplete request took up in the input."""
         self._bulk_bytes: i64 = _MORE
         """Length of the argument being read, if its header was read."""
+        self._passing_over: bool = False
+        """What is still to come of the argument is dropped."""
+        self.passed_over: bool = False
+        """The request handed out last is not whole; whoever looks at it resets the mark."""
         self.max_arguments: i64 = MAX_ARGUMENTS
         self.max_bulk_bytes: i64 = MAX_BULK_BYTES
 
@@ -60,8 +69,48 @@ class RequestParser:
         """Input received and not yet handed out as a request."""
         return len(self._buffer) - self._position + self._pieces_bytes + self._parsed_bytes
 
+    @property
+    def held_bytes(self) -> i64:
+        """The memory that input takes, of complete requests that wait as well as of an incomplete one."""
+        size: i64 = len(self._buffer) + self._pieces_bytes + self._parsed_bytes
+        return size + _PIECE_BYTES * (len(self._pieces) + len(self._arguments))
+
+    @property
+    def coming_bytes(self) -> i64:
+        """What is announced of the argument that is being read and did not arrive yet."""
+        return self._wanted_bytes if self._wanted_bytes > 0 and not self._passing_over else 0
+
+    @property
+    def argument_bytes(self) -> i64:
+        """The announced length of the argument that is being read and did not arrive yet."""
+        return self._bulk_bytes if self._wanted_bytes > 0 and not self._passing_over else 0
+
+    def pass_over(self) -> None:
+        """Drop the argument of which `coming_bytes` are still to come, and mark its request."""
+        self._buffer = b""
+        self._position = 0
+        self._pieces = []
+        self._pieces_bytes = 0
+        self._passing_over = True
+        self.passed_over = True
+
+    def _drop(self, data: bytes) -> None:
+        """Input of an argument that is passed over: keep what comes behind it."""
+        missing: i64 = self._wanted_bytes
+        self._wanted_bytes -= len(data)
+        if self._wanted_bytes <= 0:
+            self._passing_over = False
+            self._arguments.append(b"")
+            self._missing -= 1
+            self._bulk_bytes = _MORE
+            self._buffer = data[missing:]
+            self._position = 0
+
     def feed(self, data: bytes) -> None:
         """Take bytes as they arrived."""
+        if self._passing_over:
+            self._drop(data)
+            return
         if self._position == len(self._buffer) and self._pieces_bytes == 0:
             self._buffer = data
             self._position = 0
@@ -81,6 +130,7 @@ class RequestParser:
         self._missing = 0
         self._parsed_bytes = 0
         self._bulk_bytes = _MORE
+        self._passing_over = False
 
     def next(self) -> list[bytes] | None:
         """The next complete request, or None until more bytes arrive.
@@ -93,8 +143,10 @@ class RequestParser:
         if self._pieces_bytes > 0:
             self._join()
         while True:
-            if self._missing == 0:
+            if self._missing == 0 and not self._arguments:
                 if self._position >= len(self._buffer):
+                    self._buffer = b""  # what was a big request would stay until the next one
+                    self._position = 0
                     return None
                 if self._buffer[self._position] != _STAR:
                     words = self._inline()

@@ -7,12 +7,17 @@ import socket
 from asyncio import Transport
 from typing import Any, Final
 
+from mypy_extensions import i64
+
+from disqued.core.memory import BIG_BYTES
 from disqued.core.session import Session
 from disqued.server.keepalive import keep_alive
 from disqued.server.shell import Shell
 
 FREE_OUTPUT_BYTES: Final = 16 << 10
 """Output of a client that the limits do not count, as in the original."""
+PART_BYTES: Final = 4 << 10
+"""Parts of a reply that are longer are not worth being joined."""
 SOFT_LIMIT_MARGIN_S: Final = 0.1
 
 
@@ -64,10 +69,13 @@ class Connection(Session):
         self._shell.settle()
 
     def pause_writing(self) -> None:
-        """The client reads slower than it is written to: bounded by `client-output-buffer-limit`."""
+        """The client reads slower than it is written to: what waits is counted, and bounded if memory runs short."""
+        if not self.closed:
+            self._shell.node.state.slow[self.number] = self
 
     def resume_writing(self) -> None:
         """The client caught up."""
+        self._shell.node.state.slow.pop(self.number, None)
 
     def output_bytes(self) -> int:
         """Output that the client has not taken yet."""
@@ -85,13 +93,18 @@ class Connection(Session):
             return
         out = self.out
         if out:
-            data = out[0] if len(out) == 1 else b"".join(out)
-            out.clear()
+            size: i64 = 0
+            for part in out:
+                size += len(part)
             state = self._shell.node.state
-            state.stats.output_bytes += len(data)
-            if state.output_limited and self._hang_up_if_slow(self.output_bytes() + len(data)):
+            state.stats.output_bytes += size
+            if state.output_limited and self._hang_up_if_slow(self.output_bytes()):
                 return
-            transport.write(data)
+            if size > BIG_BYTES and size > PART_BYTES * len(out):  # not joined: bodies are in memory only once
+                transport.writelines(out)
+            else:
+                transport.write(out[0] if len(out) == 1 else b"".join(out))
+            out.clear()
         if self.closing and self.held is None:
             transport.close()
 

@@ -14,7 +14,7 @@ from disqued.build import FLAVOUR
 from disqued.config import Config, ConfigError, ServerArguments, fatal_text, load, parse_arguments
 from disqued.core.version import SPOKEN_VERSION
 from disqued.node import COMMANDS
-from disqued.server import daemon, logs
+from disqued.server import allocator, daemon, logs
 from disqued.server.fatal import Fatal
 from disqued.server.host import read_text
 from disqued.server.memorytest import memory_test
@@ -65,6 +65,7 @@ def version_line() -> str:
 
 def start(arguments: ServerArguments) -> None:
     """Configure and serve until the server ends; raises ConfigError or Fatal."""
+    allocator.tame()
     directory = _working_directory()
     config = read_configuration(arguments)
     if config.dir:

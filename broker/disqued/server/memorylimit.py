@@ -1,0 +1,86 @@
+"""How much memory there is for this process: the limit of its cgroup, which a container has, or the machine's RAM.
+
+A process is in one group of each hierarchy (/proc/self/cgroup), every group above it may have a limit too, and the
+lowest counts. Version 2 has the file `memory.max`, version 1 `memory.limit_in_bytes`, which holds a number near 2^63
+where there is no limit. Where the tree is mounted stands in /proc/self/mountinfo; in a container that is often the
+subtree of its own group, so that the path of the group leads nowhere from there, and the mount itself is the group.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from disqued.core.env import MemoryLimit
+
+_PROC: Final = Path("/proc/self")
+_FILES: Final = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
+"""By type of file system."""
+
+
+def find(proc: Path = _PROC) -> MemoryLimit:
+    """The lowest limit that holds for this process."""
+    machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limits = _group_limits(proc)
+    except (OSError, ValueError):  # no Linux, or hidden
+        limits = []
+    lowest_bytes = min(limits, default=machine_bytes)
+    if lowest_bytes < machine_bytes:
+        return MemoryLimit(lowest_bytes, "cgroup")
+    return MemoryLimit(machine_bytes, "machine")
+
+
+def _group_limits(proc: Path) -> list[int]:
+    """The limits of this process's groups and of those above them."""
+    limits: list[int] = []
+    for kind, root, mount in _mounts(proc):
+        file = _FILES[kind]
+        folder = mount / _path_below(root, _group(proc, kind))
+        while folder.is_relative_to(mount):
+            limits += _read(folder / file)
+            folder = folder.parent
+    return limits
+
+
+def _mounts(proc: Path) -> list[tuple[str, str, Path]]:
+    """Hierarchies that can limit memory: their type, the group that is mounted, and where."""
+    found: list[tuple[str, str, Path]] = []
+    for line in (proc / "mountinfo").read_text().splitlines():
+        before, _, behind = line.partition(" - ")
+        words, kind, options = before.split(), *behind.split()[:1], behind.split()[-1]
+        if kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(",")):
+            found.append((kind, _unescape(words[3]), Path(_unescape(words[4]))))
+    return found
+
+
+def _unescape(path: str) -> str:
+    """A path as mountinfo writes it: blanks and the like are octal numbers."""
+    return path.encode("latin-1", "replace").decode("unicode_escape")
+
+
+def _group(proc: Path, kind: str) -> str:
+    """This process's group in the hierarchy: lines are `number:controllers:path`, with nothing between in version 2."""
+    for line in (proc / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if (kind == "cgroup2" and not controllers) or (kind == "cgroup" and "memory" in controllers.split(",")):
+            return path
+    return "/"
+
+
+def _path_below(root: str, group: str) -> str:
+    """Where the group is in a mount that shows the tree from `root` on; the mount itself where it is not below."""
+    if group == root:
+        return ""
+    below = group.removeprefix(root.rstrip("/") + "/")
+    return "" if below == group or ".." in below.split("/") else below
+
+
+def _read(path: Path) -> list[int]:
+    """The limit in a file, if there is one."""
+    try:
+        text = path.read_text().strip()
+    except OSError:  # the group at the top has no such file
+        return []
+    return [int(text)] if text.isdigit() else []
