@@ -191,7 +191,7 @@ class Aof:
         if state.config.appendonly:
             self.status = WAIT_REWRITE
             state.lifecycle.journal.on = True
-            self.rewrite.start()
+            self.rewrite.restart()
         else:
             self.turn()
             self._stop()
@@ -410,7 +410,7 @@ class Aof:
     def replaced(self, size_bytes: i64, covers: i64) -> None:
         """The file was written anew, synced, and has all groups up to `covers`."""
         state = self._state
-        if self.status == OFF:
+        if self.status == OFF or (self.status == WAIT_REWRITE and self.rewrite.outdated):
             return
         self.status = ON
         self.size_bytes = size_bytes

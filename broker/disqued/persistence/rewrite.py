@@ -195,6 +195,11 @@ class Rewrite:
         """Whether nothing may be started with the first file, because the names are about to change."""
         return self._step == _CLOSING
 
+    @property
+    def outdated(self) -> bool:
+        """Whether another rewrite begins when this one is over."""
+        return self._again
+
     def start(self) -> None:
         """Begin, unless one is running."""
         if self._step != _IDLE:
