@@ -178,6 +178,8 @@ class Aof:
             return
         self.size_bytes = size_bytes
         self.rewrite.base_bytes = size_bytes
+        self._appended = state.ready.logged
+        self._synced = state.ready.logged
         self.status = ON
         state.lifecycle.journal.on = True
         if rewrite:
