@@ -101,6 +101,21 @@ class ServerProcess:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(0.02)
 
+    def wait_loaded(self, timeout_s: float = 20.0) -> None:
+        """Return when the server has its jobs; raise with its log when it ends first."""
+        self.wait_ready(timeout_s)
+        deadline = time.monotonic() + timeout_s
+        while b"LOADING" in self._ping():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"server does not end to load:\n{self.log.read_text()}")
+            time.sleep(0.01)
+
+    def _ping(self) -> bytes:
+        """The first bytes of the reply to PING."""
+        with self.connect() as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64)
+
     def stop(self) -> int:
         """SIGTERM, then the exit status."""
         if self.process.poll() is None:

@@ -129,12 +129,17 @@ class Run:
         logs.write("warning", "Disque is now ready to exit, bye bye...")
 
     async def _load(self, shell: Shell, *, on_terminal: bool) -> bool:
-        """Return when the node has its jobs; False when it is to end before. Other nodes do not reach it meanwhile."""
+        """Return when the node has its jobs; False when it is to end before. Other nodes do not reach it meanwhile.
+
+        Raises Fatal when it can not serve.
+        """
         with LoadingLine(self._node, shell, shown=on_terminal):
             either = [asyncio.ensure_future(event.wait()) for event in (shell.loaded, self._ended)]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             for one in either:
                 one.cancel()
+        if self._failure is not None:
+            raise Fatal(self._failure)
         return not self._ended.is_set()
 
     async def _wait_for_end(self) -> bool:
