@@ -1,0 +1,124 @@
+"""A node with an append only file is killed (SIGKILL) at points that nobody chose: what clients were told stays true.
+
+With each policy, because what was written outlives the process that wrote it. The long runs are marked slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import time
+from collections import Counter
+from typing import Final
+
+import pytest
+
+from durability.conftest import LONG, POLICIES, Make
+from support.durable import DurableNode, Ledger, fill, load, nap
+
+LIVES: Final = 10
+"""How many processes work with one file before a new one is begun."""
+TEMPORARY: Final = "temp-rewriteaof*"
+
+
+@pytest.mark.parametrize("points", [30, pytest.param(300, marks=LONG)])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_during_adds(make: Make, policy: str, points: int) -> None:
+    chance = random.Random(f"adds {policy} {points}")
+    for number in range(points // LIVES):
+        node, ledger = make(str(number), policy), Ledger()
+        node.start()
+        for life in range(LIVES):
+            with load(node, ledger, seed=(policy, number, life)):
+                nap(chance, 60)
+                node.kill()
+            node.start()
+            ledger.check(node.jobs())
+        assert len(ledger.added) > 10 * LIVES, "there was enough at stake"
+        node.kill()
+
+
+def rewritten(node: DurableNode) -> int:
+    """How many rewrites of its file succeeded, in all lives."""
+    return node.log.count("The append only file was rewritten")
+
+
+@pytest.mark.parametrize("points", [20, pytest.param(300, marks=LONG)])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_during_rewrites(make: Make, policy: str, points: int) -> None:
+    """Either one is asked for, or they come by themselves as the file grows."""
+    chance = random.Random(f"rewrites {policy} {points}")
+    begun = 0
+    growing = ("--auto-aof-rewrite-min-size", "1", "--auto-aof-rewrite-percentage", "5", "--hz", "500")
+    for number in range(points // LIVES):
+        by_itself = number % 2 == 1
+        node, ledger = make(str(number), policy, *growing if by_itself else ()), Ledger()
+        node.start()
+        fill(node, ledger, 1000)
+        before, began_s = rewritten(node), time.monotonic()
+        with load(node, ledger, seed=(policy, number)):
+            if not by_itself:
+                node.call("BGREWRITEAOF")
+            node.until(lambda node=node, before=before: rewritten(node) > before, "the file is rewritten")
+        took_ms = min((time.monotonic() - began_s) * 1000, 150)
+        for life in range(LIVES):
+            with load(node, ledger, seed=(policy, number, life)):
+                if not by_itself:
+                    node.call("BGREWRITEAOF")
+                nap(chance, took_ms * 1.5)
+                node.kill()
+            begun += bool(list(node.directory.glob(TEMPORARY)))
+            node.start()
+            node.until(lambda node=node: not list(node.directory.glob(TEMPORARY)), "nobody needs it any more")
+            ledger.check(node.jobs())
+        node.kill()
+    assert begun > 0, "some were killed in the middle of a rewrite"
+
+
+@pytest.mark.parametrize("points", [30, pytest.param(300, marks=LONG)])
+def test_during_load(make: Make, points: int) -> None:
+    chance = random.Random(f"load {points}")
+    node, ledger = make("node", "everysec"), Ledger()
+    node.start()
+    fill(node, ledger, 4000)
+    with load(node, ledger):
+        nap(chance, 100)
+        node.kill()
+    loaded, loading = node.log.count("DB loaded"), node.log.count("Loading the append only file")
+    for _ in range(points):
+        node.begin()
+        nap(chance, 150)
+        node.kill()
+    assert node.log.count("DB loaded") - loaded < points, "some were killed before they had loaded all"
+    assert node.log.count("Loading the append only file") > loading, "some when they had begun to"
+    node.start()
+    ledger.check(node.jobs())
+
+
+@pytest.mark.parametrize("points", [20, pytest.param(300, marks=LONG)])
+@pytest.mark.parametrize("command", [("SHUTDOWN", "REWRITE-AOF"), ("SHUTDOWN",)], ids=" ".join)
+def test_during_the_end(make: Make, command: tuple[str, ...], points: int) -> None:
+    chance = random.Random(f"end {command} {points}")
+    ends: Counter[int] = Counter()
+    for number in range(points // LIVES):
+        node, ledger = make(str(number), POLICIES[number % len(POLICIES)]), Ledger()
+        node.start()
+        fill(node, ledger, 1000)
+        began_s = time.monotonic()
+        with contextlib.closing(node.connect()) as ending:
+            ending.send(*command)
+        assert node.process is not None
+        ends[node.process.wait()] += 1
+        took_ms = (time.monotonic() - began_s) * 1000
+        node.start()
+        for life in range(LIVES):
+            with load(node, ledger, seed=(command, number, life)), contextlib.closing(node.connect()) as ending:
+                nap(chance, 20)
+                ending.send(*command)
+                nap(chance, took_ms * 1.5)
+                ends[node.kill()] += 1
+            node.start()
+            ledger.check(node.jobs())
+        node.kill()
+    assert set(ends) == {0, -signal.SIGKILL}, "some ended before they were killed, some did not"

@@ -1,0 +1,62 @@
+"""Nodes of a cluster are killed, one or all at once: each job that was answered has its copies on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from durability.conftest import LONG, POLICIES, Make
+from support.durable import DurableNode, Ledger, load, nap
+from support.server import LOOPBACK
+
+
+def sees(node: DurableNode, others: int) -> bool:
+    """Whether it is connected to so many nodes, and suspects none."""
+    lines = [line.split() for line in node.call("CLUSTER", "NODES").decode().splitlines()]
+    flags = [(set(words[2].split(",")) | {words[5]}) - {"myself", "noflags", "connected"} for words in lines if words]
+    return len(flags) == others + 1 and not any(flags)
+
+
+def wait_whole(nodes: list[DurableNode]) -> None:
+    """Wait until all serve, and each is connected to all others."""
+    for node in nodes:
+        node.wait_ready()
+    for node in nodes:
+        node.until(partial(sees, node, len(nodes) - 1), "the cluster is whole")
+
+
+@pytest.mark.parametrize("points", [24, pytest.param(240, marks=LONG)])
+@pytest.mark.parametrize("killed", [3, 1], ids=["all nodes at once", "one node"])
+def test_in_a_cluster_of_three(make: Make, killed: int, points: int) -> None:
+    """Each job that was answered has its copies on disk, at two nodes, whoever was killed."""
+    chance = random.Random(f"cluster {killed} {points}")
+    nodes = [make(policy, policy, "--cluster-node-timeout", "1000") for policy in POLICIES]
+    ledger = Ledger()
+    for node in nodes:
+        node.start()
+    for node in nodes[1:]:
+        nodes[0].call("CLUSTER", "MEET", LOOPBACK, node.port)
+    wait_whole(nodes)
+    for life in range(points // killed):
+        with contextlib.ExitStack() as loads:
+            for node in nodes:
+                loads.enter_context(load(node, ledger, "REPLICATE", 2, clients=2, seed=(killed, life, node.port)))
+            nap(chance, 100)
+            victims = chance.sample(nodes, killed)
+            for node in victims:
+                node.signal(signal.SIGKILL)
+        for node in victims:
+            node.kill()
+            node.begin()
+        wait_whole(nodes)
+        found = [node.jobs() for node in nodes]
+        ledger.check({job_id: body for jobs in found for job_id, body in jobs.items()}, revives=True)
+        copies = Counter(job_id for jobs in found for job_id in jobs)
+        answered = ledger.pending & ledger.added_s.keys()
+        single = [job_id for job_id in answered if copies[job_id] < 2 and not ledger.is_once(job_id)]
+        assert not single, f"{len(single)} jobs have no second copy on disk"

@@ -1,0 +1,314 @@
+"""Nodes with an append only file that are killed again and again, and the account of what they promised.
+
+    with Nursery() as nursery:
+        node = DurableNode(nursery, tmp_path / "node", "--appendonly", "yes")
+        ledger = Ledger()
+        for _ in range(10):
+            node.start()
+            with load(node, ledger, clients=3):
+                ...
+                node.kill()
+            node.start()
+            ledger.check(node.jobs())
+
+The clients pipeline adds, acknowledgements and fetches, and write down what was answered: a job that was added has to
+be there after each restart, one that was acknowledged, or taken at most once, must not. What was not answered may have
+happened or not; `check` finds out which, and from then on it stays so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import hiredis
+
+from support.cluster import NodeClient, Word
+from support.nursery import Hatchling, Nursery
+from support.server import LOOPBACK, free_port
+
+PATIENCE_S: Final = 30.0
+LOOK_S: Final = 0.002
+AOF: Final = "disque.aof"
+AT_MOST_ONCE: Final = b"once"
+"""The queue of jobs with RETRY 0; all other jobs are in the queue `work`."""
+SCAN_COUNT: Final = 1_000_000
+
+
+class DurableNode:
+    """One node in a directory of its own, of which process after process is killed."""
+
+    def __init__(self, nursery: Nursery, directory: Path, *arguments: str) -> None:
+        directory.mkdir(exist_ok=True)
+        self.directory = directory
+        self.aof = directory / AOF
+        self.port = free_port()
+        self.arguments = arguments
+        self.process: Hatchling | None = None
+        self._nursery = nursery
+        self._client: NodeClient | None = None
+
+    def begin(self) -> None:
+        """Start a process, and do not wait."""
+        self.process = self._nursery.start(
+            self.directory, "--port", str(self.port), "--bind", LOOPBACK, *self.arguments
+        )
+
+    def start(self) -> None:
+        """Start a process, and wait until it has its jobs."""
+        self.begin()
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until clients are served."""
+        self.until(self._serves, "it serves clients")
+
+    def _serves(self) -> bool:
+        assert self.process is not None
+        try:
+            return bool(self.call("QLEN", "none") == 0)
+        except (OSError, EOFError):
+            assert not self.process.has_ended, f"it ended with {self.process.status}:\n{self.log}"
+        except hiredis.ReplyError as refused:
+            if not str(refused).startswith("LOADING"):
+                raise
+        return False
+
+    def until(self, condition: Any, what: str) -> None:
+        """Wait until something holds."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline_s, f"not in {PATIENCE_S:g} s: {what}\n{self.log}"
+            time.sleep(LOOK_S)
+
+    @property
+    def log(self) -> str:
+        """All lines of all its processes."""
+        path = self.directory / "server.log"
+        return path.read_text() if path.exists() else ""
+
+    def connect(self) -> NodeClient:
+        """One more connection; who opens it closes it."""
+        return NodeClient(self.port)
+
+    def call(self, *words: Word) -> Any:
+        """The reply to a command."""
+        if self._client is None:
+            self._client = self.connect()
+        try:
+            return self._client.call(*words)
+        except (OSError, EOFError):
+            self.hang_up()
+            raise
+
+    def pipeline(self, commands: Sequence[Sequence[Word]]) -> list[Any]:
+        """The replies to many commands."""
+        if self._client is None:
+            self._client = self.connect()
+        return self._client.pipeline(commands)
+
+    def hang_up(self) -> None:
+        """Close the connection that is kept."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def show(self, job_id: bytes) -> dict[bytes, Any] | None:
+        """What SHOW says about a job; None when the node does not know it."""
+        flat = self.call("SHOW", job_id)
+        return None if flat is None else dict(zip(flat[::2], flat[1::2], strict=True))
+
+    def info(self, field: str) -> str:
+        """One field of INFO."""
+        lines = self.call("INFO", "all").decode().splitlines()
+        fields = dict(line.split(":", 1) for line in lines if ":" in line)
+        return str(fields[field])
+
+    def jobs(self) -> dict[bytes, bytes]:
+        """The bodies of all jobs that are not acknowledged, by ID."""
+        found: dict[bytes, bytes] = {}
+        cursor = b"0"
+        while True:
+            cursor, jobs = self.call("JSCAN", cursor, "COUNT", SCAN_COUNT, "REPLY", "all")
+            for job in jobs:
+                fields = dict(zip(job[::2], job[1::2], strict=True))
+                if fields[b"state"] != b"acked":
+                    assert fields[b"id"] not in found, "a job is there twice"
+                    found[fields[b"id"]] = fields[b"body"]
+            if cursor == b"0":
+                return found
+
+    def kill(self) -> int:
+        """SIGKILL; how it ended: it may have been over before."""
+        return self.end(signal.SIGKILL)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and wait; the exit status."""
+        self.hang_up()
+        self.signal(number)
+        return 0 if self.process is None else self.process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process, if it was not waited for yet."""
+        if self.process is not None and self.process.status is None:
+            self.process.send_signal(number)
+
+
+class Ledger:
+    """What clients were told, and what was checked, over all the lives of a node."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.attempted: set[bytes] = set()
+        """Bodies that were given to an ADDJOB; each one is given to one only."""
+        self.added: dict[bytes, bytes] = {}
+        """Bodies by the IDs that were answered,"""
+        self.added_s: dict[bytes, float] = {}
+        """and when they were, by the monotonic clock."""
+        self.doubtful: set[bytes] = set()
+        """IDs of jobs that may be done: somebody asked for that and had no answer."""
+        self.done: set[bytes] = set()
+        """IDs of jobs that are done: acknowledged, or delivered at most once."""
+        self.numbers = iter(range(1 << 62))
+
+    @property
+    def pending(self) -> set[bytes]:
+        """IDs of jobs that have to be there."""
+        return self.added.keys() - self.done - self.doubtful
+
+    def lost(self, found: dict[bytes, bytes]) -> set[bytes]:
+        """The jobs that had to be found and were not."""
+        return self.pending - found.keys()
+
+    def check(self, found: dict[bytes, bytes], *, revives: bool = False) -> None:
+        """Compare with the jobs of the node, and take over what was in doubt.
+
+        Acknowledged jobs may be there again where a node that was not told yet `revives` them; those that are delivered
+        at most once may not.
+        """
+        lost = self.lost(found)
+        assert not lost, f"{len(lost)} of {len(self.pending)} jobs are lost: {sorted(lost)[:5]}"
+        revived = {job_id for job_id in self.done & found.keys() if self.is_once(job_id) or not revives}
+        assert not revived, f"{len(revived)} jobs are there again: {sorted(revived)[:5]}"
+        self.check_origin(found)
+        self.done |= self.doubtful - found.keys()
+        self.doubtful = {job_id for job_id in self.doubtful & found.keys() if revives or self.is_once(job_id)}
+        self.added.update(found)
+
+    def check_origin(self, found: dict[bytes, bytes]) -> None:
+        """Each job that was found was added by somebody, as it is, and once."""
+        unanswered = self.attempted - set(self.added.values())
+        for job_id, body in found.items():
+            if job_id in self.added:
+                assert body == self.added[job_id], "a job has another body"
+            else:
+                assert body in unanswered, f"nobody added {body!r}"
+                unanswered.remove(body)
+
+    def is_once(self, job_id: bytes) -> bool:
+        """Whether it is a job that is delivered at most once; one that nobody took may be done all the same."""
+        return self.added.get(job_id, b"").startswith(AT_MOST_ONCE)
+
+
+class Client(threading.Thread):
+    """Pipelines commands until the node is gone."""
+
+    def __init__(self, node: DurableNode, ledger: Ledger, seed: object, options: Sequence[Word]) -> None:
+        super().__init__(daemon=True)
+        self._node = node
+        self._ledger = ledger
+        self._chance = random.Random(f"{seed}")
+        self._options = options
+        self._mine: list[bytes] = []
+        self.ending = threading.Event()
+        self.refused: list[str] = []
+        """The errors that were answered."""
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError, EOFError), contextlib.closing(self._node.connect()) as connection:
+            while not self.ending.is_set():
+                batch = [self._command() for _ in range(self._chance.randint(1, 16))]
+                connection.socket.sendall(b"".join([hiredis.pack_command(tuple(words)) for words in batch]))  # type: ignore[arg-type]
+                for words in batch:
+                    try:
+                        self._note(words, connection.read())
+                    except hiredis.ReplyError as refused:
+                        self.refused.append(str(refused))
+
+    def _command(self) -> list[Word]:
+        """The next thing to ask for, written down as a thing that may happen."""
+        ledger = self._ledger
+        luck = self._chance.random()
+        if luck < 0.25 and self._mine:
+            job_id = self._mine.pop(self._chance.randrange(len(self._mine)))
+            with ledger.lock:
+                ledger.doubtful.add(job_id)
+            return [self._chance.choice(("ACKJOB", "FASTACK", "DELJOB")), job_id]
+        if luck < 0.3:
+            return ["GETJOB", "NOHANG", "COUNT", 3, "FROM", AT_MOST_ONCE]
+        once = luck < 0.4
+        with ledger.lock:
+            number = next(ledger.numbers)
+            body = b"%b %d %b" % (AT_MOST_ONCE if once else b"work", number, b"x" * self._chance.randrange(200))
+            ledger.attempted.add(body)
+        if once:
+            return ["ADDJOB", AT_MOST_ONCE, body, 0, "RETRY", 0]
+        delay: list[Word] = ["DELAY", 1000] if luck < 0.5 else []
+        return ["ADDJOB", "work", body, 0, "RETRY", 2000, *delay, *self._options]
+
+    def _note(self, words: list[Word], reply: Any) -> None:
+        """Write down what was answered."""
+        ledger = self._ledger
+        with ledger.lock:
+            match words[0]:
+                case "ADDJOB":
+                    body = words[2]
+                    assert isinstance(body, bytes)
+                    ledger.added[reply] = body
+                    ledger.added_s[reply] = time.monotonic()
+                    if words[1] == AT_MOST_ONCE:
+                        ledger.doubtful.add(reply)  # somebody may be taking it
+                    else:
+                        self._mine.append(reply)
+                case "GETJOB":
+                    ledger.done |= {job_id for _, job_id, _ in reply or []}
+                case _:
+                    job_id = words[1]
+                    assert isinstance(job_id, bytes)
+                    ledger.done.add(job_id)
+
+
+@contextlib.contextmanager
+def load(
+    node: DurableNode, ledger: Ledger, *options: Word, clients: int = 3, seed: object = 0
+) -> Iterator[list[Client]]:
+    """Clients that work while the context lasts, or until the node is gone."""
+    threads = [Client(node, ledger, f"{seed} {number}", options) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield threads
+    finally:
+        for thread in threads:
+            thread.ending.set()
+        for thread in threads:
+            thread.join()
+
+
+def fill(node: DurableNode, ledger: Ledger, jobs: int) -> None:
+    """Add jobs to a node, which are all answered."""
+    bodies = [b"work %d" % next(ledger.numbers) for _ in range(jobs)]
+    ledger.attempted.update(bodies)
+    added = node.pipeline([["ADDJOB", "work", body, 0, "RETRY", 2000] for body in bodies])
+    ledger.added.update(zip(added, bodies, strict=True))
+
+
+def nap(chance: random.Random, most_ms: float) -> None:
+    """Let some time pass, up to so many milliseconds, so that what follows comes at a point nobody chose."""
+    time.sleep(chance.random() * most_ms / 1000)

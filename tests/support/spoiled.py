@@ -1,0 +1,119 @@
+"""A disk that a test can spoil: stands in the way of the system calls that the server makes for its files.
+
+A server of `Nursery(spoiled=True)` looks before each of them into the file `spoiled` of its directory, which a test
+writes with `Spoiler`: for each kind of call an error to raise, or seconds to wait before it is done. What was synced is
+noted in the file `synced`, a line for each sync that was done, so that a test can take away what was not, as a loss of
+power does.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from disqued.server import files
+
+CONTROL: Final = "spoiled"
+SYNCED: Final = "synced"
+WRITE: Final = "write"
+SYNC: Final = "sync"
+LOOK_S: Final = 0.01
+
+
+class Spoiler:
+    """Spoils the disk of one server, from its directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / CONTROL
+        self._rules: dict[str, Any] = {}
+
+    def _write(self) -> None:
+        beside = self._path.with_suffix(".new")
+        beside.write_text(json.dumps(self._rules))
+        beside.replace(self._path)
+
+    def fail(self, *calls: str, error: int = errno.EIO) -> None:
+        """Have calls fail from now on."""
+        self._rules.update({call: {"error": error} for call in calls})
+        self._write()
+
+    def slow(self, *calls: str, seconds: float) -> None:
+        """Have calls take so much longer from now on; one that began earlier is not affected."""
+        self._rules.update({call: {"seconds": seconds} for call in calls})
+        self._write()
+
+    def hang(self, *calls: str) -> None:
+        """Have calls wait until the disk is well again."""
+        self.slow(*calls, seconds=1e9)
+
+    def mend(self) -> None:
+        """The disk is well again."""
+        self._rules.clear()
+        self._write()
+
+
+def _rule(call: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(Path(CONTROL).read_text()).get(call, {})
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def _pass(call: str) -> None:
+    """Take the time that the test says, or fail."""
+    rule = _rule(call)
+    if "seconds" in rule:
+        end_s = time.monotonic() + rule["seconds"]
+        while time.monotonic() < end_s and _rule(call) == rule:
+            time.sleep(LOOK_S)
+        rule = _rule(call)
+    if "error" in rule:
+        raise OSError(rule["error"], os.strerror(rule["error"]))
+
+
+class _SpoiledCalls:
+    """`os` as `disqued.server.files` uses it."""
+
+    def __init__(self) -> None:
+        self._synced = -1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def writev(self, descriptor: int, data: Sequence[bytes]) -> int:
+        _pass(WRITE)
+        return os.writev(descriptor, data)
+
+    def fdatasync(self, descriptor: int) -> None:
+        """Sync, and note how much of which file; lines are short enough to be written as a whole."""
+        _pass(SYNC)
+        before = os.fstat(descriptor)
+        os.fdatasync(descriptor)
+        if self._synced < 0:
+            self._synced = os.open(SYNCED, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.write(self._synced, b"%d %d\n" % (before.st_ino, before.st_size))
+
+    fsync = fdatasync
+
+
+def spoil() -> None:
+    """Stand between the server and its files, in this process and those that it forks."""
+    calls = _SpoiledCalls()
+    vars(files).update(os=calls, sync_data=calls.fdatasync)
+
+
+def synced_bytes(path: Path) -> int:
+    """How much of a file of such a server was synced for certain."""
+    status = path.stat()
+    size = 0
+    for line in (path.parent / SYNCED).read_text().split("\n"):
+        number, _, synced = line.partition(" ")
+        if synced and int(number) == status.st_ino:
+            size = int(synced)
+    return min(size, status.st_size)
