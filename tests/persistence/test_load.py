@@ -438,6 +438,25 @@ def test_without_checksums_nobody_knows_what_else_is_wrong_and_the_node_does_not
     assert str(node.client().call("PING")).startswith("LOADING")
 
 
+def test_a_file_whose_only_job_is_damaged_is_known_by_its_checksum_though_it_is_wrong() -> None:
+    """Simulation, mix "logged restarts", seed 6: the node did not start."""
+    damaged = bytearray(RECORDS[0])
+    damaged[100] ^= 1
+    node = started(bytes(damaged), forget(JOBS[1].id))
+    assert node.host.ended is None
+    assert known(node) == []
+    assert info(node.client())["aof_damaged_records"] == "1"
+
+
+@pytest.mark.parametrize("behind", [forget(JOBS[1].id), paused(b"mail", b"in")])
+def test_zeros_that_a_loss_of_power_left_are_passed_over_where_no_job_tells_of_checksums(behind: bytes) -> None:
+    """Simulation, mix "logged power", seed 2: the node did not start after a loss of power."""
+    node = started(bytes(300), behind)
+    assert node.host.ended is None
+    assert info(node.client())["aof_damaged_records"] == "1"
+    assert any("damaged" in name for name in node.host.disk.files)
+
+
 @pytest.mark.parametrize("at", [0, 3, 5])
 @pytest.mark.parametrize("bit", [8 * 100, 8 * 2, 8 * 20 + 1, 8 * 25])
 def test_with_checksums_only_the_damaged_record_is_lost(at: int, bit: int) -> None:

@@ -21,7 +21,8 @@ from disqued.core.jobcodec import CorruptJob
 from disqued.core.jobid import is_job_id
 from disqued.core.lifecycle import EXPIRY_GRACE_MS
 from disqued.core.queue import PAUSE_NAMES
-from disqued.persistence.reader import DELJOB, LOADJOB, PAUSE, TORN, Damage, Entry, EntryReader, job_of
+from disqued.persistence.reader import DELJOB, LOADJOB, PAUSE, SKIPPED, TORN, Damage, Entry, EntryReader, job_of
+from disqued.persistence.records import SUM_BYTES, SUM_MARK
 from disqued.persistence.restart import Requeue, conclude
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Loader:
         self._missing: bool = False
         self._torn: Damage | None = None
         self._first_damage: Damage | None = None
+        self._marked: bool = False
+        """A job has a checksum, though a wrong one."""
         self._stopped: bool = False
         self._began_ms: i64 = state.now_ms
         self._began_s: int = state.host.wall_us() // 1_000_000
@@ -210,6 +213,7 @@ class Loader:
         try:
             unpacked = job_of(entry)
         except CorruptJob as error:
+            self._marked = self._marked or SUM_MARK in entry.words[-1][-SUM_BYTES:]
             self._pass_over(Damage(entry.offset, entry.end, 0, str(error)))
             return
         job = unpacked.job
@@ -254,7 +258,7 @@ class Loader:
         damage = self._first_damage
         torn = self._torn
         check = f"disque-check-aof {self._name} shows what is wrong, with --fix it cuts the file off there"
-        if damage is not None and reader.sums == 0:
+        if damage is not None and reader.sums == 0 and not self._marked and not self._is_hole(damage):
             self._fail(
                 f"Bad file format reading the append only file {self._name} at byte {damage.offset}: {damage.why}. "
                 f"Make a copy of the file first. {check}. Then start again."
@@ -264,6 +268,16 @@ class Loader:
                 f"Unexpected end of the append only file {self._name}: its last record, from byte {torn.offset} on, is "
                 f"cut off. Set aof-load-truncated to yes to start without that record; or {check}."
             )
+
+    def _is_hole(self, damage: Damage) -> bool:
+        """Whether all that is wrong are zeros where a loss of power left no data, with records behind."""
+        if self.damaged > 1 or damage.kind != SKIPPED or damage.end - damage.offset > CHUNK_BYTES:
+            return False
+        work = DiskWork(disk.READ, self._name)
+        work.offset = damage.offset
+        work.size = damage.end - damage.offset
+        self._state.host.disk.perform(work)
+        return not work.error and not b"".join(work.data).strip(b"\0")
 
     def _conclude(self) -> None:
         """All jobs are back."""

@@ -121,6 +121,7 @@ def toggle(faults: Faults) -> Undo | None:
     def undo() -> None:
         if member.serving:
             member.tell("CONFIG", "SET", "appendonly", "yes")
+            member.tell("CONFIG", "REWRITE")
 
     return undo
 

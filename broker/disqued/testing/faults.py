@@ -323,7 +323,8 @@ def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = Fal
         note_jobs(faults, member)
         if power and history.policy != "always":
             sync_ms = member.host.disk.delay_ms.get(disk.SYNC, 0) + member.host.disk.jitter_ms
-            history.set_back(member.number, now_ms, history.safe_ms(member.number, now_ms, WINDOW_MS + 2 * sync_ms))
+            safe_ms = history.safe_ms(member.number, now_ms, WINDOW_MS + 2 * sync_ms)
+            history.set_back(member.number, now_ms, safe_ms if history.policy == "everysec" else 0)
     if power:
         member.lose_power()
     else:

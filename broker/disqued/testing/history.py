@@ -123,7 +123,6 @@ class History:
         """By member."""
         self.disturbances: list[tuple[int, bool]] = []
         """When faults began, and (True) were over."""
-        self.active_faults = 0
         self.away: dict[int, set[bytes]] = {}
         """Jobs on the disk of members that are down, or load them."""
         self.expected: dict[int, Snapshot] = {}
@@ -191,7 +190,6 @@ class History:
     def disturb(self, at_ms: int, *, over: bool = False) -> None:
         """A fault begins, or is over."""
         self.faulty = True
-        self.active_faults += -1 if over else 1
         self.disturbances.append((at_ms, over))
 
     def was_quiet(self, from_ms: int, until_ms: int) -> bool:

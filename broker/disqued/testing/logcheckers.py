@@ -23,7 +23,8 @@ class LoadWatch:
 
     def before(self, member: Member) -> None:
         """A node is about to start: see what its file says."""
-        self._files[member.number] = contents(member.host.disk.files)
+        if member.config.appendonly or member.config.aof_enqueue_jobs_once:
+            self._files[member.number] = contents(member.host.disk.files)
 
     def serving(self, member: Member) -> None:
         """It has loaded its jobs and said nothing yet."""
@@ -102,7 +103,7 @@ def check_no_return(attempt: Attempt, history: History) -> None:
     """What was acknowledged while nothing was wrong does not come back, whoever is killed."""
     acked_ms = attempt.ack_replied_ms
     settled_ms = acked_ms + SETTLED_MS
-    if not attempt.ack_settled or not history.was_quiet(acked_ms, settled_ms):
+    if not attempt.ack_settled or not history.was_quiet(acked_ms - SETTLED_MS, settled_ms):
         return
     for delivery in attempt.deliveries:
         if delivery.at_ms <= settled_ms:

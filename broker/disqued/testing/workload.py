@@ -235,7 +235,8 @@ class Producer:
                 attempt.holders.append((member.number, history.losses(member.number)))
         if not attempt.asynchronous and attempt.retry_s > 0 and not attempt.acks_sent_ms:
             attempt.copies_short = max(0, attempt.replicate - len(attempt.holders))
-            if attempt.copies_short > history.all_losses - attempt.losses_before:
+            excused = history.all_losses - attempt.losses_before
+            if attempt.copies_short > excused and world.now_ms < attempt.expires_ms:
                 history.violate(world.now_ms, f"job {attempt.number} has {attempt.copies_short} copies too few")
         accepting = world.cluster.members[attempt.member - 1].node.state
         if attempt.replicate > 1 and accepting.lifecycle.table.get(reply) is None:
@@ -371,7 +372,12 @@ class Worker:
             at = caller.member.number if caller.member else 0
             self._note_stranger(caller.member, attempt)
             world.history.note(world.now_ms, f"{command} {attempt.number} to {at}")
-        caller.call(lambda answer: self._finished(attempts, sent_ms, answer), command, *[job_id for job_id, _ in jobs])
+        safely = command == "ACKJOB"  # FASTACK is said once, and forgotten
+        caller.call(
+            lambda answer: self._finished(attempts, sent_ms, answer, safely=safely),
+            command,
+            *[job_id for job_id, _ in jobs],
+        )
 
     def _note_stranger(self, member: Member | None, attempt: Attempt) -> None:
         """Count acknowledgements at nodes that do not know the job."""
@@ -379,14 +385,14 @@ class Worker:
             job = member.node.state.lifecycle.table.get(attempt.deliveries[-1].job_id)
             self._world.history.rare["acknowledged at a node without the job"] += job is None
 
-    def _finished(self, attempts: list[Attempt], sent_ms: int, answer: Answer) -> None:
+    def _finished(self, attempts: list[Attempt], sent_ms: int, answer: Answer, *, safely: bool) -> None:
         world = self._world
         for attempt in attempts:
             if is_loading(answer):
                 attempt.acks_sent_ms.remove(sent_ms)
             elif isinstance(answer, int) and not attempt.ack_replied_ms:
                 attempt.ack_replied_ms = world.now_ms
-                attempt.ack_settled = world.history.active_faults == 0 and world.cluster.is_whole()
+                attempt.ack_settled = safely and world.cluster.is_whole()
 
     def _nack(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
         world = self._world
