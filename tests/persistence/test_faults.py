@@ -1,0 +1,508 @@
+"""A disk that is full, fails, hangs or is slow: new jobs are refused with the reason, nothing promised is lost, and the
+node goes on by itself when the disk does.
+"""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from disqued.core import disk
+from disqued.testing.cluster import Cluster
+from disqued.testing.local import LocalClient, LocalNode, encode
+from support.logging_node import (
+    REFUSAL,
+    config,
+    finish_all,
+    info,
+    keeps,
+    logging_node,
+    refused,
+    synced,
+    told,
+    written,
+)
+
+WRITING_FAILS = {errno.ENOSPC: "No space left on device", errno.EROFS: "Read-only file system", errno.EIO: "I/O error"}
+WINDOW_MS = 1000
+SLOW_MS = 2000
+A_CRON_MS = 120
+
+
+@pytest.fixture
+def local() -> LocalNode:
+    return logging_node()
+
+
+def add_unanswered(local: LocalNode, queue: str = "mail") -> LocalClient:
+    """A client that adds a job, whose record does not reach the disk."""
+    client = local.client()
+    client.send("ADDJOB", queue, "body", 0, "REPLICATE", 1)
+    assert client.silent
+    return client
+
+
+def is_answered(client: LocalClient) -> bytes:
+    """The ID that the client was told."""
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes), job_id
+    return job_id
+
+
+# --- writes that fail -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["no", "everysec", "always"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_what_could_not_be_written_is_answered_when_it_is(policy: str, error: int) -> None:
+    local = logging_node(policy)
+    local.host.disk.fail(disk.APPEND, error=error)
+    client = add_unanswered(local)
+    local.run(seconds=30)
+    assert client.silent
+    local.host.disk.mend()
+    local.run(seconds=2)
+    assert keeps(written(local), is_answered(client))
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS])
+def test_new_jobs_are_refused_with_the_reason_and_what_to_do(local: LocalNode, error: int) -> None:
+    local.host.disk.fail(disk.APPEND, error=error)
+    add_unanswered(local)
+    client = local.client()
+    answer = refused(client)
+    assert answer.startswith(REFUSAL)
+    assert WRITING_FAILS[error] in answer
+    assert "CONFIG SET appendonly no" in answer
+    assert ("Free space" in answer) == (error == errno.ENOSPC)
+    assert str(client.call("PING")) == answer
+    local.host.disk.mend()
+    local.run(seconds=2)
+    assert refused(client) == ""
+    assert client.call("PING") == b"PONG"
+
+
+def test_reads_deliveries_and_acknowledgements_go_on(local: LocalNode) -> None:
+    client = local.client()
+    ids = [client.add("mail") for _ in range(3)]
+    local.host.disk.fail(disk.APPEND)
+    add_unanswered(local)
+    assert client.call("QLEN", "mail") == 4
+    assert client.take("mail", count=2) == ids[:2]
+    client.send("ACKJOB", ids[0])
+    assert client.silent
+    assert local.client().show(ids[0]) == {}
+    local.host.disk.mend()
+    local.run(seconds=2)
+    assert client.next_reply() == 1
+
+
+def test_a_failed_write_is_tried_again_each_second(local: LocalNode) -> None:
+    local.host.disk.fail(disk.APPEND)
+    add_unanswered(local)
+    local.run(seconds=60)
+    assert 50 <= local.host.disk.failed["write to"] <= 61
+
+
+def test_records_keep_their_order_through_failures(local: LocalNode) -> None:
+    client = local.client()
+    job_id = client.add("mail")
+    local.host.disk.fail(disk.APPEND, times=3)
+    client.send("ACKJOB", job_id)
+    others = [local.client() for _ in range(3)]
+    for number, other in enumerate(others):
+        other.send("PAUSE", "mail", "in" if number % 2 else "out")
+    local.run(seconds=10)
+    assert client.next_reply() == 1
+    assert [other.next_reply() for other in others] == [b"out", b"in", b"out"]
+    again = LocalNode(config())
+    again.host.disk.put("disque.aof", written(local))
+    again.restart()
+    again.run(milliseconds=100)
+    assert again.client().call("PAUSE", "mail", "state") == b"out"
+    assert again.client().show(job_id) == {}
+
+
+def test_a_lot_that_waits_is_not_written_in_vain_again_and_again(local: LocalNode) -> None:
+    """A disk that is full takes a part of it each time, which then has to be cut off."""
+    client = local.client()
+    client.send_bytes(b"".join(encode("ADDJOB", "mail", "body", 0) for _ in range(30_000)))
+    ids = client.replies()
+    disk_in_memory = local.host.disk
+    disk_in_memory.fail(disk.APPEND, error=errno.ENOSPC)
+    for start in range(0, 30_000, 100):
+        client.send("ACKJOB", *ids[start : start + 100])  # type: ignore[arg-type]
+    local.run(seconds=3)
+    disk_in_memory.hold(disk.APPEND)
+    local.run(seconds=2)
+    (attempt,) = disk_in_memory.pending
+    assert sum(map(len, attempt.data)) < 1_100_000 < int(info(local.client())["aof_buffer_length"])
+    disk_in_memory.mend()
+    finish_all(local)
+    local.run(seconds=2)
+    assert client.replies() == 300 * [100]
+    assert int(info(client)["aof_current_size"]) == len(written(local))
+
+
+def test_a_full_disk_that_gets_space_again(local: LocalNode) -> None:
+    client = local.client()
+    client.add("mail")
+    local.host.disk.fill(spare_bytes=100)
+    waiting = add_unanswered(local)
+    local.run(seconds=5)
+    assert REFUSAL in refused(client)
+    local.host.disk.capacity_bytes += 10_000
+    local.run(seconds=2)
+    assert keeps(written(local), is_answered(waiting))
+    assert refused(client) == ""
+
+
+def test_what_changes_is_told_to_the_log_once(local: LocalNode) -> None:
+    local.host.disk.fail(disk.APPEND, error=errno.ENOSPC)
+    add_unanswered(local)
+    local.run(seconds=30)
+    (line,) = told(local, "warning")
+    assert "No space left on device" in line
+    local.host.disk.mend()
+    local.run(seconds=10)
+    assert len([line for line in told(local, "notice") if "New jobs are taken again" in line]) == 1
+
+
+def test_info_shows_why_jobs_are_refused(local: LocalNode) -> None:
+    local.host.disk.fail(disk.APPEND, error=errno.ENOSPC)
+    add_unanswered(local)
+    shown = info(local.client())
+    assert shown["aof_last_write_status"] == "err"
+    assert "No space left on device" in shown["aof_refusing"]
+    local.host.disk.mend()
+    local.run(seconds=2)
+    shown = info(local.client())
+    assert shown["aof_last_write_status"] == "ok"
+    assert shown["aof_refusing"] == ""
+
+
+# --- syncs that fail --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["everysec", "always"])
+def test_after_a_failed_sync_the_file_is_written_anew(policy: str) -> None:
+    local = logging_node(policy)
+    client = local.client()
+    ids = [client.add("mail") for _ in range(5)]
+    local.host.disk.fail(disk.SYNC, times=1)
+    client.send("ADDJOB", "mail", "body", 0)
+    local.run(seconds=3)
+    ids.append(is_answered(client))
+    assert local.host.disk.done["replace"] == 1
+    assert all(keeps(synced(local), job_id) for job_id in ids)
+    assert refused(client) == ""
+
+
+@pytest.mark.parametrize("policy", ["everysec", "always"])
+def test_until_it_is_written_anew_nothing_is_confirmed_and_new_jobs_are_refused(policy: str) -> None:
+    local = logging_node(policy)
+    client = local.client()
+    job_id = client.add("mail")
+    local.host.disk.fail(disk.SYNC)
+    local.host.disk.hold(disk.REPLACE)
+    other = local.client()
+    other.send("ADDJOB", "mail", "body", 0)
+    local.run(seconds=2)
+    answer = refused(local.client())
+    assert answer.startswith(REFUSAL)
+    assert "written anew" in answer
+    client.send("ACKJOB", job_id)
+    local.run(seconds=10)
+    assert client.silent
+    local.host.disk.mend()
+    finish_all(local)
+    local.run(seconds=20)
+    assert client.next_reply() == 1
+    assert refused(local.client()) == ""
+
+
+def test_a_rewrite_after_a_failed_sync_is_tried_until_it_succeeds() -> None:
+    local = logging_node("always")
+    local.host.disk.fail(disk.SYNC, disk.REPLACE)
+    client = add_unanswered(local)
+    local.run(seconds=60)
+    assert 5 <= local.host.disk.failed["sync"] <= 61
+    assert client.silent
+    local.host.disk.mend()
+    local.run(seconds=20)
+    assert keeps(synced(local), is_answered(client))
+
+
+def test_what_comes_during_the_rewrite_after_a_failed_sync_is_in_the_new_file() -> None:
+    local = logging_node("always")
+    workers = [local.client() for _ in range(5)]
+    ids = [worker.add("mail") for worker in workers]
+    local.host.disk.fail(disk.SYNC, times=1)
+    local.host.disk.delay_ms[disk.REPLACE] = 500
+    for worker, job_id in zip(workers, ids, strict=True):
+        worker.send("ACKJOB", job_id)
+        local.run(milliseconds=100)
+    local.run(seconds=3)
+    assert [worker.next_reply() for worker in workers] == [1] * 5
+    local.lose_power()
+    local.restart()
+    local.run(milliseconds=100)
+    assert local.client().call("QLEN", "mail") == 0
+    assert int(local.node.state.lifecycle.table.count) == 0
+
+
+# --- a disk that does not finish --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", [disk.APPEND, disk.SYNC])
+@pytest.mark.parametrize("policy", ["everysec", "always"])
+def test_new_jobs_are_refused_while_the_disk_does_not_finish(policy: str, verb: int) -> None:
+    local = logging_node(policy)
+    local.host.disk.hold(verb)
+    local.client().send("ADDJOB", "mail", "body", 0)
+    local.run(milliseconds=WINDOW_MS + SLOW_MS + A_CRON_MS)
+    client = local.client()
+    answer = refused(client)
+    assert answer.startswith(REFUSAL)
+    assert "more than two seconds" in answer
+    local.host.disk.mend()
+    finish_all(local)
+    assert refused(client) == ""
+
+
+def test_a_slow_sync_is_counted_once(local: LocalNode) -> None:
+    local.host.disk.delay_ms[disk.SYNC] = 10_000
+    client = local.client()
+    client.add("mail")
+    local.run(seconds=9)
+    client.call("ACKJOB", "D-5ca1ab1e-AAAAAAAAAAAAAAAAAAAAAAAA-05a1")
+    assert info(client)["aof_delayed_fsync"] == "1"
+    local.run(seconds=3)
+    assert refused(client) == ""
+    local.run(seconds=9)
+    assert info(client)["aof_delayed_fsync"] == "2"
+
+
+def test_a_rewrite_that_hangs_at_its_end_is_a_disk_that_does_not_finish(local: LocalNode) -> None:
+    local.host.disk.hold(disk.REPLACE)
+    client = local.client()
+    client.add("mail")
+    client.call("BGREWRITEAOF")
+    local.run(seconds=1)
+    waiting = add_unanswered(local)
+    local.run(milliseconds=SLOW_MS + A_CRON_MS)
+    assert "more than two seconds" in refused(client)
+    local.host.disk.mend()
+    finish_all(local)
+    assert keeps(written(local), is_answered(waiting))
+    assert refused(client) == ""
+
+
+def test_the_node_answers_within_its_turn_while_the_disk_hangs(local: LocalNode) -> None:
+    local.host.disk.hold()
+    for _ in range(20):
+        add_unanswered(local)
+        local.run(milliseconds=50)
+    reader = local.client()
+    for _ in range(100):
+        assert reader.call("QLEN", "mail") == 20
+        local.run(milliseconds=10)
+
+
+# --- other nodes ------------------------------------------------------------------------------------------------------
+
+
+def test_no_copies_are_taken_while_the_disk_fails() -> None:
+    cluster = Cluster(3, config=config)
+    first, second, third = cluster.members
+    second.host.disk.fail(disk.APPEND)
+    add_unanswered(second, "other")
+    client = first.client()
+    client.send("ADDJOB", "mail", "body", 2000, "REPLICATE", 2)
+    cluster.until(lambda: not client.silent)
+    assert cluster.copies(is_answered(client)) == [first, third]
+    client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 3)
+    cluster.until(lambda: not client.silent)
+    assert "NOREPL" in str(client.next_reply())
+    second.host.disk.mend()
+    cluster.run(seconds=2)
+    client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 3)
+    cluster.until(lambda: not client.silent)
+    assert len(cluster.copies(is_answered(client))) == 3
+
+
+def test_jobs_that_other_nodes_give_away_are_kept_while_the_disk_fails() -> None:
+    """They are nowhere else: the sender forgets an at-most-once job when it hands it over."""
+    cluster = Cluster(2, config=config)
+    first, second = cluster.members
+    second.host.disk.fail(disk.APPEND)
+    add_unanswered(second, "other")
+    worker = second.client()
+    worker.send("GETJOB", "FROM", "mail")
+    job_id = first.admin.add("mail", "body", "REPLICATE", 1, "RETRY", 0)
+    cluster.run(seconds=3)
+    assert cluster.copies(job_id) == [second]
+    assert worker.silent  # it is not delivered before it can not come back
+    second.host.disk.mend()
+    cluster.run(seconds=2)
+    assert worker.next_reply() == [[b"mail", job_id, b"body"]]
+
+
+# --- anything ---------------------------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["add", "acknowledge", "take once", "rewrite"]), st.just(0)),
+        st.tuples(st.just("pass"), st.integers(1, 3000)),
+        st.tuples(st.just("fail"), st.sampled_from([disk.APPEND, disk.SYNC, disk.REPLACE])),
+        st.tuples(st.just("fail once"), st.sampled_from([disk.APPEND, disk.SYNC, disk.REPLACE])),
+        st.tuples(st.just("hold"), st.sampled_from([disk.OPEN, disk.APPEND, disk.SYNC, disk.REPLACE, disk.REMOVE])),
+        st.tuples(st.just("finish"), st.integers(1, 3)),
+        st.tuples(st.just("delay"), st.integers(1, 700)),
+        st.tuples(st.just("mend"), st.just(0)),
+        st.tuples(st.just("policy"), st.sampled_from(["everysec", "always"])),
+    ),
+    max_size=50,
+)
+
+
+class Worker:
+    """Adds jobs, takes at-most-once jobs and acknowledges; notes when what was confirmed."""
+
+    def __init__(self, local: LocalNode) -> None:
+        self.local = local
+        self.clients: list[tuple[LocalClient, str, bytes]] = []
+        """Who waits for which answer."""
+        self.here: dict[bytes, int] = {}
+        """Jobs that were confirmed, and when;"""
+        self.gone: dict[bytes, int] = {}
+        """jobs whose end was confirmed."""
+        self.unsure: set[bytes] = set()
+        """Jobs whose end was asked for."""
+
+    def ask(self, kind: str, job_id: bytes, *words: bytes | str | int) -> None:
+        client = self.local.client()
+        client.send(*words)
+        self.clients.append((client, kind, job_id))
+
+    def hear(self) -> None:
+        """Note what was answered."""
+        waiting = []
+        for client, kind, job_id in self.clients:
+            replies = client.replies()
+            if not replies:
+                waiting.append((client, kind, job_id))
+                continue
+            (reply,) = replies
+            match kind:
+                case "add":
+                    if isinstance(reply, bytes):
+                        self.here[reply] = self.local.now_ms
+                case "acknowledge":
+                    self.gone[job_id] = self.local.now_ms
+                case "take once":
+                    if isinstance(reply, list):
+                        self.gone[reply[0][1]] = self.local.now_ms  # type: ignore[index]
+        self.clients = waiting
+
+    def step(self, number: int, kind: str) -> None:
+        """Do something."""
+        if kind == "add":
+            once = number % 3 == 0
+            self.ask("add", b"", "ADDJOB", "once" if once else "mail", "body", 0, "RETRY", 0 if once else 300)
+        elif kind == "acknowledge":
+            sure = [job_id for job_id in self.here if job_id not in self.unsure]
+            if sure:
+                job_id = sure[number % len(sure)]
+                self.unsure.add(job_id)
+                self.ask("acknowledge", job_id, "ACKJOB", job_id)
+        elif kind == "take once":
+            for job in self.local.node.state.lifecycle.table.jobs():
+                if job.retry_s == 0:
+                    self.unsure.add(job.id)
+            self.ask("take once", b"", "GETJOB", "NOHANG", "FROM", "once")
+
+
+def befall(local: LocalNode, worker: Worker, number: int, step: str, value: int | str) -> None:
+    """One step."""
+    disk_in_memory = local.host.disk
+    match step, value:
+        case "pass", int():
+            local.run(milliseconds=value)
+        case "fail", int():
+            disk_in_memory.fail(value)
+        case "fail once", int():
+            disk_in_memory.fail(value, times=1)
+        case "hold", int():
+            disk_in_memory.hold(value)
+        case "finish", int():
+            local.finish(value)
+        case "delay", int():
+            disk_in_memory.delay_ms = {disk.APPEND: value // 7, disk.SYNC: value, disk.REPLACE: value}
+        case "mend", _:
+            disk_in_memory.mend()
+            local.finish()
+        case "policy", str():
+            local.client().call("CONFIG", "SET", "appendfsync", value)
+        case "rewrite", _:
+            local.client().call("BGREWRITEAOF")
+        case _:
+            worker.step(number, step)
+    worker.hear()
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.booleans(), st.sampled_from(["everysec", "always"]), STEPS)
+def test_whatever_happens_what_was_confirmed_is_found_by_the_next_process(
+    power: bool, policy: str, steps: list[tuple[str, int | str]]
+) -> None:
+    local = logging_node(policy)
+    worker = Worker(local)
+    for number, (step, value) in enumerate(steps):
+        befall(local, worker, number, step, value)
+    always = policy == "always" and not any(step == "policy" for step, _ in steps)
+    if power:
+        local.lose_power()
+    else:
+        local.crash()
+    local.host.disk.mend()
+    local.restart()
+    local.run(milliseconds=100)
+    found = {job.id for job in local.node.state.lifecycle.table.jobs()}
+    lost = [at_ms for job_id, at_ms in worker.here.items() if job_id not in found and job_id not in worker.unsure]
+    back = [at_ms for job_id, at_ms in worker.gone.items() if job_id in found]
+    missing = lost + back
+    if always or not power:
+        assert not missing
+    elif missing:
+        assert max(missing) - min(missing) <= WINDOW_MS + SLOW_MS + A_CRON_MS
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(["everysec", "always"]), STEPS)
+def test_whatever_happens_everybody_is_answered_when_the_disk_works_again(
+    policy: str, steps: list[tuple[str, int | str]]
+) -> None:
+    local = logging_node(policy)
+    worker = Worker(local)
+    for number, (step, value) in enumerate(steps):
+        befall(local, worker, number, step, value)
+    local.host.disk.mend()
+    finish_all(local)
+    local.run(seconds=20)
+    worker.hear()
+    assert worker.clients == []
+    assert local.gate_empty
+    assert refused(local.client()) == ""
+    assert info(local.client())["aof_buffer_length"] == "0"
+    assert local.host.disk.files.keys() == {"disque.aof"}
+    assert int(info(local.client())["aof_current_size"]) == len(written(local))
+    before = {job.id for job in local.node.state.lifecycle.table.jobs()}
+    local.restart()
+    local.run(milliseconds=100)
+    after = {job.id for job in local.node.state.lifecycle.table.jobs()}
+    assert before >= after
+    assert {job_id for job_id in before - after if job_id not in worker.unsure} == set()
