@@ -39,10 +39,10 @@ def _fault_of_record(entry: Entry) -> str:
         except CorruptJob as error:
             return str(error)
         return "" if ACTIVE <= state <= QUEUED else f"no job is kept in state {state}"
-    if (command == DELJOB and len(words) == 2) or (command == PAUSE and len(words) == 3 and words[2] in PAUSE_NAMES):
+    if command == DELJOB or (command == PAUSE and words[2] in PAUSE_NAMES):
         return ""
-    shown = command[:40].decode("ascii", "backslashreplace")
-    return f"{shown} with {len(words) - 1} arguments is nothing that stands in such a file"
+    shown = b" ".join((command, *words[2:3]))[:40].decode("ascii", "backslashreplace")
+    return f"{shown} is nothing that stands in such a file"
 
 
 class Check:

@@ -62,7 +62,7 @@ def _of_record(entry: Entry) -> dict[str, object]:
             fields["job"] = _of_job(job_of(entry))
         except CorruptJob:  # the reason is told as damage
             fields["args_bytes"] = [len(word) for word in words[1:]]
-    elif words[0] == DELJOB and len(words) == 2:
+    elif words[0] == DELJOB:
         fields["id"] = text(words[1])
     else:
         fields["args"] = [text(word) for word in words[1:]]

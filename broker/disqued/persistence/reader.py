@@ -38,12 +38,16 @@ GARBAGE: Final = 2
 LOADJOB: Final = b"LOADJOB"
 DELJOB: Final = b"DELJOB"
 PAUSE: Final = b"PAUSE"
+_WORDS: Final = {LOADJOB: 2, DELJOB: 2, PAUSE: 3}
+"""How many words these records have."""
 _LOAD_HEAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$"
 _DELETE_HEAD: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-"
 _PAUSE_HEAD: Final = b"*3\r\n$5\r\nPAUSE\r\n$"
 _ID_HEAD: Final = b"D-"
 _LOAD_HEAD_BYTES: Final = 18
 _LONGEST_HEAD: Final = 23
+_LEAST_TAIL_BYTES: Final = 46
+"""What stands at least behind the body of a job in a record: a list of one node, and the end of the line."""
 _PROBE_BYTES: Final = 16
 """So much of a head tells what begins here."""
 _MAX_DIGITS: Final = 10
@@ -53,6 +57,7 @@ _GREATEST_BYTES: Final = LEAST_BYTES + 2 * MAX_BULK_BYTES + MAX_HOLDERS * NODE_I
 _LONGEST_SEARCHED_NAME_BYTES: Final = 1 << 20
 """A PAUSE of a longer name is not waited for behind damage."""
 
+_HEX: Final = b"0123456789abcdef"
 _CR: Final = 13
 _LF: Final = 10
 _STAR: Final = 42
@@ -111,8 +116,6 @@ def checksum_of(packed: bytes) -> i64:
 
 def job_of(entry: Entry) -> Unpacked:
     """The job of a LOADJOB. Raises CorruptJob when its checksum is wrong, or when it is no job that is kept."""
-    if len(entry.words) != 2:
-        raise CorruptJob("LOADJOB takes one argument")
     if entry.checksum == SUM_WRONG:
         raise CorruptJob("the checksum of the job is wrong")
     packed = entry.words[1]
@@ -181,7 +184,8 @@ def parse(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
         words.append(word if words else word.upper())
         here = stop + 2
         count -= 1
-    return here
+    wanted: i64 = _WORDS.get(words[0], len(words))
+    return here if len(words) == wanted else _BAD
 
 
 def _parse_loadjob(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
@@ -219,35 +223,38 @@ def _may_be_job(data: bytes, at: i64, size: i64, job_bytes: i64) -> bool:
     return holders_bytes >= 0 and holders_bytes % NODE_ID_BYTES == 0
 
 
-def _end_of_job(data: bytes, at: i64) -> i64:
-    """Where the job at `at` ends whose ID is there, by the lengths inside it alone.
+def _end_of_job(data: bytes, at: i64) -> tuple[i64, i64]:
+    """Where the job at `at` ends whose ID is there, by the lengths inside it alone, and where its body ends.
 
     0 if these do not fit together; less than 0 if `data` ends before: minus the position that is needed.
     """
     size: i64 = len(data)
     body_at: i64 = at + BODY_AT
     if body_at > size:
-        return -body_at
+        return -body_at, 0
     body_at += read_u32(data, body_at - 2 * _LENGTH_BYTES)
     if body_at - at > MAX_BULK_BYTES + BODY_AT:
-        return _BAD
+        return _BAD, 0
     if body_at > size:
-        return -body_at
+        return -body_at, 0
     body_bytes: i64 = read_u32(data, body_at - _LENGTH_BYTES)
     if body_bytes > MAX_BULK_BYTES:
-        return _BAD
-    end: i64 = body_at + body_bytes + _LENGTH_BYTES
+        return _BAD, 0
+    body_end: i64 = body_at + body_bytes
+    end: i64 = body_end + _LENGTH_BYTES
     if end > size:
-        return -end
-    holders: i64 = read_u32(data, end - _LENGTH_BYTES)
-    if holders > MAX_HOLDERS:
-        return _BAD
+        return -end, 0
+    holders: i64 = read_u32(data, body_end)
+    if holders == 0 or holders > MAX_HOLDERS:
+        return _BAD, 0
     end += holders * NODE_ID_BYTES
     if end + _LENGTH_BYTES > size:
-        return -(end + _LENGTH_BYTES)
+        return -(end + _LENGTH_BYTES), 0
+    if data[end - NODE_ID_BYTES : end].strip(_HEX):
+        return _BAD, 0
     if data[end : end + _LENGTH_BYTES] == SUM_MARK:
-        return end + SUM_BYTES
-    return end if data[end] == _CR and data[end + 1] == _LF else _BAD
+        return end + SUM_BYTES, body_end
+    return (end if data[end] == _CR and data[end + 1] == _LF else _BAD), body_end
 
 
 def _explain(data: bytes, at: i64) -> str:
@@ -255,7 +262,7 @@ def _explain(data: bytes, at: i64) -> str:
     if data[at] != _STAR:
         return f"a record begins with '*', not with {bytes(data[at : at + 1])!r}"
     if data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD:
-        return "the lengths in and around the job differ, or there is no end of line behind it"
+        return "the lengths in and around the job differ, or they do not lead to the next record"
     return "a length is wrong, or there is no end of line where it should be"
 
 
@@ -285,6 +292,9 @@ class EntryReader:
         self._next_pause: i64 = -1
         self._next_id: i64 = -1
         """Where the search finds these heads next in the buffer; -1 when it does not know."""
+        self._sound_at: i64 = -1
+        self._sound_end: i64 = -1
+        """Where a sound job is in the buffer that contradicts what stands before it."""
         self.sums: i64 = 0
         """Jobs with a right checksum so far."""
 
@@ -329,6 +339,7 @@ class EntryReader:
 
     def _forget_heads(self) -> None:
         self._next_load = self._next_delete = self._next_pause = self._next_id = -1
+        self._sound_at = self._sound_end = -1
 
     def _wait_for(self, position: i64) -> None:
         """Nothing can be done before the buffer reaches up to `position`."""
@@ -343,10 +354,17 @@ class EntryReader:
         end = parse(data, at, size, words)
         if end > 0:
             checksum: i64 = NO_SUM
-            if words[0] == LOADJOB and len(words) == 2:
+            if words[0] == LOADJOB:
                 checksum = checksum_of(words[1])
                 if checksum == SUM_RIGHT:
                     self.sums += 1
+                elif checksum == SUM_WRONG:
+                    needed = self._leads_on(at, end)
+                    if needed > 0:
+                        self._wait_for(needed)
+                        return None
+                    if needed == _NO:
+                        return self._lost(at, cut=False)
             self._at = end
             return Entry(self._base + at, self._base + end, words, checksum)
         if end < 0:
@@ -411,20 +429,32 @@ class EntryReader:
         for end in ends:
             if end <= id_at or end - start > _GREATEST_BYTES:
                 continue
-            if end + _PROBE_BYTES > size and not self._ended:
-                self._wait_for(end + _PROBE_BYTES)
+            needed = self._leads_on(at, end)
+            if needed > 0:
+                self._wait_for(needed)
                 return _MORE
-            if self._may_begin(end) and not (torn and end == size):
+            if needed == _YES and not (torn and end == size):
                 return end
         return 0
 
-    def _may_begin(self, at: i64) -> bool:
-        """Whether a record seems to begin at `at`, or the file ends there."""
+    def _leads_on(self, at: i64, end: i64) -> i64:
+        """Whether the damaged LOADJOB at `at` may end at `end`. Returns as `_sure`.
+
+        A record must begin there, or the file end; and no sound job may reach into its list of nodes: the lengths of a
+        block that was written to the wrong place may lead anywhere.
+        """
         data = self._buffer
-        if at > len(data):
-            return False
-        probe = data[at : at + _PROBE_BYTES]
-        return _LOAD_HEAD.startswith(probe) or _DELETE_HEAD.startswith(probe) or _PAUSE_HEAD.startswith(probe)
+        if end + _PROBE_BYTES > len(data) and not self._ended:
+            return end + _PROBE_BYTES
+        if end > len(data):
+            return _NO
+        probe = data[end : end + _PROBE_BYTES]
+        if not (_LOAD_HEAD.startswith(probe) or _DELETE_HEAD.startswith(probe) or _PAUSE_HEAD.startswith(probe)):
+            return _NO
+        needed = self._reaches_into(at + 1, end - _LEAST_TAIL_BYTES)
+        if needed > 0:
+            return needed if not self._ended else _YES
+        return _NO if needed == _YES else _YES
 
     def _search(self) -> Damage | None:
         """Look for something that is sure to be a record."""
@@ -489,12 +519,35 @@ class EntryReader:
             return at + JOB_ID_BYTES
         if not is_job_id(data[at : at + JOB_ID_BYTES]):
             return _NO
-        end = _end_of_job(data, at - ID_AT)
+        end, body_end = _end_of_job(data, at - ID_AT)
         if end < 0:
             return -end
-        if end > 0:
+        if end == 0:
+            return _NO
+        needed = self._reaches_into(at, body_end)
+        if needed > 0 and not self._ended:
+            return needed
+        if needed != _YES:
             self._at = end
         return _NO
+
+    def _reaches_into(self, at: i64, body_end: i64) -> i64:
+        """Whether a sound job begins from `at` on, and ends behind `body_end`, where then no body ends; as `_sure`."""
+        data = self._buffer
+        if self._sound_at >= at and self._sound_at < body_end and self._sound_end > body_end:
+            return _YES
+        last: i64 = data.rfind(_LOAD_HEAD, at, body_end)
+        if last < 0:
+            return _NO
+        words: list[bytes] = []
+        end = parse(data, last, len(data), words)
+        if end < 0:
+            return last - end
+        if end <= body_end or checksum_of(words[1]) != SUM_RIGHT:
+            return _NO
+        self._sound_at = last
+        self._sound_end = end
+        return _YES
 
 
 def _find(data: bytes, head: bytes, at: i64) -> i64:
