@@ -38,6 +38,7 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
     name = args[1]
     if wanted is not None:
         state.lifecycle.pause(name, wanted, state.now_ms)
+        state.ready.tell_again(session)  # another client may have paused it just before, which is not logged yet
     queue = state.lifecycle.queues.get(name)
     result: i64 = queue.pause if queue is not None else 0
     if to_all:

@@ -305,20 +305,32 @@ class Rewrite:
 
     def _choose(self) -> bool:
         """Begin what comes next; False when there is nothing to do now."""
-        step = self._step
-        if step < _WALKING:
-            return False
-        if step == _WALKING and self._unsynced_bytes >= SYNC_BYTES and self._state.config.aof_rewrite_incremental_fsync:
+        if self._step == _WALKING:
+            return self._choose_walking()
+        if self._step == _SYNCING:  # in turns, however much comes meanwhile
+            if self._unsynced_bytes > 0 or self._rounds == 0:
+                self._begin(DiskWork(disk.SYNC, self._name))
+            else:
+                self._append()
+            return True
+        if self._step == _CLOSING:
+            return self._choose_closing()
+        return False
+
+    def _choose_walking(self) -> bool:
+        if self._unsynced_bytes >= SYNC_BYTES and self._state.config.aof_rewrite_incremental_fsync:
             self._begin(DiskWork(disk.SYNC, self._name))
-        elif self._backlog:
-            self._append()
-        elif step == _WALKING:
-            if not self._snapshot.over:
-                return False
+            return True
+        if self._snapshot.over:
             self._step = _SYNCING
-            self._begin(DiskWork(disk.SYNC, self._name))
-        elif step == _SYNCING:
-            self._begin(DiskWork(disk.SYNC, self._name))
+        if self._backlog:
+            self._append()
+            return True
+        return self._step == _SYNCING
+
+    def _choose_closing(self) -> bool:
+        if self._backlog:
+            self._append()
         elif self._aof.idle:
             work = DiskWork(disk.REPLACE, self._name)
             work.other = self._aof.name
