@@ -11,14 +11,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from matplotlib import pyplot as plt
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, FormatStrFormatter, LogLocator, NullFormatter
 
 from cluster import ONE_NODE, RABBITMQ, THREE_NODES
 from cluster_report import ROWS as CLUSTER_ROWS
 from cluster_report import rates
 from floors import BEANSTALKD, LISTS, RATES, STREAMS
 from persistence import NONE, POLICIES, WINDOW_MS
-from persistence_report import WORKLOADS as LOG_WORKLOADS
 from persistence_report import ratios as log_ratios
 from report import GROWTH_TITLES, OURS, ratios
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 COLOURS = {OURS: "#1f6f8b", STREAMS: "#c0392b", LISTS: "#e59866", BEANSTALKD: "#6c7a3a"}
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "disqued", "font.size": 9, "font.family": "sans-serif"}
+LOG_LABELS = {"add1": "add", "add16": "add by 16", "get1": "get + ack", "get32": "get + ack by 32"}
 ROW_STEP = 0.2  # between the brokers of one workload
 
 
@@ -109,7 +109,7 @@ def _cluster_chart(results: dict[str, Any]) -> Figure:
 
 def _policy_axes(axes: Axes, measured: dict[str, Any]) -> None:
     """What each policy leaves of the throughput without a file."""
-    rows = [(workload, policy) for workload in LOG_WORKLOADS for policy in POLICIES if policy != NONE]
+    rows = [(workload, policy) for workload in LOG_LABELS for policy in POLICIES if policy != NONE]
     for offset, broker in ((-ROW_STEP / 2, OURS), (ROW_STEP / 2, STREAMS)):
         for place, (workload, policy) in enumerate(rows):
             lines, without = (measured[workload][which].get(broker, []) for which in (policy, NONE))
@@ -119,14 +119,14 @@ def _policy_axes(axes: Axes, measured: dict[str, Any]) -> None:
                 axes.plot([min(found), max(found)], [height, height], color=colour, linewidth=2, alpha=0.5)
                 label = broker if place == 0 else None
                 axes.plot(median(found), height, "o", color=colour, markersize=4, label=label)
-    axes.set_yticks(range(len(rows)), [f"{workload} {policy}" for workload, policy in rows])
+    axes.set_yticks(range(len(rows)), [f"{LOG_LABELS[workload]}, {policy}" for workload, policy in rows])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.3)
     axes.axvline(1, color="grey", linewidth=0.8)
     axes.grid(axis="x", color="#dddddd")
     axes.set_axisbelow(True)
     axes.set_xlabel("jobs per second beside none")
-    axes.legend(loc="lower left", frameon=False)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=2, frameon=False)
 
 
 def _rewrite_axes(axes: Axes, measured: dict[str, Any]) -> None:
@@ -138,11 +138,14 @@ def _rewrite_axes(axes: Axes, measured: dict[str, Any]) -> None:
         begin = found["began_s"]
         axes.axvspan(begin, begin + found["seconds"], color=colour, alpha=0.12, linewidth=0)
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("seconds; shaded: the file is written anew")
     axes.set_ylabel("longest reply to an add, ms")
     axes.grid(color="#dddddd")
     axes.set_axisbelow(True)
-    axes.legend(loc="upper right", frameon=False)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=2, frameon=False)
 
 
 def _persistence_chart(results: dict[str, Any]) -> Figure:
