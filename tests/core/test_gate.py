@@ -260,6 +260,40 @@ def test_what_waits_counts_as_output_of_the_client(local: LocalNode) -> None:
     assert client.session.output_bytes() == 0
 
 
+def test_much_that_waits_counts_as_memory_until_it_is_let_go(local: LocalNode) -> None:
+    clients = [local.client() for _ in range(3)]
+    for client in clients:
+        hang(client)
+    memory = local.node.state.lifecycle.memory
+    local.run(milliseconds=200)
+    before = memory.buffer_bytes
+    unknown = "X" * 1000
+    for client in clients:
+        client.send_bytes(100 * encode(unknown))
+    local.run(milliseconds=200)
+    assert memory.buffer_bytes - before > 3 * 100 * 1000
+    clients[0].disconnect()
+    local.run(milliseconds=200)
+    assert 2 * 100 * 1000 < memory.buffer_bytes - before < 3 * 100 * 1000
+    finish_all(local)
+    local.run(milliseconds=200)
+    assert memory.buffer_bytes <= before
+    assert local.node.state.slow == {}
+
+
+def test_what_waits_to_be_written_counts_as_memory(local: LocalNode) -> None:
+    memory = local.node.state.lifecycle.memory
+    local.run(milliseconds=200)
+    before = memory.buffer_bytes
+    client = local.client()
+    client.send("ADDJOB", "mail", "body" * 100_000, 0)
+    local.run(milliseconds=300)
+    assert memory.buffer_bytes - before > 400_000
+    finish_all(local)
+    local.run(milliseconds=300)
+    assert memory.buffer_bytes <= before + 4096  # wake times
+
+
 def test_a_group_without_bytes_keeps_nobody_waiting(local: LocalNode) -> None:
     """A change that leaves no record: the job was added and acknowledged before it was logged."""
     client = local.client()

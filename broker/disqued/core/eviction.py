@@ -115,9 +115,12 @@ class Watch:
 
 def _buffers_bytes(state: NodeState) -> int:
     """What waits to be sent or written, and the buckets of wake times."""
-    waiting = int(state.lifecycle.agenda.buckets) * BUCKET_BYTES
-    for session in state.slow.values():
-        waiting += session.output_bytes()
+    waiting = int(state.lifecycle.agenda.buckets) * BUCKET_BYTES + int(state.ready.unwritten_bytes)
+    for session in list(state.slow.values()):
+        output = session.output_bytes()
+        waiting += output
+        if output == 0:
+            del state.slow[int(session.number)]
     for peer in state.view.peers.values():
         link = peer.link
         if link is not None and not link.closed:

@@ -15,16 +15,20 @@ is gone was to be told is forgotten at once.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
 from disqued.core.outbox import put
-from disqued.core.ready import Confirmation, Ready
+from disqued.core.ready import Confirmation
 from disqued.core.session import Session
 
 if TYPE_CHECKING:
     from disqued.core.state import NodeState
+
+
+COUNTED_BYTES: Final = 4096
+"""Who has more than this held is counted among the clients that let output wait."""
 
 
 class Held:
@@ -53,15 +57,16 @@ class Gate:
         ready = state.ready
         held = self._held
         if held or ready.safe < ready.logged:
-            self._hold(ready, watched=state.output_limited)
+            self._hold(state)
             while held and held[0].group <= ready.safe:
                 _release(state, held.popleft())
         elif ready.confirmations:
             _confirm(state, ready.confirmations)
             ready.confirmations = []
 
-    def _hold(self, ready: Ready, *, watched: bool) -> None:
+    def _hold(self, state: NodeState) -> None:
         """Take the output that has to wait out of the batch."""
+        ready = state.ready
         safe = ready.safe
         group = ready.logged
         last = self._held[-1] if self._held and self._held[-1].group == group else Held(group)
@@ -72,8 +77,10 @@ class Gate:
                 continue
             if session.hold(group):
                 last.sessions.append(session)
-            if watched:
-                session.watch_output()
+            if session.held_bytes > COUNTED_BYTES:
+                state.slow[int(session.number)] = session
+                if state.output_limited:
+                    session.watch_output()
         if ready.confirmations:
             last.confirmations.extend(ready.confirmations)
             ready.confirmations = []

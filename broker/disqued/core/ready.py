@@ -37,6 +37,8 @@ class Ready:
         """How many times changes were given to the append only file,"""
         self.safe: i64 = 0
         """and how many of these reached it as `appendfsync` promises."""
+        self.unwritten_bytes: i64 = 0
+        """What waited to be written to it lately."""
 
     def tell_changed(self, session: Session) -> None:
         """What the session is told may tell of what changed in this turn."""

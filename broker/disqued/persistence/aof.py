@@ -182,6 +182,10 @@ class Aof:
         self._synced = state.ready.logged
         self.status = ON
         state.lifecycle.journal.on = True
+        if size_bytes > 0:  # nobody knows whether the last run synced all of it: it counts as a group, to be synced now
+            state.ready.logged += 1
+            self._appended = state.ready.logged
+            self._sync_ms = state.now_ms - SYNC_MS
         if rewrite:
             self.rewrite.start()
 
@@ -406,6 +410,7 @@ class Aof:
             self._judge()
         self.rewrite.cron()
         self.go_on()
+        state.ready.unwritten_bytes = self.buffer_bytes + self.rewrite.buffer_bytes
 
     # --- being written anew -------------------------------------------------------------------------------------------
 
