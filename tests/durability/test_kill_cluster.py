@@ -42,7 +42,7 @@ def test_in_a_cluster_of_three(make: Make, killed: int, points: int) -> None:
     for node in nodes[1:]:
         nodes[0].call("CLUSTER", "MEET", LOOPBACK, node.port)
     wait_whole(nodes)
-    for life in range(points // killed):
+    for life in range(points // 3):
         with contextlib.ExitStack() as loads:
             for node in nodes:
                 loads.enter_context(load(node, ledger, "REPLICATE", 2, clients=2, seed=(killed, life, node.port)))

@@ -23,7 +23,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -130,17 +130,20 @@ class DurableNode:
         fields = dict(line.split(":", 1) for line in lines if ":" in line)
         return str(fields[field])
 
-    def jobs(self) -> dict[bytes, bytes]:
-        """The bodies of all jobs that are not acknowledged, by ID."""
+    def jobs(self, known: Mapping[bytes, bytes] | None = None) -> dict[bytes, bytes]:
+        """The bodies of all jobs that are not acknowledged, by ID; those that are `known` are not asked for again."""
         found: dict[bytes, bytes] = {}
         cursor = b"0"
         while True:
-            cursor, jobs = self.call("JSCAN", cursor, "COUNT", SCAN_COUNT, "REPLY", "all")
-            for job in jobs:
-                fields = dict(zip(job[::2], job[1::2], strict=True))
-                if fields[b"state"] != b"acked":
-                    assert fields[b"id"] not in found, "a job is there twice"
-                    found[fields[b"id"]] = fields[b"body"]
+            states = [word for state in ("active", "queued", "wait-repl") for word in ("STATE", state)]
+            cursor, ids = self.call("JSCAN", cursor, "COUNT", SCAN_COUNT, *states)
+            assert not found.keys() & set(ids), "a job is there twice"
+            known = known or {}
+            unknown = [job_id for job_id in ids if job_id not in known]
+            shown = self.pipeline([["SHOW", job_id] for job_id in unknown])
+            found.update({job_id: known[job_id] for job_id in ids if job_id in known})
+            for job_id, flat in zip(unknown, shown, strict=True):
+                found[job_id] = flat[flat.index(b"body") + 1]
             if cursor == b"0":
                 return found
 
