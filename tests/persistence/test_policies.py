@@ -55,6 +55,19 @@ def test_nothing_is_synced_while_nothing_changes() -> None:
     assert local.host.disk.done["sync"] == 1
 
 
+@pytest.mark.parametrize("policy", ["always", "everysec"])
+def test_what_was_written_but_not_synced_when_the_node_was_killed_is_synced_by_the_next_run(policy: str) -> None:
+    """Seen in the simulator: the file was taken for synced, and the jobs were lost with the power long after."""
+    local = logging_node(policy)
+    local.host.disk.hold(disk.SYNC)
+    local.client().send("ADDJOB", "mail", "body", 0)
+    assert synced(local) == b""
+    local.host.disk.mend()
+    local.restart()
+    local.run(milliseconds=200)
+    assert synced(local) == written(local) != b""
+
+
 # --- everysec ---------------------------------------------------------------------------------------------------------
 
 

@@ -495,11 +495,7 @@ class Aof:
 
     def _write_all(self) -> str:
         """Write and sync what is left, waiting for the disk. Returns what went wrong."""
-        self._disk.perform(DiskWork(disk.SYNC, self.name))  # behind all that was started
-        if self._append is not None:
-            self._append_done(self._append)
-        if self._sync is not None:
-            self._sync_done(self._sync)
+        self._sync_all()
         if self._waiting:
             self._append_ms = self._state.now_ms
             self._append_to = self._state.ready.logged
@@ -508,15 +504,23 @@ class Aof:
             self._waiting = []
             self._disk.perform(work)
             self._append_done(work)
+            self._sync_all()
         if self._failure:
             return f"can't write to {self.name}: {self._failure}"
+        return f"can't sync {self.name}: {self._sync_failure}" if self._sync_failure else ""
+
+    def _sync_all(self) -> None:
+        """Sync what was written, behind all that was started, waiting for the disk. Each failure is told once only."""
+        work = DiskWork(disk.SYNC, self.name)
         self._sync_ms = self._state.now_ms
+        self._disk.perform(work)
+        if self._append is not None:
+            self._append_done(self._append)
+        if self._sync is not None:
+            self._sync_done(self._sync)
         self._sync_to = self._appended
         self._sync_to_bytes = self._written_bytes
-        work = DiskWork(disk.SYNC, self.name)
-        self._disk.perform(work)
         self._sync_done(work)
-        return f"can't sync {self.name}: {work.error}" if work.error else ""
 
     # --- in figures ---------------------------------------------------------------------------------------------------
 
