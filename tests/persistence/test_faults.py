@@ -236,6 +236,23 @@ def test_a_rewrite_after_a_failed_sync_is_tried_until_it_succeeds() -> None:
     assert keeps(synced(local), is_answered(client))
 
 
+@pytest.mark.parametrize("under_way", [0, 1])
+def test_a_node_that_ends_does_not_take_a_failed_sync_for_a_good_one(under_way: int) -> None:
+    """The system tells of it once: the next sync succeeds, and says nothing about what was lost."""
+    local = logging_node("everysec")
+    job_id = local.client().add("mail")
+    if under_way:
+        local.host.disk.hold(disk.SYNC)
+        local.run(seconds=1)
+    else:
+        local.client().add("mail")
+    local.host.disk.fail(disk.SYNC, times=1)
+    assert not local.node.end(local.now_ms)
+    assert local.node.end(local.now_ms)
+    assert local.host.disk.done["replace"] == 1
+    assert keeps(synced(local), job_id)
+
+
 def test_what_comes_during_the_rewrite_after_a_failed_sync_is_in_the_new_file() -> None:
     local = logging_node("always")
     workers = [local.client() for _ in range(5)]
