@@ -39,7 +39,8 @@ LATER_MS = 20
 
 SEVERAL_NODES = {
     FILES[3]: ((1, 132),),
-    FILES[4]: ((3, 4), (7, 7), (14, 15), (18, 23)),
+    FILES[4]: ((1, 39),),
+    FILES[7]: ((1, 8),),
 }
 """What is replayed here."""
 
@@ -92,6 +93,8 @@ class Troupe:
     count: int
     seed: int = 0
     """Of the nodes' chance."""
+    options: dict[str, object] = field(default_factory=dict)
+    """Directives of all nodes, by attribute."""
     rows: tuple[Difference, ...] = field(default_factory=read_table)
     names: Names = field(default_factory=Names)
     faults: list[str] = field(default_factory=list)
@@ -105,7 +108,7 @@ class Troupe:
         """Start the nodes; they do not know each other."""
         self.steps = load(self.file)
         ports = iter(range(FIRST_PORT, FIRST_PORT + self.count))
-        self.cluster = Cluster(self.count, meet=False, config=lambda: _listening(next(ports)))
+        self.cluster = Cluster(self.count, meet=False, config=lambda: _listening(next(ports), self.options))
         self.nodes = {f"n{member.number}": member for member in self.cluster.members}
         for member in self.cluster.members:
             member.host.chance.seed(self.seed * self.count + member.number)
@@ -209,9 +212,10 @@ def _nothing() -> None:
     """Done before most exchanges."""
 
 
-def _listening(port: int) -> Config:
+def _listening(port: int, options: dict[str, object]) -> Config:
     config = Config()
-    config.port = port
+    for attribute, value in {"port": port, **options}.items():
+        config.assign(attribute, value)
     return config
 
 

@@ -66,6 +66,7 @@ MASKS = (
     Mask(r"^LATENCY (LATEST|HISTORY)", r"^\d+\.[01]$", rb"^\d{10}$", b"<s>"),
     Mask(r"^LATENCY (LATEST|HISTORY)", r"^\d+\.[123]$", rb"^\d{1,3}$", b"<ms>"),
     Mask(r"^LATENCY (GRAPH|DOCTOR)", r"", rb"\d+(\.\d+)?", b"<n>"),
+    Mask(r"^DEBUG STRUCTSIZE$", r"", rb"job:\d+ queue:\d+ client:\d+ ", b"job:<n> queue:<n> client:<n> "),
     Mask(r"^CLIENT ID$", r"", rb"^\d+$", b"<n>"),
     Mask(r"^CLIENT LIST", r"", rb"\bid=\d+ addr=127\.0\.0\.1:\d+ fd=\d+", b"id=<n> addr=<client> fd=<n>"),
     Mask(r"^CLIENT LIST", r"", rb"\bage=[0-3] idle=[0-3]\b", b"age=<s> idle=<s>"),
@@ -83,6 +84,8 @@ MASKS = (
     _info("disqued_version|python_version", rb"\d+(\.\w+)+"),
     _info("build", rb"(interpreted|compiled)"),
     _info("aof_last_rewrite_time_sec", rb"-?\d"),
+    _info("loading_(start_time|total_bytes|loaded_bytes|eta_seconds)", rb"\d+"),
+    _info("loading_loaded_perc", rb"\d+\.\d\d"),
     _info("cluster_stats_messages_(sent|received)", rb"\d+"),
     Mask(r"^CLUSTER NODES", "", rb" (?:0|\d{13}) (?:0|\d{13}) (connected|disconnected)\n", rb" <ms> <ms> \1\n"),
     Mask(r"^INFO", "", rb"(?m)\busec=\d+,usec_per_call=\d+\.\d\d\r$", b"usec=<of this run>"),
@@ -109,8 +112,13 @@ _ADDED_SECTION = re.compile(
 )
 """A section of INFO that the original does not have."""
 
-_ADDED_FIELDS = re.compile(rb"(?m)^cluster_(?:links_up|nodes_pfail|nodes_fail|nodes_leaving|max_skew_ms):\d+\r\n")
-"""Lines of CLUSTER INFO that the original does not have."""
+_ADDED_FIELDS = re.compile(
+    rb"(?m)^(?:cluster_(?:links_up|nodes_pfail|nodes_fail|nodes_leaving|max_skew_ms)"
+    rb"|aof_(?:damaged_records|last_fsync_ms|unsynced_bytes|refusing)"
+    rb"|used_memory_(?:startup|buffers)|maxmemory\w*|memory_\w+|requests_refused_unread|clients_closed_for_memory"
+    rb"):[^\r]*\r\n"
+)
+"""Lines of CLUSTER INFO and INFO that the original does not have."""
 
 PAIRS = re.compile(r"^(SHOW|JSCAN|QSTAT) ")
 """Requests whose replies hold flat lists of names and values: places in them are called by the name."""
@@ -169,10 +177,8 @@ class Comparison:
         """Where the two replies to `asked` differ, a line each; none when they are the same."""
         if asked.startswith("CONFIG GET ") and isinstance(ours, list):
             ours = _without_added(ours)
-        if asked.startswith("INFO") and isinstance(ours, bytes):
-            ours = _ADDED_SECTION.sub(b"", ours)
-        if asked == "CLUSTER INFO" and isinstance(ours, bytes):
-            ours = _ADDED_FIELDS.sub(b"", ours)
+        if asked.startswith(("INFO", "CLUSTER INFO")) and isinstance(ours, bytes):
+            ours = _ADDED_FIELDS.sub(b"", _ADDED_SECTION.sub(b"", ours))
         return list(self._walk(asked, "", recorded, ours))
 
     def _walk(self, asked: str, path: str, recorded: Reply, ours: Reply) -> Iterator[str]:

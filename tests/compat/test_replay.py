@@ -1,8 +1,8 @@
 """Every recorded exchange that one node can have, asked again of our node and compared byte for byte.
 
 Each scenario replays the ranges it names, in the concurrency the notes of the recording tell: who is blocked, who hangs
-up, who speaks out of turn. What needs several nodes is replayed by `test_replay_cluster.py`, and `ELSEWHERE` says what
-needs more than this broker has. Together they cover every exchange of every file, which is tested too.
+up, who speaks out of turn. What needs several nodes is replayed by `test_replay_cluster.py`, what needs an append only
+file by `test_replay_aof.py`. Together they cover every exchange of every file, which is tested too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from compat.wire import Reply
 
-BASICS, SERVER, PROTOCOL, CLUSTER, AOF, SCAN, BLOCKING, LOADING = FILES
+BASICS, SERVER, PROTOCOL, _, _, SCAN, BLOCKING, _ = FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +40,6 @@ class Scenario:
     ranges: tuple[tuple[int, int], ...]
     play: Callable[[Session], None]
     config: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Exchanges that can not be replayed yet."""
-
-    file: str
-    first: int
-    last: int
-    reason: str
-
-
-ELSEWHERE = (
-    Elsewhere(AOF, 1, 1, "persistence: the fields of INFO that exist with the append only file on"),
-    Elsewhere(AOF, 24, 30, "persistence: the file grows, is rewritten, loaded, repaired"),
-    Elsewhere(AOF, 33, 39, "persistence: controlled restart"),
-    Elsewhere(LOADING, 1, 8, "persistence: a node that is loading its file"),
-)
 
 
 def basics(session: Session) -> None:
@@ -193,13 +175,6 @@ def text(reply: Reply) -> bytes:
     """A reply that is a text."""
     assert isinstance(reply, bytes)
     return reply
-
-
-def life_of_jobs(session: Session) -> None:
-    """The requests that were recorded for the append only file; the answers do not depend on it."""
-    main = session.client()
-    for first, last in ((2, 2), (5, 6), (8, 13), (16, 17), (31, 32)):
-        session.play(main, first, last)
 
 
 def scan(session: Session) -> None:
@@ -350,7 +325,6 @@ SCENARIOS = (
     Scenario(PROTOCOL, ((53, 54),), pause),
     Scenario(PROTOCOL, ((55, 57),), idle),
     Scenario(PROTOCOL, ((58, 59),), output_limit),
-    Scenario(AOF, ((2, 2), (5, 6), (8, 13), (16, 17), (31, 32)), life_of_jobs, LOCAL),
     Scenario(SCAN, ((1, 46),), scan),
     Scenario(BLOCKING, ((1, 34),), blocking),
 )
@@ -370,6 +344,5 @@ def test_our_node_answers_as_recorded(scenario: Scenario, tmp_path: Path) -> Non
 def test_every_recorded_exchange_has_one_place_where_it_is_replayed(file: str) -> None:
     here = [n for scenario in SCENARIOS if scenario.file == file for n in numbers(scenario.ranges)]
     several = list(numbers(SEVERAL_NODES.get(file, ())))
-    there = [n for entry in ELSEWHERE if entry.file == file for n in numbers(((entry.first, entry.last),))]
 
-    assert sorted(here + several + there) == sorted(load(file))
+    assert sorted(here + several) == sorted(load(file))

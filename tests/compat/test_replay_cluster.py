@@ -15,7 +15,7 @@ from compat.recording import FILES, numbers
 if TYPE_CHECKING:
     from disqued.testing.cluster import Member
 
-CLUSTER, AOF = FILES[3], FILES[4]
+CLUSTER = FILES[3]
 
 
 def test_four_nodes_answer_as_recorded() -> None:
@@ -34,24 +34,6 @@ def test_four_nodes_answer_as_recorded() -> None:
 
     troupe.check()
     assert troupe.played == list(numbers(SEVERAL_NODES[CLUSTER]))
-
-
-def test_two_nodes_answer_as_recorded() -> None:
-    troupe = Troupe(AOF, 2)
-    one, two = troupe.nodes.values()
-    assert one.admin.call("CLUSTER", "MEET", "127.0.0.1", 17712) == b"OK"
-    troupe.cluster.until(troupe.cluster.is_whole)
-
-    troupe.play(3, 4)
-    troupe.play(7)
-    troupe.play(14, 15)
-    two.pause()
-    troupe.play(18)
-    two.resume()
-    troupe.play(19, 23)
-
-    troupe.check()
-    assert troupe.played == list(numbers(SEVERAL_NODES[AOF]))
 
 
 def at(**states: str) -> States:
