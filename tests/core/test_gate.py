@@ -373,6 +373,25 @@ def test_a_node_whose_disk_hangs_is_no_node_that_fails(cluster: Cluster) -> None
     )
 
 
+def test_an_at_most_once_job_goes_to_another_node_when_it_can_not_come_back(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    second.host.disk.mend()
+    once = second.admin.add("once", "body", "REPLICATE", 1, "RETRY", 0)
+    often = second.admin.add("often", "body", "REPLICATE", 1)
+    second.host.disk.hold(disk.APPEND)
+    workers = [first.client(), first.client()]
+    workers[0].send("GETJOB", "FROM", "once")
+    workers[1].send("GETJOB", "FROM", "often")
+    cluster.run(seconds=1)
+    assert workers[0].silent
+    assert once not in written(first)
+    assert workers[1].next_reply() == [[b"often", often, b"body"]]
+    second.finish()
+    cluster.run(seconds=1)
+    assert forgets(written(second), once)
+    assert workers[0].next_reply() == [[b"once", once, b"body"]]
+
+
 def test_confirmations_for_a_node_that_is_gone_are_dropped(cluster: Cluster) -> None:
     first, second, third = cluster.members
     first.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)

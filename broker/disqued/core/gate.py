@@ -6,7 +6,7 @@ leave, and nothing is held. Otherwise three kinds of output wait:
 
 - replies to clients that had a part in a change that is not safe (`Session.tells_of`), or were told of one;
 - all that such a client is told later, so that replies keep their order;
-- confirmations to other nodes (GOTJOB, GOTACK), which may speak of any change so far.
+- confirmations to other nodes (GOTJOB, GOTACK) and at-most-once jobs that go to them, for any change so far.
 
 Everybody else goes on, in the same turn too: reads, pings and frames that promise nothing. What a client that
 is gone was to be told is forgotten at once.

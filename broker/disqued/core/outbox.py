@@ -41,7 +41,7 @@ def send(state: NodeState, peer: Peer, frame: bytes) -> bool:
 
 
 def confirm(state: NodeState, peer: Peer, frame: bytes) -> None:
-    """Send a frame to a node as soon as all that changed here so far is logged."""
+    """Send a frame to a node as soon as all that changed here so far is logged: it says, or relies on, that it is."""
     link = peer.link
     if link is None or link.closed:
         return

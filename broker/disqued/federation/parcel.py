@@ -14,7 +14,7 @@ from disqued.bus import kinds
 from disqued.core.holders import NOBODY
 from disqued.core.job import Job
 from disqued.core.jobcodec import pack_for_bus
-from disqued.core.outbox import send
+from disqued.core.outbox import confirm, send
 from disqued.core.peer import Peer
 from disqued.core.queue import Queue
 from disqued.core.state import NodeState
@@ -70,8 +70,12 @@ class Parcel:
         return self.jobs < self.room and self._bytes < MAX_BYTES
 
     def send(self, state: NodeState) -> None:
-        """Send the jobs and forget those that moved."""
-        send(state, self.peer, state.bus.jobs(kinds.YOURJOBS, self._packed))
+        """Send the jobs and forget those that moved, which must not come back here once they are under way."""
+        frame = state.bus.jobs(kinds.YOURJOBS, self._packed)
         state.stats.jobs_exported += self.jobs
         for job in self._moved:
             state.lifecycle.drop(job)
+        if self._moved:
+            confirm(state, self.peer, frame)
+        else:
+            send(state, self.peer, frame)
