@@ -277,16 +277,19 @@ def test_a_node_starts_with_what_is_sound(fate: int) -> None:
         assert kept == [data[:whole]] * bool(faults)
 
 
-@pytest.mark.parametrize("part", range(8))
-def test_a_file_cut_off_anywhere_brings_back_what_is_whole(part: int) -> None:
-    file = written(TAIL_BYTES + 100, "aof-checksums no" if part % 2 else "aof-checksums yes")
+@pytest.mark.parametrize("directive", ["aof-checksums yes", "aof-checksums no"])
+def test_a_file_cut_off_anywhere_brings_back_what_is_whole(directive: str) -> None:
+    file = written(TAIL_BYTES + 100, directive)
     edges = [0, *(record.end for record in file.records)]
-    first = len(file.data) - TAIL_BYTES
-    for size in range(first + part, len(file.data) + 1, 8):
+    expected = {edge: fields(replayed(record for record in file.records if record.end <= edge)) for edge in edges}
+    node = started(b"")
+    client = node.client()
+    for size in range(len(file.data) - TAIL_BYTES, len(file.data) + 1):
         whole = max(edge for edge in edges if edge <= size)
-        node = started(file.data[:size])
-        assert node.host.ended is None
-        assert stored(node) == fields(replayed(record for record in file.records if record.end <= whole))
+        node.host.disk.put(NAME, file.data[:size])
+        node.host.log_lines.clear()
+        assert client.call("DEBUG", "LOADAOF") == b"OK"
+        assert stored(node) == expected[whole]
         assert reported(node) == []
         assert node.host.disk.files[NAME] == file.data[:whole]
         told = [text for _, text in node.host.log_lines if "was cut off" in text]

@@ -53,9 +53,9 @@ def walk(file: BinaryIO, size: int) -> Iterator[Entry | Damage]:
 class Progress:
     """How far it is, on the terminal of somebody who waits. Output that is no terminal is left alone."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, patience_s: float = PATIENCE_S) -> None:
         self._total = total
-        self._next_s = time.monotonic() + PATIENCE_S if total > 0 and sys.stderr.isatty() else None
+        self._next_s = time.monotonic() + patience_s if total > 0 and sys.stderr.isatty() else None
         self._shown = False
 
     def tell(self, done: int) -> None:
