@@ -124,6 +124,18 @@ def test_replies_of_one_client_keep_their_order(local: LocalNode) -> None:
     assert length == 2
 
 
+def test_what_is_asked_in_the_turn_in_which_the_disk_finishes_is_answered_last(local: LocalNode) -> None:
+    client = local.client()
+    hang(client)
+    local.host.disk.finish()
+    for work in local.host.disk.take_finished():
+        local.node.disk_done(work, local.now_ms)
+    send_together(local, (client, ("QLEN", "mail")))
+    job_id, length = client.replies()
+    assert isinstance(job_id, bytes)
+    assert length == 1
+
+
 def test_who_only_reads_goes_on_while_the_disk_hangs(local: LocalNode) -> None:
     adder, reader = local.client(), local.client()
     hang(adder)
