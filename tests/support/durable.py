@@ -177,7 +177,9 @@ class Ledger:
         self.doubtful: set[bytes] = set()
         """IDs of jobs that may be done: somebody asked for that and had no answer."""
         self.done: set[bytes] = set()
-        """IDs of jobs that are done: acknowledged, or delivered at most once."""
+        """IDs of jobs that are done: acknowledged, or delivered at most once;"""
+        self.done_s: dict[bytes, float] = {}
+        """when that was answered."""
         self.numbers = iter(range(1 << 62))
 
     @property
@@ -203,6 +205,24 @@ class Ledger:
         self.done |= self.doubtful - found.keys()
         self.doubtful = {job_id for job_id in self.doubtful & found.keys() if revives or self.is_once(job_id)}
         self.added.update(found)
+
+    def end(self, job_id: bytes) -> None:
+        """Somebody was told that a job is done."""
+        self.done.add(job_id)
+        self.done_s[job_id] = time.monotonic()
+
+    def forgive(self, found: dict[bytes, bytes], since_s: float) -> float:
+        """Forget what was answered since some time and is not so; when the last of it was answered, 0 if there is none.
+
+        Jobs that were added then may be gone, and those that were done then may be there.
+        """
+        gone = {job_id for job_id in self.lost(found) if self.added_s[job_id] >= since_s}
+        back = {job_id for job_id in self.done & found.keys() if self.done_s[job_id] >= since_s}
+        last_s = max([*[self.added_s[job_id] for job_id in gone], *[self.done_s[job_id] for job_id in back]], default=0)
+        for job_id in gone:
+            del self.added[job_id]
+        self.done -= back
+        return last_s
 
     def check_origin(self, found: dict[bytes, bytes]) -> None:
         """Each job that was found was added by somebody, as it is, and once."""
@@ -280,11 +300,12 @@ class Client(threading.Thread):
                     else:
                         self._mine.append(reply)
                 case "GETJOB":
-                    ledger.done |= {job_id for _, job_id, _ in reply or []}
+                    for _, job_id, _ in reply or []:
+                        ledger.end(job_id)
                 case _:
                     job_id = words[1]
                     assert isinstance(job_id, bytes)
-                    ledger.done.add(job_id)
+                    ledger.end(job_id)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,7 @@
 
 A server of `Nursery(spoiled=True)` looks before each of them into the file `spoiled` of its directory, which a test
 writes with `Spoiler`: for each kind of call an error to raise, or seconds to wait before it is done. What was synced is
-noted in the file `synced`, a line for each sync that was done, so that a test can take away what was not, as a loss of
-power does.
+noted in the file `synced`, a line for each sync that was done: `lose_power` takes away what was not.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 from disqued.server import files
@@ -93,11 +94,12 @@ class _SpoiledCalls:
     def fdatasync(self, descriptor: int) -> None:
         """Sync, and note how much of which file; lines are short enough to be written as a whole."""
         _pass(SYNC)
+        began_s = time.monotonic()
         before = os.fstat(descriptor)
         os.fdatasync(descriptor)
         if self._synced < 0:
             self._synced = os.open(SYNCED, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.write(self._synced, b"%d %d\n" % (before.st_ino, before.st_size))
+        os.write(self._synced, b"%d %d %.6f\n" % (before.st_ino, before.st_size, began_s))
 
     fsync = fdatasync
 
@@ -108,12 +110,35 @@ def spoil() -> None:
     vars(files).update(os=calls, sync_data=calls.fdatasync)
 
 
-def synced_bytes(path: Path) -> int:
-    """How much of a file of such a server was synced for certain."""
+@dataclass(frozen=True)
+class Synced:
+    """How much of a file is on disk for certain."""
+
+    size: int
+    began_s: float
+    """When the sync began, by the monotonic clock: what was answered before had been written then."""
+
+
+def last_sync(path: Path) -> Synced:
+    """The last sync of a file of such a server."""
     status = path.stat()
-    size = 0
-    for line in (path.parent / SYNCED).read_text().split("\n"):
-        number, _, synced = line.partition(" ")
-        if synced and int(number) == status.st_ino:
-            size = int(synced)
-    return min(size, status.st_size)
+    found = Synced(0, 0.0)
+    notes = path.parent / SYNCED
+    for line in notes.read_text().splitlines() if notes.exists() else ():
+        number, size, began_s = line.split()
+        if int(number) == status.st_ino:
+            found = Synced(min(int(size), status.st_size), float(began_s))
+    return found
+
+
+def lose_power(path: Path, chance: Random) -> Synced:
+    """Do to a file what a loss of power does: what was not synced is gone, from some point on, or zeros stand there.
+
+    Only after the server was killed; returns what was synced.
+    """
+    synced = last_sync(path)
+    data = path.read_bytes()
+    left = chance.choice((synced.size, chance.randint(synced.size, len(data))))
+    zeros = chance.choice((0, len(data) - left))
+    path.write_bytes(data[:left] + bytes(zeros))
+    return synced

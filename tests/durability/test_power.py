@@ -1,0 +1,102 @@
+"""The power is lost: of what was written to a real file only what was synced is there for certain.
+
+The server notes each sync that it did (`support.spoiled`), is killed, and its file is cut off somewhere behind what was
+synced, or zeros stand there. With `always` nothing that was answered is lost; with `everysec` what was answered in the
+last second or so; with `no` whatever the system had not written yet.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+from typing import Final
+
+import pytest
+
+from durability.conftest import LONG, POLICIES, Make
+from support.durable import Ledger, load, nap
+from support.spoiled import last_sync, lose_power
+
+LIVES: Final = 10
+WINDOW_S: Final = 1.0
+"""How often `everysec` syncs."""
+REFUSAL_S: Final = 2.0
+"""A sync that takes longer has new jobs refused."""
+SPARE_S: Final = 1.0
+"""A machine with much to do is slow to do either."""
+
+
+@pytest.mark.parametrize("points", [20, pytest.param(200, marks=LONG)])
+def test_always_loses_nothing(make_spoiled: Make, points: int) -> None:
+    chance = random.Random(f"always {points}")
+    unsynced = 0
+    for number in range(points // LIVES):
+        node, ledger = make_spoiled(str(number), "always"), Ledger()
+        node.start()
+        for life in range(LIVES):
+            with load(node, ledger, seed=(number, life)):
+                nap(chance, 60)
+                if life % 2:
+                    node.call("BGREWRITEAOF")
+                nap(chance, 60)
+                node.kill()
+            size = node.aof.stat().st_size
+            unsynced += lose_power(node.aof, chance).size < size
+            node.start()
+            ledger.check(node.jobs(ledger.added))
+        ledger.check(node.jobs())
+        assert len(ledger.added) > 10 * LIVES, "there was enough at stake"
+        node.kill()
+    assert unsynced > 0, "there was something to take away"
+
+
+@pytest.mark.parametrize("points", [6, pytest.param(100, marks=LONG)])
+def test_everysec_loses_its_window_at_most(make_spoiled: Make, points: int) -> None:
+    chance = random.Random(f"everysec {points}")
+    node, ledger = make_spoiled("node", "everysec"), Ledger()
+    node.start()
+    lost = 0
+    for life in range(points):
+        with load(node, ledger, clients=1, seed=life):
+            nap(chance, 2500)
+            node.kill()
+        synced = lose_power(node.aof, chance)
+        node.start()
+        found = node.jobs(ledger.added)
+        last_s = ledger.forgive(found, synced.began_s)
+        lost += last_s > 0
+        assert last_s - synced.began_s < WINDOW_S + REFUSAL_S + SPARE_S
+        ledger.check(found)
+    ledger.check(node.jobs())
+    assert lost > 0, "not all of it was synced"
+
+
+def test_no_promises_nothing_and_invents_nothing(make_spoiled: Make) -> None:
+    chance = random.Random("no")
+    for life in range(5):
+        node, ledger = make_spoiled(str(life), "no"), Ledger()
+        node.start()
+        with load(node, ledger, seed=life):
+            nap(chance, 100)
+            node.kill()
+        assert lose_power(node.aof, chance).size == 0
+        node.start()
+        found = node.jobs()
+        ledger.forgive(found, 0.0)
+        ledger.check(found)
+        node.kill()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_clean_end_syncs_all(make_spoiled: Make, policy: str) -> None:
+    chance = random.Random(policy)
+    node, ledger = make_spoiled("node", policy), Ledger()
+    for life, number in enumerate((signal.SIGTERM, signal.SIGINT) * 2):
+        node.start()
+        ledger.check(node.jobs(ledger.added))
+        with load(node, ledger, seed=(policy, life)):
+            nap(chance, 60)
+            assert node.end(number) == 0
+        assert last_sync(node.aof).size == node.aof.stat().st_size
+    node.start()
+    ledger.check(node.jobs())
