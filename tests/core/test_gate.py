@@ -136,6 +136,17 @@ def test_what_is_asked_in_the_turn_in_which_the_disk_finishes_is_answered_last(l
     assert length == 1
 
 
+def test_a_client_that_waits_for_its_change_does_not_wait_for_those_of_others(local: LocalNode) -> None:
+    client, other = local.client(), local.client()
+    hang(client)
+    hang(other)
+    client.send("QLEN", "mail")
+    local.host.disk.finish(1)
+    local.hear_disk()
+    assert len(client.replies()) == 2
+    assert other.silent
+
+
 def test_who_only_reads_goes_on_while_the_disk_hangs(local: LocalNode) -> None:
     adder, reader = local.client(), local.client()
     hang(adder)
@@ -335,6 +346,19 @@ def confirmed(cluster: Cluster, kind: Literal["GOTJOB", "GOTACK"]) -> list[Membe
     return [member for member in cluster.members if cluster.sent(kind, by=member)]
 
 
+def test_a_replicated_job_is_confirmed_when_it_is_written_here_too(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    client = second.client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.run(milliseconds=50)
+    assert confirmed(cluster, "GOTJOB") == [first, third]
+    assert client.silent
+    second.finish()
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    assert all(keeps(written(member), job_id) for member in cluster.members)
+
+
 def test_a_copy_is_confirmed_when_it_is_written(cluster: Cluster) -> None:
     first, second, third = cluster.members
     client = first.client()
@@ -348,6 +372,17 @@ def test_a_copy_is_confirmed_when_it_is_written(cluster: Cluster) -> None:
     job_id = client.next_reply()
     assert isinstance(job_id, bytes)
     assert all(keeps(written(member), job_id) for member in cluster.members)
+
+
+def test_a_copy_is_confirmed_while_later_changes_wait(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    first.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.run(milliseconds=20)
+    second.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
+    second.host.disk.finish(1)
+    second.hear_disk()
+    assert not second.gate_empty
+    assert confirmed(cluster, "GOTJOB") == [second, third]
 
 
 def test_a_copy_that_was_known_is_not_confirmed_before_it_is_written_either(cluster: Cluster) -> None:

@@ -1,0 +1,74 @@
+"""Replies that wait for a real disk, and clients that close, leave or ask on and on meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from durability.conftest import Make
+from support.durable import DurableNode
+from support.spoiled import SYNC, Spoiler
+
+ADD = b"ADDJOB work body 0\r\n"
+
+
+@pytest.fixture
+def node(make_spoiled: Make) -> DurableNode:
+    """A node whose syncs take a while."""
+    new = make_spoiled("node", "always", "--client-output-buffer-limit", "normal", "1mb", "0", "0")
+    new.start()
+    Spoiler(new.directory).slow(SYNC, seconds=0.2)
+    return new
+
+
+@pytest.fixture
+def client(node: DurableNode) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", node.port), timeout=20) as connection:
+        yield connection
+
+
+def all_received(client: socket.socket) -> bytes:
+    """What comes until the server closes the connection."""
+    received = b""
+    while data := client.recv(1 << 16):
+        received += data
+    return received
+
+
+def test_a_client_that_says_all_it_has_to_say_gets_all_replies(client: socket.socket) -> None:
+    """It closes its side of the connection at once."""
+    client.sendall(ADD)
+    client.sendall(ADD)
+    client.shutdown(socket.SHUT_WR)
+    assert all_received(client).count(b"+D-") == 2
+
+
+def test_a_client_that_quits_in_the_middle_of_syncs_gets_all_replies(node: DurableNode, client: socket.socket) -> None:
+    for number in range(1, 6):
+        client.sendall(ADD)
+        node.until(lambda number=number: node.call("QLEN", "work") == number, "the job is queued")
+    client.sendall(b"QUIT\r\n")
+    received = all_received(client)
+    assert received.count(b"+D-") == 5
+    assert received.endswith(b"+OK\r\n")
+
+
+def test_a_client_that_asks_on_and_on_while_the_disk_hangs_is_hung_up_on(
+    node: DurableNode, client: socket.socket
+) -> None:
+    """Replies that wait are bounded by client-output-buffer-limit, as those that are not read."""
+    spoiler = Spoiler(node.directory)
+    spoiler.hang(SYNC)
+    client.sendall(ADD)
+    with contextlib.suppress(ConnectionError):
+        for _ in range(2000):
+            client.sendall(b"X" * 1000 + b"\r\n")
+        assert all_received(client) == b""
+    assert "overcoming of output buffer limits" in node.log
+    assert node.call("QLEN", "work") == 1
+    spoiler.mend()
+    node.until(lambda: node.call("INFO", "persistence").count(b"aof_pending_bio_fsync:0"), "the sync is over")
+    assert len(node.jobs()) == 1
