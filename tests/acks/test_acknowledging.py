@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, QUEUE_BYTES
+from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, queue_bytes
 from disqued.testing.local import LocalClient, LocalNode
 
 COMMANDS = ("ACKJOB", "FASTACK", "DELJOB")
@@ -36,7 +36,7 @@ def test_a_finished_job_takes_no_memory(local: LocalNode, client: LocalClient, c
     client.take("mail", count=2)
     assert client.call(command, once, again, delayed) == 3
     lifecycle = local.node.state.lifecycle
-    assert lifecycle.memory.used_bytes == BASE_BYTES + CLIENT_BYTES + QUEUE_BYTES + len("mail")
+    assert lifecycle.memory.used_bytes == BASE_BYTES + CLIENT_BYTES + queue_bytes(b"mail")
     assert lifecycle.memory.oldest_evictable() is None
     assert lifecycle.agenda.due(local.now_ms + 10**9, 10) == []
 

@@ -19,7 +19,9 @@ SECTIONS = {
     "disqued_version python_version build",
     "Clients": "connected_clients client_longest_output_list client_biggest_input_buf blocked_clients",
     "Memory": "used_memory used_memory_human used_memory_rss used_memory_peak used_memory_peak_human "
-    "mem_fragmentation_ratio mem_allocator",
+    "mem_fragmentation_ratio mem_allocator used_memory_startup used_memory_buffers maxmemory maxmemory_human "
+    "maxmemory_policy maxmemory_resident memory_limit memory_limit_source memory_level memory_squeezed "
+    "requests_refused_unread clients_closed_for_memory",
     "Jobs": "registered_jobs",
     "Queues": "registered_queues",
     "Persistence": "loading aof_enabled aof_state aof_rewrite_in_progress aof_rewrite_scheduled "

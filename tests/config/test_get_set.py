@@ -83,6 +83,7 @@ def value_of(name: bytes, config: Config) -> bytes:
     [
         (b"MaxMemory", b"2MB", b"2097152"),
         (b"maxmemory", b"3k", b"3000"),
+        (b"maxmemory", b"60%", b"60%"),
         (b"hz", b"0", b"1"),
         (b"hz", b"9999", b"500"),
         (b"loglevel", b"VERBOSE", b"verbose"),

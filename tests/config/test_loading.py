@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disqued.config import OPTIONS, Config, ConfigError, fatal_text, load
+from disqued.config.kinds import MemoryShare
 
 COMMANDS = (b"getjob", b"addjob", b"debug")
 FILES = {
@@ -49,8 +50,9 @@ def test_without_lines_all_directives_have_their_defaults() -> None:
         ("  PORT 7000 \r", "port", 7000),
         ('port "7000"', "port", 7000),
         ("port 1\nport 2", "port", 2),
-        ("maxmemory 2GB", "maxmemory", 2 << 30),
-        ("maxmemory 5m", "maxmemory", 5_000_000),
+        ("maxmemory 2GB", "maxmemory", MemoryShare(2 << 30)),
+        ("maxmemory 5m", "maxmemory", MemoryShare(5_000_000)),
+        ("maxmemory 60%", "maxmemory", MemoryShare(percent=60)),
         ("auto-aof-rewrite-min-size 0", "auto_aof_rewrite_min_size", 0),
         ("daemonize YES", "daemonize", True),
         ("unixsocketperm 755", "unixsocketperm", 0o755),
@@ -102,6 +104,9 @@ def test_a_line_sets_its_value(line: str, attribute: str, value: object) -> None
         ("tcp-keepalive -1", "Invalid tcp-keepalive value"),
         ("maxclients 0", "Invalid max clients limit"),
         ("maxmemory 0", "You need to specify a memory limit greater than zero"),
+        ("maxmemory 0%", "a share of the memory must be a whole percentage, 1% to 100%"),
+        ("maxmemory 101%", "a share of the memory must be a whole percentage, 1% to 100%"),
+        ("maxmemory 7.5%", "a share of the memory must be a whole percentage, 1% to 100%"),
         ("cluster-node-timeout 0", "cluster node timeout must be 1 or greater"),
         ("appendfilename a/b", "appendfilename can't be a path, just a filename"),
         ("appendfilename 'a\\b'", "appendfilename can't be a path, just a filename"),

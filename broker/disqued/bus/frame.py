@@ -257,6 +257,10 @@ class FrameReader:
         data = self._data
         at = self._at
         have: i64 = len(data) - at
+        if have == 0:
+            self._data = b""  # what was a big frame would stay until the next one comes
+            self._at = 0
+            return None
         if have < _LENGTH_KNOWN_BYTES:
             if not SIGNATURE.startswith(data[at : at + min(have, 4)]):
                 raise BusError(_NO_FRAME)

@@ -18,6 +18,7 @@ from disqued.bus.writer import FrameWriter
 from disqued.core.holders import NOBODY, Holders, NodeIds
 from disqued.core.job import Job
 from disqued.core.jobcodec import BODY_AT, CTIME_AT, DELAY_AT, ID_AT, STATE_AT, pack_for_bus
+from disqued.core.memory import BIG_BYTES
 
 _CTIME: Final = Struct("<Q")
 
@@ -49,6 +50,8 @@ class JobFrames:
         if job.flags != 0 or job.nacks != 0 or job.additional_deliveries != 0:
             return _as_it_is(bus, job, now_ms, holders.pack(delivered), message_flags)
         body = job.body
+        if len(body) > BIG_BYTES:  # a frame that is cut into parts is one copy more
+            return _as_it_is(bus, job, now_ms, holders.pack(delivered), message_flags)
         now_s: i64 = now_ms // 1000
         if (
             bus is not self._bus

@@ -59,7 +59,9 @@ BIG_BYTES: Final = 64 << 10
 _LOOK_BYTES: Final = 1 << 20
 """How much is counted before the system is asked again, if that is more than a 256th of `maxmemory`."""
 _WASTE_BYTES: Final = 64 << 20
-"""So much more must have been freed, but still be resident, before the allocator is asked to give it back."""
+_LEAST_WASTE_BYTES: Final = 8 << 20
+"""So much more must have been freed, but still be resident, before the allocator is asked to give it back: an eighth of
+`maxmemory`, between these bounds."""
 _NEVER: Final = 1 << 62
 
 
@@ -211,7 +213,10 @@ class Memory:
         waste: i64 = self.resident_bytes - self.counted_bytes
         if waste < self._waste_bytes:
             self._waste_bytes = waste
-        return waste - self._waste_bytes > _WASTE_BYTES
+        much: i64 = _WASTE_BYTES
+        if 0 < self.maximum_bytes < 8 * _WASTE_BYTES:
+            much = max(self.maximum_bytes // 8, _LEAST_WASTE_BYTES)
+        return waste - self._waste_bytes > much
 
     def gave_back(self) -> None:
         """The allocator gave back what it could."""

@@ -28,6 +28,8 @@ from disqued.resp.words import split_words
 _STAR: Final = 42
 _DOLLAR: Final = 36
 _CR: Final = 13
+_BIG_BYTES: Final = 64 << 10
+"""Longer arguments are put together on their own."""
 _PIECE_BYTES: Final = 56
 """What an object takes beside the bytes in it."""
 _MORE: Final = -1
@@ -140,13 +142,11 @@ class RequestParser:
         """
         if self._wanted_bytes > 0:
             return None
-        if self._pieces_bytes > 0:
+        if self._pieces_bytes > 0 and (self._bulk_bytes <= _BIG_BYTES or not self._join_argument()):
             self._join()
         while True:
             if self._missing == 0 and not self._arguments:
                 if self._position >= len(self._buffer):
-                    self._buffer = b""  # what was a big request would stay until the next one
-                    self._position = 0
                     return None
                 if self._buffer[self._position] != _STAR:
                     words = self._inline()
@@ -167,7 +167,32 @@ class RequestParser:
             self._parsed_bytes = 0
             arguments = self._arguments
             self._arguments = []
+            if self._position >= len(self._buffer):
+                self._buffer = b""  # what was a big request would stay until the next one comes
+                self._position = 0
             return arguments
+
+    def _join_argument(self) -> bool:
+        """Make a big argument that is complete of the collected pieces, without a copy in between.
+
+        False when its end is cut so that this is not worth it.
+        """
+        last = self._pieces[-1]
+        own: i64 = len(last) + self._wanted_bytes - 2
+        if own < 0:
+            return False
+        size: i64 = self._bulk_bytes
+        self._pieces[-1] = last[:own]
+        self._pieces.insert(0, self._buffer[self._position :])
+        self._arguments.append(b"".join(self._pieces))
+        self._pieces = []
+        self._pieces_bytes = 0
+        self._buffer = last[own + 2 :]
+        self._position = 0
+        self._parsed_bytes += size + 2
+        self._bulk_bytes = _MORE
+        self._missing -= 1
+        return True
 
     def _join(self) -> None:
         """Put the collected pieces behind what is left of the buffer."""

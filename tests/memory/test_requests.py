@@ -1,0 +1,238 @@
+"""What a node with little memory does with requests that would need more, and with clients that hold much."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.config import Config
+from disqued.core.memory import FULL, Memory
+from disqued.testing.cluster import Cluster
+from disqued.testing.local import LocalClient, LocalNode, encode
+
+MB = 1 << 20
+OOM = "OOM command not allowed when used memory > 'maxmemory'."
+
+
+def limited(maxmemory: str) -> LocalNode:
+    """A node with this memory."""
+    config = Config()
+    config.set(b"maxmemory", maxmemory.encode())
+    return LocalNode(config)
+
+
+def memory_of(local: LocalNode) -> Memory:
+    return local.node.state.lifecycle.memory
+
+
+def begin_adding(client: LocalClient, size: int) -> None:
+    """The beginning of an ADDJOB with a body of this size."""
+    client.send_bytes(b"*4\r\n$6\r\nADDJOB\r\n$4\r\nmail\r\n$%d\r\n" % size)
+
+
+def go_on_adding(client: LocalClient, size: int) -> None:
+    """As much of a body."""
+    for start in range(0, size, 200_000):
+        client.send_bytes(b"x" * min(200_000, size - start))
+
+
+END = b"\r\n$1\r\n0\r\n"
+
+
+# --- big jobs ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_body_that_does_not_fit_is_refused_before_it_is_stored() -> None:
+    local = limited("20mb")
+    client = local.client()
+    begin_adding(client, 100 * MB)
+    for _ in range(100):
+        go_on_adding(client, MB)
+        assert memory_of(local).counted_bytes < 2 * MB
+    client.send_bytes(END + encode("PING"))
+    refused, pong = client.replies()
+    assert str(refused).startswith(OOM + " The job is too big for what is left")
+    assert pong == b"PONG", "the connection goes on"
+    assert client.call("QLEN", "mail") == 0
+    assert local.node.state.stats.requests_refused_unread == 1
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 3 * MB])
+def test_a_body_that_fits_is_stored(size: int) -> None:
+    local = limited("20mb")
+    client = local.client()
+    begin_adding(client, size)
+    go_on_adding(client, size)
+    client.send_bytes(END)
+    assert client.call("QLEN", "mail") == 1 if isinstance(client.next_reply(), bytes) else False
+    assert client.call("QPEEK", "mail", 1)[0][2] == b"x" * size  # type: ignore[index]
+
+
+def test_bodies_that_come_at_once_are_stored_as_far_as_there_is_room() -> None:
+    local = limited("40mb")
+    clients = [local.client() for _ in range(20)]
+    most_bytes = 0
+    for client in clients:
+        begin_adding(client, 25 * (MB // 5))
+    for _ in range(25):
+        for client in clients:
+            go_on_adding(client, MB // 5)
+        most_bytes = max(most_bytes, int(memory_of(local).counted_bytes))
+    for client in clients:
+        client.send_bytes(END)
+    replies = [client.next_reply() for client in clients]
+    added = [reply for reply in replies if isinstance(reply, bytes)]
+    refused = [str(reply) for reply in replies if not isinstance(reply, bytes)]
+    assert added
+    assert refused
+    assert all(text.startswith("OOM") for text in refused)
+    assert most_bytes <= 40 * MB
+    assert local.client().call("QLEN", "mail") == len(added)
+
+
+def test_jobs_that_were_taken_leave_room_for_a_big_one() -> None:
+    local = limited("20mb")
+    client = local.client()
+    client.add("mail", b"x" * (3 * MB))
+    refused = client.call("ADDJOB", "mail", b"x" * (6 * MB), 0)
+    assert str(refused).startswith("OOM")
+    assert client.call("ACKJOB", *client.take("mail")) == 1
+    client.add("mail", b"x" * (6 * MB))
+
+
+def test_what_may_be_forgotten_goes_for_a_big_job() -> None:
+    local = limited("20mb")
+    client = local.client()
+    first = client.add("mail", b"x" * (2 * MB), "RETRY", 0)
+    second = client.add("mail", b"x" * (2 * MB), "RETRY", 0)
+    assert client.take("mail", count=2) == [first, second]
+    client.add("mail", b"y" * (5 * MB))
+    assert not client.show(first)
+    assert client.show(second), "no more than needed"
+
+
+def test_a_refused_body_is_not_answered_to_who_wants_no_replies() -> None:
+    local = limited("20mb")
+    client = local.client()
+    client.send_bytes(encode("CLIENT", "REPLY", "SKIP"))
+    begin_adding(client, 50 * MB)
+    go_on_adding(client, 50 * MB)
+    client.send_bytes(END)
+    assert client.silent
+    assert client.call("PING") == b"PONG"
+
+
+def test_a_copy_that_does_not_fit_is_refused() -> None:
+    cluster = Cluster(2)
+    first, second = cluster.members
+    assert second.admin.call("CONFIG", "SET", "maxmemory", "20mb") == b"OK"
+    first.admin.send("ADDJOB", "mail", b"x" * (10 * MB), 500, "REPLICATE", 2)
+    cluster.run(seconds=2)
+    assert str(first.admin.next_reply()).startswith("NOREPL")
+    assert second.node.state.lifecycle.table.count == 0
+    assert second.node.state.stats.copies_refused > 0
+    first.admin.send("ADDJOB", "mail", b"x" * (2 * MB), 500, "REPLICATE", 2)
+    cluster.run(seconds=2)
+    assert isinstance(first.admin.next_reply(), bytes)
+    assert second.node.state.lifecycle.table.count == 1
+
+
+# --- maxmemory --------------------------------------------------------------------------------------------------------
+
+
+def test_a_percentage_is_of_what_the_system_gives_and_is_read_anew_when_it_is_set() -> None:
+    local = limited("50%")
+    client = local.client()
+    assert memory_of(local).maximum_bytes == local.host.limit.size_bytes // 2
+    local.host.limit = type(local.host.limit)(600 * MB, "cgroup")
+    assert client.call("CONFIG", "SET", "maxmemory", "60%") == b"OK"
+    assert memory_of(local).maximum_bytes == 360 * MB
+    assert client.call("CONFIG", "GET", "maxmemory") == [b"maxmemory", b"60%"]
+    info = client.call("INFO", "memory")
+    assert isinstance(info, bytes)
+    for line in (b"maxmemory:%d" % (360 * MB), b"maxmemory_human:360.00M", b"memory_limit_source:cgroup"):
+        assert line in info.split(b"\r\n")
+
+
+def test_maxmemory_below_what_is_used_refuses_frees_step_by_step_and_is_over_when_jobs_are_done() -> None:
+    local = limited("100mb")
+    client = local.client()
+    for _ in range(3000):
+        client.add("once", b"x" * 1000, "RETRY", 0)
+    again = [client.add("again", b"x" * 1000) for _ in range(3000)]
+    assert len(client.take("once", count=3000)) == 3000
+    assert client.call("CONFIG", "SET", "maxmemory", "4mb") == b"OK"
+    table = local.node.state.lifecycle.table
+    assert 3000 < table.count < 6000, "some, not all at once"
+    local.run(seconds=1)
+    assert local.node.state.stats.evicted_jobs == 3000
+    assert client.call("QLEN", "again") == 3000, "what was not delivered stays"
+    refused = client.call("ADDJOB", "again", "body", 0)
+    assert str(refused).startswith(("OOM", "NOREPL")), refused
+    assert client.take("again", count=2000) == again[:2000]
+    assert client.call("ACKJOB", *again[:2000]) == 2000
+    local.run(milliseconds=200)
+    client.add("again", "there is room again")
+    lines = [text for _, text in local.host.log_lines if text.startswith("Memory")]
+    assert lines[0].startswith("Memory is used up")
+    assert lines[-1].startswith("Memory is no longer short")
+
+
+def test_a_process_that_grows_beyond_its_margin_refuses_and_gives_back_what_it_can() -> None:
+    local = limited("100mb")
+    client = local.client()
+    client.add("mail")
+    local.host.resident += 200 * MB
+    local.run(milliseconds=200)
+    assert memory_of(local).level() == FULL
+    assert str(client.call("ADDJOB", "mail", "body", 0)).startswith(("OOM", "NOREPL"))
+    assert local.host.released > 0
+    assert len(client.take("mail")) == 1
+    local.host.resident -= 200 * MB
+    local.run(milliseconds=200)
+    client.add("mail")
+
+
+# --- clients that hold much -------------------------------------------------------------------------------------------
+
+
+def test_who_sends_on_while_it_waits_is_hung_up_on_when_memory_is_used_up() -> None:
+    local = limited("20mb")
+    client, other = local.client(), local.client()
+    client.send_bytes(encode("GETJOB", "FROM", "mail"))
+    for _ in range(30):
+        client.send_bytes(encode("PING", b"x" * MB))
+        if client.closed:
+            break
+    assert client.closed
+    local.run(milliseconds=200)
+    assert memory_of(local).level() == 0
+    assert other.call("PING") == b"PONG"
+    assert local.node.state.stats.clients_closed_for_memory == 1
+
+
+def test_acknowledgements_of_unknown_jobs_take_no_more_than_there_is() -> None:
+    cluster = Cluster(2)
+    first, second = cluster.members
+    second.crash()  # nobody answers what the acknowledgements ask
+    assert first.admin.call("CONFIG", "SET", "maxmemory", "2mb") == b"OK"
+    ids = [b"D-0badcafe-%024d-05a1" % number for number in range(6000)]
+    for start in range(0, len(ids), 500):
+        first.admin.call("ACKJOB", *ids[start : start + 500])
+    memory = first.node.state.lifecycle.memory
+    assert memory.counted_bytes < 2 * MB
+    assert first.node.state.stats.evicted_jobs > 0
+
+
+def test_input_is_counted_until_it_is_run_or_its_client_is_gone() -> None:
+    local = limited("100mb")
+    client, other = local.client(), local.client()
+    empty_bytes = memory_of(local).counted_bytes
+    begin_adding(client, 2 * MB)
+    go_on_adding(client, MB)
+    begin_adding(other, MB)
+    go_on_adding(other, MB // 2)
+    assert MB * 3 // 2 <= memory_of(local).counted_bytes - empty_bytes <= 2 * MB
+    other.disconnect()
+    go_on_adding(client, MB)
+    client.send_bytes(END)
+    assert memory_of(local).input_bytes == 0
