@@ -70,6 +70,12 @@ def policies(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> Policies:
     return results
 
 
+def _wait_for_writes(server: Running) -> None:
+    """While a sync runs Redis answers before it writes: with `everysec` a kill would take what it holds back then."""
+    while "aof_buffer_length:0" not in server.ask("INFO persistence"):
+        time.sleep(POLL_S)
+
+
 def _held(server: Running) -> int:
     """Jobs, or entries of the stream, that it has."""
     if server.broker.protocol == "stream":
@@ -85,6 +91,7 @@ def loads(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> dict[str, list
         for broker in _sides(brokers):
             with Running(logging(broker, "everysec")) as server:
                 offer(server, Load("add", sizes.load, pipeline=BATCH))
+                _wait_for_writes(server)
                 size = server.file_bytes()
                 seconds = server.restart()
                 cpu_s = server.cpu_s()
