@@ -11,11 +11,14 @@ import pytest
 from disqued.config import Config
 from disqued.core import disk
 from disqued.core.job import DELIVERED, QUEUED
+from disqued.testing.cluster import Cluster, Member
 from disqued.testing.host import FakeHost
 from disqued.testing.local import NODE_ID, LocalClient, LocalNode
 from persistence.samples import kept, make_job
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from disqued.core.job import Job
 
 FILE = "disque.aof"
@@ -357,3 +360,88 @@ def test_a_crash_with_the_option_on_repeats_no_at_most_once_job() -> None:
     assert client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes") == b"OK"
     assert client.call("CONFIG", "REWRITE") == b"OK"
     assert getjob(crash(node)) == [(b"again", 0, 0)]
+
+
+# --- in a cluster -----------------------------------------------------------------------------------------------------
+
+
+def cluster_of(count: int) -> Cluster:
+    cluster = Cluster(count)
+    for member in cluster.members:
+        member.host.config_text = "port 7711\n"
+    return cluster
+
+
+def leave_for(cluster: Cluster, member: Member, away_s: float, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """A controlled restart of one member, and what happens while it is away."""
+    end(member)
+    cluster.run(seconds=away_s)
+    meanwhile()
+    member.restart()
+    cluster.until(cluster.is_whole)
+
+
+def added(cluster: Cluster, member: Member, *options: str | int) -> bytes:
+    member.admin.send("ADDJOB", "mail", "body", 0, *options)
+    cluster.run(milliseconds=100)
+    job_id = member.admin.next_reply()
+    assert isinstance(job_id, bytes)
+    return job_id
+
+
+def test_a_job_with_copies_is_queued_where_it_was_when_the_others_were_asked() -> None:
+    cluster = cluster_of(3)
+    one, *_ = cluster.members
+    job_id = added(cluster, one, "REPLICATE", 3, "RETRY", 100)
+    leave_for(cluster, one, 2)
+    cluster.run(seconds=3)
+    assert cluster.copies(job_id, "queued") == [one]
+    assert getjob(one.admin) == [(b"body", 0, 0)]
+
+
+def test_a_job_that_another_node_queued_meanwhile_is_in_one_queue() -> None:
+    cluster = cluster_of(3)
+    one, two, three = cluster.members
+    job_id = added(cluster, one, "REPLICATE", 3, "RETRY", 5)
+    leave_for(cluster, one, 7)
+    cluster.run(seconds=4)
+    queued = cluster.copies(job_id, "queued")
+    assert len(queued) == 1
+    assert queued[0] in {two, three}
+
+
+def test_a_job_that_was_done_meanwhile_is_not_delivered() -> None:
+    cluster = cluster_of(2)
+    one, two = cluster.members
+    job_id = added(cluster, one, "REPLICATE", 2, "RETRY", 60)
+
+    def work() -> None:
+        assert two.admin.call("ACKJOB", job_id) == 1
+
+    leave_for(cluster, one, 2, work)
+    cluster.run(seconds=20)
+    assert getjob(one.admin) == []
+    assert cluster.copies(job_id) == []
+
+
+def test_a_job_that_a_worker_of_another_node_has_is_left_to_it() -> None:
+    cluster = cluster_of(2)
+    one, two = cluster.members
+    job_id = added(cluster, one, "REPLICATE", 2, "RETRY", 10)
+
+    def work() -> None:
+        assert two.admin.take("mail") == [job_id]
+
+    leave_for(cluster, one, 12, work)
+    cluster.run(seconds=5)
+    assert getjob(one.admin) == []
+    assert cluster.copies(job_id, "queued") == []
+
+
+def test_a_paused_queue_has_its_jobs_with_copies_too() -> None:
+    cluster = cluster_of(2)
+    one, _ = cluster.members
+    job_id = added(cluster, one, "REPLICATE", 2, "RETRY", 60)
+    one.admin.call("PAUSE", "mail", "in")
+    leave_for(cluster, one, 2)
+    assert cluster.copies(job_id, "queued") == [one]

@@ -66,6 +66,7 @@ SPENT_MS_PER_S: Final = 875
 does not come back while the worker has hardly begun. Jobs that waited less keep their timers, which costs nothing."""
 
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
+_FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
 _NOT_IN_HAND: Final = 255 - IN_HAND
 _NOT_AGAIN: Final = 255 - IN_HAND - BY_TIMER
 _ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
@@ -204,10 +205,20 @@ class Lifecycle:
         self._arm(job)
         return was_queued
 
-    def requeue_loaded(self, job: Job, now_ms: i64) -> None:
-        """Queue a job that was in its queue when the last run ended: nobody is told, and no delivery is counted."""
-        if self.table.get(job.id) is job:
+    def requeue_loaded(self, job: Job, now_ms: i64, ask_at_ms: i64) -> None:
+        """Queue a job that was in its queue when the last run ended: nobody is told, and no delivery is counted.
+
+        Other holders may have queued or finished it meanwhile. They are asked at `ask_at_ms`, if that is not 0, and the
+        job is queued half a second later unless one says so.
+        """
+        if self.table.get(job.id) is not job:
+            return
+        queue = self.queues.get(job.queue)
+        if ask_at_ms == 0 or (queue is not None and queue.pause & PAUSED_IN):
             self.enqueue(job, now_ms, SILENT)
+            return
+        job.flags = (job.flags & _FIRST_QUEUEING) | BCAST_WILLQUEUE
+        self.requeue_at(job, ask_at_ms + WILLQUEUE_LEAD_MS)
 
     def keep_dummy(self, job: Job, now_ms: i64) -> None:
         """Register the acknowledgement of a job that is not known here."""

@@ -2,7 +2,8 @@
 
 The last run left a file that says what was queued (`SHUTDOWN REWRITE-AOF`), with the option switched on and written to
 the configuration file. Loading it puts the jobs back into their queues, oldest first, and nothing is counted: for
-clients the node was only away. Before any client is served the option is switched off, in the configuration file too.
+clients the node was only away. While it was, other holders of a job may have queued it, delivered it and heard that it
+is done, so they are asked first. Before any client is served the option is switched off, in the configuration file too.
 A node without an append only file gives the file another name then: what is in it belongs to this run.
 """
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from disqued.core.job import Job
     from disqued.core.state import NodeState
 
+ASK_MS: Final = 1000
+"""How long after loading other holders of a job are asked whether they have queued it: then there are links to them."""
+ASKED_PER_MS: Final = 20
+"""So that a million questions do not come at once."""
 LOADED: Final = ".loaded"
 """What a file that was loaded once is called: its name, and this."""
 
@@ -34,13 +39,17 @@ class Requeue:
         self._jobs: list[Job] = []
         self._sorted: bool = False
         self._at: i64 = 0
+        self._asked: i64 = 0
 
     def add(self, job: Job) -> None:
         """A job that is to be queued when the file is loaded."""
         self._jobs.append(job)
 
     def part(self, state: NodeState, limit: i64) -> bool:
-        """Queue up to `limit` jobs, the oldest first, which is cheap; False when there are no more."""
+        """Queue up to `limit` jobs, the oldest first, which is cheap; False when there are no more.
+
+        Jobs that other members of the cluster may have too are queued a little later, when these were asked.
+        """
         jobs = self._jobs
         if not self._sorted:
             self._sorted = True
@@ -48,7 +57,12 @@ class Requeue:
         end: i64 = min(self._at + limit, len(jobs))
         lifecycle = state.lifecycle
         while self._at < end:
-            lifecycle.requeue_loaded(jobs[self._at], state.now_ms)
+            job = jobs[self._at]
+            ask_at_ms: i64 = 0
+            if job.delivered is not None and len(state.holders.members(job.delivered, state.view)) > 1:
+                self._asked += 1
+                ask_at_ms = state.now_ms + ASK_MS + self._asked // ASKED_PER_MS
+            lifecycle.requeue_loaded(job, state.now_ms, ask_at_ms)
             self._at += 1
         if self._at < len(jobs):
             return True
