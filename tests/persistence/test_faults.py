@@ -110,11 +110,15 @@ def test_a_failed_write_is_tried_again_each_second(local: LocalNode) -> None:
 def test_records_keep_their_order_through_failures(local: LocalNode) -> None:
     client = local.client()
     job_id = client.add("mail")
-    local.host.disk.fail(disk.APPEND, times=3)
+    local.host.disk.hold(disk.APPEND)
     client.send("ACKJOB", job_id)
     others = [local.client() for _ in range(3)]
     for number, other in enumerate(others):
         other.send("PAUSE", "mail", "in" if number % 2 else "out")
+        if number == 1:  # while one was being written, and others wait
+            local.host.disk.fail(disk.APPEND, times=3)
+            local.finish()
+    local.host.disk.held.clear()
     local.run(seconds=10)
     assert client.next_reply() == 1
     assert [other.next_reply() for other in others] == [b"out", b"in", b"out"]

@@ -48,6 +48,23 @@ def test_groups_that_come_during_a_sync_share_the_next_one() -> None:
     assert local.host.disk.done["sync"] == 2
 
 
+def test_a_sync_is_not_for_what_is_written_after_it_began() -> None:
+    local = logging_node("always")
+    local.host.disk.delay_ms = {disk.APPEND: 100, disk.SYNC: 10}
+    first, second = local.client(), local.client()
+    first.send("ADDJOB", "mail", "body", 0)
+    second.send("ADDJOB", "mail", "body", 0)
+    local.run(milliseconds=150)  # one is synced, the other one is being written
+    assert not first.silent
+    assert second.silent
+    local.run(milliseconds=55)
+    assert second.silent
+    local.run(milliseconds=10)
+    job_id = second.next_reply()
+    assert isinstance(job_id, bytes)
+    assert keeps(synced(local), job_id)
+
+
 def test_nothing_is_synced_while_nothing_changes() -> None:
     local = logging_node("always")
     local.client().add("mail")

@@ -47,6 +47,8 @@ class DiskWork:
         self.offset: i64 = 0
         self.size: i64 = 0
         self.finished: bool = False
+        self.spent_ms: i64 = 0
+        """How long `start` took, if it is finished then."""
         self.error = ""
         """What went wrong, as the system says it; empty if nothing did."""
         self.full: bool = False

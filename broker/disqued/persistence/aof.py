@@ -320,7 +320,7 @@ class Aof:
     def _append_done(self, work: DiskWork) -> None:
         state = self._state
         self._append = None
-        self._note_write(state.now_ms - self._append_ms)
+        self._note_write(max(work.spent_ms, state.now_ms - self._append_ms))
         if work.error:
             self._failure = work.error
             self._failure_is_full = work.full

@@ -132,7 +132,9 @@ class FileDisk:
             began_ns = monotonic_ns()
             do(work, line.file, None)
             work.finished = True
-            self._slow = monotonic_ns() - began_ns > SLOW_NS
+            spent_ns = monotonic_ns() - began_ns
+            work.spent_ms = spent_ns // 1_000_000
+            self._slow = spent_ns > SLOW_NS
         else:
             self._enter(work)
 
