@@ -1,0 +1,294 @@
+"""The disk of a running server fails, is full, slow or hangs: new jobs are refused with the reason, the rest goes on.
+
+New jobs are taken again when the disk is well again, and nothing that was answered is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import hiredis
+import pytest
+
+from durability.conftest import POLICIES, Make
+from support.cluster import NodeClient, Word
+from support.durable import LOOK_S, PATIENCE_S, DurableNode
+from support.server import ServerProcess
+from support.spoiled import SYNC, WRITE, Spoiler
+
+REFUSED: Final = "MISCONF Errors writing to the AOF file: "
+KILOBYTE: Final = 1 << 10
+ADD: Final = ("ADDJOB", "work", "x" * 500, 0)
+
+
+def refusal(node: DurableNode, *words: Word) -> str:
+    """The error that a command is answered with; empty if it is not."""
+    try:
+        node.call(*words)
+    except hiredis.ReplyError as refused:
+        return str(refused)
+    return ""
+
+
+def goes_on(node: DurableNode, job_id: bytes) -> None:
+    """All that needs no disk."""
+    assert node.call("QLEN", "work") > 0
+    assert node.call("GETJOB", "FROM", "work")[0][1] == job_id
+    assert node.show(job_id) is not None
+    assert node.call("QPEEK", "work", 10) is not None
+    assert node.call("ENQUEUE", job_id) == 1
+    assert node.info("aof_enabled") == "1"
+
+
+def answered_later(node: DurableNode, *words: Word) -> NodeClient:
+    """A client that asked for something that has to be logged first."""
+    client = node.connect()
+    client.send(*words)
+    return client
+
+
+@pytest.fixture
+def node(make_spoiled: Make, request: pytest.FixtureRequest) -> DurableNode:
+    """A running node with the policy of the test."""
+    policy = getattr(request, "param", "everysec")
+    new = make_spoiled("node", policy)
+    new.start()
+    return new
+
+
+def restarted(node: DurableNode) -> set[bytes]:
+    """The jobs that are there after it was killed."""
+    node.kill()
+    node.start()
+    return set(node.jobs())
+
+
+@pytest.mark.parametrize("node", POLICIES, indirect=True)
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EROFS], ids=os.strerror)
+def test_a_disk_that_takes_nothing(node: DurableNode, error: int) -> None:
+    job = node.call(*ADD)
+    spoiler = Spoiler(node.directory)
+    spoiler.fail(WRITE, error=error)
+    with contextlib.closing(answered_later(node, *ADD)) as adding:
+        node.until(lambda: refusal(node, "PING"), "new jobs are refused")
+        reason = refusal(node, *ADD)
+        assert reason.startswith(REFUSED)
+        assert os.strerror(error) in reason
+        assert refusal(node, "PING") == reason
+        assert node.info("aof_last_write_status") == "err"
+        goes_on(node, job)
+        with contextlib.closing(answered_later(node, "ACKJOB", job)) as acknowledging:
+            node.until(lambda: node.show(job) is None, "the job is acknowledged")
+            spoiler.mend()
+            late = adding.read()
+            assert acknowledging.read() == 1
+    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    assert node.info("aof_last_write_status") == "ok"
+    assert restarted(node) == {late}
+
+
+@pytest.mark.parametrize("node", ["always", "everysec"], indirect=True)
+def test_a_disk_that_syncs_nothing(node: DurableNode) -> None:
+    """What was not synced cannot be trusted any more: the file is written anew."""
+    job = node.call(*ADD)
+    spoiler = Spoiler(node.directory)
+    spoiler.fail(SYNC)
+    with contextlib.closing(answered_later(node, *ADD)) as adding:
+        node.until(lambda: refusal(node, "PING"), "new jobs are refused")
+        assert "Input/output error" in refusal(node, *ADD)
+        goes_on(node, job)
+        spoiler.mend()
+        late = adding.read()
+    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    assert "The append only file was rewritten" in node.log
+    assert {job, late} <= restarted(node)
+
+
+@pytest.mark.parametrize("node", ["always", "everysec"], indirect=True)
+def test_a_sync_that_takes_seconds(node: DurableNode) -> None:
+    job = node.call(*ADD)
+    spoiler = Spoiler(node.directory)
+    spoiler.slow(SYNC, seconds=4)
+    with contextlib.closing(answered_later(node, *ADD)) as adding:
+        node.until(lambda: node.info("aof_pending_bio_fsync") == "1", "it syncs")
+        began_s = time.monotonic()
+        for _ in range(20):
+            goes_on(node, job)
+        assert node.info("aof_pending_bio_fsync") == "1", f"all that during a sync ({time.monotonic() - began_s:g} s)"
+        node.until(lambda: refusal(node, "PING"), "new jobs are refused after two seconds")
+        spoiler.mend()
+        late = adding.read()
+    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    assert int(node.info("aof_delayed_fsync")) >= 1
+    assert {job, late} <= restarted(node)
+
+
+# --- ending with a bad disk -------------------------------------------------------------------------------------------
+
+
+def test_a_server_whose_disk_hangs_ends_at_the_second_interrupt(node: DurableNode) -> None:
+    assert node.process is not None
+    Spoiler(node.directory).hang(SYNC)
+    node.call(*ADD)
+    node.signal(signal.SIGINT)
+    node.until(lambda: "Received SIGINT, shutting down..." in node.log, "it heard the first one")
+    assert not node.process.has_ended
+    assert node.end(signal.SIGINT) == 1
+
+
+def test_a_server_whose_disk_hangs_ends_at_a_second_sigterm_that_is_no_echo(node: DurableNode) -> None:
+    assert node.process is not None
+    Spoiler(node.directory).hang(SYNC)
+    node.call(*ADD)
+    while not node.process.has_ended:
+        node.signal(signal.SIGTERM)
+        time.sleep(0.5)
+    assert node.process.wait() == 1
+
+
+def test_a_server_that_can_not_write_tries_for_a_while_and_ends(node: DurableNode) -> None:
+    job = node.call(*ADD)
+    Spoiler(node.directory).fail(WRITE)
+    with contextlib.closing(answered_later(node, *ADD)) as adding:
+        assert node.end(signal.SIGTERM) == 1
+        with pytest.raises(EOFError):
+            adding.read()
+    assert "Ending without that." in node.log
+    assert set(node_after(node)) == {job}
+
+
+def node_after(node: DurableNode) -> dict[bytes, bytes]:
+    """The jobs that the next process finds with a disk that works."""
+    Spoiler(node.directory).mend()
+    node.start()
+    return node.jobs()
+
+
+def test_a_disk_that_gets_well_in_time_makes_a_clean_end(node: DurableNode) -> None:
+    job = node.call(*ADD)
+    spoiler = Spoiler(node.directory)
+    spoiler.fail(WRITE)
+    with contextlib.closing(answered_later(node, *ADD)) as adding:
+        node.signal(signal.SIGTERM)
+        node.until(lambda: "could not be written" in node.log, "it tried")
+        node.call("QLEN", "work")
+        spoiler.mend()
+        late = adding.read()
+        assert node.end(signal.SIGCONT) == 0
+    assert set(node_after(node)) == {job, late}
+
+
+def test_shutdown_is_refused_while_the_disk_fails(node: DurableNode) -> None:
+    job = node.call(*ADD)
+    spoiler = Spoiler(node.directory)
+    spoiler.fail(WRITE)
+    with contextlib.closing(answered_later(node, *ADD)) as adding:
+        node.until(lambda: refusal(node, "PING"), "there is something that cannot be written")
+        assert refusal(node, "SHUTDOWN") == "ERR Errors trying to SHUTDOWN. Check logs."
+        spoiler.mend()
+        late = adding.read()
+    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    assert restarted(node) == {job, late}
+
+
+# --- limits that are real ---------------------------------------------------------------------------------------------
+
+LIMIT: Final = 100 * KILOBYTE
+SPACE: Final = 300 * KILOBYTE
+BALLAST: Final = 100 * KILOBYTE
+MOUNT: Final = (
+    f"mkdir data && mount -t tmpfs -o size={SPACE} tmpfs data && head -c {BALLAST} </dev/zero >data/ballast && "
+    'exec "$@"'
+)
+"""Gives a program a small file system of its own, for those who may do that in a user namespace."""
+
+
+def fill_up(client: NodeClient) -> list[bytes]:
+    """Add jobs until one is not answered; the IDs of those before. Its own answer is still to be read."""
+    added: list[bytes] = []
+    client.socket.settimeout(2)
+    with contextlib.suppress(TimeoutError):
+        while True:
+            added.append(client.call(*ADD))
+    client.socket.settimeout(PATIENCE_S)
+    return added
+
+
+def refused_until(client: NodeClient, mend: Callable[[], object]) -> str:
+    """Why new jobs were refused until the disk was mended; returns when they are taken again."""
+    with pytest.raises(hiredis.ReplyError) as refused:
+        client.call(*ADD)
+    assert client.call("QLEN", "work") > 0
+    mend()
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            client.call("PING")
+        except hiredis.ReplyError:
+            assert time.monotonic() < deadline_s
+            time.sleep(LOOK_S)
+        else:
+            return str(refused.value)
+
+
+def test_a_file_that_may_not_grow(make: Make, tmp_path: Path) -> None:
+    limited = tmp_path / "node"
+    limited.mkdir()
+    launcher = ("prlimit", f"--fsize={LIMIT}:unlimited")
+    with ServerProcess(limited, "--appendonly", "yes", launcher=launcher) as server:
+        with (
+            contextlib.closing(NodeClient(server.port)) as filling,
+            contextlib.closing(NodeClient(server.port)) as other,
+        ):
+            added = fill_up(filling)
+            assert len(added) > 50
+            unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            why = refused_until(other, lambda: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited))
+            assert why.startswith(REFUSED + "File too large")
+            added += [filling.read(), other.call(*ADD)]
+        server.process.kill()
+        server.process.wait()
+        node = make("node", "everysec")
+        node.start()
+        assert set(node.jobs()) == set(added)
+
+
+@pytest.fixture(scope="module")
+def own_mounts(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
+    """A launcher that mounts a small file system at `data`."""
+    launcher = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNT, "sh")
+    tried = subprocess.run([*launcher, "true"], cwd=tmp_path_factory.mktemp("tried"), capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no file systems of one's own here: {tried.stderr.decode()}")
+    return launcher
+
+
+def test_a_file_system_without_space(own_mounts: Sequence[str], make: Make, tmp_path: Path) -> None:
+    arguments = ("--appendonly", "yes", "--dir", "data", "--auto-aof-rewrite-percentage", "0")
+    with ServerProcess(tmp_path, *arguments, launcher=own_mounts) as server:
+        data = Path(f"/proc/{server.process.pid}/root{tmp_path}/data")
+        with (
+            contextlib.closing(NodeClient(server.port)) as filling,
+            contextlib.closing(NodeClient(server.port)) as other,
+        ):
+            added = fill_up(filling)
+            assert len(added) > 100
+            size = (data / "disque.aof").stat().st_size
+            assert other.call("BGREWRITEAOF") is not None
+            why = refused_until(other, (data / "ballast").unlink)
+            assert why.startswith(REFUSED + "No space left on device")
+            assert (data / "disque.aof").stat().st_size > size, "it grew where it was"
+            added += [filling.read(), other.call(*ADD)]
+        node = make("copy", "everysec")
+        node.aof.write_bytes((data / "disque.aof").read_bytes())
+        node.start()
+        assert set(node.jobs()) == set(added)
