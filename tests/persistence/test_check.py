@@ -163,6 +163,8 @@ def test_the_checksum_of_each_job_is_shown() -> None:
         (True, False),
         (False, True),
     ]
+    assert found[2] is not None
+    assert str(found[2]["id"]).encode() in JOB, "which job was lost, most likely"
 
 
 def test_a_flag_without_a_name_is_shown_as_its_number() -> None:

@@ -123,10 +123,7 @@ class _Repair:
         if cut_off:
             text = f"This will shrink the AOF from {size} bytes, with {size - left} bytes, to {left} bytes"
         else:
-            text = (
-                f"This will write the AOF anew without its {len(self._check.faults)} damaged places, "
-                f"{size - left} of {size} bytes"
-            )
+            text = f"This will write the AOF anew without {size - left} of its {size} bytes, which are damaged"
         sys.stdout.write(text + "\n")
         if not torn:
             sys.stdout.write(f"The file as it is now will be kept as {self._kept.name}\n")

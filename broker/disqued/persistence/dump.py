@@ -8,7 +8,8 @@ from mypy_extensions import i64
 
 from disqued.bus.frame import NODE_ID_BYTES
 from disqued.core.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, STATE_NAMES, Job
-from disqued.core.jobcodec import CorruptJob, Unpacked
+from disqued.core.jobcodec import ID_AT, CorruptJob, Unpacked
+from disqued.core.jobid import JOB_ID_BYTES, is_job_id
 from disqued.persistence.check import fault_of
 from disqued.persistence.reader import DELJOB, GARBAGE, LOADJOB, SKIPPED, TORN, Damage, Entry, job_of
 
@@ -61,7 +62,9 @@ def _of_record(entry: Entry) -> dict[str, object]:
         try:
             fields["job"] = _of_job(job_of(entry))
         except CorruptJob:  # the reason is told as damage
-            fields["args_bytes"] = [len(word) for word in words[1:]]
+            job_id = words[1][ID_AT : ID_AT + JOB_ID_BYTES]
+            if is_job_id(job_id):
+                fields["id"] = text(job_id)
     elif words[0] == DELJOB:
         fields["id"] = text(words[1])
     else:
