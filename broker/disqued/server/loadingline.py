@@ -40,5 +40,5 @@ class LoadingLine:
         loader = self._node.aof.loader
         if self._shown and loader is not None:
             self._written = True
-            os.write(_STANDARD_ERROR, f"{_ERASE}{loader.progress()}".encode())
+            os.write(_STANDARD_ERROR, f"{_ERASE}{loader.progress()}\r".encode())  # a line of the log overwrites it
             self._shell.call_later(_PAUSE_S, self._show)
