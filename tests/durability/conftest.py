@@ -29,6 +29,20 @@ def made_by(nursery: Nursery, directory: Path) -> Iterator[Make]:
         yield node
 
 
+@pytest.fixture
+def configured(nursery: Nursery, tmp_path: Path) -> Iterator[Callable[[str], DurableNode]]:
+    """Makes a node with the configuration file `disque.conf`; it is killed in the end."""
+    with contextlib.ExitStack() as made:
+
+        def node(config: str) -> DurableNode:
+            new = DurableNode(nursery, tmp_path / "node", "disque.conf")
+            (new.directory / "disque.conf").write_text(config)
+            made.callback(new.kill)
+            return new
+
+        yield node
+
+
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
     with Nursery() as started:

@@ -42,7 +42,10 @@ SCAN_COUNT: Final = 1_000_000
 
 
 class DurableNode:
-    """One node in a directory of its own, of which process after process is killed."""
+    """One node in a directory of its own, of which process after process is killed.
+
+    `arguments` are those of `disque-server` besides its address: first of all a configuration file, if there is one.
+    """
 
     def __init__(self, nursery: Nursery, directory: Path, *arguments: str) -> None:
         directory.mkdir(exist_ok=True)
@@ -56,9 +59,8 @@ class DurableNode:
 
     def begin(self) -> None:
         """Start a process, and do not wait."""
-        self.process = self._nursery.start(
-            self.directory, "--port", str(self.port), "--bind", LOOPBACK, *self.arguments
-        )
+        address = ("--port", str(self.port), "--bind", LOOPBACK)
+        self.process = self._nursery.start(self.directory, *self.arguments, *address)
 
     def start(self) -> None:
         """Start a process, and wait until it has its jobs."""
@@ -146,6 +148,14 @@ class DurableNode:
                 found[job_id] = flat[flat.index(b"body") + 1]
             if cursor == b"0":
                 return found
+
+    def shut_down(self, *words: Word) -> None:
+        """SHUTDOWN, which has to end well."""
+        with contextlib.closing(self.connect()) as connection:
+            connection.send("SHUTDOWN", *words)
+            assert self.process is not None
+            assert self.process.wait() == 0, self.log
+        self.hang_up()
 
     def kill(self) -> int:
         """SIGKILL; how it ended: it may have been over before."""
