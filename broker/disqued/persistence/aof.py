@@ -280,9 +280,10 @@ class Aof:
         ready = self._state.ready
         rewrite = self.rewrite
         if self.status == ON:
-            while self._waiting and self._append is None and self._failed_ms == 0 and not rewrite.closing:
-                self._write()
-            if self._synced < self._appended and self._sync is None and not rewrite.closing:
+            if not rewrite.closing:
+                self._sync_if_due()  # before more is written, which a sync would wait for
+                while self._waiting and self._append is None and self._failed_ms == 0:
+                    self._write()
                 self._sync_if_due()
             if self._wanted == _COMPLETE:
                 ready.safe = self._synced if self._is_strict() else self._appended
@@ -352,6 +353,8 @@ class Aof:
 
     def _sync_if_due(self) -> None:
         """Sync what was written, if the policy wants it now; otherwise see that it is done later."""
+        if self._sync is not None or self._synced >= self._appended:
+            return
         state = self._state
         config = state.config
         policy = config.appendfsync
