@@ -177,6 +177,21 @@ def test_while_it_is_written_for_the_first_time_nobody_waits_for_it() -> None:
     assert AOF not in local.host.disk.files
 
 
+def test_what_comes_while_the_first_rewrite_ends_is_in_the_file() -> None:
+    local = LocalNode()
+    client = local.client()
+    added = {client.add("mail")}
+    local.host.disk.hold(disk.REPLACE)
+    switch(client, "yes")
+    local.run(seconds=1)
+    assert [work.verb for work in local.host.disk.pending] == [disk.REPLACE]
+    added.add(client.add("mail"))
+    local.host.disk.mend()
+    local.finish()
+    assert info(client)["aof_state"] == "on"
+    assert jobs_after_restart(local) == added
+
+
 def test_the_first_rewrite_is_tried_until_it_succeeds() -> None:
     local = LocalNode()
     local.host.disk.fail(disk.APPEND)

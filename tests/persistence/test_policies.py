@@ -265,6 +265,25 @@ def test_no_appendfsync_on_rewrite_means_no_syncs_until_it_is_over(policy: str) 
     assert keeps(synced(local), job_id)
 
 
+@pytest.mark.parametrize("policy", ["no", "everysec", "always"])
+def test_what_comes_while_the_names_change_is_not_called_safe_by_that(policy: str) -> None:
+    local = logging_node(policy)
+    local.host.disk.hold(disk.REPLACE)
+    client = local.client()
+    client.call("BGREWRITEAOF")
+    local.run(seconds=1)
+    assert [work.verb for work in local.host.disk.pending] == [disk.REPLACE]
+    client.send("ADDJOB", "mail", "body", 0)
+    local.host.disk.hold(disk.APPEND, disk.SYNC)
+    for _ in range(3 if policy == "always" else 2):  # the new name, the record, the sync
+        assert client.silent
+        assert local.host.disk.pending
+        local.finish()
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    assert keeps(synced(local) if policy == "always" else written(local), job_id)
+
+
 # --- in a cluster -----------------------------------------------------------------------------------------------------
 
 
