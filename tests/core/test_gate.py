@@ -518,7 +518,7 @@ def test_whatever_happens_nobody_is_told_too_early_too_late_or_in_disorder(
         strict = local.config.appendfsync == "always"
         if step == "policy":
             strict = strict and value == "always"
-            local.config.assign("appendfsync", value)
+            local.client().call("CONFIG", "SET", "appendfsync", value)
         elif step == "pass":
             local.run(milliseconds=int(value))
         elif step == "finish":

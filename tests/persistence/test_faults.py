@@ -322,6 +322,22 @@ def test_a_rewrite_that_hangs_at_its_end_is_a_disk_that_does_not_finish(local: L
     assert refused(client) == ""
 
 
+def test_all_jobs_dropped_and_a_file_that_can_not_be_written_anew(local: LocalNode) -> None:
+    client = local.client()
+    client.add("mail")
+    local.host.disk.fail(disk.REPLACE)
+    client.send("DEBUG", "FLUSHALL")
+    waiting = add_unanswered(local)
+    local.run(milliseconds=SLOW_MS + A_CRON_MS)
+    assert client.silent
+    assert "more than two seconds" in refused(local.client())
+    local.host.disk.mend()
+    local.run(seconds=20)
+    assert client.next_reply() == b"OK"
+    assert keeps(written(local), is_answered(waiting))
+    assert refused(client) == ""
+
+
 def test_the_node_answers_within_its_turn_while_the_disk_hangs(local: LocalNode) -> None:
     local.host.disk.hold()
     for _ in range(20):

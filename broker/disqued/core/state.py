@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 
 NEVER_NS: Final = 1 << 62
 
+SYNC_NEVER: Final = 0
+SYNC_EVERY_SECOND: Final = 1
+SYNC_ALWAYS: Final = 2
+_SYNC_POLICIES: Final = {"no": SYNC_NEVER, "everysec": SYNC_EVERY_SECOND, "always": SYNC_ALWAYS}
+
 
 class NodeState:
     """One node's memory."""
@@ -103,6 +108,8 @@ class NodeState:
         self.loading: bool = False
         self.ended: bool = False
         """All is on disk, and nothing may change any more (`core.ending`)."""
+        self.sync_policy: i64 = SYNC_EVERY_SECOND
+        """When the append only file is synced (`appendfsync`)."""
         self.password = b""
         self.output_limited: bool = False
         """Clients that let too much output wait are disconnected."""
@@ -111,7 +118,7 @@ class NodeState:
         self.apply_config()
 
     def apply_config(self) -> None:
-        """Take over the options that are looked at on every command."""
+        """Take over the options that are looked at on every command or turn."""
         config = self.config
         if config.requirepass != self.password:
             self.password = config.requirepass
@@ -119,6 +126,7 @@ class NodeState:
                 session.parser.restrict(bool(self.password) and not session.authenticated)
         limit = self.host.memory_limit()
         self.lifecycle.memory.limit(config.maxmemory.of(limit.size_bytes), limit.size_bytes)
+        self.sync_policy = _SYNC_POLICIES[config.appendfsync]
         hard, soft, _ = config.client_output_buffer_limit
         self.output_limited = hard > 0 or soft > 0
         limits_ns = []

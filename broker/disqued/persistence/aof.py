@@ -32,13 +32,13 @@ from disqued.core import disk
 from disqued.core.agenda import NEAR_MS
 from disqued.core.alarm import Alarm
 from disqued.core.disk import DiskWork
+from disqued.core.state import SYNC_ALWAYS, SYNC_EVERY_SECOND, SYNC_NEVER, NodeState
 from disqued.persistence.load import Loader
 from disqued.persistence.recordwriter import RecordWriter
 from disqued.persistence.refusal import explain
 from disqued.persistence.rewrite import Rewrite
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
     from disqued.core.subsystem import Fields
 
 OFF: Final = 0
@@ -117,6 +117,8 @@ class Aof:
         """Why the file can not be trusted; empty while it can."""
         self._wanted: i64 = _COMPLETE
         """The file only counts when it was written anew with all groups up to this one; _COMPLETE while it counts."""
+        self._wanted_ms: i64 = 0
+        """Since when."""
         self._told = ""
         """Why no new jobs are taken, as the log was told."""
         self._last_sync_ms: i64 = 0
@@ -270,6 +272,7 @@ class Aof:
         if self.status == ON:
             self._take(b"")
             self._wanted = self._state.ready.logged
+            self._wanted_ms = self._state.now_ms
         if self.status != OFF or self.rewrite.running:
             self.rewrite.restart()
 
@@ -294,8 +297,11 @@ class Aof:
 
     def _is_strict(self) -> bool:
         """Whether only what was synced is safe."""
-        config = self._state.config
-        return config.appendfsync == "always" and not (config.no_appendfsync_on_rewrite and self.rewrite.running)
+        return self._state.sync_policy == SYNC_ALWAYS and not self._is_spared()
+
+    def _is_spared(self) -> bool:
+        """Whether syncs are left out because of a rewrite."""
+        return self.rewrite.running and self._state.config.no_appendfsync_on_rewrite
 
     def _write(self) -> None:
         """Append what waits, or only the beginning of it to see whether that works again."""
@@ -356,11 +362,10 @@ class Aof:
         if self._sync is not None or self._synced >= self._appended:
             return
         state = self._state
-        config = state.config
-        policy = config.appendfsync
-        if policy == "no" or self._sync_failure or (config.no_appendfsync_on_rewrite and self.rewrite.running):
+        policy = state.sync_policy
+        if policy == SYNC_NEVER or self._sync_failure or self._is_spared():
             return
-        if policy == "everysec" and state.now_ms - self._sync_ms < SYNC_MS:
+        if policy == SYNC_EVERY_SECOND and state.now_ms - self._sync_ms < SYNC_MS:
             if self._next_sync.awake_ms == 0:
                 state.lifecycle.agenda.arm(self._next_sync, self._sync_ms + SYNC_MS)
             return
@@ -378,14 +383,16 @@ class Aof:
         self._sync = None
         self._is_delayed = False
         self._last_sync_ms = state.now_ms - self._sync_ms
-        if state.config.appendfsync == "always":
+        if state.sync_policy == SYNC_ALWAYS:
             self._note_latency(b"aof-fsync-always", self._last_sync_ms)
         if not work.error:
             self._synced = max(self._sync_to, self._synced)
             self._synced_bytes = max(self._sync_to_bytes, self._synced_bytes)
         elif self._synced < self._sync_to:
             self._sync_failure = work.error
-            self._wanted = max(self._wanted, 0)
+            if self._wanted == _COMPLETE:
+                self._wanted = 0
+                self._wanted_ms = state.now_ms
             self._judge()
             self.rewrite.cron()
         if state.refusal:
@@ -471,8 +478,10 @@ class Aof:
             state.host.log("notice", "New jobs are taken again: the disk does what it should, or is not needed")
 
     def _is_stuck(self) -> bool:
-        """Whether a write takes too long, or something has waited for too long to be written."""
+        """Whether a write takes too long, or something has waited for too long to be written, once or anew."""
         now_ms = self._state.now_ms
+        if self._wanted != _COMPLETE and now_ms - self._wanted_ms > SLOW_MS:
+            return True
         if self._append is not None:
             return now_ms - self._append_ms > SLOW_MS
         return len(self._waiting) > 0 and now_ms - self._waiting_ms > SLOW_MS
@@ -529,6 +538,8 @@ class Aof:
 
     def _note_write(self, spent_ms: i64) -> None:
         """A write took so long, by what else went on with the file."""
+        if spent_ms == 0:
+            return
         self._note_latency(b"aof-write", spent_ms)
         if self._sync is not None:
             self._note_latency(b"aof-write-pending-fsync", spent_ms)
