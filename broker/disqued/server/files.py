@@ -95,21 +95,28 @@ def open_file(work: DiskWork, file: OpenFile) -> None:
 
 def append(work: DiskWork, file: OpenFile) -> None:
     """APPEND."""
-    with file.borrow() as descriptor:
-        file.cut_surplus(descriptor)
-        written = 0
-        waiting = work.data
-        try:
-            while waiting:
-                count = os.writev(descriptor, waiting[:IOV_MAX])
-                written += count
-                waiting = behind(waiting, count)
-        except OSError:
-            if written:
-                file.surplus_from = os.fstat(descriptor).st_size - written
-                with contextlib.suppress(OSError):  # then it is tried again before anything else is written
-                    file.cut_surplus(descriptor)
-            raise
+    if file.descriptor == CLOSED:
+        with file.borrow() as descriptor:
+            write(work.data, file, descriptor)
+    else:  # once per turn of the event loop: a context costs as much as the system call
+        write(work.data, file, file.descriptor)
+
+
+def write(waiting: list[bytes], file: OpenFile, descriptor: int) -> None:
+    """Write all of it behind the end of the file, or nothing."""
+    file.cut_surplus(descriptor)
+    written = 0
+    try:
+        while waiting:
+            count = os.writev(descriptor, waiting[:IOV_MAX])
+            written += count
+            waiting = behind(waiting, count)
+    except OSError:
+        if written:
+            file.surplus_from = os.fstat(descriptor).st_size - written
+            with contextlib.suppress(OSError):  # then it is tried again before anything else is written
+                file.cut_surplus(descriptor)
+        raise
 
 
 def behind(data: list[bytes], count: int) -> list[bytes]:
