@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from disqued.core import disk
 from disqued.testing.cluster import Member
-from disqued.testing.faults import Faults, Undo, bring_back, log_state, note_jobs, take_down
+from disqued.testing.faults import Faults, Undo, bring_back, note_jobs, take_down
+from disqued.testing.logcheckers import log_state
 from disqued.testing.logged import LOG_NAME
 from disqued.testing.snapshot import snapshot
 
@@ -137,6 +138,7 @@ def rot(faults: Faults) -> Undo | None:
         member.host.disk.flip(LOG_NAME, int(faults.chance.random() * size * 8))
         now_ms = faults.world.now_ms
         faults.world.history.lose_memory(member.number)
+        faults.world.history.owed.pop(member.number, None)
         faults.world.history.set_back(member.number, now_ms, 0)
     return lambda: bring_back(faults, member)
 

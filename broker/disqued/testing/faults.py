@@ -7,6 +7,7 @@ those of FoundationDB ("swizzle": cut one after the other, restore at random).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
@@ -14,6 +15,8 @@ from typing import Final, TypeAlias
 from disqued.core import disk
 from disqued.core.job import ACKED, ACTIVE, QUEUED, Job
 from disqued.testing.cluster import PORT, Member
+from disqued.testing.logcheckers import log_state
+from disqued.testing.logged import LOG_NAME
 from disqued.testing.workload import World
 
 Undo: TypeAlias = Callable[[], None]
@@ -23,6 +26,7 @@ WINDOW_MS: Final = 1300
 """With `everysec`, what was logged that long ago was synced, but for the time that two syncs take."""
 RESTART_MS: Final = 700
 """When a supervisor starts a node again that ended."""
+_BAD_FORMAT: Final = re.compile("Bad file format .* at byte ([0-9]+):")
 HOUR_US: Final = 3_600_000_000
 SPARE_IPS: Final = 100
 """New addresses have this added to the number of the node, again for each move."""
@@ -86,15 +90,26 @@ class Faults:
             member.finish()
 
     def supervise(self) -> None:
-        """Start nodes again that ended by themselves, which only a failing disk excuses."""
-        history = self.world.history
+        """Start nodes again that ended by themselves, which only a disk excuses that fails or was damaged."""
         for member in self.world.cluster.members:
             if member.alive and (member.host.ended or "").startswith("failed"):
-                history.note(self.world.now_ms, f"node {member.number} {member.host.ended}")
-                if not history.is_in_trouble(member.number, self.world.now_ms):
-                    history.violate(self.world.now_ms, f"node {member.number} does not start: {member.host.ended}")
-                member.crash()
-                self.world.later(RESTART_MS, partial(bring_back, self, member))
+                self._revive(member, member.host.ended or "")
+
+    def _revive(self, member: Member, why: str) -> None:
+        """Start a node again, as a supervisor does; what it can not read is cut off by hand before."""
+        history = self.world.history
+        now_ms = self.world.now_ms
+        history.note(now_ms, f"node {member.number} {why}")
+        damaged = _BAD_FORMAT.search(why)
+        if damaged is not None and history.is_set_back(member.number, 0, now_ms):
+            history.rare["file mended by hand"] += 1
+            member.host.disk.put(LOG_NAME, bytes(member.host.disk.files[LOG_NAME][: int(damaged[1])]))
+        elif history.is_in_trouble(member.number, now_ms):
+            history.rare["node did not start for a failing disk"] += 1
+        else:
+            history.violate(now_ms, f"node {member.number} does not start: {why}")
+        member.crash()
+        self.world.later(RESTART_MS, partial(bring_back, self, member))
 
     def repair(self) -> None:
         """What an administrator does in the end: have all forget who is gone and meet who was lost."""
@@ -298,16 +313,20 @@ def _lose_memory(faults: Faults, member: Member) -> None:
     history.lose_memory(member.number)
 
 
-def log_state(member: Member) -> object:
-    """What its append only file is to a node: off, wait-rewrite or on."""
-    return dict(member.node.state.events.persistence_status())["aof_state"]
+def note_jobs(faults: Faults, member: Member, *, owed: bool = True) -> None:
+    """Note what a member that goes down has on disk, for those that look for copies until it is back.
 
-
-def note_jobs(faults: Faults, member: Member) -> None:
-    """Note what a member that goes down has on disk, for those that look for copies until it is back."""
-    if not member.node.state.loading:
-        jobs = member.node.state.lifecycle.table.jobs()
-        faults.world.history.away[member.number] = {job.id for job in jobs if job.state in {ACTIVE, QUEUED}}
+    If it is `owed`, all that it promised to have is there again then.
+    """
+    if member.node.state.loading:
+        return
+    history = faults.world.history
+    jobs = member.node.state.lifecycle.table.jobs()
+    on_disk = {job.id: job.retry_s for job in jobs if job.state in {ACTIVE, QUEUED}}
+    history.away[member.number] = set(on_disk)
+    if owed:
+        promised = history.promised.get(member.number, set())
+        history.owed[member.number] = {job_id for job_id in promised if on_disk.get(job_id, 0) > 0}
 
 
 def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = False, keep_files: bool = True) -> None:
@@ -317,11 +336,13 @@ def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = Fal
     loading = member.node.state.loading
     if not keep_files or not (loading or log_state(member) == "on"):
         _lose_memory(faults, member)
+        history.owed.pop(member.number, None)
         if history.policy and keep_files:
             history.set_back(member.number, now_ms, history.log_off_ms.get(member.number, 0))
     else:
-        note_jobs(faults, member)
+        note_jobs(faults, member, owed=not power or history.policy == "always")
         if power and history.policy != "always":
+            history.owed.pop(member.number, None)
             sync_ms = member.host.disk.delay_ms.get(disk.SYNC, 0) + member.host.disk.jitter_ms
             safe_ms = history.safe_ms(member.number, now_ms, WINDOW_MS + 2 * sync_ms)
             history.set_back(member.number, now_ms, safe_ms if history.policy == "everysec" else 0)

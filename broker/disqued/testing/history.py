@@ -125,6 +125,10 @@ class History:
         """When faults began, and (True) were over."""
         self.away: dict[int, set[bytes]] = {}
         """Jobs on the disk of members that are down, or load them."""
+        self.promised: dict[int, set[bytes]] = {}
+        """Jobs that members said they have: to another node (GOTJOB) or to the client that added them."""
+        self.owed: dict[int, set[bytes]] = {}
+        """Of these, what members that are down have to have again."""
         self.expected: dict[int, Snapshot] = {}
         """What members have to have again that were shut down."""
         self.log_off_ms: dict[int, int] = {}
@@ -165,6 +169,10 @@ class History:
     def set_back(self, member: int, at_ms: int, since_ms: int) -> None:
         """A node may have forgotten what it did since then."""
         self.setbacks.setdefault(member, []).append(Setback(at_ms, since_ms))
+
+    def promise(self, member: int, job_id: bytes) -> None:
+        """A member said that it has a job."""
+        self.promised.setdefault(member, set()).add(job_id)
 
     def begin_trouble(self, member: int, at_ms: int) -> None:
         """From now on its disk may be behind."""
@@ -225,6 +233,10 @@ class History:
         return any(
             setback.at_ms >= from_ms and until_ms > setback.since_ms for setback in self.setbacks.get(member, [])
         )
+
+    def attempt_with(self, job_id: bytes) -> Attempt | None:
+        """Who got that ID; None when nobody was told so far."""
+        return next((attempt for attempt in self.attempts if attempt.job_id == job_id), None)
 
     def attempt_of(self, body: bytes) -> Attempt | None:
         """Whose body it is; None for one that was never added."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import hiredis
 
 from disqued.config import Config, load
+from disqued.core.disk import REPLACE
 from disqued.core.gate import Gate
 from disqued.core.session import Session
 from disqued.node import Node
@@ -151,6 +152,10 @@ class LocalNode:
         self.node = Node(self.config, self.host, node_id, self.host.now_ms)
         self._gate = Gate()
         self._clients: dict[int, LocalClient] = {}
+        self.held_turns = 0
+        """At how many ends of a turn output waited for the disk."""
+        self.held_replacements = 0
+        """How often the append only file was replaced by one written anew while output waited."""
         self.alive = True
         self.paused = False
         self._inputs: list[Callable[[], None]] = []
@@ -244,6 +249,7 @@ class LocalNode:
         ready = self.node.ready
         self.node.log(self.now_ms)
         self._gate.sort(self.node.state)
+        self.held_turns += not self._gate.empty
         if self.network is not None:
             self.network.carry(self)
         while ready.sessions or ready.hangups:
@@ -294,6 +300,7 @@ class LocalNode:
         """Tell the node what its disk finished by now."""
         if self.host.disk.next_ms <= self.now_ms:
             for work in self.host.disk.take_finished():
+                self.held_replacements += work.verb == REPLACE and not work.error and not self._gate.empty
                 self.node.disk_done(work, self.now_ms)
             self.flush()
 

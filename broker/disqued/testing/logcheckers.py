@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from disqued.core.job import ACTIVE, DELIVERED, QUEUED
 from disqued.core.lifecycle import EXPIRY_GRACE_MS
+from disqued.core.queue import PAUSE_NAMES
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, History
 from disqued.testing.logged import Contents, contents
+from disqued.testing.network import Sent
 from disqued.testing.snapshot import NEARLY_OVER_MS, differences, snapshot
 
 SETTLED_MS: Final = 1500
 """How long it takes all holders to hear of an acknowledgement, and to log it, when nothing is wrong."""
+
+
+def log_state(member: Member) -> object:
+    """What its append only file is to a node: off, wait-rewrite or on."""
+    return dict(member.node.state.events.persistence_status())["aof_state"]
 
 
 class LoadWatch:
@@ -30,6 +38,7 @@ class LoadWatch:
         """It has loaded its jobs and said nothing yet."""
         history = self._history
         history.away.pop(member.number, None)
+        self._look_at_promises(member)
         found = self._files.pop(member.number, None)
         if found is not None and found.sound and found.records:
             self._compare(member, found)
@@ -41,10 +50,33 @@ class LoadWatch:
             queued = sum(job.queued for job in after.jobs.values())
             history.rare["job queued by a controlled restart"] += queued
         else:
-            jobs = member.node.state.lifecycle.table.jobs()
-            history.rare["at-most-once job not queued again"] += sum(
-                job.retry_s == 0 and job.requeue_at_ms == 0 for job in jobs
-            )
+            self._look_at_most_once(member)
+
+    def watch(self, sent: Sent) -> None:
+        """Note what a node promises to another one."""
+        if sent.kind == "GOTJOB" and isinstance(sent.sender, Member):
+            self._history.promise(sent.sender.number, sent.frame.job_id)
+
+    def _look_at_promises(self, member: Member) -> None:
+        """What it said it has, and had when it went down, it has again."""
+        table = member.node.state.lifecycle.table
+        for job_id in sorted(self._history.owed.pop(member.number, ())):
+            attempt = self._history.attempt_with(job_id)
+            over = attempt is not None and attempt.expires_ms <= member.net.now_ms + NEARLY_OVER_MS
+            if table.get(job_id) is None and not over:
+                self._violate(member, f"{job_id!r} is not there any more, as was promised")
+
+    def _look_at_most_once(self, member: Member) -> None:
+        """What was delivered at most once is not there again, unless the disk lost that."""
+        history = self._history
+        for job in member.node.state.lifecycle.table.jobs():
+            if job.retry_s > 0:
+                continue
+            history.rare["at-most-once job not queued again"] += job.requeue_at_ms == 0
+            attempt = history.attempt_of(job.body)
+            told_ms = [delivery.at_ms for delivery in attempt.deliveries] if attempt is not None else []
+            if told_ms and not history.is_set_back(member.number, told_ms[0], told_ms[0]):
+                self._violate(member, f"{job.id!r}, delivered at most once at {told_ms}, is there again")
 
     def _compare(self, member: Member, found: Contents) -> None:
         """The table is what the file says, but for jobs whose time is over."""
@@ -69,6 +101,29 @@ class LoadWatch:
 
     def _violate(self, member: Member, text: str) -> None:
         self._history.violate(member.net.now_ms, f"node {member.number}: {text}")
+
+
+def check_log(member: Member, history: History) -> None:
+    """While nothing waits for the disk, the file says what the node has in memory."""
+    state = member.node.state
+    if state.ready.changes or state.ready.safe < state.ready.logged or log_state(member) != "on":
+        return
+    found = contents(member.host.disk.files)
+    if not found.sound:
+        return  # it was damaged, and is about to be written anew
+    now_ms = member.net.now_ms
+    lasting = [job for job in state.lifecycle.table.jobs() if job.state in {ACTIVE, QUEUED}]
+    kept = {job.id for job in lasting if job.retry_s > 0 or not job.flags & DELIVERED}
+    for job_id in found.jobs:
+        if job_id not in kept and found.jobs[job_id].expire_at_s * 1000 + EXPIRY_GRACE_MS > member.now_ms:
+            history.violate(now_ms, f"node {member.number}: {job_id!r} is on disk, and not to be kept")
+    for job in lasting:
+        if job.id in kept and job.id not in found.jobs:
+            history.violate(now_ms, f"node {member.number}: {job.id!r} is not on disk")
+    _, queues = state.lifecycle.queues.scan(0, 1 << 30)
+    pauses = {queue.name: PAUSE_NAMES[queue.pause] for queue in queues if queue.pause}
+    if pauses != found.pauses:
+        history.violate(now_ms, f"node {member.number}: queues are paused {pauses}, on disk {found.pauses}")
 
 
 def check_logs_idle(cluster: Cluster, history: History) -> None:

@@ -71,10 +71,10 @@ MIXES: Final[dict[str, Mix]] = {
     "clocks": Mix((faults.move_clock, faults.stop_process, faults.slow)),
     "membership": Mix(_MEMBERSHIP),
     "all": Mix((*_NETWORK, *_BANDWIDTH[:3], *_CRASHES, faults.stop_process, faults.move_clock, *_MEMBERSHIP)),
-    "restarts": Mix(_RESTARTS, configured=True, lasting=True),
+    "restarts": Mix((*_RESTARTS, faults.kill), configured=True, lasting=True),
     "logged kills": Mix(_KILLS, configured=True, logged=True, lasting=True),
     "logged power": Mix(_POWER, configured=True, logged=True, lasting=True),
-    "logged disks": Mix((*_DISKS, *_KILLS), configured=True, logged=True, lasting=True),
+    "logged disks": Mix((*_DISKS, *_KILLS, faults.power_off), configured=True, logged=True, lasting=True),
     "logged restarts": Mix(
         (*_RESTARTS, faults.kill, disks.toggle, disks.rewrite, disks.rot), configured=True, logged=True, lasting=True
     ),

@@ -6,6 +6,7 @@ replace a function of a module and work only where modules are interpreted.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,16 +15,24 @@ from typing import Any, Final
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
+from disqued.core import outbox
+from disqued.core.disk import DiskWork
 from disqued.core.entry import MessageEntry
-from disqued.core.job import Job
+from disqued.core.job import DELIVERED, QUEUED, Job
 from disqued.core.jobcodec import pack_for_bus
+from disqued.core.journal import Journal
+from disqued.core.lifecycle import COUNT_DELIVERY, Lifecycle
 from disqued.core.message import Message
 from disqued.core.peer import Peer
 from disqued.core.state import NodeState
 from disqued.core.stats import Traffic
 from disqued.federation import parcel, yourjobs
 from disqued.node import Node
+from disqued.persistence import load
+from disqued.persistence.aof import Aof
+from disqued.persistence.rewrite import Rewrite
 from disqued.replication import copies
+from disqued.replication.repljob import repljob
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,57 @@ def _in_a_hurry(state: NodeState, wait: copies.Replication, chosen: list[Peer]) 
     _wait(state, wait, chosen)
 
 
+_forget = Journal.forget
+_keep_loaded = Lifecycle.keep_loaded
+
+
+def _forget_at_least_once(self: Journal, job: Job) -> None:
+    """Logs nothing of at-most-once jobs that were handed out."""
+    if job.retry_s > 0 or not job.flags & DELIVERED:
+        _forget(self, job)
+
+
+def _queue_all(self: Lifecycle, job: Job, now_ms: int, *, stored: int, handed_on: bool) -> bool:
+    """Loads a file as if the last run had said what was queued."""
+    del stored, handed_on
+    return _keep_loaded(self, job, now_ms, stored=QUEUED, handed_on=True)
+
+
+def _count_again(self: Lifecycle, job: Job, now_ms: int, ask_at_ms: int) -> None:
+    """Counts a delivery that never was."""
+    del ask_at_ms
+    if self.table.get(job.id) is job:
+        self.enqueue(job, now_ms, COUNT_DELIVERY)
+
+
+def _not_strict(self: Aof) -> bool:
+    """Takes for safe what was only written."""
+    del self
+    return False
+
+
+_sync_done = Aof._sync_done  # noqa: SLF001 - breaking in is the point
+
+
+def _trusting(self: Aof, work: DiskWork) -> None:
+    """Takes no notice of a failed sync."""
+    work.error = ""
+    _sync_done(self, work)
+
+
+def _silent(self: object, what: object) -> None:
+    """Does nothing."""
+
+
+def _once_more(state: NodeState, name: str, *, found: bool) -> None:
+    """Leaves everything as it is for the next start."""
+
+
+def _at_once(state: NodeState, peer: Peer, frame: bytes) -> None:
+    """Confirms what is not logged yet."""
+    outbox.send(state, peer, frame)
+
+
 MUTATIONS: Final[dict[str, Mutation]] = {
     "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _deaf(kinds.SETACK)),
     "skip-gotack": Mutation("finished jobs are never forgotten", "calm", _deaf(kinds.GOTACK)),
@@ -136,6 +196,41 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     ),
     "answer-early": Mutation(
         "clients are told before there are copies", "far", patched=((copies, "_wait", _in_a_hurry),)
+    ),
+    "skip-log": Mutation("new jobs are not logged", "logged kills", patched=((Journal, "keep", _silent),)),
+    "skip-log-of-ends": Mutation(
+        "that jobs are done is not logged", "logged kills", patched=((Journal, "forget", _silent),)
+    ),
+    "skip-log-of-takes": Mutation(
+        "an at-most-once job that was delivered is on disk",
+        "logged kills",
+        patched=((Journal, "forget", _forget_at_least_once),),
+    ),
+    "skip-log-of-pauses": Mutation("pauses are not logged", "logged kills", patched=((Journal, "paused", _silent),)),
+    "reply-before-sync": Mutation(
+        "with always, clients are told before the sync", "logged power", patched=((Aof, "_is_strict", _not_strict),)
+    ),
+    "confirm-before-log": Mutation(
+        "copies are confirmed before they are logged",
+        "logged disks",
+        patched=((sys.modules[repljob.__module__], "confirm", _at_once), (outbox, "confirm", _at_once)),
+    ),
+    "trust-after-failed-sync": Mutation(
+        "what a sync failed to write is taken for safe", "logged disks", patched=((Aof, "_sync_done", _trusting),)
+    ),
+    "forget-groups": Mutation(
+        "what changes during a rewrite is not in the new file", "logged kills", patched=((Rewrite, "follow", _silent),)
+    ),
+    "queue-at-any-load": Mutation(
+        "at-most-once jobs are queued again after a crash",
+        "logged power",
+        patched=((Lifecycle, "keep_loaded", _queue_all),),
+    ),
+    "count-at-restart": Mutation(
+        "a controlled restart counts as a delivery", "restarts", patched=((Lifecycle, "requeue_loaded", _count_again),)
+    ),
+    "restart-twice": Mutation(
+        "the file of a controlled restart is loaded again", "restarts", patched=((load, "conclude", _once_more),)
     ),
 }
 """By name."""

@@ -35,6 +35,11 @@ _COUNTED: Final = {
 _LOGGED: Final = {
     "failure by majority": "failed, says the majority",
     "failure undone": "is reachable again",
+    "torn end of the file cut off": "was cut off:",
+    "damaged record left out": "Damage in the append only file",
+    "damaged file kept": "The damaged file is kept",
+    "file written anew after a failed sync": "so the file is written anew from memory",
+    "rewrite failed": "could not be rewritten",
 }
 
 _SENT: Final[dict[str, Callable[[Sent], bool]]] = {
@@ -57,6 +62,16 @@ RARE: Final = (
     "job handed over by a leaving node",
     "leaving undone midway",
     "node returned under a new ID",
+    "output held by the gate",
+    "file replaced while output was held",
+    "refused for a failing disk",
+    "copy refused for a failing disk",
+    "delivery while another node loads",
+    "job queued by a controlled restart",
+    "at-most-once job not queued again",
+    "acknowledged job came back after a loss of power",
+    "node did not start for a failing disk",
+    "file mended by hand",
 )
 
 
@@ -89,6 +104,8 @@ class Rarities:
         unpacked = unpack(frame.data, frame.jobs_at, frame.end)
         job = unpacked.job
         state = sent.sender.node.state
+        if sent.receiver is not None:
+            self._seen["copy refused for a failing disk"] += sent.receiver.node.state.refusal != ""
         if job.id not in state.waits_for_copies:
             self._seen["job handed over by a leaving node"] += state.view.leaving
             return
@@ -106,6 +123,8 @@ class Rarities:
             for stats in (*member.past_stats, member.node.state.stats):
                 for name, field in _COUNTED.items():
                     found[name] += int(getattr(stats, field))
+            found["output held by the gate"] += member.held_turns
+            found["file replaced while output was held"] += member.held_replacements
             for _, text in member.host.log_lines:
                 for name, words in _LOGGED.items():
                     found[name] += words in text

@@ -41,6 +41,8 @@ DISTANCES_MS: Final = (20, 60, 120)
 LINK_BYTES: Final = 2400
 """So little that a narrow link is soon congested, and may overflow."""
 NODE_TIMEOUT_MS: Final = 2000
+COMMAND_NS: Final = 1_000_000
+"""So slow that slices of a rewrite are short."""
 LOADED_WITHIN_S: Final = 20
 """How long nodes may take to load their jobs when all is healed."""
 _CONFIG: Final = f"cluster-node-timeout {NODE_TIMEOUT_MS}\n"
@@ -110,6 +112,8 @@ class Simulation:
             self._add(chance)
         self._rarities = Rarities(self.cluster, self.history)
         network.watchers.append(self._rarities.watch)
+        if drawn.logged:
+            network.watchers.append(self._load_watch.watch)
         self._watch = checkers.Watch(self.cluster, self.history)
 
     def _config(self) -> Config:
@@ -128,6 +132,8 @@ class Simulation:
         if MIXES[self.mix].configured:
             member.host.config_text = self._config_text
         self._settle_disk(member)
+        if self.history.policy:
+            member.host.command_ns = COMMAND_NS
         if self.mix in {"clocks", "all"}:
             member.skew_ms = chance.choice((0, 400, -3000, 600_000))
             member.drift_ppm = chance.choice((0, 500, -500))
@@ -185,6 +191,8 @@ class Simulation:
             for member in self.cluster.members:
                 if member.running:
                     checkers.check_node(member, self.history)
+                    if self.history.policy and member.serving:
+                        logcheckers.check_log(member, self.history)
             if not self.history.faulty:
                 self._watch.look()
             else:

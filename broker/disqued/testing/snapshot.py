@@ -11,6 +11,8 @@ from disqued.testing.cluster import Member
 
 NEARLY_OVER_MS: Final = 2000
 """Jobs whose time is over so soon may be there or not."""
+ASKING_MS: Final = 1500
+"""How long after a restart the other holders of a job that was queued may be asked whether they queued it meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,10 @@ class Kept:
     """One job."""
 
     queued: bool
+    due_ms: int
+    """When it is queued, if it is not."""
+    shared: bool
+    """Other nodes may have it too."""
     delayed_until_ms: int
     """0 unless it waits for its delay for the first time."""
     nacks: int
@@ -45,6 +51,8 @@ def snapshot(member: Member) -> Snapshot:
             delayed = job.state == ACTIVE and job.delay_s > 0 and job.requeue_at_ms == due_ms
             jobs[job.id] = Kept(
                 queued=job.state == QUEUED,
+                due_ms=int(job.requeue_at_ms) if job.state == ACTIVE else 0,
+                shared=job.delivered is not None and len(job.delivered) > 1,
                 delayed_until_ms=int(job.requeue_at_ms) if delayed else 0,
                 nacks=int(job.nacks),
                 additional_deliveries=int(job.additional_deliveries),
@@ -68,7 +76,8 @@ def differences(before: Snapshot, after: Snapshot, now_ms: int) -> list[str]:
             found.append(f"{job_id!r} is gone, was {was}")
             continue
         due = 0 < was.delayed_until_ms <= now_ms
-        same = job.queued == was.queued and (due or job.delayed_until_ms == was.delayed_until_ms)
+        asks = was.queued and job.shared and now_ms < job.due_ms <= now_ms + ASKING_MS
+        same = (job.queued == was.queued or asks) and (due or job.delayed_until_ms == was.delayed_until_ms)
         counters = (was.nacks, was.additional_deliveries, was.body)
         if not same or (job.nacks, job.additional_deliveries, job.body) != counters:
             found.append(f"{job_id!r} is {job}, was {was}")

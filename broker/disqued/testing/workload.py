@@ -239,6 +239,8 @@ class Producer:
             if attempt.copies_short > excused and world.now_ms < attempt.expires_ms:
                 history.violate(world.now_ms, f"job {attempt.number} has {attempt.copies_short} copies too few")
         accepting = world.cluster.members[attempt.member - 1].node.state
+        if accepting.lifecycle.table.get(reply) is not None:
+            history.promise(attempt.member, reply)
         if attempt.replicate > 1 and accepting.lifecycle.table.get(reply) is None:
             history.rare["external replication while leaving"] += accepting.view.leaving
             history.rare["external replication for want of memory"] += accepting.lifecycle.memory.level() > 0
@@ -316,6 +318,9 @@ class Worker:
         history = world.history
         if not isinstance(reply, list):
             return
+        history.rare["delivery while another node loads"] += any(
+            other.alive and other.node.state.loading for other in world.cluster.members
+        )
         for job_id, body, counted in jobs_in(reply):
             attempt = history.attempt_of(body)
             if attempt is None:
