@@ -21,7 +21,7 @@ test: test-interpreted test-compiled ## Run every test, on the interpreted and o
 
 # Tests whose time goes into clusters of processes run on one build, the one that people run.
 test-interpreted: $(INSTALLED)
-	$(BIN)/python -m pytest --ignore=tests/cluster --ignore=tests/bench $(ARGS)
+	$(BIN)/python -m pytest --ignore=tests/cluster --ignore=tests/durability --ignore=tests/bench $(ARGS)
 
 test-compiled: $(COMPILED)
 	$(FAST) $(BIN)/python -m pytest $(ARGS)
