@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AOF, LOADING = FILES[4], FILES[7]
 FILE: Final = "disque.aof"
 N1, N2 = b"cf41298f824de3d64a1871b057243cff8aa0fc81", b"20f9ddc9c1e1a395f3aa379778e23b1c88650086"
-LONER = b"0eaae66a82f4ee49b7709664e6944ca91a2101bf"
+SINGLE = b"0eaae66a82f4ee49b7709664e6944ca91a2101bf"
 """The node of the controlled restart."""
 RECORDED_MS = 1_795_231_644_000
 """About when the files were written."""
@@ -179,7 +179,7 @@ def test_nodes_with_a_file_answer_and_write_as_recorded() -> None:
 
 
 def test_what_a_controlled_end_leaves_is_what_was_recorded() -> None:
-    member = LocalNode(Config(), FakeHost(), node_id=LONER)
+    member = LocalNode(Config(), FakeHost(), node_id=SINGLE)
     member.config.assign("aof_checksums", False)
     client = member.client()
     client.add("cq", "a")
@@ -269,7 +269,7 @@ def test_a_node_that_was_restarted_in_a_controlled_way_answers_as_recorded() -> 
     troupe.ask(33)
     troupe.played.append(33)
     assert member.host.ended == "shutdown"
-    become(member, LONER, "09-shutdown-rewrite")
+    become(member, SINGLE, "09-shutdown-rewrite")
     troupe.play(34, 39)
 
     troupe.check()
