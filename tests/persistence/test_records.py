@@ -1,0 +1,77 @@
+"""Records byte by byte, and what they say of jobs that are delivered at most once."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from disqued.core.holders import Holders
+from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED
+from disqued.core.jobcodec import pack_for_disk, unpack
+from disqued.core.queue import Queue
+from disqued.persistence.records import forget, keep, pause, stored_state
+from persistence.samples import NODE_IDS, VECTORS, make_job
+
+
+@pytest.mark.parametrize("path", sorted(VECTORS.glob("*.aof")), ids=lambda path: path.stem)
+def test_records_of_the_original_are_written_as_they_were(path: Path) -> None:
+    data = path.read_bytes()
+    entries = json.loads(path.with_suffix(".aof.json").read_text())["entries"]
+    for entry in [entry for entry in entries if "length" in entry]:
+        record = data[entry["offset"] : entry["offset"] + entry["length"]]
+        if entry["command"] == "DELJOB":
+            assert forget(entry["args"][0].encode()) == record
+        elif entry.get("job"):
+            packed = bytes.fromhex(entry["serialized_hex"])
+            found = unpack(packed, 0, len(packed))
+            holders = Holders()
+            found.job.delivered = holders.unpack(found.holders)
+            assert keep(found.job, holders, NODE_IDS[0], found.state, with_sum=False) == record
+
+
+def test_the_sum_stands_behind_the_job_inside_its_argument() -> None:
+    job = make_job(random.Random(1))
+    packed = pack_for_disk(job, QUEUED, Holders().pack(NODE_IDS[: job.repl]))
+    record = keep(job, Holders(), NODE_IDS[0], QUEUED, with_sum=True)
+    sum_bytes = b"CRC#" + crc32(packed).to_bytes(4, "little")
+    assert record == b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n%b%b\r\n" % (len(packed) + 8, packed, sum_bytes)
+    assert unpack(packed + sum_bytes, 0, len(packed) + 8).end == len(packed), "the original reads no further"
+
+
+def test_a_job_that_nobody_else_has_names_the_node_that_writes() -> None:
+    job = make_job(random.Random(1))
+    job.delivered = None
+    assert keep(job, Holders(), NODE_IDS[2], ACTIVE, with_sum=False).endswith(b"\x01\0\0\0" + NODE_IDS[2] + b"\r\n")
+
+
+def test_what_is_gone_and_what_is_paused() -> None:
+    assert forget(b"D-" + b"x" * 38) == b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-" + b"x" * 38 + b"\r\n"
+    queue = Queue(b"mail\r\n", 1, 0)
+    queue.pause = 3
+    assert pause(queue) == b"*3\r\n$5\r\nPAUSE\r\n$6\r\nmail\r\n\r\n$3\r\nall\r\n"
+
+
+@pytest.mark.parametrize(
+    ("retry_s", "state", "flags", "waits", "goes_on", "handed_on"),
+    [
+        (300, QUEUED, BCAST_QUEUED, False, QUEUED, QUEUED),
+        (300, ACTIVE, 0, True, ACTIVE, ACTIVE),
+        (0, QUEUED, BCAST_QUEUED, False, ACTIVE, QUEUED),
+        (0, ACTIVE, BCAST_QUEUED | DELIVERED, False, ACTIVE, ACTIVE),
+        (0, ACTIVE, BCAST_QUEUED, False, ACTIVE, ACTIVE),
+        (0, ACTIVE, 0, True, ACTIVE, QUEUED),
+    ],
+    ids=["queued", "delayed", "once, queued", "once, delivered", "once, taken out", "once, delayed"],
+)
+def test_the_state_in_which_a_job_is_to_be_found(
+    retry_s: int, state: int, flags: int, waits: bool, goes_on: int, handed_on: int
+) -> None:
+    job = make_job(random.Random(1))
+    job.retry_s, job.state, job.flags = retry_s, state, flags
+    job.delay_s, job.requeue_at_ms = (60, 1_800_000_000_000) if waits else (0, 0)
+    assert stored_state(job, handed_on=False) == goes_on
+    assert stored_state(job, handed_on=True) == handed_on
