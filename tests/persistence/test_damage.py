@@ -16,11 +16,12 @@ from functools import cache
 import pytest
 
 from disqued.config import load
+from disqued.core import disk
 from disqued.persistence.check import fault_of
 from disqued.persistence.reader import TORN, Damage, Entry, job_of
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode, no_include
-from persistence.samples import read
+from persistence.samples import kept, make_job, read
 
 NAME = "disque.aof"
 TAIL_BYTES = 4096
@@ -33,10 +34,14 @@ Jobs = dict[bytes, bytes]
 """Jobs by ID, each as it is stored."""
 
 
-def started(data: bytes, *directives: str) -> LocalNode:
-    """A node that found this file when it started."""
+def started(data: bytes, *directives: str, held: tuple[int, ...] = (), failing: tuple[int, ...] = ()) -> LocalNode:
+    """A node that found this file when it started, on a disk that holds or fails some verbs."""
     host = FakeHost()
     host.disk.put(NAME, data)
+    if held:
+        host.disk.hold(*held)
+    if failing:
+        host.disk.fail(*failing)
     return LocalNode(load("\n".join(("appendonly yes", *directives)), (), no_include), host)
 
 
@@ -273,8 +278,8 @@ def test_a_node_starts_with_what_is_sound(fate: int) -> None:
         whole = next((fault.offset for fault in all_faults if fault.kind == TORN), len(data))
         assert reported(node) == [(fault.offset, fault.end) for fault in faults]
         assert f"aof_damaged_records:{len(faults)}\r\n" in info(node)
-        kept = [bytes(text) for name, text in node.host.disk.files.items() if name.startswith(f"{NAME}.damaged-")]
-        assert kept == [data[:whole]] * bool(faults)
+        beside = [bytes(text) for name, text in node.host.disk.files.items() if name.startswith(f"{NAME}.damaged-")]
+        assert beside == [data[:whole]] * bool(faults)
 
 
 @pytest.mark.parametrize("directive", ["aof-checksums yes", "aof-checksums no"])
@@ -347,3 +352,35 @@ def test_a_node_goes_on_with_a_mended_file() -> None:
     node.restart()
     assert stored(node).keys() == before | {added}
     assert reported(node) == []
+
+
+HIDING_HEAD = kept(make_job(random.Random(8), bytes(5000)))[:128]
+"""The beginning of a job from somewhere else: read as a record it hides all that is written behind it."""
+
+
+def test_nothing_is_promised_behind_a_bad_end_before_the_file_is_written_anew() -> None:
+    file = written(TAIL_BYTES)
+    data = file.data + HIDING_HEAD + kept(make_job(random.Random(9)))
+    node = started(data, held=(disk.REPLACE,))
+    assert stored(node) == fields(file.left)
+    client = node.client()
+    client.send("ADDJOB", "more", "body", 0)
+    node.run(seconds=1)
+    assert client.silent
+    assert bytes(node.host.disk.files[NAME]).startswith(data)
+    node.host.disk.mend()
+    node.host.disk.finish()
+    node.run(milliseconds=100)
+    added = client.next_reply()
+    assert isinstance(added, bytes)
+    node.restart()
+    assert stored(node).keys() == file.left.keys() | {added}
+    assert reported(node)[1:] == []
+
+
+def test_a_file_with_a_bad_end_that_can_not_be_kept_is_not_written_to() -> None:
+    data = written(TAIL_BYTES).data + HIDING_HEAD + kept(make_job(random.Random(9)))
+    node = started(data, failing=(disk.KEEP,))
+    assert node.host.ended is not None
+    assert "Can't keep the damaged file" in node.host.ended
+    assert node.host.disk.files == {NAME: data}

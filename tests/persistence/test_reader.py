@@ -237,7 +237,18 @@ def test_records_in_the_body_of_a_torn_job_are_no_records() -> None:
     outer = kept(make_job(random.Random(8), AN_AOF))
     for size in range(len(outer) - len(AN_AOF) - 60, len(outer), 7):
         assert bodies(BEFORE + outer[:size]) == [b"one"]
-        assert [damage.kind for damage in damages(BEFORE + outer[:size])] == [TORN]
+        assert [damage.offset for damage in damages(BEFORE + outer[:size])] == [STRUCK_AT]
+        assert [damage.kind for damage in damages(outer[:size])] == [TORN], (
+            "without checksums it is as for the original"
+        )
+
+
+def test_the_wrong_beginning_of_a_job_before_the_end_is_not_taken_for_a_torn_end() -> None:
+    foreign = kept(make_job(random.Random(8), bytes(5000)))[:128]
+    found = damages(BEFORE + foreign + BEHIND + FORGET)
+    assert [(damage.offset, damage.kind) for damage in found] == [(STRUCK_AT, GARBAGE)]
+    assert "hide the records behind it" in found[0].why
+    assert [damage.kind for damage in damages(BEFORE + foreign + bytes(1000))] == [TORN]
 
 
 def test_checksums_are_checked() -> None:

@@ -169,8 +169,11 @@ class Aof:
         self.loader = Loader(self, state, size_bytes, handed_on=handed_on)
         self.loader.begin()
 
-    def loaded(self, size_bytes: i64, *, rewrite: bool) -> None:
-        """All that is in the file is in memory: log from now on, and write it anew if `rewrite`."""
+    def loaded(self, size_bytes: i64, *, rewrite: bool, counts: bool) -> None:
+        """All that is in the file is in memory: log from now on, and write it anew if `rewrite`.
+
+        Unless it `counts`, what is written behind its end may not be found there.
+        """
         state = self._state
         loader = self.loader
         if loader is not None:
@@ -188,6 +191,9 @@ class Aof:
             state.ready.logged += 1
             self._appended = state.ready.logged
             self._sync_ms = state.now_ms - SYNC_MS
+        if not counts:
+            self._wanted = state.ready.logged
+            self._wanted_ms = state.now_ms
         if rewrite:
             self.rewrite.start()
 

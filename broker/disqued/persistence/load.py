@@ -21,7 +21,18 @@ from disqued.core.jobcodec import CorruptJob
 from disqued.core.jobid import is_job_id
 from disqued.core.lifecycle import EXPIRY_GRACE_MS
 from disqued.core.queue import PAUSE_NAMES
-from disqued.persistence.reader import DELJOB, LOADJOB, PAUSE, SKIPPED, TORN, Damage, Entry, EntryReader, job_of
+from disqued.persistence.reader import (
+    DELJOB,
+    GARBAGE,
+    LOADJOB,
+    PAUSE,
+    SKIPPED,
+    TORN,
+    Damage,
+    Entry,
+    EntryReader,
+    job_of,
+)
 from disqued.persistence.records import SUM_BYTES, SUM_MARK
 from disqued.persistence.restart import Requeue, conclude
 
@@ -68,6 +79,8 @@ class Loader:
         self._missing: bool = False
         self._torn: Damage | None = None
         self._first_damage: Damage | None = None
+        self._ends_badly: bool = False
+        """The end of the file is no record, and may make that of what is written behind it."""
         self._marked: bool = False
         """A job has a checksum, though a wrong one."""
         self._stopped: bool = False
@@ -240,6 +253,7 @@ class Loader:
             self._torn = damage
             return
         self.damaged += 1
+        self._ends_badly = damage.kind == GARBAGE
         if self._first_damage is None:
             self._first_damage = damage
         if self.damaged <= MAX_TOLD:
@@ -284,6 +298,12 @@ class Loader:
         state = self._state
         appendonly = state.config.appendonly
         kept = self.damaged > 0 and appendonly and self._keep_damaged()
+        if self._ends_badly and appendonly and not kept:
+            self._fail(
+                f"Can't keep the damaged file {self._name} under another name, and nothing could be written behind its "
+                f"damaged end. Move it away and start again, or mend it: disque-check-aof --fix {self._name}"
+            )
+            return
         torn = self._torn
         size_bytes: i64 = self._read_bytes
         if torn is not None:
@@ -309,7 +329,7 @@ class Loader:
         if not self._missing and self._read_bytes > 0:
             self._tell_all()
         state.loading = False
-        self._aof.loaded(size_bytes, rewrite=kept)
+        self._aof.loaded(size_bytes, rewrite=kept, counts=not self._ends_badly)
 
     def _keep_damaged(self) -> bool:
         """Keep the file under another name, so that it can be looked at when it was written anew."""

@@ -33,7 +33,7 @@ SKIPPED: Final = 0
 TORN: Final = 1
 """The end of the file cuts a record off, or there are only NUL bytes from somewhere in it on: a write was not ended."""
 GARBAGE: Final = 2
-"""Nothing up to the end of the file is sure to be a record."""
+"""Nothing up to the end of the file is sure to be a record: what looks like one may be in the body of a job."""
 
 LOADJOB: Final = b"LOADJOB"
 DELJOB: Final = b"DELJOB"
@@ -58,6 +58,9 @@ _LONGEST_SEARCHED_NAME_BYTES: Final = 1 << 20
 """A PAUSE of a longer name is not waited for behind damage."""
 
 _HEX: Final = b"0123456789abcdef"
+_CUT_OFF: Final = "the end of the file cuts the record off"
+_HIDING: Final = "the end of the file cuts the record off, or it has wrong lengths that hide the records behind it"
+
 _CR: Final = 13
 _LF: Final = 10
 _STAR: Final = 42
@@ -287,6 +290,8 @@ class EntryReader:
         """Up to here only NUL bytes follow the beginning of a record."""
         self._text: i64 = -1
         """Where the NUL bytes begin that the buffer ends with; -1 when it does not know."""
+        self._hides: bool = False
+        """The search is for what a record hides that is cut off."""
         self._next_load: i64 = -1
         self._next_delete: i64 = -1
         self._next_pause: i64 = -1
@@ -372,10 +377,26 @@ class EntryReader:
                 self._wait_for(at - end)
                 return None
             if data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD:
-                # What is there of it fits together. Its body may hold anything, so nothing is searched there.
-                self._at = size
-                return Damage(self._base + at, self._base + size, TORN, "the end of the file cuts the record off")
+                return self._cut_off(at)
         return self._lost(at, cut=end < 0)
+
+    def _cut_off(self, at: i64) -> Damage | None:
+        """The file ends in the middle of the job at `at`, and what is there of it fits together.
+
+        Its body may hold anything, so no record is taken from there. But its beginning may be that of another job, in a
+        block that was written to the wrong place; then what stands behind must not be cut off for good.
+        """
+        size: i64 = len(self._buffer)
+        if self.sums == 0:
+            self._at = size
+            return Damage(self._base + at, self._base + size, TORN, _CUT_OFF)
+        self._bad_from = self._base + at
+        self._why = _CUT_OFF
+        self._torn = True
+        self._hides = True
+        self._at = min(at + _LOAD_HEAD_BYTES + _MAX_DIGITS + LEAST_BYTES, size)
+        self._forget_heads()
+        return self._search()
 
     def _lost(self, at: i64, *, cut: bool) -> Damage | None:
         """No record stands at `at`: find the next one."""
@@ -384,7 +405,7 @@ class EntryReader:
         end = self._likely_end(at, torn)
         if end == _MORE:
             return None
-        why = "the end of the file cuts the record off" if cut else _explain(data, at)
+        why = _CUT_OFF if cut else _explain(data, at)
         if end > 0:
             self._at = end
             return Damage(self._base + at, self._base + end, SKIPPED, why)
@@ -465,6 +486,10 @@ class EntryReader:
             if here >= size:
                 break
             needed: i64 = self._sure(here) if here != self._next_id else self._pass_over(here)
+            if needed == _YES and self._hides:
+                self._torn = False
+                self._why = _HIDING
+                break
             if needed == _YES:
                 damage = Damage(self._bad_from, self._base + here, SKIPPED, self._why)
                 self._at = here
