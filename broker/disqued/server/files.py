@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Final, TypeAlias
 
 from disqued.core import disk
@@ -146,8 +147,8 @@ def replace(file: OpenFile, other: OpenFile, name: str) -> None:
     other.path = path
     other.surplus_from = None
     other.new = True
-    if replaced != CLOSED:
-        os.close(replaced)
+    if replaced != CLOSED:  # giving back the space of a large file takes long, and replies wait for us
+        Thread(target=os.close, args=(replaced,), daemon=True, name="close").start()
     other.sync_name()
 
 
