@@ -564,6 +564,8 @@ class Node:
                 except Exception as bug:  # noqa: BLE001 - all others are still to be woken
                     text = "".join(traceback.format_exception(bug))
                     state.host.log("warning", f"BUG: what was due could not be done, please report it:\n{text}")
+        if 0 < self.aof.rewrite.slice_at_ms <= now_ms:
+            self.aof.rewrite.slice()
         self._settle()
         if state.held and state.paused_until_ms <= now_ms:
             held = state.held
@@ -630,6 +632,9 @@ class Node:
         awake_ms = self.state.lifecycle.agenda.next_ms()
         if 0 < awake_ms < deadline:
             deadline = awake_ms
+        slice_at_ms = self.aof.rewrite.slice_at_ms
+        if 0 < slice_at_ms < deadline:
+            deadline = slice_at_ms
         held_until_ms = self.state.paused_until_ms
         if self.state.held and held_until_ms < deadline:
             deadline = held_until_ms

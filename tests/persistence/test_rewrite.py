@@ -116,10 +116,10 @@ def test_jobs_that_go_just_before_the_walk_comes_to_them_are_not_in_the_new_file
     chance = random.Random(0)
     chance.shuffle(ids)
     assert ask(client, "BGREWRITEAOF") == STARTED
-    local.run(milliseconds=20)
+    local.run(milliseconds=4)
     while running(client):
         assert client.call("DELJOB", *[ids.pop() for _ in range(12)]) == 12
-        local.run(milliseconds=16)
+        local.run(milliseconds=4)
     assert set(Content(written(local)).jobs) == set(ids)
 
 
@@ -373,7 +373,7 @@ def test_switching_off_ends_a_rewrite_and_leaves_what_was_promised() -> None:
     client = local.client()
     ids = {client.add("q") for _ in range(3000)}
     assert ask(client, "BGREWRITEAOF") == STARTED
-    local.run(milliseconds=17)
+    local.run(milliseconds=5)
     assert TEMP in local.host.disk.files
     ids.add(client.add("q"))
     assert ask(client, "CONFIG", "SET", "appendonly", "no") == b"OK"
