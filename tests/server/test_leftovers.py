@@ -1,0 +1,38 @@
+"""Half-written files that rewrites left behind, found when a server starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from disqued.server.leftovers import remove_leftovers
+
+
+def test_files_of_processes_that_are_no_more_are_removed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    kept = [
+        f"temp-rewriteaof-bg-{os.getppid()}.aof",
+        "temp-rewriteaof-bg-.aof",
+        "temp-rewriteaof-mine.aof",
+        "disque.aof",
+    ]
+    removed = [
+        f"temp-rewriteaof-bg-{process.pid}.aof",
+        f"temp-rewriteaof-{process.pid}.aof",
+        f"temp-rewriteaof-bg-{os.getpid()}.aof",  # of a process that had our number: in containers all have the same
+        "temp-rewriteaof-bg-999999999999.aof",
+        "temp-rewriteaof-bg-0.aof",
+    ]
+    for name in kept + removed:
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_what_can_not_be_removed_keeps_nobody_from_starting(tmp_path: Path) -> None:
+    (tmp_path / "temp-rewriteaof-bg-0.aof").mkdir()
+    remove_leftovers(tmp_path)
+    assert (tmp_path / "temp-rewriteaof-bg-0.aof").exists()
