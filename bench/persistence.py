@@ -164,16 +164,16 @@ def rewrites(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> dict[str, l
 
 
 def _replicated(broker: Broker, sizes: Sizes) -> Iterator[tuple[str, Measurement]]:
+    jobs = sizes.cluster // 2
     for name, pipeline in (("add1 r3", 1), ("add16 r3", BATCH)):
         with Disqued(broker) as nodes:
-            load = Load("add", sizes.cluster, pipeline=pipeline, add_options=REPLICATED)
-            line = offer(nodes, load)
-            line["seconds"] += nodes.wait_for_copies(sizes.cluster)
-            line["jobs_per_s"] = sizes.cluster / line["seconds"]
+            line = offer(nodes, Load("add", jobs, pipeline=pipeline, add_options=REPLICATED))
+            line["seconds"] += nodes.wait_for_copies(jobs)
+            line["jobs_per_s"] = jobs / line["seconds"]
             yield name, line
     with Disqued(broker) as nodes:
         connections = PRODUCERS + WORKERS
-        load = Load("cycle", sizes.cluster, connections=connections, workers=WORKERS, add_options=REPLICATED)
+        load = Load("cycle", jobs, connections=connections, workers=WORKERS, add_options=REPLICATED)
         yield "cycle r3", offer(nodes, load)
 
 
