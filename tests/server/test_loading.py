@@ -8,6 +8,7 @@ import pty
 import random
 import select
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -147,6 +148,40 @@ def test_a_server_that_may_not_read_its_file_does_not_start(
     path.chmod(0o600)
     assert outcome.status == 1
     assert said in outcome.out
+
+
+def test_a_file_that_turns_out_bad_when_it_is_loaded_again_ends_the_server(tmp_path: Path, connect: Connect) -> None:
+    server = ServerProcess(tmp_path, "--appendonly", "yes", "--aof-checksums", "no")
+    server.wait_loaded()
+    client = connect(server)
+    client.call(b"ADDJOB", b"q", b"b", b"0")
+    with (tmp_path / "disque.aof").open("ab") as file:
+        file.write(b"garbage")
+    client.send(b"DEBUG", b"LOADAOF")
+    assert server.process.wait(10) == 1
+    assert "Bad file format reading the append only file disque.aof at byte " in server.log.read_text()
+
+
+def test_a_server_in_the_background_can_be_ended_while_it_loads(tmp_path: Path) -> None:
+    write(tmp_path, b"".join(records(100)) * (LONG // 100))
+    port = free_port()
+    outcome = run_server(
+        tmp_path, "--port", str(port), "--bind", "127.0.0.1", "--appendonly", "yes", "--daemonize", "yes",
+        "--pidfile", "disque.pid", "--logfile", "log",
+    )  # fmt: skip
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
+    pid_file = tmp_path / "disque.pid"
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(b"PING\r\n")
+        assert client.recv(1000).startswith(b"-LOADING")
+        os.kill(int(pid_file.read_text()), signal.SIGTERM)
+        while client.recv(1000):
+            pass
+    deadline = time.monotonic() + 10
+    while pid_file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not pid_file.exists()
+    assert "DB loaded" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.parametrize("appendonly", ["yes", "no"])

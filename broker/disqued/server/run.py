@@ -129,22 +129,19 @@ class Run:
         logs.write("warning", "Disque is now ready to exit, bye bye...")
 
     async def _load(self, shell: Shell, *, on_terminal: bool) -> bool:
-        """Return when the node has its jobs; False when it is to end before. Other nodes do not reach it meanwhile.
-
-        Raises Fatal when it can not serve.
-        """
+        """Return when the node has its jobs; False when it is to end before. Other nodes do not reach it meanwhile."""
         with LoadingLine(self._node, shell, shown=on_terminal):
             either = [asyncio.ensure_future(event.wait()) for event in (shell.loaded, self._ended)]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             for one in either:
                 one.cancel()
-        if self._failure is not None:
-            raise Fatal(self._failure)
         return not self._ended.is_set()
 
     async def _wait_for_end(self) -> bool:
         """Return when the node is to end; False if what it knows could not be brought to disk, for so long."""
         await self._ended.wait()
+        if self._failure is not None:
+            raise Fatal(self._failure)
         if self._signals.received is not None:
             logs.write("warning", f"Received {self._signals.received}, shutting down...")
         for _ in range(_LAST_ATTEMPTS):

@@ -29,7 +29,8 @@ _HEAD: Final = """\
 A job is in one of four states. What moves it is a verb of `disqued.core.lifecycle`, the only module that changes the
 state; its table `TRANSITIONS` is the law, this page is drawn from it, and tests hold the verbs to it on random
 histories. A verb that has no arrow from a state leaves the job alone there. A new job is *wait-repl* until
-there are as many copies as it asks for, which without other nodes is at once; `drop` ends any state.
+there are as many copies as it asks for, which without other nodes is at once; `drop` ends any state. Jobs that come
+from another node or from disk begin as *active*, acknowledgements of jobs that are not known here as *acked*.
 """
 
 
@@ -41,7 +42,7 @@ def diagram() -> str:
     """The state diagram, in the language of mermaid."""
     lines = ["stateDiagram-v2"]
     lines += [f'    state "{_name(state)}" as s{state}' for state in range(len(STATE_NAMES))]
-    lines += ["    [*] --> s0: ADDJOB"]
+    lines += ["    [*] --> s0: ADDJOB", "    [*] --> s1: a copy, or found on disk", "    [*] --> s3: not known here"]
     lines += [f"    s{before} --> s{after}: {verb}" for (verb, before), after in TRANSITIONS.items()]
     lines += [f"    s{state} --> [*]: drop" for state in range(len(STATE_NAMES))]
     return "\n".join(lines)
