@@ -30,7 +30,7 @@ def wait_whole(nodes: list[DurableNode]) -> None:
         node.until(partial(sees, node, len(nodes) - 1), "the cluster is whole")
 
 
-@pytest.mark.parametrize("points", [24, pytest.param(240, marks=LONG)])
+@pytest.mark.parametrize("points", [24, pytest.param(120, marks=LONG)])
 @pytest.mark.parametrize("killed", [3, 1], ids=["all nodes at once", "one node"])
 def test_in_a_cluster_of_three(make: Make, killed: int, points: int) -> None:
     """Each job that was answered has its copies on disk, at two nodes, whoever was killed."""

@@ -26,7 +26,7 @@ SPARE_S: Final = 1.0
 """A machine with much to do is slow to do either."""
 
 
-@pytest.mark.parametrize("points", [20, pytest.param(200, marks=LONG)])
+@pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
 def test_always_loses_nothing(make_spoiled: Make, points: int) -> None:
     chance = random.Random(f"always {points}")
     unsynced = 0
@@ -50,7 +50,7 @@ def test_always_loses_nothing(make_spoiled: Make, points: int) -> None:
     assert unsynced > 0, "there was something to take away"
 
 
-@pytest.mark.parametrize("points", [6, pytest.param(100, marks=LONG)])
+@pytest.mark.parametrize("points", [6, pytest.param(40, marks=LONG)])
 def test_everysec_loses_its_window_at_most(make_spoiled: Make, points: int) -> None:
     chance = random.Random(f"everysec {points}")
     node, ledger = make_spoiled("node", "everysec"), Ledger()
