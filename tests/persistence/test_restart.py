@@ -253,6 +253,19 @@ def test_a_node_with_a_file_that_crashes_later_has_what_was_logged() -> None:
     assert getjob(client) == [(b"left", 0, 1)], "who knows whether the other one was delivered since"
 
 
+def test_the_file_does_not_go_on_saying_that_at_most_once_jobs_are_queued() -> None:
+    """Or a node that loses power with the option on again could queue one that it delivered in its last second."""
+    node = with_file(appendonly=True)
+    node.client().add("mail", "body", "RETRY", 0)
+    restart(node)
+    node.run(seconds=2)
+
+    client = node.client()
+    assert client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes") == b"OK"
+    assert client.call("CONFIG", "REWRITE") == b"OK"
+    assert crash(node).call("QLEN", "mail") == 0
+
+
 def test_the_next_controlled_restart_is_like_the_first(node: LocalNode) -> None:
     client = node.client()
     client.add("mail", "first", "RETRY", 0)

@@ -17,6 +17,7 @@ from mypy_extensions import i64
 
 from disqued.core import disk
 from disqued.core.disk import DiskWork
+from disqued.core.job import QUEUED
 from disqued.core.jobcodec import CorruptJob
 from disqued.core.jobid import is_job_id
 from disqued.core.lifecycle import EXPIRY_GRACE_MS
@@ -79,6 +80,8 @@ class Loader:
         self._missing: bool = False
         self._torn: Damage | None = None
         self._first_damage: Damage | None = None
+        self._outdated: bool = False
+        """It says that at-most-once jobs are queued, which is not so any more when they are delivered."""
         self._ends_badly: bool = False
         """The end of the file is no record, and may make that of what is written behind it."""
         self._marked: bool = False
@@ -244,6 +247,8 @@ class Loader:
         listed = state.holders.plus(state.holders.unpack(unpacked.holders), node_id)
         job.delivered = None if len(listed) == 1 else listed
         self.jobs += 1
+        if self._handed_on and unpacked.state == QUEUED and job.retry_s == 0:
+            self._outdated = True
         if lifecycle.keep_loaded(job, state.now_ms, stored=unpacked.state, handed_on=self._handed_on):
             self._requeue.add(job)
 
@@ -329,7 +334,7 @@ class Loader:
         if not self._missing and self._read_bytes > 0:
             self._tell_all()
         state.loading = False
-        self._aof.loaded(size_bytes, rewrite=kept, counts=not self._ends_badly)
+        self._aof.loaded(size_bytes, rewrite=kept or self._outdated, counts=not self._ends_badly)
 
     def _keep_damaged(self) -> bool:
         """Keep the file under another name, so that it can be looked at when it was written anew."""
