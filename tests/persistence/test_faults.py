@@ -326,7 +326,7 @@ def test_all_jobs_dropped_and_a_file_that_can_not_be_written_anew(local: LocalNo
     waiting = add_unanswered(local)
     local.run(milliseconds=SLOW_MS + A_CRON_MS)
     assert client.silent
-    assert "more than two seconds" in refused(local.client())
+    assert "has to be written anew" in refused(local.client())
     local.host.disk.mend()
     local.run(seconds=20)
     assert client.next_reply() == b"OK"

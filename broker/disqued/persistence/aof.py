@@ -35,7 +35,7 @@ from disqued.core.disk import DiskWork
 from disqued.core.state import SYNC_ALWAYS, SYNC_EVERY_SECOND, SYNC_NEVER, NodeState
 from disqued.persistence.load import Loader
 from disqued.persistence.recordwriter import RecordWriter
-from disqued.persistence.refusal import explain
+from disqued.persistence.refusal import NOT_THERE_YET, SLOW, not_synced, not_written
 from disqued.persistence.rewrite import Rewrite
 
 if TYPE_CHECKING:
@@ -468,11 +468,13 @@ class Aof:
             self._delayed_syncs += 1
         why = ""
         if self._failure:
-            why = explain(self._failure, is_full=self._failure_is_full)
+            why = not_written(self._failure, is_full=self._failure_is_full)
         elif self._sync_failure:
-            why = explain(self._sync_failure, in_sync=True)
+            why = not_synced(self._sync_failure)
+        elif self._wanted != _COMPLETE and state.now_ms - self._wanted_ms > SLOW_MS:
+            why = NOT_THERE_YET
         elif delayed or self._is_stuck():
-            why = explain("")
+            why = SLOW
         if why == self._told:
             return
         self._told = why
@@ -484,10 +486,8 @@ class Aof:
             state.host.log("notice", "New jobs are taken again: the disk does what it should, or is not needed")
 
     def _is_stuck(self) -> bool:
-        """Whether a write takes too long, or something has waited for too long to be written, once or anew."""
+        """Whether a write takes too long, or something has waited for too long to be written."""
         now_ms = self._state.now_ms
-        if self._wanted != _COMPLETE and now_ms - self._wanted_ms > SLOW_MS:
-            return True
         if self._append is not None:
             return now_ms - self._append_ms > SLOW_MS
         return len(self._waiting) > 0 and now_ms - self._waiting_ms > SLOW_MS
