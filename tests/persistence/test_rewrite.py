@@ -260,7 +260,7 @@ def test_the_walk_waits_while_the_disk_is_behind() -> None:
     local.host.disk.hold(disk.APPEND)
     assert ask(client, "BGREWRITEAOF") == STARTED
     local.run(seconds=2)
-    assert 4 << 20 <= int(info(client)["aof_rewrite_buffer_length"]) < 6 << 20
+    assert 4 << 20 <= int(info(client)["aof_rewrite_buffer_length"]) < 8 << 20
     local.host.disk.mend()
     local.finish()
     local.run(seconds=2)

@@ -133,6 +133,17 @@ def test_a_log_that_is_not_complete_yet_keeps_the_node_from_ending() -> None:
     assert job_ids(local) == ids
 
 
+def test_a_log_that_is_not_complete_yet_is_when_it_is_written_at_the_end() -> None:
+    local = logging_node()
+    client = local.client()
+    client.call("CONFIG", "SET", "appendonly", "no")
+    ids = {client.add("q") for _ in range(3000)}
+    client.call("CONFIG", "SET", "appendonly", "yes")
+    assert local.shut_down("REWRITE-AOF") is None
+    come_back(local)
+    assert job_ids(local) == ids
+
+
 def test_signals_end_a_node_as_the_command_does() -> None:
     local = logging_node("everysec")
     client = local.client()

@@ -476,5 +476,7 @@ class Rewrite:
 
     @property
     def buffer_bytes(self) -> int:
-        """What waits for the disk."""
-        return int(self._backlog_bytes)
+        """What waits for the disk, or is being written."""
+        work = self._work
+        writing = sum(map(len, work.data)) if work is not None and work.verb == disk.APPEND else 0
+        return int(self._backlog_bytes) + writing
