@@ -278,6 +278,26 @@ def test_switched_on_while_a_single_rewrite_ends_it_misses_nothing() -> None:
     assert jobs_after_restart(local) == added
 
 
+def test_who_drops_everything_while_a_file_with_all_of_it_is_put_in_place_waits_for_the_next_one(
+    local: LocalNode, client: LocalClient
+) -> None:
+    client.add("mail")
+    local.host.disk.hold(disk.REPLACE)
+    client.call("BGREWRITEAOF")
+    local.run(seconds=1)
+    client.send("DEBUG", "FLUSHALL")
+    local.host.disk.hold(disk.OPEN)
+    local.finish()
+    local.run(seconds=1)
+    assert b"LOADJOB" in written(local)
+    assert client.silent
+    local.host.disk.mend()
+    finish_all(local)
+    local.run(seconds=1)
+    assert client.next_reply() == b"OK"
+    assert jobs_after_restart(local) == set()
+
+
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
