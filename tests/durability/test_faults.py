@@ -155,6 +155,24 @@ def test_a_server_whose_disk_hangs_ends_at_a_second_sigterm_that_is_no_echo(node
     assert node.process.wait() == 1
 
 
+@pytest.mark.parametrize("node", ["always"], indirect=True)
+def test_a_sigterm_that_comes_twice_at_once_is_a_clean_end_with_all_replies(node: DurableNode) -> None:
+    """As when a process group is signalled, and its leader passes the signal on."""
+    job = node.call(*ADD)
+    spoiler = Spoiler(node.directory)
+    spoiler.hang(SYNC)
+    with contextlib.closing(answered_later(node, *ADD)) as adding:
+        node.until(lambda: node.info("aof_pending_bio_fsync") == "1", "the job waits for a sync")
+        node.signal(signal.SIGTERM)
+        node.until(lambda: "Received SIGTERM, shutting down..." in node.log, "it heard the first one")
+        node.signal(signal.SIGTERM)
+        spoiler.mend()
+        late = adding.read()
+    assert node.process is not None
+    assert node.process.wait() == 0
+    assert set(node_after(node)) == {job, late}
+
+
 def test_a_server_that_can_not_write_tries_for_a_while_and_ends(node: DurableNode) -> None:
     job = node.call(*ADD)
     Spoiler(node.directory).fail(WRITE)

@@ -127,6 +127,7 @@ class FileDisk:
             and work.verb == disk.APPEND
             and not self._slow
             and line is not None
+            and not line.waiting
             and sum(map(len, work.data)) <= DIRECT_BYTES
         ):
             began_ns = monotonic_ns()
@@ -175,13 +176,13 @@ class FileDisk:
         lines = [self._lines[name] for name in self._names(work)]
         if not all(line.lets(work) for line in lines):
             return False
-        for line in lines:
-            line.take()
         if self._free:
             worker = self._free.pop()
         else:
             worker = Worker(self._hand_in)
-            worker.start()
+            worker.start()  # may be refused: then all waits for the next try
+        for line in lines:
+            line.take()
         self._running += 1
         worker.give(work, lines[0].file, lines[1].file if len(lines) > 1 else None)
         return True
