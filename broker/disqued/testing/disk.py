@@ -196,6 +196,10 @@ class MemoryDisk:
             self._failing[verb] = error
             self._failures_left[verb] = times
 
+    def failing(self, verb: int) -> bool:
+        """Whether a verb fails now."""
+        return verb in self._failing
+
     def fill(self, spare_bytes: int = 0) -> None:
         """Be full but for so many bytes: what does not fit is refused, and removing files makes room."""
         self.capacity_bytes = self.used_bytes + spare_bytes

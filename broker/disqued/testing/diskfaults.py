@@ -195,6 +195,29 @@ def failed_sync(faults: Faults) -> Undo | None:
     return _trouble(faults, member)
 
 
+def dying(faults: Faults) -> Undo | None:
+    """Syncs fail, and a little later the machine is off."""
+    member = faults.pick()
+    if member is None:
+        return None
+    member.host.disk.fail(disk.SYNC, error=errno.EIO)
+    mend = _trouble(faults, member)
+    gone: list[Member] = []
+
+    def power_off() -> None:
+        if member.running and member.host.disk.failing(disk.SYNC):
+            take_down(faults, member, silent=True, power=True)
+            gone.append(member)
+
+    def undo() -> None:
+        mend()
+        if gone:
+            bring_back(faults, member)
+
+    faults.world.later(100 + faults.chance.random() * 1000, power_off)
+    return undo
+
+
 def slow_sync(faults: Faults) -> Undo | None:
     """Syncs take up to seconds, and what is written takes its time too."""
     member = faults.pick()

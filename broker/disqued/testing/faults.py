@@ -321,12 +321,13 @@ def note_jobs(faults: Faults, member: Member, *, owed: bool = True) -> None:
     if member.node.state.loading:
         return
     history = faults.world.history
-    jobs = member.node.state.lifecycle.table.jobs()
-    on_disk = {job.id: job.retry_s for job in jobs if job.state in {ACTIVE, QUEUED}}
-    history.away[member.number] = set(on_disk)
+    lasting = [job for job in member.node.state.lifecycle.table.jobs() if job.state in {ACTIVE, QUEUED}]
+    history.away[member.number] = {job.id for job in lasting}
     if owed:
         promised = history.promised.get(member.number, set())
-        history.owed[member.number] = {job_id for job_id in promised if on_disk.get(job_id, 0) > 0}
+        history.owed[member.number] = {
+            job.id: int(job.expire_at_s) * 1000 for job in lasting if job.retry_s > 0 and job.id in promised
+        }
 
 
 def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = False, keep_files: bool = True) -> None:

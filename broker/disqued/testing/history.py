@@ -127,12 +127,14 @@ class History:
         """Jobs on the disk of members that are down, or load them."""
         self.promised: dict[int, set[bytes]] = {}
         """Jobs that members said they have: to another node (GOTJOB) or to the client that added them."""
-        self.owed: dict[int, set[bytes]] = {}
-        """Of these, what members that are down have to have again."""
+        self.owed: dict[int, dict[bytes, int]] = {}
+        """Of these, what members that are down have to have again, and when the time of each job is over."""
         self.expected: dict[int, Snapshot] = {}
         """What members have to have again that were shut down."""
         self.log_off_ms: dict[int, int] = {}
         """When members last ceased to keep an append only file."""
+        self.hold_ms = 0
+        """How long a reply may wait for a disk with which nothing is wrong."""
         self.distance_ms = 0
         """How far the nodes are from each other all the time."""
         self.healed_ms = 0
@@ -233,10 +235,6 @@ class History:
         return any(
             setback.at_ms >= from_ms and until_ms > setback.since_ms for setback in self.setbacks.get(member, [])
         )
-
-    def attempt_with(self, job_id: bytes) -> Attempt | None:
-        """Who got that ID; None when nobody was told so far."""
-        return next((attempt for attempt in self.attempts if attempt.job_id == job_id), None)
 
     def attempt_of(self, body: bytes) -> Attempt | None:
         """Whose body it is; None for one that was never added."""

@@ -249,6 +249,7 @@ class LocalNode:
         ready = self.node.ready
         self.node.log(self.now_ms)
         self._gate.sort(self.node.state)
+        self.node.state.lifecycle.memory.under_way_bytes = 0
         self.held_turns += not self._gate.empty
         if self.network is not None:
             self.network.carry(self)

@@ -60,10 +60,8 @@ class LoadWatch:
     def _look_at_promises(self, member: Member) -> None:
         """What it said it has, and had when it went down, it has again."""
         table = member.node.state.lifecycle.table
-        for job_id in sorted(self._history.owed.pop(member.number, ())):
-            attempt = self._history.attempt_with(job_id)
-            over = attempt is not None and attempt.expires_ms <= member.net.now_ms + NEARLY_OVER_MS
-            if table.get(job_id) is None and not over:
+        for job_id, expires_ms in self._history.owed.pop(member.number, {}).items():
+            if table.get(job_id) is None and expires_ms > member.now_ms + NEARLY_OVER_MS:
                 self._violate(member, f"{job_id!r} is not there any more, as was promised")
 
     def _look_at_most_once(self, member: Member) -> None:

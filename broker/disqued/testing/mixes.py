@@ -50,12 +50,13 @@ _MEMBERSHIP: Final[tuple[Fault, ...]] = (
     faults.squeeze,
 )
 _KILLS: Final[tuple[Fault, ...]] = (faults.kill, disks.kill_some, disks.kill_all, disks.rewrite)
-_POWER: Final[tuple[Fault, ...]] = (faults.power_off, disks.power_cut, faults.kill, disks.rewrite)
+_POWER: Final[tuple[Fault, ...]] = (faults.power_off, disks.power_cut, disks.slow_sync, faults.kill, disks.rewrite)
 _DISKS: Final[tuple[Fault, ...]] = (
     disks.full,
     disks.read_only,
     disks.broken,
     disks.failed_sync,
+    disks.dying,
     disks.slow_sync,
     disks.hanging,
 )
@@ -71,6 +72,7 @@ MIXES: Final[dict[str, Mix]] = {
     "clocks": Mix((faults.move_clock, faults.stop_process, faults.slow)),
     "membership": Mix(_MEMBERSHIP),
     "all": Mix((*_NETWORK, *_BANDWIDTH[:3], *_CRASHES, faults.stop_process, faults.move_clock, *_MEMBERSHIP)),
+    "logged calm": Mix(configured=True, logged=True),
     "restarts": Mix((*_RESTARTS, faults.kill), configured=True, lasting=True),
     "logged kills": Mix(_KILLS, configured=True, logged=True, lasting=True),
     "logged power": Mix(_POWER, configured=True, logged=True, lasting=True),

@@ -48,6 +48,9 @@ class Mutation:
     patched: tuple[tuple[ModuleType | type, str, Callable[..., Any]], ...] = ()
     """Functions of modules and classes, and what stands in for them."""
 
+    policy: str = ""
+    """When append only files are synced, if not as the seed says."""
+
     @property
     def possible(self) -> bool:
         """Whether what is to be patched is interpreted."""
@@ -208,7 +211,10 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     ),
     "skip-log-of-pauses": Mutation("pauses are not logged", "logged kills", patched=((Journal, "paused", _silent),)),
     "reply-before-sync": Mutation(
-        "with always, clients are told before the sync", "logged power", patched=((Aof, "_is_strict", _not_strict),)
+        "with always, clients are told before the sync",
+        "logged power",
+        patched=((Aof, "_is_strict", _not_strict),),
+        policy="always",
     ),
     "confirm-before-log": Mutation(
         "copies are confirmed before they are logged",
@@ -216,7 +222,10 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         patched=((sys.modules[repljob.__module__], "confirm", _at_once), (outbox, "confirm", _at_once)),
     ),
     "trust-after-failed-sync": Mutation(
-        "what a sync failed to write is taken for safe", "logged disks", patched=((Aof, "_sync_done", _trusting),)
+        "what a sync failed to write is taken for safe",
+        "logged disks",
+        patched=((Aof, "_sync_done", _trusting),),
+        policy="always",
     ),
     "forget-groups": Mutation(
         "what changes during a rewrite is not in the new file", "logged kills", patched=((Rewrite, "follow", _silent),)

@@ -100,10 +100,12 @@ class Simulation:
         self._config_text = _CONFIG
         if drawn.logged:
             disks = Random(f"disks {seed}")  # noqa: S311 - repeatable chance is the point
-            self.history.policy = disks.choice(("always", "always", "everysec", "everysec", "no"))
+            policy = disks.choice(("always", "always", "everysec", "everysec", "no"))
+            self.history.policy = mutation.policy or policy if mutation is not None else policy
             self._config_text += _LOG_CONFIG.format(policy=self.history.policy)
-            self._sync_ms = disks.choice((0, 2, 15))
+            self._sync_ms = disks.choice((0, 5, 40))
             self._read_ms = disks.choice((0, 5, 300))
+            self.history.hold_ms = 4 * self._sync_ms  # two syncs, each with its jitter
         self.cluster = Cluster(0, meet=False, config=self._config, network=network)
         self.world = World(self.cluster, self.history, chance)
         self.faults = Faults(self.world, drawn.faults, HARMLESS)
