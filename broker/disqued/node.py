@@ -605,7 +605,7 @@ class Node:
         if now_ms >= self._next_sample_ms:
             self._next_sample_ms = now_ms + SAMPLE_MS
             state.stats.sample(now_ms)
-            self._memory_watch.look(state)
+            self._memory_watch.look(state, self.aof.buffer_bytes)
             self._idle_queues.visit(state)
             for cron in self._crons:
                 cron(state)

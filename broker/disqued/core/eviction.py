@@ -80,10 +80,14 @@ class Watch:
         """What the log says."""
         self._tables_looked_at = 0
 
-    def look(self, state: NodeState) -> None:
-        """Count what waits in buffers, ask the system, and do what the level asks for."""
+    def look(self, state: NodeState, unwritten_bytes: i64) -> None:
+        """Count what waits in buffers, ask the system, and do what the level asks for.
+
+        `unwritten_bytes` of records wait for the disk.
+        """
         memory = state.lifecycle.memory
-        memory.buffer_bytes = _buffers_bytes(state)
+        memory.under_way_bytes = 0
+        memory.buffer_bytes = unwritten_bytes + _buffers_bytes(state)
         memory.look()
         if memory.level() >= EVICTION:
             make_room(state)

@@ -53,6 +53,8 @@ _LIMIT_PERCENT: Final = 90
 COPIES_UNDER_WAY: Final = 3
 """A big request is in memory several times while it is logged and sent on: so many times its size has to be free beyond
 what is read of it."""
+_COPIES_OF_A_TURN: Final = 2
+"""What many jobs that come in one turn of the event loop take together until it ends, each so many times its size."""
 BIG_BYTES: Final = 64 << 10
 """Requests and jobs up to this size need no look ahead: what they need is little beside the distance of the levels."""
 
@@ -89,6 +91,8 @@ class Memory:
         """Jobs, queues, clients, counted as they come and go."""
         self.input_bytes: i64 = 0
         """Parts of requests that clients began to send, counted as they come."""
+        self.under_way_bytes: i64 = 0
+        """Copies of new jobs that this turn of the event loop is about to make: records, frames."""
         self.buffer_bytes: i64 = 0
         """All else that waits somewhere, counted ten times per second: replies, frames, records, wake times."""
         self.peak_bytes: i64 = BASE_BYTES
@@ -136,11 +140,11 @@ class Memory:
     @property
     def counted_bytes(self) -> i64:
         """All that is counted."""
-        return self.used_bytes + self.input_bytes + self.buffer_bytes
+        return self.used_bytes + self.input_bytes + self.under_way_bytes + self.buffer_bytes
 
     def level(self) -> i64:
         """0 when all is well, or COPIES, EVICTION, FULL."""
-        counted = self.used_bytes + self.input_bytes + self.buffer_bytes
+        counted = self.used_bytes + self.input_bytes + self.under_way_bytes + self.buffer_bytes
         if counted > self._rises_at or counted <= self._falls_at:
             if counted > self._counted_then:
                 self.look()
@@ -227,7 +231,9 @@ class Memory:
 
     def add(self, job: Job) -> None:
         """Count a new job."""
-        self.used_bytes += JOB_BYTES + body_bytes(len(job.body))
+        size: i64 = len(job.body)
+        self.used_bytes += JOB_BYTES + body_bytes(size)
+        self.under_way_bytes += _COPIES_OF_A_TURN * size
 
     def remove(self, job: Job) -> None:
         """Count a forgotten job no more."""

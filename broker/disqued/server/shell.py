@@ -98,6 +98,7 @@ class Shell:
             ready.link_hangups.clear()
         if ready.dials or ready.lookups:
             self._reach_out()
+        node.state.lifecycle.memory.under_way_bytes = 0
         if ready.links or ready.sessions:  # a link that was given up may have changed what the node has to say
             self.settle()
         if self._loading and not node.state.loading:
