@@ -132,6 +132,22 @@ def test_a_sync_that_takes_seconds(node: DurableNode) -> None:
     assert {job, late} <= restarted(node)
 
 
+def test_after_a_slow_write_the_event_loop_writes_no_more(node: DurableNode) -> None:
+    """The first one held all up, the next ones hold up only those who wait for them."""
+    job = node.call(*ADD)
+    spoiler = Spoiler(node.directory)
+    spoiler.slow(WRITE, seconds=0.1)
+    slow = node.call(*ADD)
+    spoiler.hang(WRITE)
+    with contextlib.closing(answered_later(node, *ADD)) as adding:
+        node.until(lambda: refusal(node, "PING"), "new jobs are refused after two seconds")
+        goes_on(node, job)
+        spoiler.mend()
+        late = adding.read()
+    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    assert restarted(node) == {job, slow, late}
+
+
 # --- ending with a bad disk -------------------------------------------------------------------------------------------
 
 
