@@ -49,7 +49,10 @@ def _mounts(proc: Path) -> list[tuple[str, str, Path]]:
     found: list[tuple[str, str, Path]] = []
     for line in (proc / "mountinfo").read_text().splitlines():
         before, _, behind = line.partition(" - ")
-        words, kind, options = before.split(), *behind.split()[:1], behind.split()[-1]
+        words, types = before.split(), behind.split()
+        if len(words) < 5 or len(types) < 3:
+            continue
+        kind, options = types[0], types[-1]
         if kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(",")):
             found.append((kind, _unescape(words[3]), Path(_unescape(words[4]))))
     return found
