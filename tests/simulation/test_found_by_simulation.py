@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from disqued.config import Config
+from disqued.core import disk
 from disqued.testing.cluster import Cluster
+
+
+def logging(policy: str) -> Callable[[], Config]:
+    """Configurations with the append only file on."""
+
+    def config() -> Config:
+        made = Config()
+        made.assign("appendonly", True)
+        made.assign("appendfsync", policy)
+        return made
+
+    return config
 
 
 @pytest.fixture
@@ -42,3 +58,38 @@ def test_a_job_that_is_queued_in_time_for_the_first_time_is_not_announced(pair: 
     pair.run(seconds=2)
     assert creator.admin.stat("mail")["len"] == 1
     assert pair.sent("QUEUED") == []
+
+
+def test_copies_that_were_confirmed_are_there_when_all_nodes_lose_power_after_one_was_killed() -> None:
+    """Mix "logged power": what a killed node had written, but not synced, was taken for synced by its next run."""
+    cluster = Cluster(2, config=logging("always"))
+    cluster.run(seconds=1)
+    creator, holder = cluster.members
+    holder.host.disk.hold(disk.SYNC)
+    creator.admin.send("ADDJOB", "mail", b"body", 0, "REPLICATE", 2, "RETRY", 60)
+    cluster.run(milliseconds=20)
+    assert creator.admin.silent
+    holder.host.disk.mend()
+    holder.restart()
+    cluster.until(lambda: not creator.admin.silent)
+    job = creator.admin.next_reply()
+    assert isinstance(job, bytes)
+    for member in cluster.members:
+        member.lose_power()
+    for member in cluster.members:
+        member.restart()
+    assert cluster.copies(job) == [creator, holder]
+
+
+def test_nodes_start_with_zeros_where_a_loss_of_power_left_no_data() -> None:
+    """Mix "logged power", seed 2: only the end of what was not synced was on the disk."""
+    (node,) = Cluster(1, config=logging("no")).members
+    done = node.admin.add("mail")
+    node.admin.call("ACKJOB", done)
+    data = bytes(node.host.disk.files["disque.aof"])
+    gone = data.index(b"*2\r\n$6\r\nDELJOB")
+    node.crash()
+    node.host.disk.put("disque.aof", bytes(gone) + data[gone:])
+    node.restart()
+    assert node.serving
+    assert node.admin.show(done) == {}
