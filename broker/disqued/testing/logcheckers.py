@@ -73,7 +73,10 @@ class LoadWatch:
             history.rare["at-most-once job not queued again"] += job.requeue_at_ms == 0
             attempt = history.attempt_of(job.body)
             told_ms = [delivery.at_ms for delivery in attempt.deliveries] if attempt is not None else []
-            if told_ms and not history.is_set_back(member.number, told_ms[0], told_ms[0]):
+            if attempt is None or not told_ms:
+                continue
+            # It may have been on its way to the node that delivered it when this one lost its power.
+            if not history.is_set_back(member.number, attempt.at_ms, told_ms[0]):
                 self._violate(member, f"{job.id!r}, delivered at most once at {told_ms}, is there again")
 
     def _compare(self, member: Member, found: Contents) -> None:
@@ -112,8 +115,10 @@ def check_log(member: Member, history: History) -> None:
     now_ms = member.net.now_ms
     lasting = [job for job in state.lifecycle.table.jobs() if job.state in {ACTIVE, QUEUED}]
     kept = {job.id for job in lasting if job.retry_s > 0 or not job.flags & DELIVERED}
-    for job_id in found.jobs:
-        if job_id not in kept and found.jobs[job_id].expire_at_s * 1000 + EXPIRY_GRACE_MS > member.now_ms:
+    for job_id, stored in found.jobs.items():
+        if stored.retry_s == 0 and stored.flags & DELIVERED:
+            continue  # the record behind it, which says that it is gone, was damaged: it is never queued again
+        if job_id not in kept and stored.expire_at_s * 1000 + EXPIRY_GRACE_MS > member.now_ms:
             history.violate(now_ms, f"node {member.number}: {job_id!r} is on disk, and not to be kept")
     for job in lasting:
         if job.id in kept and job.id not in found.jobs:
