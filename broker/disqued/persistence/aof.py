@@ -33,7 +33,7 @@ from disqued.core.agenda import NEAR_MS
 from disqued.core.alarm import Alarm
 from disqued.core.disk import DiskWork
 from disqued.core.state import SYNC_ALWAYS, SYNC_EVERY_SECOND, SYNC_NEVER, NodeState
-from disqued.persistence.load import Loader
+from disqued.persistence.load import Loader, open_log
 from disqued.persistence.recordwriter import RecordWriter
 from disqued.persistence.refusal import NOT_THERE_YET, SLOW, not_synced, not_written
 from disqued.persistence.rewrite import Rewrite
@@ -149,25 +149,10 @@ class Aof:
 
     def start(self) -> None:
         """Begin to load the file, if there is to be one; `loaded` follows. Without one the node must not serve."""
-        state = self._state
-        config = state.config
-        handed_on = config.aof_enqueue_jobs_once
-        if not config.appendonly and not handed_on:
-            return
-        size_bytes: i64 = 0
-        if config.appendonly:
-            work = DiskWork(disk.OPEN, self.name)
-            self._disk.perform(work)
-            if work.error:
-                state.loading = True
-                state.host.fail(
-                    f"Can't open the append only file {self.name}: {work.error}. Let the user that the server runs as "
-                    "write to it and to its directory, then start again."
-                )
-                return
-            size_bytes = work.size
-        self.loader = Loader(self, state, size_bytes, handed_on=handed_on)
-        self.loader.begin()
+        loader = open_log(self, self._state)
+        if loader is not None:
+            self.loader = loader
+            loader.begin()
 
     def loaded(self, size_bytes: i64, *, rewrite: bool, counts: bool) -> None:
         """All that is in the file is in memory: log from now on, and write it anew if `rewrite`.
@@ -228,6 +213,7 @@ class Aof:
         self._failure = ""
         self._failed_ms = 0
         self._sync_failure = ""
+        self._is_delayed = False
         self._wanted = _COMPLETE
         self._state.lifecycle.journal.on = self.rewrite.running
         self._judge()

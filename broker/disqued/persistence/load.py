@@ -394,3 +394,27 @@ class Loader:
             ("loading_loaded_perc", f"{self._percent():.2f}"),
             ("loading_eta_seconds", self._left_s()),
         ]
+
+
+def open_log(aof: Aof, state: NodeState) -> Loader | None:
+    """Open the file if it is to be written, and return what loads it; None if nothing is to be loaded.
+
+    When it can not be opened the node must not serve.
+    """
+    config = state.config
+    handed_on = config.aof_enqueue_jobs_once
+    if not config.appendonly and not handed_on:
+        return None
+    size_bytes: i64 = 0
+    if config.appendonly:
+        work = DiskWork(disk.OPEN, aof.name)
+        state.host.disk.perform(work)
+        if work.error:
+            state.loading = True
+            state.host.fail(
+                f"Can't open the append only file {aof.name}: {work.error}. Let the user that the server runs as write "
+                "to it and to its directory, then start again."
+            )
+            return None
+        size_bytes = work.size
+    return Loader(aof, state, size_bytes, handed_on=handed_on)
