@@ -6,7 +6,8 @@ import random
 
 from disqued.core.job import Job
 from disqued.core.jobid import JobIds
-from disqued.core.table import CELLS, JobTable
+from disqued.core.table import CELLS, SHARDS, JobTable
+from disqued.core.walk import Walk
 
 
 def jobs(count: int, seed: int = 0) -> list[Job]:
@@ -88,3 +89,27 @@ def test_cells_are_filled_evenly() -> None:
     shards = [sum(map(len, cells[at : at + 64])) for at in range(0, CELLS, 64)]
     assert max(shards) < 2 * 64 * 1.5
     assert min(shards) > 64 / 2
+
+
+def test_a_walk_sees_each_job_that_stays_once_and_none_that_has_gone() -> None:
+    members = jobs(3000)
+    table = filled(members)
+    leaving = random.Random(1).sample(members, 1500)
+    walk = Walk()
+    walk.begin()
+    seen: list[Job] = []
+    while (job := walk.next(table)) is not None:
+        assert table.get(job.id) is job
+        seen.append(job)
+        if leaving:
+            table.remove(leaving.pop())
+    assert walk.over
+    assert len(seen) == len({job.id for job in seen})
+    assert {job.id for job in members if table.get(job.id) is job} <= {job.id for job in seen}
+
+
+def test_the_dicts_of_a_table_hold_all_its_jobs() -> None:
+    table = filled(jobs(3000))
+    assert sorted(job.id for number in range(SHARDS) for job in table.jobs_of(number)) == sorted(
+        job.id for job in table.jobs()
+    )

@@ -15,12 +15,12 @@ from mypy_extensions import i64
 
 from disqued.core.job import Job
 
-_SHARDS: Final = 256
+SHARDS: Final = 256
 _CELLS_PER_SHARD: Final = 64
 _SMALL_DICT_BYTES: Final = 4096
 _ENTRY_BYTES: Final = 200
 """No dict that grew by itself takes so much for an entry."""
-CELLS: Final = _SHARDS * _CELLS_PER_SHARD
+CELLS: Final = SHARDS * _CELLS_PER_SHARD
 
 
 def _shard(job_id: bytes) -> i64:
@@ -28,7 +28,7 @@ def _shard(job_id: bytes) -> i64:
     a: i64 = job_id[11]
     b: i64 = job_id[12]
     c: i64 = job_id[13]
-    return (a * 37 + b * 101 + c) & (_SHARDS - 1)
+    return (a * 37 + b * 101 + c) & (SHARDS - 1)
 
 
 def _cell(job_id: bytes) -> i64:
@@ -42,7 +42,7 @@ class JobTable:
     """The jobs of one node."""
 
     def __init__(self) -> None:
-        self._shards: list[dict[bytes, Job]] = [{} for _ in range(_SHARDS)]
+        self._shards: list[dict[bytes, Job]] = [{} for _ in range(SHARDS)]
         self.count: i64 = 0
 
     def get(self, job_id: bytes) -> Job | None:
@@ -64,7 +64,7 @@ class JobTable:
 
         A dict keeps its size as long as nothing is added.
         """
-        at = number % _SHARDS
+        at = number % SHARDS
         shard = self._shards[at]
         if sys.getsizeof(shard) > _SMALL_DICT_BYTES + _ENTRY_BYTES * len(shard):
             self._shards[at] = dict(shard)
@@ -72,6 +72,10 @@ class JobTable:
     def jobs(self) -> list[Job]:
         """All jobs, as they are now."""
         return [job for shard in self._shards for job in shard.values()]
+
+    def jobs_of(self, number: i64) -> list[Job]:
+        """The jobs of one of the dicts, from 0 up to SHARDS, as they are now."""
+        return list(self._shards[number].values())
 
     def occupied_cell(self, first: int) -> int:
         """The first cell from `first` on in a dict that holds any job; CELLS when there is none."""

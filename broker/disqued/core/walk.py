@@ -6,15 +6,10 @@ the next pass. A pass holds the jobs of one dict, a 256th of all, and nothing el
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import i64
 
 from disqued.core.job import Job
-from disqued.core.table import CELLS, JobTable
-
-_STEP: Final = 64
-"""Cells of one dict."""
+from disqued.core.table import SHARDS, JobTable
 
 
 class Walk:
@@ -23,17 +18,17 @@ class Walk:
     def __init__(self) -> None:
         self._jobs: list[Job] = []
         self._at: i64 = 0
-        self._cell: i64 = CELLS
-        """Where the next dict begins."""
+        self._next: i64 = SHARDS
+        """Which dict is the next."""
 
     @property
     def over(self) -> bool:
         """Whether the pass has seen all jobs."""
-        return self._cell >= CELLS and self._at >= len(self._jobs)
+        return self._next >= SHARDS and self._at >= len(self._jobs)
 
     def begin(self) -> None:
         """Start a new pass."""
-        self._cell = 0
+        self._next = 0
         self._jobs = []
         self._at = 0
 
@@ -47,13 +42,10 @@ class Walk:
                     return job
             self._jobs = []
             self._at = 0
-            if self._cell < CELLS:
-                self._cell = table.occupied_cell(int(self._cell))
-            if self._cell >= CELLS:
+            if self._next >= SHARDS:
                 return None
-            for cell in table.scan_cells(int(self._cell), _STEP):
-                self._jobs.extend(cell)
-            self._cell += _STEP
+            self._jobs = table.jobs_of(self._next)
+            self._next += 1
 
     def again(self) -> None:
         """Have the last job come once more: nothing could be done about it now."""
