@@ -8,7 +8,6 @@ of the same calls.
 
 from __future__ import annotations
 
-import traceback
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
@@ -24,6 +23,7 @@ from disqued.bus.frame import MAX_FRAME_BYTES, VERSION, Frame
 from disqued.config import Config, rename_commands
 from disqued.core.alarm import Alarm
 from disqued.core.blocked import WaitForCopies, WaitForJob
+from disqued.core.bugs import report_bug
 from disqued.core.command import Command
 from disqued.core.disk import DiskWork
 from disqued.core.ending import end
@@ -38,8 +38,10 @@ from disqued.core.eviction import (
     make_room,
     make_room_for,
 )
+from disqued.core.idleclients import hang_up_idle
 from disqued.core.job import DUE, Job, Timed
 from disqued.core.link import Link
+from disqued.core.looking import note_slow, show_monitors
 from disqued.core.memory import BIG_BYTES, CLIENT_BYTES, COPIES_UNDER_WAY, EVICTION, FULL
 from disqued.core.message import Message
 from disqued.core.peer import Peer
@@ -66,7 +68,6 @@ from disqued.persistence.reload import reload
 from disqued.replication import SUBSYSTEM as REPLICATION
 from disqued.replication import copies
 from disqued.resp.limits import MAX_QUERY_BYTES
-from disqued.resp.words import quote_word
 
 if TYPE_CHECKING:
     from disqued.core.subsystem import Fields
@@ -342,7 +343,7 @@ class Node:
                     spent_ns: i64 = ended_ns - began_ns
                     entry.spent_ns += spent_ns
                     if spent_ns >= state.slow_ns:
-                        self._note_slow(entry, args, spent_ns)
+                        note_slow(state, entry, args, spent_ns)
                 began_ns = ended_ns
                 if ready:
                     serve(state)
@@ -370,7 +371,7 @@ class Node:
             self._check(entry, session)
             state = self.state
             if state.monitors:
-                self._show_monitors(session, args)
+                show_monitors(state, session, args)
             session.last_command = entry.name
             try:
                 entry.handler(state, session, args)
@@ -385,9 +386,8 @@ class Node:
 
     def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:
         """A command failed in a way nobody meant: log where, tell the client, drop its connection."""
-        text = "".join(traceback.format_exception(error))
         name = args[0].decode("utf-8", "replace")
-        self.state.host.log("warning", f"BUG: {name} with {len(args) - 1} arguments failed, please report it:\n{text}")
+        report_bug(self.state, f"{name} with {len(args) - 1} arguments failed", error)
         session.out.append(b"-ERR internal error, the server's log has the details\r\n")
         session.closing = True
 
@@ -425,29 +425,6 @@ class Node:
             return
         raise ReplyError(f"ERR unknown command '{name.decode('utf-8', 'surrogateescape')}'")
 
-    def _show_monitors(self, session: Session, args: list[bytes]) -> None:
-        """Stream a request to the monitoring clients before it runs."""
-        state = self.state
-        now_us = state.host.wall_us()
-        words = b" ".join([quote_word(word) for word in args])
-        peer = b"unix:" + session.address.rpartition(b":")[0] if session.unix_socket else session.address
-        line = b"+%d.%06d [%b] %b\r\n" % (now_us // 1_000_000, now_us % 1_000_000, peer, words)
-        for monitor in state.monitors:
-            monitor.out.append(line)
-            state.ready.flush(monitor)
-
-    def _note_slow(self, entry: CommandEntry, args: list[bytes], spent_ns: i64) -> None:
-        """Keep a slow command for SLOWLOG and LATENCY."""
-        state = self.state
-        config = state.config
-        at_s = state.host.wall_us() // 1_000_000
-        spent_us = spent_ns // 1000
-        if 0 <= config.slowlog_log_slower_than <= spent_us:
-            state.slowlog.add(args, at_s, spent_us, config.slowlog_max_len)
-        spent_ms = spent_us // 1000
-        if 0 < config.latency_monitor_threshold <= spent_ms:
-            state.latency.add(b"fast-command" if entry.fast else b"command", at_s, spent_ms)
-
     def _resume(self) -> None:
         """Run the input that clients sent while they were blocked, in the order in which they were served."""
         state = self.state
@@ -481,8 +458,7 @@ class Node:
         except BusError as error:
             self._give_up(link, str(error))
         except Exception as bug:  # noqa: BLE001 - whatever another node sends, the jobs of this one live on
-            text = "".join(traceback.format_exception(bug))
-            state.host.log("warning", f"BUG: a frame could not be handled, please report it:\n{text}")
+            report_bug(state, "a frame could not be handled", bug)
             self._give_up(link, "a frame could not be handled")
         if reader.passed_over != passed_over:
             state.stats.copies_refused += 1
@@ -552,8 +528,10 @@ class Node:
         state.now_ms = now_ms
         if state.ended:
             return
-        if state.loading:
-            self._load(now_ms)
+        if state.loading:  # until all is loaded wake times and the duties of the rooms stand still
+            loader = self.aof.loader
+            if loader is not None:
+                loader.slice()
             return
         lifecycle = state.lifecycle
         for timed in lifecycle.agenda.due(now_ms, WAKE_UPS_PER_TICK):
@@ -562,8 +540,7 @@ class Node:
                 try:
                     self._wake(timed)
                 except Exception as bug:  # noqa: BLE001 - all others are still to be woken
-                    text = "".join(traceback.format_exception(bug))
-                    state.host.log("warning", f"BUG: what was due could not be done, please report it:\n{text}")
+                    report_bug(state, "what was due could not be done", bug)
         if 0 < self.aof.rewrite.slice_at_ms <= now_ms:
             self.aof.rewrite.slice()
         self._settle()
@@ -575,17 +552,6 @@ class Node:
             self._cron(now_ms)
         if state.resumed:
             self._resume()
-
-    def _load(self, now_ms: i64) -> None:
-        """Load on for a short time. Until all is loaded wake times and the duties of the rooms stand still."""
-        loader = self.aof.loader
-        if loader is not None:
-            loader.slice()
-        if self.state.loading and now_ms >= self._next_cron_ms:
-            self._next_cron_ms = now_ms + 1000 // self.state.config.hz
-            if now_ms >= self._next_sample_ms:
-                self._next_sample_ms = now_ms + SAMPLE_MS
-                self.state.stats.sample(now_ms)
 
     def _wake(self, timed: Timed) -> None:
         """The wake time of something has come."""
@@ -614,21 +580,14 @@ class Node:
             self._next_idle_clients_ms = now_ms + IDLE_CLIENTS_MS
             timeout_ms = state.config.timeout * 1000
             if timeout_ms > 0:
-                self._close_idle_clients(now_ms - timeout_ms)
-
-    def _close_idle_clients(self, active_before_ms: i64) -> None:
-        """Hang up on clients that sent nothing for too long and do not wait for a job."""
-        state = self.state
-        for session in list(state.sessions.values()):
-            if session.active_ms < active_before_ms and session.blocked is None and not session.monitor:
-                state.ready.hang_up(session)
+                hang_up_idle(state, now_ms - timeout_ms)
 
     def next_deadline_ms(self) -> int:
         """When `tick` should be called next; 0 for as soon as everybody else had a turn."""
         deadline = self._next_cron_ms
         if self.state.loading:
             loader = self.aof.loader
-            return 0 if loader is not None and loader.ready else deadline
+            return 0 if loader is not None and loader.ready else self.state.now_ms + SAMPLE_MS
         awake_ms = self.state.lifecycle.agenda.next_ms()
         if 0 < awake_ms < deadline:
             deadline = awake_ms
