@@ -1,0 +1,41 @@
+"""A frame with a copy that there is no room for is passed over; those behind it are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.bus import kinds
+from disqued.bus.frame import FrameReader
+from disqued.bus.writer import FrameWriter
+
+SENDER = FrameWriter(b"a" * 40, 7711)
+SMALL = SENDER.jobs(kinds.REPLJOB, [b"x" * 100], 0)
+BIG = SENDER.jobs(kinds.REPLJOB, [b"y" * 200_000], 0)
+MOVED = SENDER.jobs(kinds.YOURJOBS, [b"z" * 200_000], 0)
+
+
+def lengths(data: bytes, step: int, room_bytes: int) -> tuple[list[int], int]:
+    """How long the frames are that come out, and how many did not; `step` bytes come at a time."""
+    reader = FrameReader()
+    reader.room_bytes = room_bytes
+    found = []
+    for at in range(0, len(data), step):
+        reader.feed(data[at : at + step])
+        while (frame := reader.next()) is not None:
+            found.append(int(frame.length))
+        if room_bytes < len(BIG):
+            assert reader.buffered_bytes <= room_bytes + len(MOVED)
+    assert reader.buffered_bytes == 0
+    return found, int(reader.passed_over)
+
+
+@pytest.mark.parametrize("step", [1000, 16_384, 199_999])
+def test_it_is_dropped_as_it_comes(step: int) -> None:
+    assert lengths(SMALL + BIG + SMALL, step, 65536) == ([len(SMALL), len(SMALL)], 1)
+    assert lengths(BIG + BIG + SMALL, step, 65536) == ([len(SMALL)], 2)
+
+
+@pytest.mark.parametrize("step", [1000, 16_384, 199_999])
+def test_what_fits_and_what_moves_jobs_is_read(step: int) -> None:
+    assert lengths(BIG + SMALL, step, 1 << 20) == ([len(BIG), len(SMALL)], 0)
+    assert lengths(MOVED + SMALL, step, 65536) == ([len(MOVED), len(SMALL)], 0), "its sender keeps no copy"
