@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disqued.testing.sim import Result, simulate
 
-SEEDS = range(200)
+SEEDS = range(240)
 CHUNKS = 20
 
 

@@ -1,4 +1,4 @@
-"""Simulated clusters, a hundred of them: whatever befalls them, they keep their promises."""
+"""Simulated clusters, half of them: whatever befalls them, they keep their promises."""
 
 from __future__ import annotations
 

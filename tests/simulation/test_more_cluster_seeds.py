@@ -1,4 +1,4 @@
-"""Simulated clusters, another hundred, and that each repeats exactly."""
+"""Simulated clusters, the other half, and that each repeats exactly."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ def test_more_clusters_keep_their_promises(chunk: int, record_property: Callable
     record_property("events per second", run_chunk(chunk))
 
 
-@pytest.mark.parametrize("seed", [3, 10])
-def test_a_seed_repeats_exactly(seed: int) -> None:
-    assert simulate(seed).digest == simulate(seed).digest
+@pytest.mark.parametrize(("seed", "mix"), [(3, "partitions"), (10, "all"), (1, "logged disks"), (2, "logged restarts")])
+def test_a_seed_repeats_exactly(seed: int, mix: str) -> None:
+    assert simulate(seed, mix).digest == simulate(seed, mix).digest
 
 
-def test_a_seed_repeats_in_another_process_whatever_its_hashes_are() -> None:
-    code = "from disqued.testing.sim import simulate; print(simulate(10).digest)"
+@pytest.mark.parametrize("mix", ["all", "logged all"])
+def test_a_seed_repeats_in_another_process_whatever_its_hashes_are(mix: str) -> None:
+    code = f"from disqued.testing.sim import simulate; print(simulate(10, {mix!r}).digest)"
     digests = [
         subprocess.run(
             [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
         ).stdout.strip()
         for seed in ("1", "2")
     ]
-    assert digests[0] == digests[1] == simulate(10).digest.encode()
+    assert digests[0] == digests[1] == simulate(10, mix).digest.encode()
