@@ -252,8 +252,11 @@ class Ledger:
 class Client(threading.Thread):
     """Pipelines commands until the node is gone."""
 
-    def __init__(self, node: DurableNode, ledger: Ledger, seed: object, options: Sequence[Word]) -> None:
+    def __init__(
+        self, node: DurableNode, ledger: Ledger, seed: object, options: Sequence[Word], pause_s: float
+    ) -> None:
         super().__init__(daemon=True)
+        self._pause_s = pause_s
         self._node = node
         self._ledger = ledger
         self._chance = random.Random(f"{seed}")
@@ -273,6 +276,8 @@ class Client(threading.Thread):
                         self._note(words, connection.read())
                     except hiredis.ReplyError as refused:
                         self.refused.append(str(refused))
+                if self._pause_s:
+                    self.ending.wait(self._pause_s)
 
     def _command(self) -> list[Word]:
         """The next thing to ask for, written down as a thing that may happen."""
@@ -320,10 +325,10 @@ class Client(threading.Thread):
 
 @contextlib.contextmanager
 def load(
-    node: DurableNode, ledger: Ledger, *options: Word, clients: int = 3, seed: object = 0
+    node: DurableNode, ledger: Ledger, *options: Word, clients: int = 3, seed: object = 0, pause_s: float = 0.0
 ) -> Iterator[list[Client]]:
-    """Clients that work while the context lasts, or until the node is gone."""
-    threads = [Client(node, ledger, f"{seed} {number}", options) for number in range(clients)]
+    """Clients that work while the context lasts, or until the node is gone, with pauses if they shall do less."""
+    threads = [Client(node, ledger, f"{seed} {number}", options, pause_s) for number in range(clients)]
     for thread in threads:
         thread.start()
     try:
