@@ -31,8 +31,8 @@ changed back to the file the server was started with: lines change where they st
 `cluster-node-timeout 0`) is not written.
 
 In the table, "SET" means that CONFIG SET changes the directive while the server runs, "GET" that CONFIG GET shows it,
-"REWRITE" that CONFIG REWRITE writes it. The part is the one that owns the effect. The part *none* is for directives that
-are accepted so that files of the original work.
+"REWRITE" that CONFIG REWRITE writes it. The part is the one that owns the effect. The part *none* is for directives
+that are accepted so that files of the original work.
 
 | directive | default | CONFIG | effect | part |
 |---|---|---|---|---|
