@@ -406,6 +406,9 @@ class Aof:
     def cron(self) -> None:
         """Regular duties: try again what failed, see whether something takes too long, write the file anew."""
         state = self._state
+        if self.status == OFF and not self.rewrite.running:
+            state.ready.unwritten_bytes = 0
+            return
         if self._failed_ms > 0 and state.now_ms - self._failed_ms >= RETRY_MS:
             self._failed_ms = 0
         if self.status == ON:
