@@ -14,6 +14,7 @@ from disqued.testing.snapshot import snapshot
 
 SLOW_SYNC_MS = (300, 1500, 4000)
 BACK_WITHIN_MS = 1500
+MENDED_AFTER_MS = 1800
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
@@ -196,11 +197,11 @@ def failed_sync(faults: Faults) -> Undo | None:
 
 
 def dying(faults: Faults) -> Undo | None:
-    """Syncs fail, and a little later the machine is off."""
+    """Syncs fail, or all, and a little later the machine is off; it is on again before the disk is mended."""
     member = faults.pick()
     if member is None:
         return None
-    member.host.disk.fail(disk.SYNC, error=errno.EIO)
+    member.host.disk.fail(*faults.chance.choice(((), (disk.SYNC,), (disk.SYNC,))), error=errno.EIO)
     mend = _trouble(faults, member)
     gone: list[Member] = []
 
@@ -210,9 +211,11 @@ def dying(faults: Faults) -> Undo | None:
             gone.append(member)
 
     def undo() -> None:
-        mend()
         if gone:
             bring_back(faults, member)
+            faults.world.later(MENDED_AFTER_MS, mend)
+        else:
+            mend()
 
     faults.world.later(100 + faults.chance.random() * 1000, power_off)
     return undo

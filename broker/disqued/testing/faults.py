@@ -102,7 +102,6 @@ class Faults:
         history.note(now_ms, f"node {member.number} {why}")
         damaged = _BAD_FORMAT.search(why)
         if damaged is not None and history.is_set_back(member.number, 0, now_ms):
-            history.rare["file mended by hand"] += 1
             member.host.disk.put(LOG_NAME, bytes(member.host.disk.files[LOG_NAME][: int(damaged[1])]))
         elif history.is_in_trouble(member.number, now_ms):
             history.rare["node did not start for a failing disk"] += 1

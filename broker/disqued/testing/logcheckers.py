@@ -161,15 +161,13 @@ def check_no_return(attempt: Attempt, history: History) -> None:
     """What was acknowledged while nothing was wrong does not come back, whoever is killed."""
     acked_ms = attempt.ack_replied_ms
     settled_ms = acked_ms + SETTLED_MS
-    if not attempt.ack_settled or not history.was_quiet(acked_ms - SETTLED_MS, settled_ms):
+    returned = [delivery for delivery in attempt.deliveries if delivery.at_ms > settled_ms] if acked_ms else []
+    if not returned:
         return
-    for delivery in attempt.deliveries:
-        if delivery.at_ms <= settled_ms:
-            continue
-        if any(history.is_set_back(member, acked_ms, settled_ms) for member in history.setbacks):
-            history.rare["acknowledged job came back after a loss of power"] += 1
-        else:
-            history.violate(
-                delivery.at_ms,
-                f"job {attempt.number}, acknowledged at {acked_ms}, was delivered again by {delivery.member}",
-            )
+    if any(history.is_set_back(member, acked_ms, settled_ms) for member in history.setbacks):
+        history.rare["acknowledged job came back after a loss of power"] += 1
+    elif attempt.ack_settled and history.was_quiet(acked_ms - SETTLED_MS, settled_ms):
+        history.violate(
+            returned[0].at_ms,
+            f"job {attempt.number}, acknowledged at {acked_ms}, was delivered again by {returned[0].member}",
+        )

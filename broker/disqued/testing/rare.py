@@ -71,7 +71,6 @@ RARE: Final = (
     "at-most-once job not queued again",
     "acknowledged job came back after a loss of power",
     "node did not start for a failing disk",
-    "file mended by hand",
 )
 
 
