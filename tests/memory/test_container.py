@@ -19,7 +19,7 @@ UNAVAILABLE = unavailable()
 REFUSED = ("OOM", "NOREPL")
 PATIENCE_S = 30.0
 
-pytestmark = [pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE)]
+pytestmark = [pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE), pytest.mark.timeout(300)]
 
 
 class Client:
@@ -219,11 +219,11 @@ def test_copies_fill_it_while_its_log_is_written_anew(
             assert time.monotonic() < deadline
             time.sleep(0.05)
         request: bytes = hiredis.pack_command(("ADDJOB", "mail", b"x" * 500, 0, "REPLICATE", 2, "ASYNC"))  # type: ignore[arg-type]
-        for _ in range(20):
+        for _ in range(10):
             adding.socket.sendall(request * 5000)
             assert all(isinstance(adding.read(), bytes) for _ in range(5000))
             client.call("BGREWRITEAOF")
-        added = 100_000
+        added = 50_000
         for size in (5 * MB, 100_000):
             added += fill(adding, size, "REPLICATE", 2, batch=5, timeout_ms=200)
         assert int(client.info()["copies_refused"]) > 0
