@@ -293,6 +293,8 @@ files = st.lists(pieces_of_files, max_size=8).map(b"".join)
 @given(files, st.lists(st.integers(0, 2000), max_size=12))
 @example(b"*2\r\n$7\r\nLOADJOB\r\n$", [])
 @example(STRUCK[:100] + bytes(100), [50, 150])
+@example(bytes(8) + b"+" + STRUCK[1:], [8 + len(STRUCK) - 5])
+@example(STRUCK.replace(b"D-", b"E-"), [76])
 def test_no_cut_changes_what_is_read(data: bytes, places: list[int]) -> None:
     whole = items(data)
     assert items(*cut(data, places)) == whole

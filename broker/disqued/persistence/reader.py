@@ -203,7 +203,7 @@ def _parse_loadjob(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
         return _BAD
     stop: i64 = start + length
     if stop + 2 > size:
-        return at - stop - 2 if _may_be_job(data, start, size, job_bytes) else _BAD
+        return at - stop - 2
     if data[stop] != _CR or data[stop + 1] != _LF:
         return _BAD
     words.append(LOADJOB)
@@ -211,18 +211,21 @@ def _parse_loadjob(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
     return stop + 2
 
 
-def _may_be_job(data: bytes, at: i64, size: i64, job_bytes: i64) -> bool:
-    """Whether what is there of a job that is cut off fits together."""
-    if at + ID_AT + JOB_ID_BYTES <= size and not is_job_id(data[at + ID_AT : at + ID_AT + JOB_ID_BYTES]):
-        return False
-    if at + BODY_AT - _LENGTH_BYTES > size:
+def _fits_together(data: bytes, at: i64) -> bool:
+    """Whether what is there of the LOADJOB at `at`, which the end of the data cuts off, fits together."""
+    size: i64 = len(data)
+    length, start = _number(data, at + _LOAD_HEAD_BYTES, size)
+    if length < 0 or start + BODY_AT - _LENGTH_BYTES > size:
         return True
-    body_at: i64 = at + BODY_AT + read_u32(data, at + BODY_AT - 2 * _LENGTH_BYTES)
-    if body_at + _LENGTH_BYTES > at + job_bytes:
+    if not is_job_id(data[start + ID_AT : start + ID_AT + JOB_ID_BYTES]):
+        return False
+    end: i64 = start + read_u32(data, start) + _LENGTH_BYTES
+    body_at: i64 = start + BODY_AT + read_u32(data, start + BODY_AT - 2 * _LENGTH_BYTES)
+    if body_at + _LENGTH_BYTES > end:
         return False
     if body_at > size:
         return True
-    holders_bytes: i64 = at + job_bytes - body_at - read_u32(data, body_at - _LENGTH_BYTES) - _LENGTH_BYTES
+    holders_bytes: i64 = end - body_at - read_u32(data, body_at - _LENGTH_BYTES) - _LENGTH_BYTES
     return holders_bytes >= 0 and holders_bytes % NODE_ID_BYTES == 0
 
 
@@ -256,7 +259,8 @@ def _end_of_job(data: bytes, at: i64) -> tuple[i64, i64]:
     if data[end - NODE_ID_BYTES : end].strip(_HEX):
         return _BAD, 0
     if data[end : end + _LENGTH_BYTES] == SUM_MARK:
-        return end + SUM_BYTES, body_end
+        end += SUM_BYTES
+        return (end if end <= size else -end), body_end
     return (end if data[end] == _CR and data[end + 1] == _LF else _BAD), body_end
 
 
@@ -376,7 +380,7 @@ class EntryReader:
             if not self._ended:
                 self._wait_for(at - end)
                 return None
-            if data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD:
+            if data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD and _fits_together(data, at):
                 return self._cut_off(at)
         return self._lost(at, cut=end < 0)
 
