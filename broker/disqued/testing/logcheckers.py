@@ -9,7 +9,7 @@ from disqued.core.lifecycle import EXPIRY_GRACE_MS
 from disqued.core.queue import PAUSE_NAMES
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, History
-from disqued.testing.logged import Contents, contents
+from disqued.testing.logged import LOG_NAME, Contents, contents
 from disqued.testing.network import Sent
 from disqued.testing.snapshot import NEARLY_OVER_MS, differences, snapshot
 
@@ -47,6 +47,7 @@ class LoadWatch:
             after = snapshot(member)
             for text in differences(before, after, member.now_ms):
                 history.violate(member.net.now_ms, f"node {member.number} after a controlled restart: {text}")
+            self._look_at_once(member)
             queued = sum(job.queued for job in after.jobs.values())
             history.rare["job queued by a controlled restart"] += queued
         else:
@@ -64,6 +65,14 @@ class LoadWatch:
             if table.get(job_id) is None and expires_ms > member.now_ms + NEARLY_OVER_MS:
                 self._violate(member, f"{job_id!r} is not there any more, as was promised")
 
+    def _look_at_once(self, member: Member) -> None:
+        """A controlled restart is one restart: the next one finds neither the option nor, without the log, the file."""
+        if "aof-enqueue-jobs-once yes" in (member.host.config_text or "") or member.config.aof_enqueue_jobs_once:
+            self._violate(member, "aof-enqueue-jobs-once is still on")
+        left = LOG_NAME in member.host.disk.files and not member.config.appendonly
+        if left and not self._history.is_in_trouble(member.number, member.net.now_ms):
+            self._violate(member, "the file of a controlled restart will be loaded again")
+
     def _look_at_most_once(self, member: Member) -> None:
         """What was delivered at most once is not there again, unless the disk lost that."""
         history = self._history
@@ -71,6 +80,8 @@ class LoadWatch:
             if job.retry_s > 0:
                 continue
             history.rare["at-most-once job not queued again"] += job.requeue_at_ms == 0
+            if job.state == QUEUED:
+                self._violate(member, f"{job.id!r}, at most once, is queued again")
             attempt = history.attempt_of(job.body)
             told_ms = [delivery.at_ms for delivery in attempt.deliveries] if attempt is not None else []
             if attempt is None or not told_ms:

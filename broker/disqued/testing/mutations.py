@@ -218,8 +218,9 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     ),
     "confirm-before-log": Mutation(
         "copies are confirmed before they are logged",
-        "logged disks",
+        "logged power",
         patched=((sys.modules[repljob.__module__], "confirm", _at_once), (outbox, "confirm", _at_once)),
+        policy="always",
     ),
     "trust-after-failed-sync": Mutation(
         "what a sync failed to write is taken for safe",
