@@ -42,11 +42,11 @@ class Sizes:
     few_rounds: int = 3  # of what takes long
     logged_one: int = 40_000  # jobs added and got one at a time under each policy of the append only file,
     logged_batch: int = 200_000  # added by 16 and got by 32,
-    synced_one: int = 20_000  # and where each group is synced
-    synced_batch: int = 60_000
+    synced_one: int = 15_000  # and where each group is synced
+    synced_batch: int = 40_000
     load: int = 1_000_000  # jobs in the file that is loaded or written anew
     rewrite_rate: float = 20_000.0  # adds per second beside it
-    rewrite_s: float = 12.0
+    rewrite_s: float = 13.0
     waiting: tuple[int, ...] = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
     queues: tuple[int, ...] = (1, 10, 100, 1_000, 10_000, 100_000)
     blocked: tuple[int, ...] = (10, 100, 1_000, 10_000)
