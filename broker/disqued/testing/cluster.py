@@ -92,7 +92,10 @@ class Member(LocalNode):
 
     def due_ms(self) -> int:
         """The time of the network at which it wants to be woken, or its disk is done with something."""
-        deadline_ms = min(self.node.next_deadline_ms(), self.host.disk.next_ms)
+        deadline_ms = self.node.next_deadline_ms()
+        disk_ms = self.host.disk.next_ms
+        if disk_ms < deadline_ms:
+            deadline_ms = disk_ms
         if not (self.skew_ms or self.drift_ppm):
             return deadline_ms
         at_ms = START_MS + (deadline_ms - self.skew_ms - START_MS) * 1_000_000 // (1_000_000 + self.drift_ppm)
@@ -218,9 +221,11 @@ class Cluster:
         for member in self.members:
             if not member.running:
                 continue
-            member.hear_disk()
-            if member.node.next_deadline_ms() <= member.now_ms:
-                member.node.tick(member.now_ms)
+            now_ms = member.host.now_ms
+            if member.host.disk.next_ms <= now_ms:
+                member.hear_disk()
+            if member.node.next_deadline_ms() <= now_ms:
+                member.node.tick(now_ms)
                 member.flush()
 
     # --- the network --------------------------------------------------------------------------------------------------
