@@ -44,7 +44,7 @@ _SENT_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 STORED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED
 """The other marks mean nothing to a node that starts anew."""
 _MAX_CTIME: Final = (1 << 63) - 1
-MAX_EXPIRE: Final = (1 << 32) - 1
+_MAX_EXPIRE: Final = (1 << 32) - 1
 
 
 class CorruptJob(Exception):
@@ -73,7 +73,7 @@ def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes
         state,
         flags,
         job.repl,
-        min(max(expire, 0), MAX_EXPIRE),
+        min(max(expire, 0), _MAX_EXPIRE),
         job.ctime,
         job.delay_s,
         job.retry_s,
