@@ -19,9 +19,12 @@ run: $(COMPILED) ## Start a cluster of three nodes and run the demonstration on 
 
 test: test-interpreted test-compiled ## Run every test, on the interpreted and on the compiled build
 
-# Tests whose time goes into clusters of processes run on one build, the one that people run.
+# Tests whose time goes into real processes, or into many seeds of the simulator (whose digests are the same on both
+# builds), run on one build, the one that people run.
+ONCE := cluster durability bench simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+
 test-interpreted: $(INSTALLED)
-	$(BIN)/python -m pytest --ignore=tests/cluster --ignore=tests/durability --ignore=tests/bench $(ARGS)
+	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
 
 test-compiled: $(COMPILED)
 	$(FAST) $(BIN)/python -m pytest $(ARGS)

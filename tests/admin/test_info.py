@@ -78,7 +78,7 @@ def test_two_sections_are_too_many(client: LocalClient) -> None:
 
 
 def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient) -> None:
-    local.run(seconds=86_400 + 5)
+    local.host.now_ms += (86_400 + 5) * 1000  # at once: ticking through a day takes long
     server = info(client, "server")["Server"]
     assert server["disque_version"] == "1.0-rc1"
     assert server["disqued_version"] == __version__
