@@ -7,6 +7,8 @@ that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from struct import Struct
 from typing import Final
 from zlib import crc32
 
@@ -29,9 +31,8 @@ from disqued.persistence.records import SUM_BYTES, SUM_MARK, forget, head, pause
 
 _sum: Final = crc32
 """Taken out of its module once, instead of for each job."""
+_pack_end: Final = Struct(f"<{len(SUM_MARK)}sI2s").pack
 _END: Final = b"\r\n"
-_CTIME_BYTES: Final = DELAY_AT - CTIME_AT
-_SUM_BYTES: Final = SUM_BYTES - len(SUM_MARK)
 
 
 class RecordWriter:
@@ -58,6 +59,8 @@ class RecordWriter:
         self._behind_id = b""
         self._behind_ctime = b""
         self._behind_body = b""
+        self._pack: Callable[..., bytes] = _pack_end
+        """Puts these parts together with what differs: one call costs half of joining them."""
 
     def group(self, journal: Journal, node_id: bytes, *, with_sum: bool) -> bytes:
         """The records of all that the journal notes, which is empty then."""
@@ -93,22 +96,11 @@ class RecordWriter:
         ):
             self._cut(job, state, node_id, with_sum=with_sum)
         records.append(self._head)
-        packed = b"".join(
-            (
-                self._before_id,
-                job.id,
-                self._behind_id,
-                int(job.ctime).to_bytes(_CTIME_BYTES, "little"),  # cheaper than a Struct, compiled
-                self._behind_ctime,
-                body,
-                self._behind_body,
-            )
+        packed = self._pack(
+            self._before_id, job.id, self._behind_id, job.ctime, self._behind_ctime, body, self._behind_body
         )
         records.append(packed)
-        if with_sum:
-            records.append(SUM_MARK)
-            records.append(_sum(packed).to_bytes(_SUM_BYTES, "little"))
-        records.append(_END)
+        records.append(_pack_end(SUM_MARK, _sum(packed), _END) if with_sum else _END)
 
     def _cut(self, job: Job, state: i64, node_id: bytes, *, with_sum: bool) -> None:
         """Make one record the slow way and cut it where the others differ."""
@@ -134,3 +126,7 @@ class RecordWriter:
         self._behind_id = packed[STATE_AT:CTIME_AT]
         self._behind_ctime = packed[DELAY_AT:body_at]
         self._behind_body = packed[body_at + len(job.body) :]
+        self._pack = Struct(
+            f"<{len(self._before_id)}s{len(job.id)}s{len(self._behind_id)}sQ"
+            f"{len(self._behind_ctime)}s{len(job.body)}s{len(self._behind_body)}s"
+        ).pack
