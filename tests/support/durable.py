@@ -214,8 +214,9 @@ class Ledger:
         assert not revived, f"{len(revived)} jobs are there again: {sorted(revived)[:5]}"
         self.check_origin(found)
         self.done |= self.doubtful - found.keys()
-        self.doubtful = {job_id for job_id in self.doubtful & found.keys() if revives or self.is_once(job_id)}
         self.added.update(found)
+        self.doubtful &= found.keys() if revives else set()
+        self.doubtful |= {job_id for job_id in found if self.is_once(job_id)}  # somebody may take it at any time
 
     def end(self, job_id: bytes) -> None:
         """Somebody was told that a job is done."""
