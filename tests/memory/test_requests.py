@@ -210,6 +210,26 @@ def test_who_sends_on_while_it_waits_is_hung_up_on_when_memory_is_used_up() -> N
     assert local.node.state.stats.clients_closed_for_memory == 1
 
 
+def test_who_reads_slowly_gets_all_and_who_reads_nothing_is_hung_up_on_when_memory_is_used_up() -> None:
+    local = limited("100mb")
+    reading, resting = local.client(), local.client()
+    for _ in range(12):
+        reading.add("mail", b"x" * MB)
+    local.host.resident += 200 * MB
+    for client in (reading, resting):
+        client.window = 0
+        client.send("QPEEK", "mail", 12)
+    for _ in range(12):
+        local.run(milliseconds=400)
+        reading.read(MB)
+    assert resting.closed
+    assert local.node.state.stats.clients_closed_for_memory == 1
+    reading.read(MB)
+    jobs = reading.next_reply()
+    assert isinstance(jobs, list)
+    assert len(jobs) == 12
+
+
 def test_acknowledgements_of_unknown_jobs_take_no_more_than_there_is() -> None:
     cluster = Cluster(2)
     first, second = cluster.members

@@ -20,7 +20,9 @@ IDLE_MS: Final = (300_000, 10_000, 2_000, 2_000)
 """How long an empty queue stays, by memory level."""
 
 GREEDY_BYTES: Final = 1 << 20
-"""A client may hold so much however short memory is."""
+"""A client may hold so much however short memory is,"""
+STALLED_MS: Final = 500
+"""and more while it reads: this long it may pause."""
 
 _LEVELS: Final = (
     "Memory is no longer short",
@@ -121,8 +123,11 @@ def _buffers_bytes(state: NodeState) -> int:
     """What waits to be sent or written, and the buckets of wake times."""
     waiting = int(state.lifecycle.agenda.buckets) * BUCKET_BYTES + int(state.ready.unwritten_bytes)
     for session in list(state.slow.values()):
-        output = session.output_bytes()
+        output: i64 = session.output_bytes()
         waiting += output
+        if output < session.unread_bytes or session.unread_bytes == 0:
+            session.unread_since_ms = state.now_ms
+        session.unread_bytes = output
         if output == 0:
             del state.slow[int(session.number)]
     for peer in state.view.peers.values():
@@ -140,14 +145,14 @@ def _buffers_bytes(state: NodeState) -> int:
 
 
 def _close_greediest(state: NodeState) -> None:
-    """Hang up on the client that lets most output wait."""
+    """Hang up on the client that lets most output wait and reads none of it."""
     greediest: Session | None = None
-    most_bytes = GREEDY_BYTES
+    most_bytes: i64 = GREEDY_BYTES
     for session in state.slow.values():
-        waiting = session.output_bytes()
-        if waiting > most_bytes and not session.closed:
+        stalled = state.now_ms - session.unread_since_ms >= STALLED_MS
+        if stalled and session.unread_bytes > most_bytes and not session.closed:
             greediest = session
-            most_bytes = waiting
+            most_bytes = session.unread_bytes
     if greediest is not None:
         hang_up_greedy(state, greediest, f"{most_bytes} bytes of replies wait to be read")
 

@@ -71,6 +71,7 @@ class Connection(Session):
     def pause_writing(self) -> None:
         """The client reads slower than it is written to: what waits is counted, and bounded if memory runs short."""
         if not self.closed:
+            self.unread_bytes = 0
             self._shell.node.state.slow[self.number] = self
 
     def resume_writing(self) -> None:

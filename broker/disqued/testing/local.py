@@ -33,6 +33,8 @@ class LocalClient:
         self.received = b""
         """All bytes ever received."""
         self.closed = False
+        self.window: int | None = None
+        """How many bytes it still reads before it pauses; None: all that comes."""
         self.listener: Callable[[], None] | None = None
         """Told when replies came or the connection was lost, in the middle of what the node does."""
 
@@ -40,6 +42,12 @@ class LocalClient:
         """Something came, or the connection is lost."""
         if self.listener is not None:
             self.listener()
+
+    def read(self, size: int) -> None:
+        """Read so many bytes more of what waits or comes, after `window` was set."""
+        self.window = (self.window or 0) + size
+        self.local.node.ready.flush(self.session)
+        self.local.flush()
 
     def send(self, *words: bytes | str | int) -> None:
         """Send a command and do not look at what comes back."""
@@ -260,6 +268,12 @@ class LocalNode:
                 client = self._clients[id(session)]
                 data = b"".join(session.out)
                 session.out.clear()
+                if client.window is not None and client.window < len(data):
+                    session.out.append(data[client.window :])
+                    data = data[: client.window]
+                    self.node.state.slow[session.number] = session
+                if client.window is not None:
+                    client.window -= len(data)
                 client.received += data
                 client.reader.feed(data)
                 client.hear()
