@@ -30,14 +30,8 @@ from disqued.core.ending import end
 from disqued.core.entry import CommandEntry, MessageEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
-from disqued.core.eviction import (
-    GREEDY_BYTES,
-    IdleQueues,
-    Watch,
-    hang_up_greedy,
-    make_room,
-    make_room_for,
-)
+from disqued.core.eviction import IdleQueues, Watch, make_room, make_room_for
+from disqued.core.greedy import GREEDY_BYTES, hang_up_greedy, must_read
 from disqued.core.idleclients import hang_up_idle
 from disqued.core.job import DUE, Job, Timed
 from disqued.core.link import Link
@@ -89,6 +83,8 @@ COMMANDS: Final[tuple[Command, ...]] = tuple(command for room in SUBSYSTEMS for 
 MESSAGES: Final[tuple[Message, ...]] = tuple(message for room in SUBSYSTEMS for message in room.messages)
 
 WAKE_UPS_PER_TICK: Final = 2000
+LOOK_PARTS: Final = 100
+"""So many parts of replies are output before it is seen how much waits to be read."""
 SAMPLE_MS: Final = 100
 IDLE_CLIENTS_MS: Final = 1000
 
@@ -289,8 +285,7 @@ class Node:
         A job that does not fit is refused before the rest of it is stored. Other requests are short; who sends so many
         of them while none can run is hung up on when memory is used up.
         """
-        state = self.state
-        parser = session.parser
+        state, parser = self.state, session.parser
         memory = state.lifecycle.memory
         if parser.buffered_bytes > MAX_QUERY_BYTES:
             state.ready.hang_up(session)
@@ -323,8 +318,13 @@ class Node:
         ready = state.lifecycle.ready
         noted = len(state.ready.changes)
         logged = state.ready.logged
+        look_at: i64 = 0 if session.number in state.slow else LOOK_PARTS
         try:
             while session.blocked is None and not session.closing and not session.closed:
+                if len(out) >= look_at:
+                    if must_read(state, session):
+                        break
+                    look_at = len(out) + LOOK_PARTS
                 args = parser.next()
                 if args is None:
                     break

@@ -220,7 +220,7 @@ def test_who_reads_slowly_gets_all_and_who_reads_nothing_is_hung_up_on_when_memo
         client.window = 0
         client.send("QPEEK", "mail", 12)
     for _ in range(12):
-        local.run(milliseconds=400)
+        local.run(milliseconds=100)
         reading.read(MB)
     assert resting.closed
     assert local.node.state.stats.clients_closed_for_memory == 1
@@ -228,6 +228,27 @@ def test_who_reads_slowly_gets_all_and_who_reads_nothing_is_hung_up_on_when_memo
     jobs = reading.next_reply()
     assert isinstance(jobs, list)
     assert len(jobs) == 12
+
+
+@pytest.mark.parametrize(("maxmemory", "waits"), [("1gb", 64 * MB), ("16mb", MB)], ids=["room", "short"])
+def test_requests_wait_while_their_client_has_much_to_read(maxmemory: str, waits: int) -> None:
+    local = limited(maxmemory)
+    client = local.client()
+    while local.node.state.lifecycle.table.count < 250:
+        if not isinstance(client.call("ADDJOB", "mail", b"x" * 60_000, 0), bytes):
+            break
+    client.window = 0
+    client.send_bytes(encode("QPEEK", "mail", 10) * 200 + encode("PING"))
+    for _ in range(150):
+        unread = client.session.output_bytes()
+        if unread == 0:
+            break
+        assert unread < waits + 2 * MB
+        client.read(unread)
+        local.run(milliseconds=100)
+    *peeked, pong = client.replies()
+    assert [len(reply) for reply in peeked if isinstance(reply, list)] == [10] * 200
+    assert pong == b"PONG"
 
 
 def test_acknowledgements_of_unknown_jobs_take_no_more_than_there_is() -> None:

@@ -1,8 +1,8 @@
 """Making room: what is forgotten when memory runs short, and queues that nobody used for long.
 
 Only what is safe to lose goes: acknowledged jobs, at-most-once jobs that were delivered, empty queues. Thresholds are
-those of the Disque README ("Memory management", "Queues eviction"). When even that is not enough, clients go that hold
-a lot of memory by not reading their replies, or by sending on and on while they wait.
+those of the Disque README ("Memory management", "Queues eviction"). When even that is not enough, greedy clients go
+(`core.greedy`).
 """
 
 from __future__ import annotations
@@ -11,18 +11,13 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.memory import BIG_BYTES, BUCKET_BYTES, EVICTION, FULL
+from disqued.core.greedy import buffers_bytes, close_greediest, let_run
+from disqued.core.memory import EVICTION, FULL
 from disqued.core.queue import Queue
-from disqued.core.session import Session
 from disqued.core.state import NodeState
 
 IDLE_MS: Final = (300_000, 10_000, 2_000, 2_000)
 """How long an empty queue stays, by memory level."""
-
-GREEDY_BYTES: Final = 1 << 20
-"""A client may hold so much however short memory is,"""
-STALLED_MS: Final = 500
-"""and more while it reads: this long it may pause."""
 
 _LEVELS: Final = (
     "Memory is no longer short",
@@ -89,12 +84,14 @@ class Watch:
         """
         memory = state.lifecycle.memory
         memory.under_way_bytes = 0
-        memory.buffer_bytes = unwritten_bytes + _buffers_bytes(state)
+        memory.buffer_bytes = unwritten_bytes + buffers_bytes(state)
         memory.look()
         if memory.level() >= EVICTION:
             make_room(state)
         if memory.level() >= FULL:
-            _close_greediest(state)
+            close_greediest(state)
+        if state.unread:
+            let_run(state)
         for _ in range(_TABLES_PER_LOOK):
             self._tables_looked_at += 1
             state.lifecycle.table.shrink(self._tables_looked_at)
@@ -117,52 +114,6 @@ class Watch:
             f"{_LEVELS[level]}: {memory.counted_bytes // mib} MB are used, {memory.maximum_bytes // mib} MB allowed "
             f"(maxmemory); the process takes {memory.resident_bytes // mib} MB more than at its start.",
         )
-
-
-def _buffers_bytes(state: NodeState) -> int:
-    """What waits to be sent or written, and the buckets of wake times."""
-    waiting = int(state.lifecycle.agenda.buckets) * BUCKET_BYTES + int(state.ready.unwritten_bytes)
-    for session in list(state.slow.values()):
-        output: i64 = session.output_bytes()
-        waiting += output
-        if output < session.unread_bytes or session.unread_bytes == 0:
-            session.unread_since_ms = state.now_ms
-        session.unread_bytes = output
-        if output == 0:
-            del state.slow[int(session.number)]
-    for peer in state.view.peers.values():
-        link = peer.link
-        if link is not None and not link.closed:
-            waiting += int(link.out_bytes)
-            if link.carrier is not None:
-                waiting += link.carrier.unsent_bytes()
-    for link in list(state.filling):
-        buffered = link.reader.buffered_bytes
-        waiting += buffered
-        if link.closed or buffered <= BIG_BYTES:
-            del state.filling[link]
-    return waiting
-
-
-def _close_greediest(state: NodeState) -> None:
-    """Hang up on the client that lets most output wait and reads none of it."""
-    greediest: Session | None = None
-    most_bytes: i64 = GREEDY_BYTES
-    for session in state.slow.values():
-        stalled = state.now_ms - session.unread_since_ms >= STALLED_MS
-        if stalled and session.unread_bytes > most_bytes and not session.closed:
-            greediest = session
-            most_bytes = session.unread_bytes
-    if greediest is not None:
-        hang_up_greedy(state, greediest, f"{most_bytes} bytes of replies wait to be read")
-
-
-def hang_up_greedy(state: NodeState, session: Session, why: str) -> None:
-    """Close a client's connection because memory is used up."""
-    who = session.address.decode("utf-8", "replace")
-    state.host.log("warning", f"Closing the connection of client {who}, memory is used up: {why}.")
-    state.stats.clients_closed_for_memory += 1
-    state.ready.hang_up(session)
 
 
 def remove_if_idle(state: NodeState, queue: Queue, idle_ms: int = IDLE_MS[0]) -> bool:

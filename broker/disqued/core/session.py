@@ -68,8 +68,8 @@ class Session:
         """When the output grew beyond the soft limit; 0 while it is below."""
         self.unread_bytes: i64 = 0
         """How much output waited when memory was looked at last (`core.eviction`),"""
-        self.unread_since_ms: i64 = 0
-        """and since when nothing was read of it."""
+        self.stalled: bool = False
+        """and whether it was no less than the time before."""
 
     def output_bytes(self) -> int:
         """Output that was not taken by the network yet; the shell adds what it buffers."""

@@ -91,7 +91,8 @@ class NodeState:
         self.filling: dict[Link, None] = {}
         """Links that bring a big frame."""
         self.slow: dict[int, Session] = {}
-        """Sessions that let output wait, by number; kept by the shell."""
+        self.unread: dict[int, Session] = {}
+        """Sessions that let output wait (kept by the shell), and those whose requests wait for that (`core.greedy`)."""
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""
         self.held: dict[int, Session] = {}
