@@ -1,0 +1,148 @@
+"""What there is: a cluster as Kubernetes and its nodes show it at one moment. Made by `observe`, read by `plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from disque_operator.spec import Json
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod of the cluster."""
+
+    name: str
+    ordinal: int
+    uid: str
+    revision: str
+    """`controller-revision-hash`: which pod template it was made from."""
+    image: str
+    age_s: float
+    phase: str = "Pending"
+    ready: bool = False
+    ready_for_s: float = 0.0
+    terminating: bool = False
+    ip: str = ""
+    machine: str = ""
+    """The name of the Kubernetes node."""
+    trouble: str = ""
+    """Why it does not run, by Kubernetes' word: ImagePullBackOff, ErrImagePull, CrashLoopBackOff, Unschedulable,
+    CreateContainerConfigError, OOMKilled, …"""
+    trouble_text: str = ""
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A line of CLUSTER NODES: what one node knows of another member."""
+
+    node_id: str
+    host: str
+    """The announced name, or the address."""
+    connected: bool
+    failing: bool
+    """PFAIL or FAIL."""
+    leaving: bool
+    silent_s: float
+    """Since it answered last."""
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """CLUSTER LEAVING status of a node that leaves."""
+
+    done: bool
+    jobs_left: int
+    rate: float
+    seconds_left: float
+    seconds_elapsed: float
+    waits_for: str = ""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A broker that answered."""
+
+    pod: str
+    node_id: str
+    version: str
+    loading: bool = False
+    leaving: Leaving | None = None
+    peers: tuple[Peer, ...] = ()
+    """All other members it knows; none while it loads."""
+    jobs: int = 0
+    queued: int = 0
+    queues: int = 0
+    waiting_for_copies: int = 0
+    max_replicate: int = 1
+    """The highest REPLICATE of a job it has, clusterwide jobs with copies elsewhere included."""
+    used_memory: int = 0
+    max_memory: int = 0
+    refusing: str = ""
+    """Why it takes no new jobs (disk); empty when it does."""
+    uptime_s: float = 0.0
+    config: Mapping[str, str] = field(default_factory=dict)
+    """CONFIG GET of the directives that the spec sets and that can be changed while it runs, of `maxmemory` if the spec
+    fixes it, and of `cluster-announce-hostname`."""
+    accepts: str = "current"
+    """Which password it took: `current`, `former`, or `none` when it has none."""
+    knows_current: bool = True
+    """Whether it takes the current password."""
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A claim of the cluster."""
+
+    name: str
+    ordinal: int
+    uid: str
+    size: str
+    bound: bool
+    terminating: bool = False
+
+
+@dataclass(frozen=True)
+class StatefulSet:
+    """The StatefulSet, as its controller sees it."""
+
+    replicas: int
+    revision: str
+    """`status.updateRevision`: what new pods are made from."""
+    up_to_date: bool
+    """Whether the controller has seen the last change: until then `revision` may be an old one."""
+    image: str
+    uid: str = ""
+
+
+@dataclass(frozen=True)
+class Passwords:
+    """What the Secret holds."""
+
+    current: str
+    former: str | None = None
+    rotation: int = 0
+    rotated_s_ago: float = 0.0
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All of it."""
+
+    pods: tuple[Pod, ...] = ()
+    """By ordinal."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    """Brokers that answered, by pod,"""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """and why the others did not, by pod."""
+    stateful_set: StatefulSet | None = None
+    volumes: tuple[Volume, ...] = ()
+    passwords: Passwords | None = None
+    """None: the Secret is missing, or lacks the key."""
+    children: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    """All objects with the cluster's label, and those of the names that `names` gives, by kind and name."""
+    quota: str = ""
+    """What the StatefulSet's events say of pods that could not be made (quota, admission); empty when nothing."""
+    status: Json = field(default_factory=dict)
+    """The status of the resource as it is."""
