@@ -26,6 +26,11 @@ ALLOW_JOB_LOSS: Final = f"{GROUP}/allow-job-loss"
 RESTART_AT: Final = f"{GROUP}/restart-at"
 """Any new text: all pods are restarted, one at a time."""
 
+# Annotation that people set on a pod
+DRAIN: Final = f"{GROUP}/drain"
+"""`true`: the pod's node hands its jobs over and takes no new ones, until the pod is replaced or the annotation goes.
+One at a time, and refused as a shrink would be. The pod that replaces it has no such annotation and serves again."""
+
 # Annotations and labels of ours
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 """On all children: the name of the resource."""

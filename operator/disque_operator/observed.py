@@ -31,6 +31,8 @@ class Pod:
     CreateContainerConfigError, OOMKilled, …"""
     trouble_text: str = ""
     restarts: int = 0
+    drain: bool = False
+    """Whether its annotation names.DRAIN is `true`: somebody wants it empty for a while."""
 
 
 @dataclass(frozen=True)
