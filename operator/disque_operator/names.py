@@ -32,6 +32,10 @@ DRAIN: Final = f"{GROUP}/drain"
 One at a time, and refused as a shrink would be. The pod that replaces it has no such annotation and serves again."""
 
 # Annotations and labels of ours
+ROTATION: Final = f"{GROUP}/rotation"
+"""On the Secret with the password: the `auth.rotation` that its password was made for,"""
+ROTATED_AT: Final = f"{GROUP}/rotated-at"
+"""and when it took the place of the former one: a time as Kubernetes writes it, `2026-01-31T12:00:00Z`."""
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 """On all children: the name of the resource."""
 RESTART_HASH: Final = f"{GROUP}/restart-hash"

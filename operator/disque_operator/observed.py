@@ -68,6 +68,7 @@ class Node:
 
     pod: str
     node_id: str
+    """Of one that loads, which does not say it: the one that the status has for its pod, or empty."""
     version: str
     loading: bool = False
     leaving: Leaving | None = None
@@ -120,7 +121,7 @@ class StatefulSet:
 
 @dataclass(frozen=True)
 class Passwords:
-    """What the Secret holds."""
+    """What the Secret `names.auth_secret` holds."""
 
     current: str
     former: str | None = None
@@ -142,6 +143,8 @@ class Observed:
     volumes: tuple[Volume, ...] = ()
     passwords: Passwords | None = None
     """None: the Secret is missing, or lacks the key."""
+    own_password: str | None = None
+    """With `spec.auth.secret_name`: the `password` in it; None when that Secret is missing or lacks the key."""
     children: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     """All objects with the cluster's label, and those of the names that `names` gives, by kind and name."""
     quota: str = ""
