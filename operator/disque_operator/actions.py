@@ -13,7 +13,11 @@ from disque_operator.spec import Json
 
 @dataclass(frozen=True)
 class Apply:
-    """Server-side apply of a manifest, with our field manager."""
+    """Server-side apply of a manifest, with our field manager.
+
+    A manifest for an object that was there has its `resourceVersion`: a conflict (409) means that it has changed since,
+    and that the next round has to look again.
+    """
 
     manifest: Json
     why: str

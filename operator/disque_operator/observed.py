@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from disque_operator.spec import Json
+
+LOCKED: Final = "it takes neither the current password nor the former one"
+"""Why a broker that runs did not answer, in `Observed.silent`: nobody knows its password any more."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ class Node:
     """Which password it took: `current`, `former`, or `none` when it has none."""
     knows_current: bool = True
     """Whether it takes the current password."""
+    accepts_former: bool = False
+    """Whether its `requirepass-former` is not empty."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,10 @@ class Volume:
     size: str
     bound: bool
     terminating: bool = False
+    drained: str = ""
+    """Its annotation names.DRAINED."""
+    owned: bool = False
+    """Whether the resource is among its owners, so that it goes with it."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,8 @@ class StatefulSet:
     """Whether the controller has seen the last change: until then `revision` may be an old one."""
     image: str
     uid: str = ""
+    asleep: int = 0
+    """Its annotation names.ASLEEP."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +139,8 @@ class Passwords:
     former: str | None = None
     rotation: int = 0
     rotated_s_ago: float = 0.0
+    rotated_at: str = ""
+    """The same as the annotation says it, so that it stays as it is."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,24 @@
+"""What `plan` decides about the children beside what the spec says: all that `resources.desired` is told.
+
+`resources.desired(spec, wanted)` gives the manifests of all children, `resources.differs(desired, live)` says whether
+one has to be applied, `resources.settings(spec)` which directives with which values stand in the ConfigMap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from disque_operator.observed import Passwords
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Numbers and secrets that the children get."""
+
+    replicas: int
+    """Of the StatefulSet. Not what the spec says while a pod is drained, or while the cluster hibernates."""
+    passwords: Passwords | None = None
+    """For the Secret `names.auth_secret`, with `rotated_at` as its annotation; None: there it says nothing (an empty
+    `disque.conf`), so that switching passwords on and off changes no pod template."""
+    asleep: int = 0
+    """How many members hibernate, for the annotation names.ASLEEP of the StatefulSet; 0 for no annotation."""
