@@ -46,6 +46,12 @@ RESTART_HASH: Final = f"{GROUP}/restart-hash"
 """On the pod template: changes when something changed that needs a restart."""
 
 
+APPLIED: Final = f"{GROUP}/applied"
+"""On all children: a digest of the manifest that was applied last. It shows what is not asked for any more."""
+OPERATOR_LABELS: Final = {"app.kubernetes.io/name": MANAGER}
+"""By which the NetworkPolicy knows the operator's pods."""
+
+
 def labels(cluster: str) -> dict[str, str]:
     """The labels of all children."""
     return {

@@ -140,6 +140,8 @@ class Passwords:
     rotation: int = 0
     rotated_s_ago: float = 0.0
     rotated_at: str = ""
+    """The text of names.ROTATED_AT; a new password gets the time of now in the same form."""
+    rotated_at: str = ""
     """The same as the annotation says it, so that it stays as it is."""
 
 
@@ -165,3 +167,5 @@ class Observed:
     """What the StatefulSet's events say of pods that could not be made (quota, admission); empty when nothing."""
     status: Json = field(default_factory=dict)
     """The status of the resource as it is."""
+    operator_namespace: str = ""
+    """Where the operator's own pods run, which the NetworkPolicy lets through; empty when it is no pod."""

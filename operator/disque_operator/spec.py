@@ -6,11 +6,14 @@ were checked. Defaults are filled in here as well (an object may be older than t
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal, TypeVar
 
 Json = dict[str, Any]
+
+_T = TypeVar("_T")
 
 OnTimeout = Literal["Wait", "Handoff", "Force"]
 Fsync = Literal["always", "everysec", "no"]
@@ -129,7 +132,7 @@ class Spec:
     """None: pods spread over zones where that is possible."""
     priority_class: str | None = None
     pod_template: Json = field(default_factory=dict)
-    """Merged over the pod template; what the cluster depends on stays (`resources.pods`)."""
+    """Merged over the pod template; what the cluster depends on stays (`resources.protected`)."""
     budget: Budget = Budget()
     network: Network = Network()
     drain: Drain = Drain()
@@ -143,6 +146,69 @@ class Spec:
     deleting: bool = False
 
 
+_RENAMED: Final = {
+    "topology_spread": "topologySpreadConstraints",
+    "priority_class": "priorityClassName",
+    "budget": "podDisruptionBudget",
+    "network": "networkPolicy",
+}
+_WORDS_OF_SECONDS: Final = "_s"
+
+
+def field_name(attribute: str) -> str:
+    """How an attribute of these classes is written in the resource: `timeout_s` is `timeoutSeconds`."""
+    if attribute in _RENAMED:
+        return _RENAMED[attribute]
+    first, *rest = (f"{attribute}econds" if attribute.endswith(_WORDS_OF_SECONDS) else attribute).split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
 def parse(body: Mapping[str, Any]) -> Spec:
     """The spec of an object as the API server returns it."""
-    raise NotImplementedError
+    metadata, spec = body.get("metadata") or {}, body.get("spec") or {}
+    sections = {
+        "storage": _storage(spec.get("storage") or {}),
+        "persistence": _section(Persistence, spec.get("persistence")),
+        "auth": _section(Auth, spec.get("auth")),
+        "service": _section(ClientService, spec.get("service")),
+        "budget": _section(Budget, spec.get("podDisruptionBudget")),
+        "network": _network(spec.get("networkPolicy") or {}),
+        "drain": _section(Drain, spec.get("drain")),
+        "upgrade": _section(Upgrade, spec.get("upgrade")),
+        "image_pull_secrets": tuple(secret["name"] for secret in spec.get("imagePullSecrets") or ()),
+        "tolerations": tuple(spec.get("tolerations") or ()),
+    }
+    spread = spec.get("topologySpreadConstraints")
+    given = {
+        attribute.name: spec[key]
+        for attribute in dataclasses.fields(Spec)
+        if attribute.name not in sections and spec.get(key := field_name(attribute.name)) is not None
+    }
+    return Spec(
+        **given
+        | sections
+        | {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata.get("uid", ""),
+            "generation": metadata.get("generation", 0),
+            "annotations": metadata.get("annotations") or {},
+            "deleting": "deletionTimestamp" in metadata,
+            "topology_spread": None if spread is None else tuple(spread),
+        }
+    )
+
+
+def _section(kind: type[_T], given: Json | None) -> _T:
+    """The fields that are there, by their names in the resource; the others keep their defaults."""
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # all sections are dataclasses
+    found = {field.name: (given or {}).get(field_name(field.name)) for field in fields}
+    return kind(**{name: value for name, value in found.items() if value is not None})
+
+
+def _storage(given: Json) -> Storage:
+    return _section(Storage, given | (given.get("retention") or {}))
+
+
+def _network(given: Json) -> Network:
+    return dataclasses.replace(_section(Network, given), clients=tuple(given.get("clients") or ()))
