@@ -141,8 +141,6 @@ class Passwords:
     rotated_s_ago: float = 0.0
     rotated_at: str = ""
     """The text of names.ROTATED_AT; a new password gets the time of now in the same form."""
-    rotated_at: str = ""
-    """The same as the annotation says it, so that it stays as it is."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""What is wrong with a spec though the API server took it: values that only the broker's own parser can judge, consent
-that stands in an annotation, and objects that are older than the rules of the schema.
+"""What is wrong with a spec though the API server took it.
 
-`problems` is what the condition SpecValid says. While there are any, nothing is changed by the spec.
+That is: values that only the broker's own parser can judge, consent that stands in an annotation, and objects that are
+older than the rules of the schema. `problems` is what the condition SpecValid says. While there are any, nothing is
+changed by the spec.
 """
 
 from __future__ import annotations

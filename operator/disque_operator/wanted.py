@@ -1,7 +1,7 @@
 """What `plan` decides about the children beside what the spec says: all that `resources.desired` is told.
 
 `resources.desired(spec, wanted)` gives the manifests of all children, `resources.differs(desired, live)` says whether
-one has to be applied, `resources.settings(spec)` which directives with which values stand in the ConfigMap.
+one has to be applied, and which field says so; `resources.settings(spec)` which directives CONFIG SET has to make true.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from disque_operator.observed import Passwords
+from disque_operator.spec import Json
 
 
 @dataclass(frozen=True)
@@ -22,3 +23,8 @@ class Wanted:
     `disque.conf`), so that switching passwords on and off changes no pod template."""
     asleep: int = 0
     """How many members hibernate, for the annotation names.ASLEEP of the StatefulSet; 0 for no annotation."""
+    claim_templates: tuple[Json, ...] = ()
+    """`spec.volumeClaimTemplates` of the live StatefulSet, which can not be changed: claims that are to be larger are
+    expanded themselves. Empty for a StatefulSet that is not there yet."""
+    operator_namespace: str = ""
+    """Observed.operator_namespace."""

@@ -1,39 +1,42 @@
 """The objects that a cluster is made of, as manifests, and whether what is there is what they say.
 
-One module for each object. `desired` gives all of them, `differs` finds what was changed by hand, `claims` is what the
-volume claims should be: these are made by the StatefulSet, and only changed.
+One module for each object. Volume claims are not among them: the StatefulSet makes them.
 """
 
 from __future__ import annotations
 
-from disque_operator.observed import Observed, Passwords
+from collections.abc import Mapping
+
 from disque_operator.spec import Json, Spec
+from disque_operator.wanted import Wanted
 
 
-def desired(spec: Spec, observed: Observed, replicas: int, passwords: Passwords | None) -> list[Json]:
-    """All objects there should be, in the order in which they are made, but for the volume claims.
-
-    `replicas` is for the StatefulSet: a step of a shrink has more than the spec. `passwords` None: none are used.
-    """
+def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
+    """All objects there should be, in the order in which they are made."""
     raise NotImplementedError
 
 
-def claims(spec: Spec, observed: Observed) -> list[Json]:
-    """What the existing volume claims should be, to be applied where they differ: sizes that grew, and their owner.
-
-    One that is smaller than asked for is expanded, one that is larger stays.
-    """
+def surplus(manifests: tuple[Json, ...], children: Mapping[tuple[str, str], Json]) -> tuple[Json, ...]:
+    """Live objects of ours that are not wanted any more, of the kinds that a cluster can do without."""
     raise NotImplementedError
 
 
-def surplus(wanted: list[Json], observed: Observed) -> list[Json]:
-    """Children that are not wanted any more: live objects of ours of kinds that a spec can do without."""
-    raise NotImplementedError
-
-
-def differs(wanted: Json, live: Json | None) -> str:
+def differs(manifest: Json, live: Json | None) -> str:
     """The first field in which a live object is not what the manifest says, as `spec.replicas`; empty when it is.
 
     Fields that the manifest does not have are the API server's or other people's business.
     """
+    raise NotImplementedError
+
+
+def settings(spec: Spec) -> Mapping[str, str]:
+    """All directives that CONFIG SET changes, with the values that the spec asks for, defaults for those it lacks.
+
+    Those that are the operator's alone, as addresses and passwords, are not among them.
+    """
+    raise NotImplementedError
+
+
+def same(directive: str, one: str, other: str) -> bool:
+    """Whether two texts are the same value of a directive, as `64mb` and `67108864`."""
     raise NotImplementedError
