@@ -1,42 +1,60 @@
 """The objects that a cluster is made of, as manifests, and whether what is there is what they say.
 
-One module for each object. Volume claims are not among them: the StatefulSet makes them.
+One module for each object. Volume claims are not among them: the StatefulSet makes them. All belongs to the resource
+and goes with it, and pods run where Pod Security is restricted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
+from disque_operator import names
+from disque_operator.directives import same, settings
+from disque_operator.resources.comparing import differs
+from disque_operator.resources.config_map import config_map
+from disque_operator.resources.disruption_budget import disruption_budget
+from disque_operator.resources.network_policy import network_policy
+from disque_operator.resources.secret import secret
+from disque_operator.resources.service_account import service_account
+from disque_operator.resources.services import client_service, members_service
+from disque_operator.resources.stateful_set import stateful_set
 from disque_operator.spec import Json, Spec
 from disque_operator.wanted import Wanted
 
+__all__ = ["desired", "differs", "foreign", "same", "settings", "surplus"]
+
+_DISPENSABLE: Final = ("PodDisruptionBudget", "NetworkPolicy")
+
 
 def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
-    """All objects there should be, in the order in which they are made."""
-    raise NotImplementedError
+    """All objects there should be, in the order in which they are made: the StatefulSet needs the others."""
+    manifests = (
+        service_account(spec),
+        config_map(spec),
+        secret(spec, wanted.passwords),
+        members_service(spec),
+        client_service(spec),
+        network_policy(spec, wanted.operator_namespace),
+        disruption_budget(spec, wanted.replicas),
+        stateful_set(spec, wanted),
+    )
+    return tuple(manifest for manifest in manifests if manifest is not None)
 
 
 def surplus(manifests: tuple[Json, ...], children: Mapping[tuple[str, str], Json]) -> tuple[Json, ...]:
-    """Live objects of ours that are not wanted any more, of the kinds that a cluster can do without."""
-    raise NotImplementedError
+    """Live objects of the cluster that are not wanted any more, of the kinds that it can do without."""
+    kept = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests}
+    return tuple(
+        live
+        for (kind, name), live in children.items()
+        if kind in _DISPENSABLE and (kind, name) not in kept and not foreign(manifests[0], live)
+    )
 
 
-def differs(manifest: Json, live: Json | None) -> str:
-    """The first field in which a live object is not what the manifest says, as `spec.replicas`; empty when it is.
-
-    Fields that the manifest does not have are the API server's or other people's business.
-    """
-    raise NotImplementedError
-
-
-def settings(spec: Spec) -> Mapping[str, str]:
-    """All directives that CONFIG SET changes, with the values that the spec asks for, defaults for those it lacks.
-
-    Those that are the operator's alone, as addresses and passwords, are not among them.
-    """
-    raise NotImplementedError
-
-
-def same(directive: str, one: str, other: str) -> bool:
-    """Whether two texts are the same value of a directive, as `64mb` and `67108864`."""
-    raise NotImplementedError
+def foreign(manifest: Json, live: Json) -> bool:
+    """Whether a live object of the name that one of ours should have is somebody else's, and has to be left alone."""
+    mine, found = manifest["metadata"], live["metadata"]
+    owners = {owner.get("uid") for owner in found.get("ownerReferences") or ()}
+    label = (found.get("labels") or {}).get(names.CLUSTER_LABEL)
+    return label != mine["labels"][names.CLUSTER_LABEL] and mine["ownerReferences"][0]["uid"] not in owners

@@ -1,0 +1,134 @@
+"""The template of the pods: one container, which needs no rights, no writable files but its volume, and no shell."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disque_operator import names
+from disque_operator.directives import restart_hash
+from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, CONFIG_PATH, DATA_PATH
+from disque_operator.resources.merging import merge
+from disque_operator.resources.protected import allowed
+from disque_operator.spec import Json, Spec
+
+USER: Final = 10001
+STOP_TIMEOUT_S: Final = 30
+"""A pod that is deleted waits so long at most until its loss does no harm, as when another one is being replaced."""
+GRACE_S: Final = 120
+"""For that, and for writing the append only file anew."""
+START_S: Final = 600
+"""A process that does not answer so long after its start is started again. It answers while it loads its file."""
+
+
+def pod_template(spec: Spec) -> Json:
+    """The template, with what the spec lays over it."""
+    template = {
+        "metadata": {"labels": names.labels(spec.name), "annotations": {names.RESTART_HASH: restart_hash(spec)}},
+        "spec": _pod(spec),
+    }
+    laid: Json = merge(template, allowed(spec))
+    return laid
+
+
+def _pod(spec: Spec) -> Json:
+    pod: Json = {
+        "serviceAccountName": names.service_account(spec.name),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": GRACE_S,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_broker(spec)],
+        "volumes": _volumes(spec),
+        **_placement(spec),
+    }
+    if spec.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in spec.image_pull_secrets]
+    return pod
+
+
+def _broker(spec: Spec) -> Json:
+    host = f"$(POD_NAME).{names.members_service(spec.name)}.{spec.namespace}.svc"
+    container: Json = {
+        "name": names.CONTAINER,
+        "image": spec.image,
+        "command": ["disque-server"],
+        "args": [f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host],
+        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "ports": [
+            {"name": "client", "containerPort": names.CLIENT_PORT, "protocol": "TCP"},
+            {"name": "bus", "containerPort": names.BUS_PORT, "protocol": "TCP"},
+            {"name": "http", "containerPort": names.HTTP_PORT, "protocol": "TCP"},
+        ],
+        "resources": spec.resources,
+        "startupProbe": _probe("/livez", every_s=1, failures=START_S, timeout_s=1),
+        "livenessProbe": _probe("/livez", every_s=10, failures=6, timeout_s=5),
+        "readinessProbe": _probe("/readyz", every_s=2, failures=2, timeout_s=2),
+        "lifecycle": {"preStop": {"httpGet": {"path": f"/stopz?timeout={STOP_TIMEOUT_S}", "port": "http"}}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": names.DATA, "mountPath": DATA_PATH},
+            {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
+            {"name": "auth", "mountPath": AUTH_PATH, "readOnly": True},
+        ],
+    }
+    if spec.image_pull_policy:
+        container["imagePullPolicy"] = spec.image_pull_policy
+    return container
+
+
+def _probe(path: str, every_s: int, failures: int, timeout_s: int) -> Json:
+    return {
+        "httpGet": {"path": path, "port": "http"},
+        "periodSeconds": every_s,
+        "timeoutSeconds": timeout_s,
+        "failureThreshold": failures,
+    }
+
+
+def _volumes(spec: Spec) -> list[Json]:
+    volumes: list[Json] = [
+        {"name": "config", "configMap": {"name": names.config_map(spec.name)}},
+        {"name": "auth", "secret": {"secretName": names.auth_secret(spec.name)}},
+    ]
+    return [*volumes, {"name": names.DATA, "emptyDir": {}}] if spec.storage.ephemeral else volumes
+
+
+def _placement(spec: Spec) -> Json:
+    placement: Json = {
+        "affinity": _apart(spec) if spec.affinity is None else spec.affinity,
+        "topologySpreadConstraints": _spread(spec),
+        "tolerations": list(spec.tolerations),
+        "nodeSelector": dict(spec.node_selector),
+    }
+    if spec.priority_class:
+        placement["priorityClassName"] = spec.priority_class
+    return {name: value for name, value in placement.items() if value}
+
+
+def _apart(spec: Spec) -> Json:
+    """Pods prefer different machines."""
+    term = {
+        "labelSelector": {"matchLabels": names.selector(spec.name)},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
+def _spread(spec: Spec) -> list[Json]:
+    """Over zones where possible, or as the spec says. Constraints without a selector are for the cluster's pods."""
+    zones = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    constraints = (zones,) if spec.topology_spread is None else spec.topology_spread
+    return [{"labelSelector": {"matchLabels": names.selector(spec.name)}, **constraint} for constraint in constraints]
