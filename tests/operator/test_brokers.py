@@ -1,0 +1,204 @@
+"""What the operator hears from brokers and tells them: real ones, on the loopback address."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from disque_operator import brokers
+from disque_operator.brokers import Door, Keys, RefusedError, SilentError
+from disque_operator.observed import Node
+from support.cluster import RealCluster, RealNode
+
+DIRECTIVES = ("maxmemory", "cluster-announce-hostname", "no-such-directive")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    with RealCluster(tmp_path_factory.mktemp("brokers"), 3, "--appendonly", "yes") as three:
+        yield three
+
+
+def look(node: RealNode, keys: Keys | None = None) -> tuple[Node, Door]:
+    return asyncio.run(brokers.look("c-0", node.address, keys or Keys(), DIRECTIVES, time.time()))
+
+
+@contextmanager
+def password(node: RealNode, text: str) -> Iterator[None]:
+    """It wants this password for a while."""
+    connection = node.connect()
+    connection.call("CONFIG", "SET", "requirepass", text)
+    try:
+        yield
+    finally:
+        if text:
+            connection.call("AUTH", text)
+        connection.call("CONFIG", "SET", "requirepass", "")
+        connection.close()
+
+
+def test_a_node_says_who_it_is_and_whom_it_knows(cluster: RealCluster) -> None:
+    one, *others = cluster.nodes
+    node, door = look(one)
+    assert node.pod == "c-0"
+    assert node.node_id == one.id
+    assert not node.loading
+    assert node.leaving is None
+    assert node.accepts == "none"
+    assert node.knows_current, "it is to have no password"
+    assert door == Door(one.address, None)
+    assert {peer.node_id for peer in node.peers} == {other.id for other in others}
+    assert all(peer.connected and not peer.failing and not peer.leaving for peer in node.peers)
+    assert all(peer.silent_s < 20 for peer in node.peers)
+    assert node.max_memory == int(one.info()["maxmemory"])
+    assert dict(node.config) == {
+        "maxmemory": one.info()["maxmemory"],
+        "cluster-announce-hostname": "",
+    }
+
+
+def test_its_jobs_and_queues_are_counted(cluster: RealCluster) -> None:
+    one = cluster.nodes[0]
+    before, _ = look(one)
+    for number in range(5):
+        one.call("ADDJOB", "counted", f"job {number}", 0, "REPLICATE", 1)
+    node, _ = look(one)
+    assert node.jobs == before.jobs + 5
+    assert node.queues == before.queues + 1
+
+
+def test_the_name_that_a_member_announces_is_its_host(cluster: RealCluster) -> None:
+    one, two, _ = cluster.nodes
+    two.call("CONFIG", "SET", "cluster-announce-hostname", "localhost")
+
+    def hosts() -> dict[str, str]:
+        return {peer.node_id: peer.host for peer in look(one)[0].peers}
+
+    cluster.wait_until(lambda: hosts()[two.id] == "localhost")
+    two.call("CONFIG", "SET", "cluster-announce-hostname", "")
+    cluster.wait_until(lambda: hosts()[two.id] == "127.0.0.1")
+
+
+def test_a_leaving_node_says_how_far_it_is(cluster: RealCluster) -> None:
+    one, two, _ = cluster.nodes
+    asyncio.run(brokers.tell(look(one)[1], one.id, ("CLUSTER", "LEAVING", "yes")))
+    cluster.wait_until(lambda: (leaving := look(one)[0].leaving) is not None and leaving.done)
+    leaving = look(one)[0].leaving
+    assert leaving is not None
+    assert (leaving.jobs_left, leaving.waits_for) == (0, "")
+    cluster.wait_until(lambda: any(peer.leaving for peer in look(two)[0].peers))
+    asyncio.run(brokers.tell(look(one)[1], one.id, ("CLUSTER", "LEAVING", "no")))
+    assert look(one)[0].leaving is None
+
+
+def test_a_command_for_another_node_is_not_carried_out(cluster: RealCluster) -> None:
+    one, two, _ = cluster.nodes
+    with pytest.raises(RefusedError, match=f"node {one.id} answers in the place of {two.id}"):
+        asyncio.run(brokers.tell(look(one)[1], two.id, ("CLUSTER", "LEAVING", "yes")))
+    assert look(one)[0].leaving is None
+
+
+def test_what_a_node_refuses_is_told(cluster: RealCluster) -> None:
+    one = cluster.nodes[0]
+    with pytest.raises(RefusedError, match="Unknown node"):
+        asyncio.run(brokers.tell(look(one)[1], one.id, ("CLUSTER", "FORGET", "0" * 40)))
+
+
+@pytest.mark.parametrize(
+    ("set_to", "keys", "accepts", "knows_current"),
+    [
+        ("new", Keys("new", ("old",)), "current", True),
+        ("old", Keys("new", ("old",)), "former", False),
+        ("older", Keys("new", ("old", "older")), "former", False),
+        ("", Keys("new", ("old",)), "none", False),
+        ("old", Keys(None, ("old",)), "former", True),
+    ],
+)
+def test_the_password_that_a_node_takes_is_found(
+    cluster: RealCluster, set_to: str, keys: Keys, accepts: str, knows_current: bool
+) -> None:
+    one = cluster.nodes[0]
+    with password(one, set_to):
+        node, door = look(one, keys)
+        assert (node.accepts, node.knows_current) == (accepts, knows_current)
+        assert (door.password or "") == set_to
+        asyncio.run(brokers.tell(door, node.node_id, ("PING",)))
+
+
+def test_a_node_with_another_password_is_no_unreachable_one(cluster: RealCluster) -> None:
+    one = cluster.nodes[0]
+    with password(one, "strange"):
+        for keys in (Keys(), Keys("new", ("old",))):
+            with pytest.raises(SilentError, match="none of the passwords"):
+                look(one, keys)
+
+
+def test_a_node_that_hangs_is_told_as_silent_in_time(cluster: RealCluster) -> None:
+    one = cluster.nodes[2]
+    one.stop()
+    try:
+        began_s = time.monotonic()
+        with pytest.raises(SilentError, match="does not answer"):
+            look(one, Keys("new", ("old",)))
+        assert time.monotonic() - began_s < 3 * brokers.STEP_S + 1
+    finally:
+        one.cont()
+
+
+def test_nobody_at_the_address_is_told_as_silent() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        with pytest.raises(SilentError, match="does not answer"):
+            asyncio.run(brokers.look("c-0", address, Keys(), (), time.time()))
+
+
+def test_something_else_at_the_address_is_told_as_silent() -> None:
+    async def main() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(10)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            host, port = server.sockets[0].getsockname()
+            with pytest.raises(SilentError):
+                await brokers.look("c-0", f"{host}:{port}", Keys(), (), time.time())
+
+    asyncio.run(main())
+
+
+def test_a_member_that_is_gone_is_seen_failing_and_silent(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 2) as cluster:
+        one, two = cluster.nodes
+        gone = two.id
+        two.kill()
+        cluster.wait_until(lambda: any(not peer.connected and peer.failing for peer in look(one)[0].peers))
+        [peer] = look(one)[0].peers
+        assert peer.node_id == gone
+        assert peer.silent_s > 0
+
+
+def test_a_node_that_loads_says_so_and_nothing_else(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 1, "--appendonly", "yes") as cluster:
+        [one] = cluster.nodes
+        for start in range(0, 40_000, 500):
+            commands = [("ADDJOB", "q", f"job {start + number}", 0, "REPLICATE", 1) for number in range(500)]
+            with_client = one.connect()
+            with_client.pipeline(commands)
+            with_client.close()
+        one.kill()
+        one.start()
+        one.server.wait_ready()
+        node, _ = look(one)
+        assert node.loading, "it has much to read"
+        assert (node.node_id, node.peers) == ("", ())
+        assert node.version
+        cluster.wait_until(lambda: not look(one)[0].loading)
+        assert look(one)[0].jobs == 40_000
