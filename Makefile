@@ -9,7 +9,7 @@ SOURCES := $(shell find broker -name '*.py')
 CAN_COMPILE := command -v cc >/dev/null && test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 FAST := PYTHONPATH=$(CURDIR)/build/compiled
 
-.PHONY: help run test test-interpreted test-compiled sim check format bench docs lock clean
+.PHONY: help run test test-interpreted test-compiled sim check format bench docs charts lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ test: test-interpreted test-compiled ## Run every test, on the interpreted and o
 
 # Tests whose time goes into real processes, or into many seeds of the simulator (whose digests are the same on both
 # builds), run on one build, the one that people run.
-ONCE := cluster durability bench simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+ONCE := cluster durability bench charts simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
 	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
@@ -52,6 +52,9 @@ docs: $(INSTALLED) ## Write the generated pages of docs/
 	$(BIN)/python -m disqued.config.docs > docs/configuration.md
 	$(BIN)/python -m disqued.testing.jobstates > docs/architecture/job-states.md
 	$(BIN)/python -m disqued.testing.busdocs > docs/protocol/bus.md
+
+charts: $(INSTALLED) ## Write what the charts have from the resource definition and from their values
+	$(BIN)/python charts/generate.py
 
 lock: ## Resolve the dependencies anew into requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
