@@ -217,10 +217,10 @@ class Node:
         self.state.now_ms = now_ms
         self.aof.done(work)
 
-    def end(self, now_ms: i64) -> bool:
-        """The process is asked to end: have all that changed on disk; False if that fails, and the node goes on."""
+    def end(self, now_ms: i64, *, rewrite: bool = False) -> bool:
+        """The process is asked to end, as by SHUTDOWN (REWRITE-AOF); False if that fails, and the node goes on."""
         self.state.now_ms = now_ms
-        return end(self.state, rewrite=False)
+        return end(self.state, rewrite=rewrite)
 
     def connected(self, session: Session) -> bool:
         """A client opened a connection; False when there are too many and the session only gets an error."""

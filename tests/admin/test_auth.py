@@ -38,6 +38,36 @@ def test_clients_of_redis_name_the_only_user(guarded: LocalClient) -> None:
     assert guarded.raw("AUTH", "default", "s3cret") == b"+OK\r\n"
 
 
+def test_the_former_password_is_taken_as_long_as_it_is_set(guarded: LocalClient) -> None:
+    guarded.raw("AUTH", "s3cret")
+    assert guarded.raw("CONFIG", "SET", "requirepass-former", "s3cret") == b"+OK\r\n"
+    assert guarded.raw("CONFIG", "SET", "requirepass", "fresh") == b"+OK\r\n"
+    for words in (["s3cret"], ["default", "s3cret"], ["fresh"]):
+        client = guarded.local.client()
+        assert client.raw("PING") == NO_AUTH
+        assert client.raw("AUTH", *words) == b"+OK\r\n"
+    assert client.raw("HELLO", "2", "AUTH", "default", "s3cret").startswith(b"*14\r\n")
+    assert client.raw("AUTH", "") == WRONG
+    assert guarded.raw("CONFIG", "SET", "requirepass-former", "") == b"+OK\r\n"
+    assert client.raw("AUTH", "s3cret") == WRONG
+    assert client.raw("AUTH", "") == WRONG
+    assert client.raw("AUTH", "fresh") == b"+OK\r\n"
+
+
+def test_whoever_is_in_stays_in_while_the_password_changes(guarded: LocalClient) -> None:
+    guarded.raw("AUTH", "s3cret")
+    guarded.raw("CONFIG", "SET", "requirepass-former", "s3cret")
+    guarded.raw("CONFIG", "SET", "requirepass", "fresh")
+    guarded.raw("CONFIG", "SET", "requirepass-former", "")
+    assert guarded.raw("PING") == b"+PONG\r\n"
+
+
+def test_a_former_password_alone_guards_nothing(client: LocalClient) -> None:
+    client.raw("CONFIG", "SET", "requirepass-former", "s3cret")
+    assert client.raw("PING") == b"+PONG\r\n"
+    assert client.raw("AUTH", "s3cret") == b"-ERR Client sent AUTH, but no password is set\r\n"
+
+
 def test_large_requests_are_read_after_the_password_only(guarded: LocalClient) -> None:
     guarded.raw("AUTH", "s3cret")
     assert guarded.raw("PING", b"x" * 20_000) == b"$20000\r\n" + b"x" * 20_000 + b"\r\n"

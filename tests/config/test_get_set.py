@@ -97,6 +97,9 @@ def value_of(name: bytes, config: Config) -> bytes:
         (b"requirepass", b"", b""),
         (b"dir", b"/tmp/\xff", b"/tmp/\xff"),
         (b"timeout", b"+5", b"5"),
+        (b"shutdown-on-sigterm", b"Rewrite-AOF", b"rewrite-aof"),
+        (b"aof-restart-mark", b"YES", b"yes"),
+        (b"requirepass-former", b"one before", b"one before"),
     ],
 )
 def test_a_changed_value_is_shown(name: bytes, value: bytes, shown: bytes) -> None:
@@ -113,6 +116,9 @@ def test_a_changed_value_is_shown(name: bytes, value: bytes, shown: bytes) -> No
         (b"maxmemory", b"9999999999gb"),
         (b"maxmemory", b""),
         (b"requirepass", b"x" * 513),
+        (b"requirepass-former", b"x" * 513),
+        (b"shutdown-on-sigterm", b"nosave"),
+        (b"aof-restart-mark", b"1"),
         (b"dir", b"/tmp/\0"),
         (b"timeout", b"1_000"),
         (b"timeout", b"9223372036854775808"),

@@ -1,4 +1,4 @@
-"""Controlled restart: a node comes back with its queues as they were, exactly once."""
+"""Controlled restart: a node comes back with its queues as they were, exactly once, by the option or by a mark."""
 
 from __future__ import annotations
 
@@ -36,16 +36,36 @@ def with_file(*, appendonly: bool, **options: object) -> LocalNode:
     return node
 
 
+def with_mark(*, appendonly: bool) -> LocalNode:
+    """A node that leaves a mark."""
+    node = with_file(appendonly=appendonly, aof_restart_mark=True)
+    assert node.host.config_text is not None
+    node.host.config_text += "aof-restart-mark yes\n"
+    return node
+
+
 @pytest.fixture(params=[True, False], ids=["appendonly", "in-memory"])
-def node(request: pytest.FixtureRequest) -> LocalNode:
+def told_node(request: pytest.FixtureRequest) -> LocalNode:
+    """A node that is told by the option."""
     return with_file(appendonly=request.param)
 
 
+@pytest.fixture(
+    params=[(with_file, True), (with_file, False), (with_mark, True), (with_mark, False)],
+    ids=["appendonly", "in-memory", "appendonly-mark", "in-memory-mark"],
+)
+def node(request: pytest.FixtureRequest) -> LocalNode:
+    make, appendonly = request.param
+    made: LocalNode = make(appendonly=appendonly)
+    return made
+
+
 def end(node: LocalNode) -> None:
-    """As the documentation says: option, configuration file, SHUTDOWN REWRITE-AOF."""
-    client = node.client()
-    assert client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes") == b"OK"
-    assert client.call("CONFIG", "REWRITE") == b"OK"
+    """As the documentation says: option and configuration file, unless there will be a mark, SHUTDOWN REWRITE-AOF."""
+    if not node.config.aof_restart_mark:
+        client = node.client()
+        assert client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes") == b"OK"
+        assert client.call("CONFIG", "REWRITE") == b"OK"
     assert node.shut_down("REWRITE-AOF") is None
 
 
@@ -191,24 +211,24 @@ def test_jobs_come_back_without_a_search_tree(node: LocalNode) -> None:
 # --- once -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_option_is_switched_off_in_memory_and_in_the_file(node: LocalNode) -> None:
-    node.client().add("mail")
-    client = restart(node)
+def test_the_option_is_switched_off_in_memory_and_in_the_file(told_node: LocalNode) -> None:
+    told_node.client().add("mail")
+    client = restart(told_node)
     assert client.call("CONFIG", "GET", "aof-enqueue-jobs-once") == [b"aof-enqueue-jobs-once", b"no"]
-    assert node.host.config_text is not None
-    assert "aof-enqueue-jobs-once yes" not in node.host.config_text
-    assert "switched off in the configuration file" in log_of(node)
+    assert told_node.host.config_text is not None
+    assert "aof-enqueue-jobs-once yes" not in told_node.host.config_text
+    assert "switched off in the configuration file" in log_of(told_node)
 
 
-def test_the_configuration_file_is_written_before_a_client_is_served(node: LocalNode) -> None:
+def test_the_configuration_file_is_written_before_a_client_is_served(told_node: LocalNode) -> None:
     for number in range(1500):
-        node.client().add("mail", f"body {number}")
-    end(node)
-    node.restart()
-    client = node.client()
-    while "aof-enqueue-jobs-once yes" in (node.host.config_text or ""):
+        told_node.client().add("mail", f"body {number}")
+    end(told_node)
+    told_node.restart()
+    client = told_node.client()
+    while "aof-enqueue-jobs-once yes" in (told_node.host.config_text or ""):
         assert str(client.call("QLEN", "mail")).startswith("LOADING")
-        node.run(milliseconds=1)
+        told_node.run(milliseconds=1)
     assert client.call("QLEN", "mail") == 1500
 
 

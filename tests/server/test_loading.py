@@ -229,3 +229,55 @@ def test_without_a_file_to_take_over_a_server_starts_empty(tmp_path: Path, conne
         client = connect(server)
         assert client.call(b"PING") == Status(b"PONG")
         assert client.call(b"CONFIG", b"GET", b"aof-enqueue-jobs-once") == [b"aof-enqueue-jobs-once", b"no"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("appendonly", ["yes", "no"])
+def test_a_signal_is_a_controlled_restart_if_so_wished(
+    tmp_path: Path, appendonly: str, number: signal.Signals, connect: Connect
+) -> None:
+    """With a configuration that nobody can write, as in a container."""
+    port = free_port()
+    path = tmp_path / "disque.conf"
+    path.write_text(f"port {port}\nbind 127.0.0.1\nappendonly {appendonly}\naof-restart-mark yes\n")
+    path.chmod(0o444)
+
+    def serve(*arguments: str) -> tuple[ServerProcess, Client]:
+        server = ServerProcess(tmp_path, "disque.conf", *arguments, port=port, bare=True)
+        server.wait_loaded()
+        return server, connect(server)
+
+    server, client = serve()
+    assert client.call(b"CONFIG", b"SET", b"shutdown-on-sigterm", b"rewrite-aof") == Status(b"OK")
+    for number_of_job in range(5):
+        client.call(b"ADDJOB", b"q", b"b%d" % number_of_job, b"0", b"RETRY", b"0")
+    assert bodies(client.call(b"GETJOB", b"FROM", b"q")) == [b"b0"]
+    server.process.send_signal(number)
+    assert server.process.wait(10) == 0
+    assert (tmp_path / "disque.aof.restart").exists()
+
+    server, client = serve("--shutdown-on-sigterm", "rewrite-aof")
+    assert not (tmp_path / "disque.aof.restart").exists()
+    assert bodies(client.call(b"GETJOB", b"COUNT", b"20", b"FROM", b"q")) == [b"b%d" % n for n in range(1, 5)]
+    server.process.kill()
+    server.process.wait()
+
+    server, client = serve()
+    assert client.call(b"QLEN", b"q") == 0
+    assert server.stop() == 0
+    assert path.read_text().endswith("aof-restart-mark yes\n")
+
+
+def test_a_signal_while_no_file_can_be_written_is_an_end_like_any_other(
+    tmp_path: Path, connect: Connect, plain_user: list[str]
+) -> None:
+    """It is tried for a while, then the node ends with what it has."""
+    (tmp_path / "data").mkdir()
+    options = ("--dir", "data", "--shutdown-on-sigterm", "rewrite-aof")
+    server = ServerProcess(tmp_path, *options, launcher=plain_user)
+    server.wait_loaded()
+    assert isinstance(connect(server).call(b"ADDJOB", b"q", b"b", b"0"), Status)
+    (tmp_path / "data").chmod(0o555)
+    server.process.terminate()
+    assert server.process.wait(20) == 0
+    assert "Ending without a file for a controlled restart" in server.log.read_text()

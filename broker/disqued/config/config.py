@@ -64,6 +64,10 @@ class Config:
     cluster_name: str
     cluster_link_sendbuf_limit: int
     aof_checksums: bool
+    aof_restart_mark: bool
+    shutdown_on_sigterm: str
+    http_port: int
+    requirepass_former: bytes
     rename_command: tuple[tuple[bytes, bytes], ...]
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 """The password check that AUTH and HELLO share.
 
-There is one password (`requirepass`) and one user, whom clients that insist on a name call `default`.
+There is one password (`requirepass`) and one user, whom clients that insist on a name call `default`. While clients
+change over to a new password, the one before may be taken as well (`requirepass-former`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ def authenticate(state: NodeState, session: Session, password: bytes, user: byte
     """Let the session in; a wrong password also takes away what an earlier right one gave. Raises ReplyError."""
     if not state.password:
         raise ReplyError("ERR Client sent AUTH, but no password is set")
-    # Both are compared in a time that says nothing about how much of them is right.
-    session.authenticated = compare_digest(password, state.password) & compare_digest(user, ONLY_USER)
+    # All are compared in a time that says nothing about how much of them is right.
+    former = state.former_password or state.password
+    right = compare_digest(password, state.password) | compare_digest(password, former)
+    session.authenticated = right & compare_digest(user, ONLY_USER)
     session.parser.restrict(not session.authenticated)
     if not session.authenticated:
         raise ReplyError("ERR invalid password")

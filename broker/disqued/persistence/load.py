@@ -22,6 +22,7 @@ from disqued.core.jobcodec import CorruptJob
 from disqued.core.jobid import is_job_id
 from disqued.core.lifecycle import EXPIRY_GRACE_MS
 from disqued.core.queue import PAUSE_NAMES
+from disqued.persistence.mark import RestartMark
 from disqued.persistence.reader import (
     DELJOB,
     GARBAGE,
@@ -55,14 +56,15 @@ MAX_TOLD: Final = 100
 
 
 class Loader:
-    """Loads one file, once. `at_once` waits for the disk instead of giving others their turn."""
+    """Loads one file, once. Without a `mark` to look at it is loaded again, and waits for the disk all the time."""
 
-    def __init__(self, aof: Aof, state: NodeState, total_bytes: i64, *, handed_on: bool, at_once: bool = False) -> None:
+    def __init__(self, aof: Aof, state: NodeState, total_bytes: i64, mark: RestartMark | None) -> None:
         self._aof = aof
         self._state = state
         self._name: str = aof.name
-        self._handed_on: bool = handed_on
-        self._at_once: bool = at_once
+        self._mark = mark
+        self._handed_on: bool = mark is not None and (mark.counts or state.config.aof_enqueue_jobs_once)
+        self._at_once: bool = mark is None
         self._reader = EntryReader()
         self._requeue = Requeue()
         self._names: dict[bytes, bytes] = {}
@@ -328,8 +330,12 @@ class Loader:
                     )
                     return
                 size_bytes = torn.offset
-        if self._handed_on and not self._at_once:
-            conclude(state, self._name, found=not self._missing)
+        mark = self._mark
+        if mark is not None:
+            why = conclude(state, mark, self._name, found=self._handed_on and not self._missing)
+            if why:
+                self._fail(why)
+                return
         self._stopped = True
         if not self._missing and self._read_bytes > 0:
             self._tell_all()
@@ -402,8 +408,17 @@ def open_log(aof: Aof, state: NodeState) -> Loader | None:
     When it can not be opened the node must not serve.
     """
     config = state.config
-    handed_on = config.aof_enqueue_jobs_once
-    if not config.appendonly and not handed_on:
+    mark = RestartMark(state, aof.name)
+    error = mark.look()
+    if error:
+        state.loading = True
+        state.host.fail(
+            f"Can't tell whether the last run handed on its queues: {error}. Let the user that the server runs as read "
+            "the file, then start again. Nothing was changed."
+        )
+        return None
+    if not config.appendonly and not config.aof_enqueue_jobs_once and not mark.counts:
+        mark.use_up()  # nothing is loaded, so there is nothing to be queued; it can not come to count again
         return None
     size_bytes: i64 = 0
     if config.appendonly:
@@ -417,4 +432,4 @@ def open_log(aof: Aof, state: NodeState) -> Loader | None:
             )
             return None
         size_bytes = work.size
-    return Loader(aof, state, size_bytes, handed_on=handed_on)
+    return Loader(aof, state, size_bytes, mark)

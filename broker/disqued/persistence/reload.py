@@ -33,7 +33,7 @@ def reload(state: NodeState, aof: Aof) -> str:
     state.lifecycle.journal.on = False
     aof.status = OFF  # what is dropped now is not gone
     flush_all(state)
-    loader = Loader(aof, state, look.file_bytes, handed_on=False, at_once=True)
+    loader = Loader(aof, state, look.file_bytes, None)
     aof.loader = loader
     loader.begin()
     while loader.ready:

@@ -1,10 +1,11 @@
-"""Controlled restart: the next run goes on with the queues of the last one, once (`aof-enqueue-jobs-once`).
+"""Controlled restart: the next run goes on with the queues of the last one, once.
 
-The last run left a file that says what was queued (`SHUTDOWN REWRITE-AOF`), with the option switched on and written to
-the configuration file. Loading it puts the jobs back into their queues, oldest first, and nothing is counted: for
-clients the node was only away. While it was, other holders of a job may have queued it, delivered it and heard that it
-is done, so they are asked first. Before any client is served the option is switched off, in the configuration file too.
-A node without an append only file gives the file another name then: what is in it belongs to this run.
+The last run left a file that says what was queued (`SHUTDOWN REWRITE-AOF`), and either a mark beside it
+(`persistence.mark`), or `aof-enqueue-jobs-once` was switched on and written to the configuration file. Loading it puts
+the jobs back into their queues, oldest first, and nothing is counted: for clients the node was only away. While it was,
+other holders of a job may have queued it, delivered it and heard that it is done, so they are asked first. Before any
+client is served the mark is used up, and the option switched off, in the configuration file too. A node without an
+append only file gives the file another name then: what is in it belongs to this run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from disqued.core.disk import DiskWork
 if TYPE_CHECKING:
     from disqued.core.job import Job
     from disqued.core.state import NodeState
+    from disqued.persistence.mark import RestartMark
 
 ASK_MS: Final = 1000
 """How long after loading other holders of a job are asked whether they have queued it: then there are links to them."""
@@ -70,11 +72,31 @@ class Requeue:
         return False
 
 
-def conclude(state: NodeState, name: str, *, found: bool) -> None:
-    """The jobs of the last run are back, or there was no file: see that it was the only time."""
+def conclude(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> str:
+    """All that is to be taken from the file is in memory: see that no other start queues the same jobs.
+
+    `found`: the jobs of the last run were in the file. Returns why the node must not serve.
+    """
     config = state.config
+    if config.aof_enqueue_jobs_once:
+        _switch_off(state)
+    gone = found and not config.appendonly and _put_away(state, name)
+    counted = mark.counts
+    error = mark.use_up()
+    if error and not gone:
+        return (
+            f"The restart mark must not be found again, and {error}. Let the user that the server runs as write to it "
+            "and to its directory, then start again: no job was delivered, and all will be queued as they were."
+        )
+    if counted:
+        state.host.log("notice", f"The queues are as the last run left them; {mark.name} said so, and is used up")
+    return ""
+
+
+def _switch_off(state: NodeState) -> None:
+    """The option held for this start only."""
     log = state.host.log
-    config.assign("aof_enqueue_jobs_once", False)
+    state.config.assign("aof_enqueue_jobs_once", False)
     try:
         if configfile.rewrite(state):
             log("notice", "aof-enqueue-jobs-once is done and switched off in the configuration file")
@@ -88,18 +110,22 @@ def conclude(state: NodeState, name: str, *, found: bool) -> None:
         log(
             "warning",
             f"aof-enqueue-jobs-once is done, but the configuration file can't be written: {error.strerror}. Set it to "
-            "no there by hand, or jobs that were delivered meanwhile may be queued by the next start.",
+            "no there by hand, or jobs that were delivered meanwhile may be queued by the next start. (With "
+            "aof-restart-mark yes the file need not be written.)",
         )
-    if config.appendonly or not found:
-        return
+
+
+def _put_away(state: NodeState, name: str) -> bool:
+    """Give the file of a node that keeps none another name; False when that fails."""
     work = DiskWork(disk.REPLACE, name)
     work.other = name + LOADED
     state.host.disk.perform(work)
     if work.error:
-        log(
+        state.host.log(
             "warning",
             f"{name} was loaded and can't be renamed to {work.other}: {work.error}. Remove it by hand: its jobs belong "
             "to this run, and must not be loaded once more.",
         )
-    else:
-        log("notice", f"{name} was loaded and is called {work.other} now")
+        return False
+    state.host.log("notice", f"{name} was loaded and is called {work.other} now")
+    return True

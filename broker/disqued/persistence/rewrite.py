@@ -41,6 +41,7 @@ from disqued.core import disk
 from disqued.core.disk import VERB_NAMES, DiskWork
 from disqued.core.job import ACTIVE, DELIVERED, QUEUED
 from disqued.core.walk import Walk
+from disqued.persistence.mark import RestartMark
 from disqued.persistence.records import pause, stored_state
 from disqued.persistence.recordwriter import RecordWriter
 
@@ -432,6 +433,7 @@ class Rewrite:
         self.settle()
         name = f"temp-rewriteaof-{state.host.facts().process_id}.aof"
         snapshot = Snapshot(state, handed_on=handed_on)
+        mark = RestartMark(state, self._aof.name) if handed_on and state.config.aof_restart_mark else None
         size_bytes: i64 = 0
         error = self._perform(DiskWork(disk.REMOVE, name)) or self._perform(DiskWork(disk.OPEN, name))
         while not error and not snapshot.over:
@@ -441,19 +443,40 @@ class Rewrite:
                 work.data = [part]
                 size_bytes += len(part)
                 error = self._perform(work)
+        if not error and mark is not None:
+            work = DiskWork(disk.APPEND, name)
+            work.data = [mark.seal()]
+            size_bytes += len(work.data[0])
+            error = self._perform(work) or mark.prepare(size_bytes)
         if not error:
             work = DiskWork(disk.REPLACE, name)
             work.other = self._aof.name
             error = self._perform(work)
         if error:
             self._disk.perform(DiskWork(disk.REMOVE, name))
+            if mark is not None:
+                mark.give_up()
             return error
         self.base_bytes = size_bytes
         state.host.log("notice", f"The append only file was rewritten: {snapshot.jobs} jobs, {size_bytes} bytes")
         self._aof.replaced(size_bytes, state.ready.logged)
         if not self._aof.enabled:
             self._disk.start(DiskWork(disk.CLOSE, self._aof.name))
-        return ""
+        return self._leave_mark(mark) if mark is not None else ""
+
+    def _leave_mark(self, mark: RestartMark) -> str:
+        """Put the mark beside the file. Returns what went wrong; then the node goes on.
+
+        It has to write a file for itself then, and one that keeps none must not leave this one behind.
+        """
+        error = mark.leave()
+        if error:
+            mark.give_up()
+            if self._aof.enabled:
+                self.start()
+            else:
+                self._disk.start(DiskWork(disk.REMOVE, self._aof.name))
+        return error
 
     def _perform(self, work: DiskWork) -> str:
         """Have something done, and wait for it. Returns what went wrong."""

@@ -142,12 +142,16 @@ class Run:
         await self._ended.wait()
         if self._failure is not None:
             raise Fatal(self._failure)
-        if self._signals.received is not None:
+        signalled = self._signals.received is not None
+        if signalled:
             logs.write("warning", f"Received {self._signals.received}, shutting down...")
+        rewrite = signalled and self._config.shutdown_on_sigterm == "rewrite-aof"
         for _ in range(_LAST_ATTEMPTS):
-            if self._node.end(self._clock.now_ms()):
+            if self._node.end(self._clock.now_ms(), rewrite=rewrite):
                 return True
             await asyncio.sleep(_LAST_ATTEMPT_S)
+        if rewrite:
+            logs.write("warning", "Ending without a file for a controlled restart: the next start is as after a crash.")
         return self._node.end(self._clock.now_ms())
 
     def _announce(self) -> None:

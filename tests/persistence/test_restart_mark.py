@@ -1,0 +1,344 @@
+"""The restart mark: whatever ends the node wherever, what was queued is queued again once, and never twice."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from disqued.core import disk
+from disqued.core.disk import DiskWork
+from disqued.persistence.records import forget
+from disqued.testing.disk import MemoryDisk
+from disqued.testing.host import FakeHost
+from disqued.testing.local import LocalNode
+from support.aofcontent import come_back
+from support.logging_node import config
+
+if TYPE_CHECKING:
+    from disqued.testing.local import LocalClient
+
+FILE = "disque.aof"
+MARK = "disque.aof.restart"
+NEVER = 1 << 62
+
+
+class Killed(BaseException):
+    """The process is gone in the middle of what it did."""
+
+
+class DeadlyDisk(MemoryDisk):
+    """Kills the process when it asks for one thing more than it may, or fails at one thing."""
+
+    works_left = NEVER
+    fails_at: tuple[int, str] | None = None
+    """A verb, and a part of the name of the file or of the one to be replaced."""
+
+    def _count(self, work: DiskWork) -> None:
+        if self.fails_at is not None and work.verb == self.fails_at[0] and self.fails_at[1] in work.name + work.other:
+            self.fail(self.fails_at[0], times=1)
+        self.works_left -= 1
+        if self.works_left < 0:
+            self.works_left = NEVER
+            raise Killed
+
+    def start(self, work: DiskWork) -> None:
+        self._count(work)
+        super().start(work)
+
+    def perform(self, work: DiskWork) -> None:
+        self._count(work)
+        super().perform(work)
+
+
+class DeadlyHost(FakeHost):
+    def new_disk(self) -> DeadlyDisk:
+        return DeadlyDisk(lambda: self.now_ms, self._seed)
+
+
+def marking_node(*, appendonly: bool = True, seed: int = 0) -> LocalNode:
+    """A node that has loaded its empty file, and leaves a mark when it ends."""
+    local = LocalNode(config(appendonly=appendonly, aof_restart_mark=True), DeadlyHost(seed))
+    while local.node.state.loading:
+        local.run(milliseconds=1)
+    return local
+
+
+def deadly(local: LocalNode) -> DeadlyDisk:
+    made = local.host.disk
+    assert isinstance(made, DeadlyDisk)
+    return made
+
+
+def end(local: LocalNode) -> None:
+    assert local.shut_down("REWRITE-AOF") is None
+
+
+def log_of(local: LocalNode) -> str:
+    return "\n".join(text for _, text in local.host.log_lines)
+
+
+def delivered(local: LocalNode) -> list[bytes]:
+    """The jobs that a worker gets now."""
+    return local.client().take("mail", count=100)
+
+
+def filled(local: LocalNode) -> tuple[list[bytes], list[bytes]]:
+    """Jobs that wait, at most once and at least once; of both kinds one is at a worker. All is safe on disk."""
+    client: LocalClient = local.client()
+    for retry in (0, 300):
+        client.add("mail", "taken", "RETRY", retry)
+    local.client().take("mail", count=2)
+    once, again = ([client.add("mail", "waits", "RETRY", retry) for _ in range(3)] for retry in (0, 300))
+    local.run(seconds=3)
+    return once, again
+
+
+# --- what it does -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("appendonly", [True, False])
+def test_a_mark_lets_the_next_start_queue_what_was_queued(appendonly: bool) -> None:
+    local = marking_node(appendonly=appendonly)
+    once, again = filled(local)
+    end(local)
+    assert MARK in local.host.disk.files
+    come_back(local)
+    assert MARK not in local.host.disk.files
+    assert "The queues are as the last run left them; disque.aof.restart said so, and is used up" in log_of(local)
+    assert sorted(delivered(local)) == sorted(once + again)
+
+
+def test_the_sealed_file_is_one_that_every_node_can_load() -> None:
+    local = marking_node()
+    filled(local)
+    end(local)
+    text = bytes(local.host.disk.files[MARK])
+    seal = forget(text.split()[-1])
+    content = bytes(local.host.disk.files[FILE])
+    assert text == b"handed on: %d bytes, sealed by %b\n" % (len(content), text.split()[-1])
+    assert content.endswith(seal)
+
+
+@pytest.mark.parametrize("appendonly", [True, False])
+def test_without_the_directive_there_is_no_mark_and_no_seal(appendonly: bool) -> None:
+    local = marking_node(appendonly=appendonly)
+    assert local.client().call("CONFIG", "SET", "aof-restart-mark", "no") == b"OK"
+    end(local)
+    assert set(local.host.disk.files) == {FILE}
+    assert not local.host.disk.files[FILE]
+
+
+def test_a_mark_is_honoured_by_a_node_that_will_leave_none() -> None:
+    local = marking_node()
+    once, again = filled(local)
+    end(local)
+    local.config.assign("aof_restart_mark", False)
+    come_back(local)
+    assert sorted(delivered(local)) == sorted(once + again)
+
+
+def test_a_plain_end_leaves_no_mark() -> None:
+    local = marking_node()
+    filled(local)
+    assert local.shut_down() is None
+    assert MARK not in local.host.disk.files
+
+
+# --- a mark that does not belong to the file --------------------------------------------------------------------------
+
+
+def left_behind(local: LocalNode) -> bytes:
+    """A mark that was not removed: as by a run that knows nothing of marks, or by a person who restores files."""
+    end(local)
+    return bytes(local.host.disk.files[MARK])
+
+
+def changed_by_a_record(local: LocalNode) -> None:
+    local.host.disk.files[FILE].extend(forget(b"D-5ca1ab1e-MTIzNDU2Nzg5MDEyMzQ1Njc4-05a1"))
+
+
+def written_anew_with_the_same_size(local: LocalNode) -> None:
+    content = local.host.disk.files[FILE]
+    content[-20:-10] = b"0123456789"
+
+
+def cut_off(local: LocalNode) -> None:
+    del local.host.disk.files[FILE][-1:]
+
+
+def gone(local: LocalNode) -> None:
+    local.host.disk.perform(DiskWork(disk.REMOVE, FILE))
+
+
+@pytest.mark.parametrize("change", [changed_by_a_record, written_anew_with_the_same_size, cut_off, gone])
+@pytest.mark.parametrize("appendonly", [True, False])
+def test_it_does_nothing_and_is_removed(appendonly: bool, change: object) -> None:
+    local = marking_node(appendonly=appendonly)
+    once, _ = filled(local)
+    left_behind(local)
+    assert callable(change)
+    change(local)
+    come_back(local)
+    assert MARK not in local.host.disk.files
+    assert "disque.aof.restart does not belong to disque.aof as it is now, and is removed" in log_of(local)
+    assert not set(delivered(local)) & set(once)
+
+
+def test_a_mark_that_comes_back_later_does_nothing() -> None:
+    local = marking_node()
+    once, again = filled(local)
+    text = left_behind(local)
+    come_back(local)
+    assert sorted(delivered(local)) == sorted(once + again)
+    local.run(seconds=3)
+    local.crash()
+    local.host.disk.put(MARK, text)
+    come_back(local)
+    assert delivered(local) == []
+
+
+@pytest.mark.parametrize("text", [b"", b"handed on", b"handed on: x bytes, sealed by y\n", b"\0" * 300])
+def test_what_is_no_mark_does_nothing(text: bytes) -> None:
+    local = marking_node()
+    once, _ = filled(local)
+    end(local)
+    local.host.disk.put(MARK, text)
+    come_back(local)
+    assert MARK not in local.host.disk.files
+    assert not set(delivered(local)) & set(once)
+
+
+# --- an end at each point ---------------------------------------------------------------------------------------------
+
+
+def lives(local: LocalNode, *, power: bool) -> list[bytes]:
+    """What is delivered in two more lives, the first of which is killed or loses power at once when it delivered."""
+    local.restart()
+    while local.node.state.loading:
+        local.run(milliseconds=1)
+    found = delivered(local)
+    if power:
+        local.lose_power()
+    else:
+        local.crash()
+    come_back(local)
+    return found + delivered(local)
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
+@pytest.mark.parametrize("appendonly", [True, False])
+@pytest.mark.parametrize("works", range(16))
+def test_an_end_anywhere_in_the_shutdown(works: int, appendonly: bool, power: bool) -> None:
+    for seed in range(4):
+        local = marking_node(appendonly=appendonly, seed=seed)
+        once, again = filled(local)
+        deadly(local).works_left = works
+        with contextlib.suppress(Killed):
+            local.client().send("SHUTDOWN", "REWRITE-AOF")
+        deadly(local).works_left = NEVER
+        if power:
+            local.lose_power()
+        whole = MARK in local.host.disk.files
+        found = lives(local, power=power)
+        at_most_once = [job_id for job_id in found if job_id in once]
+        assert len(at_most_once) == len(set(at_most_once)), "delivered twice"
+        if whole:
+            assert set(once + again) <= set(found)
+        elif appendonly:
+            local.run(seconds=400)
+            assert set(again) <= {*found, *delivered(local)}, "nothing is lost that comes back"
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
+@pytest.mark.parametrize("appendonly", [True, False])
+@pytest.mark.parametrize("works", range(14))
+def test_an_end_anywhere_in_the_start(works: int, appendonly: bool, power: bool) -> None:
+    for seed in range(8):
+        local = marking_node(appendonly=appendonly, seed=seed)
+        once, again = filled(local)
+        end(local)
+        deadly(local).works_left = works
+        with contextlib.suppress(Killed):
+            come_back(local)
+        deadly(local).works_left = NEVER
+        if power:
+            local.lose_power()
+        kept = MARK in local.host.disk.files and len(local.host.disk.files[MARK]) > 0
+        found = lives(local, power=power)
+        at_most_once = [job_id for job_id in found if job_id in once]
+        assert len(at_most_once) == len(set(at_most_once)), "delivered twice"
+        if kept and FILE in local.host.disk.files:
+            assert set(once + again) <= set(found), "not used up, so all is queued"
+
+
+def test_used_up_is_used_up_though_the_machine_forgets_that_the_file_was_removed() -> None:
+    for seed in range(30):
+        local = marking_node(seed=seed)
+        once, _ = filled(local)
+        end(local)
+        come_back(local)
+        found = delivered(local)
+        assert set(once) <= set(found)
+        local.lose_power()
+        come_back(local)
+        assert not set(delivered(local)) & set(once), seed
+
+
+# --- a disk that fails ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [(disk.OPEN, "mark"), (disk.APPEND, "mark"), (disk.SYNC, "mark"), (disk.REPLACE, MARK)])
+@pytest.mark.parametrize("appendonly", [True, False])
+def test_a_mark_that_can_not_be_made_leaves_no_file_that_is_handed_on(appendonly: bool, at: tuple[int, str]) -> None:
+    local = marking_node(appendonly=appendonly)
+    once, _ = filled(local)
+    deadly(local).fails_at = at
+    assert "ERR Errors trying to SHUTDOWN" in str(local.shut_down("REWRITE-AOF"))
+    local.run(seconds=3)
+    assert set(local.host.disk.files) == ({FILE} if appendonly else set())
+    assert set(once) <= set(delivered(local))
+    deadly(local).fails_at = None
+    if appendonly:
+        local.crash()
+        come_back(local)
+        assert not set(delivered(local)) & set(once)
+
+
+def test_a_node_that_can_not_use_the_mark_up_does_not_serve() -> None:
+    local = marking_node()
+    once, again = filled(local)
+    end(local)
+    local.host.disk.fail(disk.TRUNCATE)
+    local.restart()
+    local.run(seconds=1)
+    assert local.host.ended is not None
+    assert "The restart mark must not be found again, and can't truncate disque.aof.restart" in local.host.ended
+    local.host.disk.mend()
+    come_back(local)
+    assert sorted(delivered(local)) == sorted(once + again)
+
+
+def test_a_node_in_memory_serves_when_its_file_is_put_away() -> None:
+    local = marking_node(appendonly=False)
+    once, again = filled(local)
+    end(local)
+    local.host.disk.fail(disk.TRUNCATE)
+    come_back(local)
+    assert sorted(delivered(local)) == sorted(once + again)
+    local.host.disk.mend()
+    come_back(local)
+    assert delivered(local) == []
+
+
+@pytest.mark.parametrize("appendonly", [True, False])
+def test_a_node_that_can_not_look_does_not_serve(appendonly: bool) -> None:
+    local = marking_node(appendonly=appendonly)
+    filled(local)
+    end(local)
+    local.host.disk.fail(disk.READ)
+    local.restart()
+    local.run(seconds=1)
+    assert local.host.ended is not None
+    assert "Can't tell whether the last run handed on its queues: can't read disque.aof.restart" in local.host.ended
