@@ -12,7 +12,7 @@ FAST := PYTHONPATH=$(CURDIR)/build/compiled
 .PHONY: help run test test-interpreted test-compiled sim check format bench docs charts lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(COMPILED) ## Start a cluster of three nodes and run the demonstration on real input
 	@$(FAST) $(BIN)/python -m disqued.demo $(ARGS)
@@ -33,6 +33,9 @@ SEED ?= 1..50
 
 sim: $(INSTALLED) ## Simulate clusters under faults, a run for each seed (SEED=7, SEED=1..500)
 	$(BIN)/python -m disqued.testing.sim --seed $(SEED) $(ARGS)
+
+e2e: $(INSTALLED) ## Test on a real Kubernetes: that of KUBECONFIG, or one that kind makes (e2e/README.md)
+	$(BIN)/python e2e/run.py $(ARGS)
 
 check: $(INSTALLED) ## Lint, types, import rules, spelling
 	$(BIN)/ruff check

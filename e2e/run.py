@@ -1,0 +1,99 @@
+"""`make e2e`: a Kubernetes, the images in it, and all tests against them.
+
+With KUBECONFIG set that cluster is used: E2E_IMAGE and E2E_NEXT_IMAGE name images that it can pull or has, or E2E_BUILD
+is a command that builds a folder and has the cluster know the image, called as `$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
+Otherwise a cluster is made with `kind`, and is deleted at the end unless E2E_KEEP is set.
+
+    make e2e                               all tests
+    make e2e ARGS="-k upgrade -n0"         some of them; arguments are pytest's
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+KIND: Final = "disqued-e2e"
+KUBECONFIG: Final = ROOT / "build" / "e2e" / "kubeconfig"
+IMAGE: Final = "localhost/disqued:e2e"
+NEXT: Final = f"{IMAGE}-next"
+API_MANIFEST: Final = "/etc/kubernetes/manifests/kube-apiserver.yaml"
+KIND_HOOKS: Final = {
+    "E2E_NODE_STOP": "docker kill $NODE",
+    "E2E_NODE_START": "docker start $NODE",
+    "E2E_API_STOP": f"docker exec {KIND}-control-plane mv {API_MANIFEST} /kube-apiserver.yaml",
+    "E2E_API_START": f"docker exec {KIND}-control-plane mv /kube-apiserver.yaml {API_MANIFEST}",
+}
+"""How machines and the API server are taken away from a cluster of `kind`."""
+NO_KUBERNETES: Final = """\
+There is no Kubernetes to test against. Set KUBECONFIG to one that may be broken a little (machines are drained, pods
+are killed), or install kind and docker, so that one can be made."""
+NO_IMAGE: Final = """\
+KUBECONFIG is set, but nothing says which image to test. Set E2E_IMAGE and E2E_NEXT_IMAGE to two names of it that the
+cluster can pull, or E2E_BUILD to a command that builds and loads it: $E2E_BUILD TAG $E2E_BUILD_ARGS ."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the tests; the exit status."""
+    if os.environ.get("KUBECONFIG"):
+        if not os.environ.get("E2E_IMAGE") and not os.environ.get("E2E_BUILD"):
+            return _refuse(NO_IMAGE)
+        return _test(arguments, _images(os.environ.get("E2E_BUILD", "")))
+    if not shutil.which("kind") or not shutil.which("docker"):
+        return _refuse(NO_KUBERNETES)
+    with _kind() as environment:
+        return _test(arguments, {**KIND_HOOKS, **environment, **_images(f"{sys.executable} {__file__} --into-kind")})
+
+
+def _refuse(text: str) -> int:
+    sys.stderr.write(text + "\n")
+    return 2
+
+
+def _images(build: str) -> dict[str, str]:
+    """The images by the variables that name them; built unless they are there."""
+    if os.environ.get("E2E_IMAGE"):
+        return {}
+    for tag in (IMAGE, NEXT):
+        subprocess.run(f"{build} {tag} {os.environ.get('E2E_BUILD_ARGS', '')} .", shell=True, check=True, cwd=ROOT)
+    return {"E2E_IMAGE": IMAGE, "E2E_NEXT_IMAGE": NEXT}
+
+
+def _test(arguments: list[str], environment: dict[str, str]) -> int:
+    command = [sys.executable, "-m", "pytest", "-c", "e2e/pytest.ini", "e2e", *arguments]
+    return subprocess.run(command, check=False, cwd=ROOT, env={**os.environ, **environment}).returncode
+
+
+@contextlib.contextmanager
+def _kind() -> Iterator[dict[str, str]]:
+    """A cluster of our own; its kubeconfig as a variable."""
+    KUBECONFIG.parent.mkdir(parents=True, exist_ok=True)
+    known = subprocess.run(["kind", "get", "clusters"], check=True, capture_output=True, text=True).stdout.split()
+    where = ["--name", KIND, "--kubeconfig", str(KUBECONFIG)]
+    if KIND in known:
+        subprocess.run(["kind", "export", "kubeconfig", *where], check=True)
+    else:
+        config = ["--config", str(ROOT / "e2e" / "kind.yaml"), "--wait", "3m"]
+        subprocess.run(["kind", "create", "cluster", *where, *config], check=True)
+    try:
+        yield {"KUBECONFIG": str(KUBECONFIG)}
+    finally:
+        if not os.environ.get("E2E_KEEP"):
+            subprocess.run(["kind", "delete", "cluster", *where], check=True)
+
+
+def into_kind(tag: str, *options: str) -> int:
+    """Build an image and have the cluster know it."""
+    subprocess.run(["docker", "build", "--tag", tag, *options], check=True)
+    return subprocess.run(["kind", "load", "docker-image", tag, "--name", KIND], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(into_kind(*sys.argv[2:]) if sys.argv[1:2] == ["--into-kind"] else main(sys.argv[1:]))

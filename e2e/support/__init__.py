@@ -1,0 +1,1 @@
+"""What tests against a real Kubernetes share: the API, clusters, brokers, load and its account; nothing is shipped."""

@@ -1,0 +1,119 @@
+"""The account of a load: what producers were answered, what consumers were given, and whether it adds up.
+
+Pure: it reads the lines that `support.loadpod` writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from disqued.client.values import JobId
+
+ONCE: Final = "once"
+"""The kind of job that must not be delivered twice."""
+
+
+@dataclass
+class Account:
+    """Jobs by their keys; each was given to one ADDJOB, which the client repeats when the connection breaks."""
+
+    added: dict[str, str] = field(default_factory=dict)
+    """The kind of each job that was answered with an ID."""
+    job_ids: dict[str, str] = field(default_factory=dict)
+    """The IDs of those, by key."""
+    unknown: dict[str, str] = field(default_factory=dict)
+    """The error of each that was not; it may exist."""
+    delivered: Counter[str] = field(default_factory=Counter)
+    """Deliveries by job ID."""
+    keys: dict[str, str] = field(default_factory=dict)
+    """Keys of delivered jobs, by ID."""
+    taken: dict[str, str] = field(default_factory=dict)
+    """Keys of jobs that were taken and not acknowledged, by ID."""
+    milliseconds: list[int] = field(default_factory=list)
+    """How long each answered ADDJOB took."""
+    failed: list[str] = field(default_factory=list)
+    """Calls of consumers that failed."""
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Take the facts of a log."""
+        for line in lines:
+            match line.split(" ", 4):
+                case ["add", key, kind, job_id, took_ms]:
+                    self.added[key] = kind
+                    self.job_ids[key] = job_id
+                    self.milliseconds.append(int(took_ms))
+                case ["unknown", key, kind, *error]:
+                    self.unknown[key] = f"{kind} {' '.join(error)}"
+                case ["got", job_id, key]:
+                    self.delivered[job_id] += 1
+                    self.keys[job_id] = key
+                case ["took", job_id, key]:
+                    self.taken[job_id] = key
+                case ["failed", *what]:
+                    self.failed.append(" ".join(what))
+
+    @property
+    def lost(self) -> set[str]:
+        """Added, to be delivered at least once, and never delivered."""
+        return {key for key, kind in self.added.items() if kind != ONCE} - set(self.keys.values())
+
+    @property
+    def lost_once(self) -> set[str]:
+        """At-most-once jobs that were added and never delivered."""
+        return {key for key, kind in self.added.items() if kind == ONCE} - set(self.keys.values())
+
+    @property
+    def twice_once(self) -> set[str]:
+        """At-most-once jobs that were delivered more than once."""
+        again = (job_id for job_id, count in self.delivered.items() if count > 1)
+        return {self.keys[job_id] for job_id in again if JobId(job_id).at_most_once}
+
+    @property
+    def unexpected(self) -> set[str]:
+        """Delivered, and added by nobody."""
+        return set(self.keys.values()) - self.added.keys() - self.unknown.keys()
+
+    @property
+    def duplicates(self) -> int:
+        """Deliveries too many of the same job."""
+        return self.delivered.total() - len(self.delivered)
+
+    @property
+    def repeated(self) -> int:
+        """Jobs too many of the same key: the client repeated an ADDJOB whose answer was lost."""
+        return len(self.keys) - len(set(self.keys.values()))
+
+    @property
+    def slowest_ms(self) -> int:
+        """The slowest answer."""
+        return max(self.milliseconds, default=0)
+
+    def percentile_ms(self, share: float) -> int:
+        """The time in which so large a share of the answers came."""
+        ordered = sorted(self.milliseconds)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
+
+    def __str__(self) -> str:
+        return (
+            f"added {len(self.added)}, unknown {len(self.unknown)}, delivered {len(self.keys)}, "
+            f"duplicates {self.duplicates}, repeated {self.repeated}, lost {len(self.lost)}, "
+            f"once: lost {len(self.lost_once)}, twice {len(self.twice_once)}, unexpected {len(self.unexpected)}, "
+            f"99 % within {self.percentile_ms(0.99)} ms, slowest {self.slowest_ms} ms, failed calls {len(self.failed)}"
+        )
+
+    def check(self, at_least: int, *, once_may_go: bool = False, calls_may_fail: bool = False) -> None:
+        """Nothing is lost, nothing comes from nowhere, at-most-once jobs come once, and enough was at stake.
+
+        `once_may_go`: something was killed, and at-most-once jobs with it, as promised. `calls_may_fail`: the cluster
+        could not be reached for longer than clients are patient.
+        """
+        assert not self.lost, f"{self}: lost {sorted(self.lost)[:20]}"
+        assert not self.unexpected, f"{self}: from nowhere {sorted(self.unexpected)[:20]}"
+        assert not self.twice_once, f"{self}: twice {sorted(self.twice_once)[:20]}"
+        assert once_may_go or not self.lost_once, f"{self}: lost {sorted(self.lost_once)[:20]}"
+        assert calls_may_fail or not self.failed, f"{self}: {self.failed[:5]}"
+        assert calls_may_fail or not self.unknown, f"{self}: {list(self.unknown.items())[:5]}"
+        assert len(self.added) >= at_least, str(self)

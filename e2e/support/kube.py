@@ -1,0 +1,303 @@
+"""The API server, object by object as plain JSON, and waiting for what objects say by watching them.
+
+    kube = Kube()
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "e2e-1"}})
+    pod = kube.wait("Pod", "e2e-1", lambda pods: next(filter(is_ready, pods), None), "a pod is ready", within_s=30)
+
+Kinds are named as in manifests; `PATHS` says where each one lives. Of the client library only its configuration, its
+connection and its two streams (exec, port-forward) are used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.stream import portforward, stream
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+MANAGER: Final = "disque-e2e"
+REQUEST_S: Final = 15.0
+RECONNECT_S: Final = 0.5
+"""Between two attempts while the API server is away."""
+
+PATHS: Final = {
+    "Namespace": ("api/v1", "namespaces"),
+    "Node": ("api/v1", "nodes"),
+    "PersistentVolume": ("api/v1", "persistentvolumes"),
+    "ClusterRole": ("apis/rbac.authorization.k8s.io/v1", "clusterroles"),
+    "ClusterRoleBinding": ("apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
+    "CustomResourceDefinition": ("apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+    "ConfigMap": ("api/v1", "configmaps"),
+    "Event": ("api/v1", "events"),
+    "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
+    "Pod": ("api/v1", "pods"),
+    "ResourceQuota": ("api/v1", "resourcequotas"),
+    "Secret": ("api/v1", "secrets"),
+    "Service": ("api/v1", "services"),
+    "ServiceAccount": ("api/v1", "serviceaccounts"),
+    "ControllerRevision": ("apis/apps/v1", "controllerrevisions"),
+    "Deployment": ("apis/apps/v1", "deployments"),
+    "StatefulSet": ("apis/apps/v1", "statefulsets"),
+    "Lease": ("apis/coordination.k8s.io/v1", "leases"),
+    "EndpointSlice": ("apis/discovery.k8s.io/v1", "endpointslices"),
+    "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
+    "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets"),
+    "Role": ("apis/rbac.authorization.k8s.io/v1", "roles"),
+    "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "DisqueCluster": ("apis/disque.dev/v1alpha1", "disqueclusters"),
+}
+CLUSTER_WIDE: Final = frozenset(
+    ("Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
+)
+NOT_FOUND: Final = 404
+GONE: Final = 410
+TOO_MANY_REQUESTS: Final = 429
+
+
+class WaitFailedError(AssertionError):
+    """What was waited for did not come in time."""
+
+
+class Kube:
+    """The API server that a kubeconfig names; that of the environment if none is given."""
+
+    def __init__(self, kubeconfig: str | None = None) -> None:
+        self.kubeconfig = kubeconfig or os.environ.get("KUBECONFIG", "")
+        self._api = config.new_client_from_config(config_file=self.kubeconfig or None)
+        self._api.configuration.retries = False
+        self._api.rest_client.pool_manager.connection_pool_kw["retries"] = False
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+
+    def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        """An object; ApiException 404 when there is none."""
+        return self._json("GET", _path(kind, namespace, name))
+
+    def find(self, kind: str, name: str, namespace: str = "") -> Json | None:
+        """An object, or None."""
+        try:
+            return self.get(kind, name, namespace)
+        except ApiException as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def all(self, kind: str, namespace: str = "", labels: str = "") -> list[Json]:
+        """The objects of a kind, in a namespace or in all of them, with these labels."""
+        items: list[Json] = self._listed(kind, namespace, labels)["items"]
+        return items
+
+    def create(self, manifest: Json) -> Json:
+        """A new object; ApiException when it is refused."""
+        return self._json("POST", _path(manifest["kind"], _namespace(manifest)), manifest)
+
+    def apply(self, manifest: Json) -> Json:
+        """Have an object be as the manifest says (server-side apply); what others set is overruled."""
+        path = _path(manifest["kind"], _namespace(manifest), manifest["metadata"]["name"])
+        query = {"fieldManager": MANAGER, "force": "true"}
+        return self._json("PATCH", path, manifest, query, "application/apply-patch+yaml")
+
+    def patch(self, kind: str, name: str, namespace: str, change: Json, part: str = "") -> Json:
+        """Merge a change into an object, or into a subresource of it."""
+        path = _path(kind, namespace, name) + (f"/{part}" if part else "")
+        return self._json("PATCH", path, change, None, "application/merge-patch+json")
+
+    def delete(self, kind: str, name: str, namespace: str = "", grace_s: int | None = None) -> None:
+        """Delete an object, if it is there."""
+        options = {"propagationPolicy": "Background"} | ({} if grace_s is None else {"gracePeriodSeconds": grace_s})
+        with _ignoring(NOT_FOUND):
+            self._json("DELETE", _path(kind, namespace, name), options)
+
+    def evict(self, pod: str, namespace: str) -> bool:
+        """Ask for a pod to go, as `kubectl drain` does; False when a disruption budget forbids it at the moment."""
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        try:
+            self._json("POST", _path("Pod", namespace, pod) + "/eviction", eviction)
+        except ApiException as error:
+            if error.status == TOO_MANY_REQUESTS:
+                return False
+            if error.status != NOT_FOUND:
+                raise
+        return True
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def logs(self, pod: str, namespace: str, *, previous: bool = False) -> str:
+        """What the only container of a pod wrote, or its former run."""
+        query = {"previous": "true"} if previous else {}
+        return self._read("GET", _path("Pod", namespace, pod) + "/log", None, query).decode(errors="replace")
+
+    def execute(self, pod: str, namespace: str, *command: str) -> str:
+        """Run a command in a pod; what it wrote."""
+        run = client.CoreV1Api(self._api).connect_get_namespaced_pod_exec
+        output = stream(run, pod, namespace, command=list(command), stdin=False, stdout=True, stderr=True, tty=False)
+        return str(output)
+
+    def forward(self, pod: str, namespace: str, port: int) -> Any:
+        """A connection to a port of a pod, through the API server: a socket."""
+        run = client.CoreV1Api(self._api).connect_get_namespaced_pod_portforward
+        return portforward(run, pod, namespace, ports=str(port)).socket(port)
+
+    # --- waiting ------------------------------------------------------------------------------------------------------
+
+    def wait(
+        self,
+        kind: str,
+        namespace: str,
+        condition: Callable[[list[Json]], T | None],
+        what: str,
+        *,
+        within_s: float,
+        name: str = "",
+        labels: str = "",
+    ) -> T:
+        """Watch objects, one or many, until the condition returns something true of them; that is returned.
+
+        The condition is asked with all of them, at first and after each change. Who waits outlives the API server.
+        """
+        deadline_s = time.monotonic() + within_s
+        while True:
+            seen: dict[str, Json] = {}
+            with contextlib.suppress(urllib3.exceptions.HTTPError, _RelistError):
+                for objects in self._changes(kind, namespace, name, labels, deadline_s, seen):
+                    if found := condition(objects):
+                        return found
+            if time.monotonic() >= deadline_s:
+                shown = json.dumps([_short(item) for item in seen.values()], indent=1)
+                raise WaitFailedError(f"not within {within_s:.0f} s: {what}. At the end:\n{shown}")
+            time.sleep(RECONNECT_S)
+
+    def _changes(
+        self, kind: str, namespace: str, name: str, labels: str, deadline_s: float, seen: dict[str, Json]
+    ) -> Iterator[list[Json]]:
+        """All objects whenever one changed, until the deadline. `seen` shows them too."""
+        listed = self._listed(kind, namespace, labels, name)
+        seen.update({item["metadata"]["uid"]: {"kind": kind, **item} for item in listed["items"]})
+        yield list(seen.values())
+        version = listed["metadata"]["resourceVersion"]
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            return
+        query = _query(labels, name) | {
+            "watch": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(int(left_s) + 1),
+        }
+        response = self._request("GET", _path(kind, namespace), None, query, timeout_s=left_s + REQUEST_S)
+        try:
+            for event in _lines(response):
+                if event["type"] == "ERROR":
+                    raise _RelistError
+                uid = event["object"]["metadata"]["uid"]
+                if event["type"] == "DELETED":
+                    seen.pop(uid, None)
+                else:
+                    seen[uid] = event["object"]
+                yield list(seen.values())
+        finally:
+            response.close()
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def _listed(self, kind: str, namespace: str, labels: str = "", name: str = "") -> Json:
+        return self._json("GET", _path(kind, namespace), None, _query(labels, name))
+
+    def _json(
+        self, method: str, path: str, body: Json | None = None, query: dict[str, str] | None = None, kind: str = ""
+    ) -> Json:
+        answer: Json = json.loads(self._read(method, path, body, query, kind))
+        return answer
+
+    def _read(
+        self, method: str, path: str, body: Json | None, query: dict[str, str] | None = None, kind: str = ""
+    ) -> bytes:
+        response = self._request(method, path, body, query, kind)
+        try:
+            data: bytes = response.read()
+        finally:
+            response.release_conn()
+        return data
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Json | None,
+        query: dict[str, str] | None = None,
+        kind: str = "",
+        timeout_s: float = REQUEST_S,
+    ) -> urllib3.HTTPResponse:
+        headers: dict[str, str] = {}
+        self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        headers |= {"Content-Type": kind or "application/json", "Accept": "application/json, */*"}
+        response: urllib3.HTTPResponse = self._api.rest_client.pool_manager.request(
+            method,
+            f"{self._api.configuration.host}/{path}?{urlencode(query or {})}",
+            body=None if body is None else json.dumps(body),
+            headers=headers,
+            timeout=urllib3.Timeout(connect=REQUEST_S, read=timeout_s),
+            preload_content=False,
+        )
+        if response.status >= 300:
+            text = response.read().decode(errors="replace")
+            error = ApiException(status=response.status, reason=_message(text))
+            error.body = text
+            raise error
+        return response
+
+
+class _RelistError(Exception):
+    """The watch fell behind."""
+
+
+def _lines(response: urllib3.HTTPResponse) -> Iterator[Json]:
+    rest = b""
+    for chunk in response.stream(amt=None):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (json.loads(line) for line in lines)
+
+
+def _path(kind: str, namespace: str, name: str = "") -> str:
+    base, plural = PATHS[kind]
+    within = f"namespaces/{namespace}/" if namespace and kind not in CLUSTER_WIDE else ""
+    return f"{base}/{within}{plural}" + (f"/{name}" if name else "")
+
+
+def _namespace(manifest: Json) -> str:
+    return str(manifest["metadata"].get("namespace", ""))
+
+
+def _query(labels: str, name: str) -> dict[str, str]:
+    return ({"labelSelector": labels} if labels else {}) | ({"fieldSelector": f"metadata.name={name}"} if name else {})
+
+
+def _message(text: str) -> str:
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text
+
+
+def _short(item: Json) -> Json:
+    """What a person needs to see of an object that is not as it should be."""
+    return {"name": item["metadata"]["name"], "status": item.get("status", item.get("reason"))}
+
+
+@contextlib.contextmanager
+def _ignoring(status: int) -> Iterator[None]:
+    try:
+        yield
+    except ApiException as error:
+        if error.status != status:
+            raise

@@ -1,0 +1,196 @@
+"""Load from pods, through the client service, and what became of every job.
+
+    with Load(kube, cluster, image) as load:
+        ...  # something happens to the cluster
+        account = load.settle()
+    account.check(at_least=500)
+
+A producer and a consumer, each a pod; `fill` adds many jobs at once that nobody takes. They stay with a machine that
+the test leaves alone, if it says so: they are the witnesses.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from e2e.support.account import Account
+from e2e.support.brokers import poll
+from e2e.support.cluster import DisqueCluster
+from e2e.support.kube import Json, Kube
+
+SCRIPT: Final = Path(__file__).with_name("loadpod.py")
+START_S: Final = 60
+SETTLE_S: Final = 90
+USER: Final = 10001
+STOP: Final = ("python", "-c", "import os, signal; os.kill(1, signal.SIGTERM)")
+
+
+class Load:
+    """Pods that add and take jobs, until the context ends."""
+
+    def __init__(
+        self, kube: Kube, cluster: DisqueCluster, image: str, *, rate: int = 40, replicate: int = 2, avoid: str = ""
+    ) -> None:
+        self.account = Account()
+        self._kube = kube
+        self._cluster = cluster
+        self._image = image
+        self._rate = rate
+        self._replicate = replicate
+        self._avoid = avoid
+        """A machine on which it does not run."""
+        self._running: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._kube.apply(self._script())
+        self.consume()
+        self.produce()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for pod in self._running:
+            self._kube.delete("Pod", pod, self._cluster.namespace, grace_s=0)
+
+    def produce(self) -> None:
+        """Begin to add."""
+        self._start("producer", "produce", {"rate": self._rate, "replicate": self._replicate})
+
+    def consume(self) -> None:
+        """Begin to take."""
+        self._start("consumer", "consume", {})
+
+    def settle(self) -> Account:
+        """End the producer, wait until no node has any job, end the consumer, and read what they wrote."""
+        self.stop("producer")
+        self.wait_empty()
+        self.stop("consumer")
+        return self.account
+
+    def wait_empty(self, within_s: float = SETTLE_S) -> None:
+        """Until everything is done and no node knows of any job."""
+        with self._cluster.brokers() as brokers:
+            poll(lambda: not sum(broker.jobs() for broker in brokers), "no node has any job", within_s)
+
+    def stop(self, role: str) -> None:
+        """End the pod of a role, and take what it wrote."""
+        pod = self._pod(role)
+        namespace = self._cluster.namespace
+        self._kube.execute(pod, namespace, *STOP)
+        self._kube.wait("Pod", namespace, _has_ended, f"{pod} ends", name=pod, within_s=START_S)
+        self.account.read(self._kube.logs(pod, namespace).splitlines())
+        self._kube.delete("Pod", pod, namespace, grace_s=0)
+        self._running.remove(pod)
+
+    def _pod(self, role: str) -> str:
+        return f"{self._cluster.name}-{role}"
+
+    def _start(self, role: str, task: str, settings: Json) -> None:
+        pod = self._pod(role)
+        settings = {"name": role, "service": f"{self._cluster.service}:{self._cluster.port}"} | settings
+        self._kube.create(self._manifest(pod, task, settings))
+        self._running.append(pod)
+        self._kube.wait("Pod", self._cluster.namespace, _is_running, f"{pod} runs", name=pod, within_s=START_S)
+
+    def _script(self) -> Json:
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "load", "namespace": self._cluster.namespace},
+            "data": {SCRIPT.name: SCRIPT.read_text()},
+        }
+
+    def _manifest(self, pod: str, task: str, settings: Json) -> Json:
+        secret = {"secretName": self._cluster.auth_secret, "optional": True}
+        spec: Json = {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 1,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "runAsGroup": USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "volumes": [
+                {"name": "load", "configMap": {"name": "load"}},
+                {"name": "auth", "secret": secret},
+            ],
+            "containers": [
+                {
+                    "name": "load",
+                    "image": self._image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["python", f"/load/{SCRIPT.name}", task],
+                    "env": [{"name": "LOAD", "value": json.dumps(settings)}],
+                    "volumeMounts": [
+                        {"name": "load", "mountPath": "/load", "readOnly": True},
+                        {"name": "auth", "mountPath": "/auth", "readOnly": True},
+                    ],
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "capabilities": {"drop": ["ALL"]},
+                        "readOnlyRootFilesystem": True,
+                    },
+                }
+            ],
+        }
+        if self._avoid:
+            spec["affinity"] = {"nodeAffinity": _not_on(self._avoid)}
+        labels = {"app.kubernetes.io/name": "load", "app.kubernetes.io/instance": self._cluster.name}
+        metadata = {"name": pod, "namespace": self._cluster.namespace, "labels": labels}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+class Filling(Load):
+    """Jobs that are added at once and that nobody takes, until `consume`."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        cluster: DisqueCluster,
+        image: str,
+        jobs: dict[str, int],
+        *,
+        take: int = 0,
+        replicate: int = 1,
+    ) -> None:
+        super().__init__(kube, cluster, image, replicate=replicate)
+        self._jobs = jobs
+        """How many of each kind,"""
+        self._take = take
+        """and how many are taken and not acknowledged."""
+
+    def __enter__(self) -> Self:
+        self._kube.apply(self._script())
+        settings = {"jobs": self._jobs, "take": self._take, "replicate": self._replicate}
+        self._start("filler", "fill", settings)
+        pod = self._pod("filler")
+        poll(lambda: "filled" in self._kube.logs(pod, self._cluster.namespace)[-20:], "all jobs are added", START_S)
+        self.stop("filler")
+        return self
+
+    def settle(self) -> Account:
+        """Wait until no node has any job, end the consumer, and read what it wrote."""
+        self.wait_empty()
+        self.stop("consumer")
+        return self.account
+
+
+def _not_on(machine: str) -> Json:
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [machine]}]}]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+
+
+def _is_running(pods: list[Json]) -> Any:
+    return [pod for pod in pods if pod["status"]["phase"] in {"Running", "Succeeded"}]
+
+
+def _has_ended(pods: list[Json]) -> Any:
+    failed = [pod for pod in pods if pod["status"]["phase"] == "Failed"]
+    assert not failed, "a pod of the load failed; its log is kept with the results"
+    return [pod for pod in pods if pod["status"]["phase"] == "Succeeded"]

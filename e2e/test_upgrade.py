@@ -1,0 +1,142 @@
+"""Pods are replaced one at a time under load, and clients do not notice; what needs no restart gets none."""
+
+from __future__ import annotations
+
+import time
+
+import hiredis
+
+from e2e.support.brokers import Broker, poll
+from e2e.support.cluster import SETTLE_S, DisqueCluster, is_ready
+from e2e.support.kube import Json
+from e2e.support.load import Load
+from e2e.support.settings import Settings
+from e2e.support.times import Times
+
+NO_IMAGE = "localhost/there-is-no-such-image:1"
+GRACE_S = 75
+"""Longer than a kubelet takes to show a new Secret in a pod."""
+STALL_MS = 5000
+
+
+def created(pod: Json) -> str:
+    """When a pod was made."""
+    return str(pod["metadata"]["creationTimestamp"])
+
+
+def images(cluster: DisqueCluster) -> list[str]:
+    """What the pods run, by ordinal."""
+    return [pod["spec"]["containers"][0]["image"] for pod in cluster.pods()]
+
+
+def test_a_new_image_comes_pod_by_pod_and_clients_do_not_notice(
+    cluster: DisqueCluster, load: Load, settings: Settings, times: Times
+) -> None:
+    cluster.create(replicas=3)
+    cluster.wait_running(3)
+    ids = cluster.ids()
+    with load:
+        begin_s = cluster.patch(image=settings.next_image)
+        cluster.wait_running(3, within_s=300)
+        times.note("upgrade_per_pod_s", (time.monotonic() - begin_s) / 3)
+        account = load.settle()
+    assert images(cluster) == [settings.next_image] * 3
+    assert cluster.ids() == ids
+    made = [created(pod) for pod in cluster.pods()]
+    assert made == sorted(made, reverse=True), "the highest goes first"
+    account.check(at_least=500)
+    times.note("upgrade_slowest_1_percent_of_adds_ms", account.percentile_ms(0.99))
+    times.note("upgrade_duplicates", account.duplicates)
+    assert account.percentile_ms(0.99) < STALL_MS, str(account)
+
+
+def test_a_broken_image_stops_the_upgrade_and_is_taken_back(
+    cluster: DisqueCluster, load: Load, settings: Settings
+) -> None:
+    cluster.create(replicas=3)
+    cluster.wait_running(3)
+    with load:
+        cluster.patch(image=NO_IMAGE)
+        degraded = cluster.wait_condition("Degraded", "True")
+        assert NO_IMAGE in degraded["message"], degraded
+        assert "shop-2" in degraded["message"], degraded
+        assert images(cluster) == [settings.image, settings.image, NO_IMAGE]
+        assert [is_ready(pod) for pod in cluster.pods()] == [True, True, False]
+        cluster.patch(image=settings.image)
+        cluster.wait_running(3)
+        account = load.settle()
+    assert images(cluster) == [settings.image] * 3
+    account.check(at_least=300)
+
+
+def test_a_setting_changes_with_a_restart_only_where_that_is_needed(cluster: DisqueCluster, load: Load) -> None:
+    cluster.create(replicas=3)
+    cluster.wait_running(3)
+    uids = [cluster.uid(ordinal) for ordinal in range(3)]
+    with load:
+        cluster.patch(config={"slowlog-max-len": "77"})
+        wait_directive(cluster, "slowlog-max-len", "77")
+        cluster.wait_running(3)
+        assert [cluster.uid(ordinal) for ordinal in range(3)] == uids
+
+        cluster.patch(config={"slowlog-max-len": "77", "tcp-backlog": "300"})
+        wait_directive(cluster, "tcp-backlog", "300")
+        cluster.wait_running(3)
+        assert not {cluster.uid(ordinal) for ordinal in range(3)} & set(uids)
+        with cluster.brokers() as brokers:
+            assert {broker.directive("slowlog-max-len") for broker in brokers} == {"77"}
+        account = load.settle()
+    account.check(at_least=500)
+
+
+def wait_directive(cluster: DisqueCluster, name: str, value: str) -> None:
+    """Until all brokers have it."""
+
+    def everywhere() -> bool:
+        with cluster.brokers() as brokers:
+            return all(broker.directive(name) == value for broker in brokers)
+
+    poll(everywhere, f"{name} is {value} on all nodes", SETTLE_S)
+
+
+def test_a_restart_that_is_asked_for_keeps_every_queue(cluster: DisqueCluster, load: Load) -> None:
+    cluster.create(replicas=2)
+    cluster.wait_running(2)
+    uids = {cluster.uid(ordinal) for ordinal in range(2)}
+    with load:
+        cluster.annotate(restart_at="2026-01-01")
+        cluster.wait_pods(
+            lambda pods: all(is_ready(pod) and pod["metadata"]["uid"] not in uids for pod in pods), "all are new"
+        )
+        cluster.wait_running(2)
+        account = load.settle()
+    account.check(at_least=200)
+
+
+def test_a_password_is_rotated_while_clients_go_on(cluster: DisqueCluster, load: Load, times: Times) -> None:
+    cluster.create(replicas=3, auth={"graceSeconds": GRACE_S})
+    cluster.wait_running(3)
+    former = cluster.password
+    uids = [cluster.uid(ordinal) for ordinal in range(3)]
+    with load:
+        begin_s = cluster.patch(auth={"rotation": 1})
+        poll(lambda: cluster.password != former, "there is a new password", SETTLE_S)
+        poll(lambda: accepts(cluster, cluster.password), "all nodes take it", SETTLE_S)
+        times.since("password_known_to_all_nodes_s", begin_s)
+        assert accepts(cluster, former), "the former one is taken for a while"
+        poll(lambda: not accepts(cluster, former), "the former one is taken no more", GRACE_S + SETTLE_S)
+        cluster.wait_running(3)
+        account = load.settle()
+    assert [cluster.uid(ordinal) for ordinal in range(3)] == uids, "nothing was restarted"
+    account.check(at_least=500)
+
+
+def accepts(cluster: DisqueCluster, password: str | None) -> bool:
+    """Whether all nodes take a password."""
+    for pod in cluster.pod_names():
+        with Broker(cluster.kube, cluster.namespace, pod, password) as broker:
+            try:
+                broker.call("PING")
+            except hiredis.ReplyError:
+                return False
+    return True
