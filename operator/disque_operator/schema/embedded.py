@@ -1,0 +1,56 @@
+"""Schemas of Kubernetes' own types, from the models of its client."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from kubernetes.client import models
+
+from disque_operator.spec import Json
+
+_SIMPLE: Final = {"str": "string", "int": "integer", "bool": "boolean"}
+_QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
+_QUANTITIES: Final = ("limits", "requests")
+
+
+def embedded(name: str, description: str = "") -> Json:
+    """The schema of a model such as `V1Affinity`."""
+    model: Any = getattr(models, name)
+    properties = {}
+    required = []
+    for attribute, field in model.model_fields.items():
+        known = field.alias or attribute
+        written = model.attribute_map[known]
+        told = field.description or ""
+        properties[written] = _quantities(told) if written in _QUANTITIES else _schema(model.openapi_types[known], told)
+        if field.is_required():
+            required.append(written)
+    said = {"description": description} if description else {}
+    return {**said, "type": "object", "properties": properties} | ({"required": required} if required else {})
+
+
+def _schema(kind: str, description: str) -> Json:
+    told = {"description": _first_sentence(description)} if description else {}
+    many = re.fullmatch(r"List\[(.+)\]", kind)
+    if many:
+        return {**told, "type": "array", "items": _schema(many[1], "")}
+    by_name = re.fullmatch(r"Dict\[str, (.+)\]", kind)
+    if by_name:
+        return {**told, "type": "object", "additionalProperties": _schema(by_name[1], "")}
+    if kind in _SIMPLE:
+        return {**told, "type": _SIMPLE[kind]}
+    return told | embedded(kind)
+
+
+def _quantities(description: str) -> Json:
+    amount = {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "pattern": _QUANTITY,
+        "x-kubernetes-int-or-string": True,
+    }
+    return {"description": _first_sentence(description), "type": "object", "additionalProperties": amount}
+
+
+def _first_sentence(description: str) -> str:
+    return re.split(r"(?<=[a-z)`'\"])\. ", description.replace("\n", " "))[0].rstrip(".") + "."
