@@ -1,0 +1,86 @@
+"""Volume claims: marked when their node has handed all over, deleted when their pod is gone, expanded, owned.
+
+A claim outlives its pod, so what is known about the jobs on it has to stand on it: `names.DRAINED` is written before
+the StatefulSet is lowered, and taken off before its pod serves again. Cases of a claim whose ordinal the StatefulSet
+
+| | counts | does not count any more |
+|---|---|---|
+| marked | the mark is taken off, but at the end of a drain | deleted with `whenScaled: Delete`, when the pod is gone |
+| not marked, bound | | kept: it may hold jobs |
+| not bound | | deleted with `whenScaled: Delete`: there is no volume yet |
+
+With `whenDeleted: Delete` the resource owns its claims. They grow with `storage.size` and never shrink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from disque_operator import names
+from disque_operator.actions import Apply, DeleteChild
+from disque_operator.members import View
+from disque_operator.observed import Volume
+from disque_operator.quantities import amount
+from disque_operator.spec import Json
+from disque_operator.steps import Step
+
+
+def decide(view: View, drained: int | None) -> Step:
+    """What claims need. The pod with the ordinal `drained`, if any, is at the end of its drain."""
+    return Step(tuple(_changes(view, drained)))
+
+
+def deserted(view: View, volume: Volume) -> bool:
+    """Whether nobody misses the claim: its pod is not to come back, and it holds no jobs."""
+    gone = volume.ordinal >= view.entitled and volume.ordinal not in view.by_ordinal
+    return gone and (bool(volume.drained) or not volume.bound)
+
+
+def _changes(view: View, drained: int | None) -> Iterator[Apply | DeleteChild]:
+    if view.spec.storage.ephemeral or view.stateful_set is None:
+        return
+    for volume in view.observed.volumes:
+        if volume.terminating:
+            continue
+        if deserted(view, volume):
+            if view.spec.storage.when_scaled == "Delete":
+                yield DeleteChild("PersistentVolumeClaim", volume.name, volume.uid, "all its jobs were handed over")
+            continue
+        mark = volume.drained if volume.ordinal >= view.entitled or volume.ordinal == drained else ""
+        owned = view.spec.storage.when_deleted == "Delete"
+        larger = _larger(volume.size, view.spec.storage.size) if volume.bound else ""
+        if mark != volume.drained or owned != volume.owned or larger:
+            why = "its node serves again" if mark != volume.drained else "as spec.storage says"
+            yield Apply(_manifest(view, volume, mark, larger), why)
+
+
+def marking(view: View, ordinal: int, node_id: str) -> tuple[Apply, ...]:
+    """What has to be done before a drained pod may go; nothing when it is."""
+    volume = view.volumes.get(ordinal)
+    if volume is None or volume.drained == node_id:
+        return ()
+    return (Apply(_manifest(view, volume, node_id, ""), "its node has handed all its jobs over"),)
+
+
+def _manifest(view: View, volume: Volume, drained: str, size: str) -> Json:
+    """All that is ours of a claim. The size is always: what was applied once and then is not would be taken back."""
+    spec = view.spec
+    metadata: Json = {"name": volume.name, "namespace": spec.namespace, "uid": volume.uid}
+    if drained:
+        metadata["annotations"] = {names.DRAINED: drained}
+    if spec.storage.when_deleted == "Delete":
+        metadata["ownerReferences"] = [
+            {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": spec.name, "uid": spec.uid}
+        ]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": {"resources": {"requests": {"storage": size or volume.size}}},
+    }
+
+
+def _larger(there: str, wanted: str) -> str:
+    """The wanted size if it is larger."""
+    one, other = amount(there), amount(wanted)
+    return wanted if one is not None and other is not None and other > one else ""

@@ -1,0 +1,111 @@
+"""Conditions: what is true of the cluster, with a reason in one word, a message for people, and since when.
+
+| condition | is true when |
+|---|---|
+| Ready | every pod is ready, and every member lists every member as connected and nobody else |
+| ClusterFormed | the second half of it |
+| AllMembersReachable | every pod there is to be has a broker that answers and has its jobs |
+| Progressing | something is going on that ends by itself |
+| Draining | a node hands its jobs over, or rests without jobs; false with a reason when it is refused or waits |
+| Degraded | something needs a person |
+| SpecValid | the spec can be done as it is written |
+| ReconcileSuccess | the last round could do what it meant to |
+
+`lastTransitionTime` is when the status of a condition changed, as everywhere in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from disque_operator.members import View
+from disque_operator.spec import Json
+from disque_operator.steps import Note, Topic
+from disque_operator.times import timestamp
+
+_MOST_MESSAGES: Final = 3
+"""Of one condition, joined."""
+_QUIET: Final[Mapping[Topic, tuple[str, str]]] = {
+    "Progressing": ("Settled", "nothing is going on"),
+    "Draining": ("NotDraining", "no node is leaving"),
+    "Degraded": ("Healthy", "nothing needs attention"),
+}
+
+
+def conditions(view: View, notes: Sequence[Note]) -> list[Json]:
+    """All conditions but ReconcileSuccess and SpecValid, in a fixed order."""
+    found = [_ready(view), _formed(view), _reachable(view), *(_of_notes(topic, notes) for topic in _QUIET)]
+    return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
+
+
+def condition(kind: str, holds: bool, reason: str, message: str) -> Json:
+    """A condition without its times."""
+    return {"type": kind, "status": str(holds), "reason": reason, "message": message}
+
+
+def dated(found: Iterable[Json], before: Iterable[Json], generation: int, now_s: float) -> list[Json]:
+    """Conditions with the times of those of before whose status is the same."""
+    former = {entry["type"]: entry for entry in before}
+    return [
+        entry
+        | {"lastTransitionTime": _since(entry, former.get(entry["type"]), now_s)}
+        | {"observedGeneration": generation}
+        for entry in found
+    ]
+
+
+def _since(entry: Json, before: Json | None, now_s: float) -> str:
+    if before is None or before.get("status") != entry["status"] or not before.get("lastTransitionTime"):
+        return timestamp(now_s)
+    return str(before["lastTransitionTime"])
+
+
+def _of_notes(topic: Topic, notes: Sequence[Note]) -> Json:
+    """One that is true when a concern says so; what holds comes before what does not."""
+    about = sorted((note for note in notes if note.topic == topic), key=lambda note: not note.holds)
+    if not about:
+        return condition(topic, False, *_QUIET[topic])
+    texts = list(dict.fromkeys(note.message for note in about))
+    more = len(texts) - _MOST_MESSAGES
+    text = "; ".join(texts[:_MOST_MESSAGES]) + (f"; and {more} more" if more > 0 else "")
+    return condition(topic, about[0].holds, about[0].reason, text)
+
+
+def _ready(view: View) -> Json:
+    if view.stateful_set is None or not view.expected:
+        return condition("Ready", False, "NoPods", "there are no pods")
+    waiting = [member.name for member in view.members if not member.pod.ready]
+    if view.missing or waiting:
+        return condition("Ready", False, "PodsNotReady", _count(view) + (f": {', '.join(waiting)}" if waiting else ""))
+    if not view.formed:
+        return condition("Ready", False, "NotFormed", "all pods are ready, but not all are members of one cluster")
+    return condition("Ready", True, "AllMembersConnected", f"all {view.expected} members are ready and connected")
+
+
+def _count(view: View) -> str:
+    ready = len([member for member in view.members if member.pod.ready and member.pod.ordinal < view.expected])
+    return f"{ready} of {view.expected} pods are ready"
+
+
+def _formed(view: View) -> Json:
+    kind = "ClusterFormed"
+    if view.formed:
+        return condition(kind, True, "Formed", "every member lists every member as connected and nobody else")
+    if not view.loaded:
+        return condition(kind, False, "NoMembers", "no member answers")
+    if view.apart:
+        one, other = view.apart[0]
+        return condition(kind, False, "NotConnected", f"{one.name} is not connected with {other.name}")
+    if len(view.loaded) < max(len(view.members), view.expected):
+        return condition(kind, False, "MembersMissing", f"{len(view.loaded)} of {view.expected} members answer")
+    return condition(kind, False, "Strangers", "members list a node that no pod has; it is forgotten after a minute")
+
+
+def _reachable(view: View) -> Json:
+    kind = "AllMembersReachable"
+    absent = [member.name for member in view.members if member.loaded is None and member.pod.ordinal < view.expected]
+    if not view.missing and not absent and view.expected:
+        return condition(kind, True, "AllAnswer", "every member answers")
+    text = f"{', '.join(absent)} does not answer" if absent else "pods are missing"
+    return condition(kind, False, "MembersSilent" if absent else "PodsMissing", text)

@@ -1,0 +1,186 @@
+"""Drain: a node hands its jobs over before its pod goes. CLUSTER LEAVING does the work; here is when, and what if not.
+
+A drain serves one of three purposes: a shrink (`scale`), an annotation on the pod, or the replacement of a pod that has
+no volume to come back with (`rollout`). What a node is doing is asked of the node, so whoever looks next goes on:
+
+| the node | the answer |
+|---|---|
+| stays, and too few would remain for the highest REPLICATE | refused, with what to do |
+| stays, and the gate is closed | waits, with the reason |
+| stays | CLUSTER LEAVING yes |
+| leaves | its progress; after `drain.timeoutSeconds` the policy below |
+| leaves and is done | the pod may go |
+| does not answer | waits: it comes back with its file and goes on leaving; the time runs |
+
+When the time is over: `Wait` waits on and says so. `Handoff` lets the pod go with its jobs on its volume, if it has one
+that stays. `Force` lets it go, with the annotation that consents.
+
+A node that leaves for no purpose any more (the spec changed, the annotation went, it came back from a former life) is
+told CLUSTER LEAVING no, whoever told it to leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from disque_operator import names
+from disque_operator.actions import Command
+from disque_operator.gate import Question, closed
+from disque_operator.members import Member, View
+from disque_operator.observed import Leaving
+from disque_operator.spec import Json
+from disque_operator.steps import Note, Step, problem
+from disque_operator.times import seconds, timestamp
+
+Over = Literal["no", "done", "handoff", "forced"]
+_UNKNOWN: Final = -1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the drain of a pod stands."""
+
+    step: Step
+    over: Over = "no"
+    entry: Json | None = None
+    """`drain` of the status."""
+
+
+def empty(view: View, member: Member, *, keeps_volume: bool, for_good: bool = True) -> Outcome:
+    """Bring a drain on by one step.
+
+    Args:
+        view: The cluster.
+        member: Who is to have no jobs.
+        keeps_volume: What is not handed over would stay on a volume.
+        for_good: There will be one member less, so that all jobs have to find their copies without it.
+    """
+    node = member.loaded
+    leaving = node.leaving if node else None
+    entry = _entry(view, member, leaving)
+    begun = leaving is not None or _before(view, member) is not None
+    if for_good and not begun and (refused := _refusal(view, member)):
+        return Outcome(Step(notes=(refused,)))
+    if node is not None and leaving is None:
+        return _begin(view, member, node.node_id, entry)
+    if leaving is not None and leaving.done:
+        return Outcome(Step(disrupts=True), "done", entry)
+    over, late = _policy(view, member, entry, keeps_volume=keeps_volume)
+    if over != "no":
+        return Outcome(Step(disrupts=True), over, entry)
+    return Outcome(Step(notes=(_progress(member, leaving), *late), disrupts=True), "no", entry)
+
+
+def _refusal(view: View, member: Member) -> Note | None:
+    """Why a node may not leave, whatever its state: too few would remain."""
+    remaining = view.expected - 1
+    replicate = max((node.max_replicate for _, node in view.loaded), default=1)
+    minimum = max(view.spec.min_replicas, 1)
+    if remaining < minimum:
+        text = f"{member.name} stays: {remaining} members would remain, and spec.minReplicas is {minimum}"
+    elif remaining < replicate:
+        text = (
+            f"{member.name} stays: jobs with REPLICATE {replicate} need as many members, {remaining} would remain. "
+            f"Have these jobs done or deleted first (kubectl disque jobs), or set spec.replicas to {replicate} or more"
+        )
+    else:
+        return None
+    return Note("Draining", "NotEnoughMembers", text, "Running", holds=False)
+
+
+def _begin(view: View, member: Member, node_id: str, entry: Json) -> Outcome:
+    reason = closed(Question(view, member.name))
+    if reason:
+        text = f"{member.name} is to hand its jobs over, and waits: {reason}"
+        return Outcome(Step(notes=(Note("Draining", "Waiting", text, "Healing", holds=False),)))
+    command = Command(member.name, node_id, ("CLUSTER", "LEAVING", "yes"), "its pod is to go")
+    return Outcome(Step((command,), (_progress(member, None),), disrupts=True), "no", entry)
+
+
+def _progress(member: Member, leaving: Leaving | None) -> Note:
+    if leaving is not None and leaving.waits_for:
+        return Note("Draining", "Stalled", f"{member.name} keeps jobs: {leaving.waits_for}", "Draining")
+    if member.loaded is None:
+        why = member.pod.trouble or ("it loads its jobs" if member.node is not None else member.silence)
+        text = f"{member.name} is to hand its jobs over and can not: {why}"
+        return Note("Draining", "MemberUnreachable", text, "Draining")
+    return Note("Draining", "HandingOver", f"{member.name} hands its jobs over to the others", "Draining")
+
+
+def _policy(view: View, member: Member, entry: Json, *, keeps_volume: bool) -> tuple[Over, tuple[Note, ...]]:
+    """What `drain.onTimeout` says when the time is over."""
+    policy = view.spec.drain
+    if view.now_s - seconds(entry["startedAt"]) <= policy.timeout_s:
+        return "no", ()
+    if policy.on_timeout == "Handoff" and keeps_volume:
+        return "handoff", ()
+    if consents(view):
+        return "forced", ()
+    advice = {
+        "Wait": "set spec.drain.onTimeout to Handoff to have it stopped with these jobs on its volume",
+        "Handoff": "there is no volume that would keep them, so it goes on",
+        "Force": f'the annotation {names.ALLOW_JOB_LOSS}: "true" is missing, so it goes on',
+    }
+    text = f"{member.name} still has jobs after spec.drain.timeoutSeconds: {advice[policy.on_timeout]}"
+    return "no", (problem("DrainOverdue", text),)
+
+
+def consents(view: View) -> bool:
+    """Whether jobs may be lost: the policy says so, and the annotation."""
+    return view.spec.drain.on_timeout == "Force" and view.spec.annotations.get(names.ALLOW_JOB_LOSS) == "true"
+
+
+def _before(view: View, member: Member) -> Json | None:
+    """What the status has of this drain."""
+    entry: Json | None = view.observed.status.get("drain")
+    if not entry or entry.get("pod") != member.name:
+        return None
+    node = member.loaded
+    return entry if node is None or entry.get("nodeId") in {node.node_id, ""} else None
+
+
+def _entry(view: View, member: Member, leaving: Leaving | None) -> Json:
+    """`drain` of the status. When it began stays: a node that restarts counts anew."""
+    before = _before(view, member)
+    node = member.loaded
+    began_s = view.now_s - (leaving.seconds_elapsed if leaving else 0.0)
+    if before is not None:
+        began_s = min(began_s, seconds(before["startedAt"]))
+    return {
+        "pod": member.name,
+        "nodeId": node.node_id if node else (before or {}).get("nodeId", ""),
+        "jobsLeft": leaving.jobs_left if leaving else (before or {}).get("jobsLeft", _UNKNOWN),
+        "rate": round(leaving.rate) if leaving else 0,
+        "secondsLeft": round(leaving.seconds_left) if leaving else _UNKNOWN,
+        "secondsElapsed": max(0, int(view.now_s - began_s)),
+        "waitsFor": leaving.waits_for if leaving else "",
+        "startedAt": timestamp(began_s),
+    }
+
+
+def annotated(view: View, *, busy: bool) -> Outcome:
+    """Pods that somebody wants empty for a while; they are not deleted on that account. One at a time."""
+    waiting: Outcome | None = None
+    for member in view.members:
+        if not member.pod.drain or member.pod.terminating or member in view.surplus:
+            continue
+        node = member.loaded
+        if node is not None and node.leaving is not None and node.leaving.done:
+            text = f"{member.name} has handed all its jobs over and rests, as its annotation {names.DRAIN} says"
+            return Outcome(Step(notes=(Note("Draining", "Drained", text, "Draining"),), disrupts=True))
+        if node is not None and (node.leaving is not None or not busy):
+            outcome = empty(view, member, keeps_volume=False)
+            if outcome.step.disrupts:
+                return Outcome(outcome.step, "no", outcome.entry)
+            waiting = waiting or outcome
+    return waiting or Outcome(Step())
+
+
+def undo(view: View, purposes: Container[str]) -> Iterator[Command]:
+    """Nodes that leave and are not among the pods that are to."""
+    for member, node in view.loaded:
+        stays = member.pod.ordinal < view.expected and not member.pod.terminating
+        if node.leaving is not None and stays and member.name not in purposes:
+            yield Command(member.name, node.node_id, ("CLUSTER", "LEAVING", "no"), "its pod is to stay")

@@ -1,0 +1,184 @@
+"""Heal: what is lost is told of, what is gone for good is forgotten, who should know each other is introduced.
+
+| what is seen | what is done |
+|---|---|
+| a pod is missing | nothing: its controller makes it, on the volume it had; why it can not is in the status |
+| an ID that no pod has (`members`), of a node that was leaving | FORGET on all who list it, in one round |
+| the same of a node that was not leaving, silent for a minute | the same |
+| two that answer for 15 s and are not connected | CLUSTER MEET by the address of the pod, which answered just now |
+| two pods answer with one ID | told of: a copied volume; nothing is guessed |
+| a pod on a machine that is gone | told of: only people know whether its processes run on |
+
+MEET is safe beyond the address: a node of another cluster refuses by `cluster-name`, and both that are to meet have
+answered in this round as members of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from disque_operator import names
+from disque_operator.actions import Command
+from disque_operator.members import Member, View
+from disque_operator.observed import Node
+from disque_operator.steps import Note, Step, problem, progress
+
+FORGET_AFTER_S: Final = 60.0
+"""A node that was not leaving may come back; so long nobody heard of it."""
+MEET_AFTER_S: Final = 15.0
+"""So long members have to find each other by themselves, as `cluster-seeds` has them do."""
+LOST_AFTER_S: Final = 60.0
+"""A pod that runs and does not answer for so long is a problem, before it is starting."""
+MOST_MEETINGS: Final = 8
+"""In one round."""
+
+
+def decide(view: View) -> Step:
+    """What comes next, and what is wrong with pods."""
+    forgets = tuple(_forget(view))
+    meetings = tuple(_meet(view))[:MOST_MEETINGS]
+    notes = tuple(_problems(view)) + tuple(_absences(view))
+    if forgets:
+        notes += (progress("Forgetting", "a node that is gone is forgotten by all others", "Healing"),)
+    if meetings:
+        notes += (progress("Meeting", "members that do not know each other are introduced", "Healing"),)
+    return Step(forgets + meetings, notes)
+
+
+def _forget(view: View) -> Iterator[Command]:
+    """All who list it, so that nobody tells the others of it again."""
+    listing = {member.name: node for member, node in view.loaded}
+    for known in view.stale:
+        if known.leaving or known.silent_s >= FORGET_AFTER_S:
+            for pod in known.known_by:
+                words = ("CLUSTER", "FORGET", known.node_id)
+                yield Command(pod, listing[pod].node_id, words, "no pod has this node ID any more")
+
+
+def _meet(view: View) -> Iterator[Command]:
+    """One of each pair, the lower ordinal, is sent to the other."""
+    nodes = dict(view.loaded)
+    pairs = {tuple(sorted((one.pod.ordinal, other.pod.ordinal))) for one, other in view.apart}
+    for low, high in sorted(pairs):
+        one, other = view.by_ordinal[low], view.by_ordinal[high]
+        if _is_settled(one, nodes[one], nodes[other]) and _is_settled(other, nodes[other], nodes[one]):
+            words = ("CLUSTER", "MEET", other.pod.ip, str(names.CLIENT_PORT))
+            yield Command(one.name, nodes[one].node_id, words, f"{one.name} and {other.name} have not found each other")
+
+
+def _is_settled(member: Member, node: Node, other: Node) -> bool:
+    """Whether a member had its time to find the other one."""
+    if member.pod.terminating or not member.pod.ip or node.uptime_s < MEET_AFTER_S or node.node_id == other.node_id:
+        return False
+    line = next((peer for peer in node.peers if peer.node_id == other.node_id), None)
+    return line is None or line.connected or line.silent_s >= MEET_AFTER_S
+
+
+def _absences(view: View) -> Iterator[Note]:
+    """Members that are not there, and will be by themselves."""
+    if view.missing and not view.observed.quota:
+        pods = ", ".join(names.pod(view.spec.name, ordinal) for ordinal in view.missing)
+        yield progress("PodsMissing", f"{pods} is to be made by the StatefulSet's controller", "Healing")
+    for member in view.members:
+        if member.pod.trouble or member.pod.ordinal >= view.expected:
+            continue
+        if member.pod.terminating:
+            yield progress("PodStopping", f"{member.name} is being stopped", "Healing")
+        elif member.loaded is None and not _is_lost(member) and not member.locked:
+            yield progress("PodStarting", f"{member.name} is starting", "Healing")
+
+
+def _is_lost(member: Member) -> bool:
+    """Whether a pod that does not answer should have by now."""
+    pod = member.pod
+    return (
+        member.node is None and pod.phase == "Running" and (pod.ready or pod.restarts > 0 or pod.age_s > LOST_AFTER_S)
+    )
+
+
+def _problems(view: View) -> Iterator[Note]:
+    """What people have to look at."""
+    if view.observed.quota:
+        yield problem(
+            "PodsRefused",
+            f"pods can not be made: {view.observed.quota}. Raise the quota of the namespace, or lower spec.replicas or "
+            "spec.resources",
+        )
+    for pods in view.ids.values():
+        if len(pods) > 1:
+            yield problem(
+                "DuplicateNode",
+                f"{' and '.join(pods)} have the same node ID: a volume was copied. Delete nodes.conf on one of them, "
+                "and its pod",
+            )
+    for member in view.members:
+        if member.pod.trouble:
+            yield _trouble(member, view)
+        elif _is_lost(member) and not member.locked and not member.pod.terminating:
+            yield problem("MemberUnreachable", f"{member.name} does not answer: {member.silence}")
+        if member.node is not None and member.node.refusing:
+            yield problem(
+                "DiskTrouble",
+                f"{member.name} takes no new jobs: {member.node.refusing}. Enlarge spec.storage.size, or see what "
+                "is wrong with the volume",
+            )
+
+
+def _image(member: Member, view: View) -> str:
+    return f"its image {member.pod.image} can not be had: see spec.image and spec.imagePullSecrets{_former(view)}"
+
+
+def _former(view: View) -> str:
+    former = view.observed.status.get("formerImage")
+    return f"; the image before was {former}" if former else ""
+
+
+def _unschedulable(_member: Member, _view: View) -> str:
+    return (
+        "no machine can take it: see spec.resources, spec.nodeSelector, spec.affinity, spec.tolerations and the "
+        "volume's zone, or add machines"
+    )
+
+
+def _config(_member: Member, _view: View) -> str:
+    return "a Secret or ConfigMap that it needs is missing: see spec.podTemplate and spec.auth.secretName"
+
+
+def _crash(member: Member, view: View) -> str:
+    return f"it ends again and again: see kubectl logs {member.name} --previous{_former(view)}"
+
+
+def _memory(_member: Member, _view: View) -> str:
+    return "it was ended for want of memory: raise spec.resources.limits.memory, or lower spec.maxmemory"
+
+
+def _machine(_member: Member, _view: View) -> str:
+    return (
+        "its machine does not answer. It comes back with the machine; if that never will, delete the machine's Node "
+        "object, or the pod with --force, when you are sure that its processes have ended"
+    )
+
+
+_ADVICE: Final[Mapping[str, tuple[str, Callable[[Member, View], str]]]] = {
+    "CrashLoopBackOff": ("CrashLooping", _crash),
+    "CreateContainerConfigError": ("ConfigurationMissing", _config),
+    "CreateContainerError": ("ConfigurationMissing", _config),
+    "ErrImageNeverPull": ("ImageMissing", _image),
+    "ErrImagePull": ("ImageMissing", _image),
+    "ImageInspectError": ("ImageMissing", _image),
+    "ImagePullBackOff": ("ImageMissing", _image),
+    "InvalidImageName": ("ImageMissing", _image),
+    "NodeLost": ("MachineLost", _machine),
+    "OOMKilled": ("OutOfMemory", _memory),
+    "Unreachable": ("MachineLost", _machine),
+    "Unschedulable": ("Unschedulable", _unschedulable),
+}
+
+
+def _trouble(member: Member, view: View) -> Note:
+    pod = member.pod
+    reason, advice = _ADVICE.get(pod.trouble, ("PodFailed", None))
+    said = f" ({pod.trouble_text})" if pod.trouble_text and advice is None else ""
+    text = advice(member, view) if advice else f"see kubectl describe pod {pod.name}"
+    return problem(reason, f"{member.name} does not run, {pod.trouble}{said}: {text}")

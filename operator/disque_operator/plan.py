@@ -1,0 +1,102 @@
+"""Plan: from what is asked for and what there is to what is done next and what is said. Pure: time and chance come in.
+
+Each concern is a module with a table of its cases, and knows only the spec and the view. Here is their order, and what
+they have to know of each other: at most one of them takes a node out of service at a time, and the number of pods and
+the passwords that two of them decide on go into the children. A round is forgotten when it is over: whatever happens
+between two of its actions, the next one looks again, and begins where things stand.
+
+1. `problems`: what can not be done as it is written changes nothing, but nodes are looked after
+2. `passwords`: what the Secret is to say, and nodes that do not know it yet
+3. `scale` (with `drain`): how many pods there are to be now
+4. `children`, `claims`: the objects are made and put right
+5. `heal`: nodes that are gone are forgotten, strangers introduced
+6. `drain`: nodes that leave for no purpose stay; pods that somebody wants empty
+7. `settings`: directives that change while nodes run
+8. `rollout`: pods made anew, one at a time
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disque_operator import children, claims, drain, heal, names, passwords, rollout, scale, settings
+from disque_operator.members import View
+from disque_operator.observed import Observed
+from disque_operator.planned import IDLE_S, SOON_S, Plan
+from disque_operator.problems import problems
+from disque_operator.spec import Json, Spec
+from disque_operator.status import status
+from disque_operator.steps import Note, Step, joined, problem
+from disque_operator.telling import events
+from disque_operator.wanted import Wanted
+
+_TROUBLED_S: Final = 10.0
+"""While something is wrong that a person has to put right."""
+
+
+def plan(spec: Spec, observed: Observed, now_s: float, fresh_password: str) -> Plan:
+    """What comes next. `fresh_password` is used if one is needed, and may be another one each time."""
+    if spec.deleting:
+        return Plan((), observed.status, (), IDLE_S)
+    view = View(spec, observed, now_s)
+    step, entry = _decide(view, fresh_password)
+    if spec.paused:
+        text = "spec.paused is true: nothing is done but looking"
+        step, entry = Step(notes=(Note("Progressing", "Paused", text, "Paused", holds=False), *_seen(step))), None
+    told = status(view, step.notes, entry)
+    return Plan(step.actions, told, events(observed.status, told), _again_s(step, paused=spec.paused))
+
+
+def _seen(step: Step) -> tuple[Note, ...]:
+    """What a paused cluster says: what is wrong, not what would be done."""
+    return tuple(note for note in step.notes if note.topic in {"Degraded", "SpecValid"})
+
+
+def _again_s(step: Step, *, paused: bool) -> float:
+    if step.actions or (
+        not paused and any(note.topic in {"Progressing", "Draining"} and note.holds for note in step.notes)
+    ):
+        return SOON_S
+    return _TROUBLED_S if step.notes and not paused else IDLE_S
+
+
+def _decide(view: View, fresh: str) -> tuple[Step, Json | None]:
+    """All actions in order, all notes, and `drain` of the status."""
+    wrong = tuple(_invalid(str(found)) for found in problems(view.spec))
+    if wrong:
+        return joined((Step(notes=wrong), _looked_after(view))), None
+    password = passwords.decide(view, fresh)
+    if not password.possible:
+        return joined((password.step, _looked_after(view))), None
+    size = scale.decide(view)
+    wanted = Wanted(
+        size.replicas, password.wanted, size.asleep, _claim_templates(view), view.observed.operator_namespace
+    )
+    steps = [children.decide(view, wanted), claims.decide(view, size.drained), password.step]
+    if size.replicas == 0:
+        return joined((*steps, size.step)), None
+    replaced = rollout.drained_first(view)
+    victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
+    resting = {member.name for member in view.members if member.pod.drain}
+    undone = tuple(drain.undo(view, {victim, *replaced, *resting}))
+    rested = drain.annotated(view, busy=size.step.disrupts or bool(undone))
+    busy = size.step.disrupts or rested.step.disrupts or bool(undone)
+    rolled = rollout.decide(view, busy=busy)
+    steps += [heal.decide(view), Step(undone), size.step, rested.step, settings.decide(view), rolled.step]
+    return joined(steps), size.entry or rested.entry or rolled.entry
+
+
+def _invalid(text: str) -> Note:
+    return Note("SpecValid", "Invalid", text, "Degraded", holds=False)
+
+
+def _looked_after(view: View) -> Step:
+    """What is done for a cluster whose spec says nothing that can be done: nodes that are gone are forgotten."""
+    if not view.expected:
+        return Step(notes=(problem("NothingRuns", "no pods are made as long as this is so"),))
+    return heal.decide(view)
+
+
+def _claim_templates(view: View) -> tuple[Json, ...]:
+    live = view.observed.children.get(("StatefulSet", names.stateful_set(view.spec.name)))
+    return tuple(live["spec"].get("volumeClaimTemplates") or ()) if live else ()

@@ -1,0 +1,172 @@
+"""Roll-out: pods that are to be made anew, one at a time, the highest ordinal first.
+
+| the pod | is replaced |
+|---|---|
+| was made from another template than the StatefulSet's | when the gate is open: a controlled restart on its volume |
+| the same, and it does not serve (it was broken) | at once: nothing is lost by it, and it may be what closes the gate |
+| has no volume (`ephemeral`), or one that is being deleted | after a drain: it comes back as another node |
+| takes no password that is known | as the first, looking at what Kubernetes says: nobody can ask the nodes |
+
+A replaced pod that does not come back closes the gate, so nothing more happens: the others serve on, and the condition
+says why and what the image before was. The roll-out goes on by itself as soon as the gate opens, or takes the new
+template when the spec changes.
+
+A node alone that has no volume can not hand its jobs over: it is replaced when it has none, or with the consent that
+`onTimeout: Force` needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from disque_operator import drain
+from disque_operator.actions import DeletePod
+from disque_operator.drain import Outcome
+from disque_operator.gate import Question, closed
+from disque_operator.members import Member, View
+from disque_operator.steps import Note, Step, problem, progress
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A pod that is to be made anew."""
+
+    member: Member
+    why: str
+    drained: bool
+    """It has to hand its jobs over first."""
+
+
+def due(view: View) -> tuple[Replacement, ...]:
+    """All of them, the highest ordinal first; before these the locked ones, of which others' gates would be closed."""
+    return tuple(sorted(_due(view), key=lambda due: (due.member.locked, due.member.pod.ordinal), reverse=True))
+
+
+def _due(view: View) -> Iterator[Replacement]:
+    stateful_set = view.stateful_set
+    if stateful_set is None or not stateful_set.up_to_date:
+        return
+    ephemeral = view.spec.storage.ephemeral
+    for member in view.members:
+        pod = member.pod
+        volume = view.volumes.get(pod.ordinal)
+        if pod.terminating or pod.ordinal >= view.expected:
+            continue
+        if volume is not None and volume.terminating:
+            yield Replacement(member, "its volume claim is being deleted", drained=True)
+        elif pod.revision != stateful_set.revision:
+            yield Replacement(member, "it was made from another template", drained=ephemeral)
+        elif member.locked and not ephemeral:
+            yield Replacement(member, "it takes no password that is known", drained=False)
+
+
+def drained_first(view: View) -> frozenset[str]:
+    """Pods that have a purpose to leave."""
+    return frozenset(due.member.name for due in due(view) if due.drained)
+
+
+def decide(view: View, *, busy: bool) -> Outcome:
+    """What comes next. `busy`: another concern takes a node out of service."""
+    replacements = due(view)
+    notes = tuple(_locked_out(view)) + tuple(_failed(view, replacements))
+    if not replacements:
+        return Outcome(Step(notes=notes))
+    broken = next((due for due in replacements if _is_broken(view, due)), None)
+    if broken is not None:
+        done = progress("RollingOut", f"{broken.member.name} does not serve and is replaced", "Upgrading")
+        return Outcome(Step((_delete(broken),), (*notes, done), disrupts=True))
+    outcome = _next(view, _chosen(replacements), busy=busy)
+    return Outcome(
+        Step(outcome.step.actions, (*notes, *outcome.step.notes), outcome.step.disrupts), "no", outcome.entry
+    )
+
+
+def _chosen(replacements: tuple[Replacement, ...]) -> Replacement:
+    """The one that leaves already, or the highest."""
+    leaving = (due for due in replacements if due.drained and due.member.node and due.member.node.leaving)
+    return next(leaving, replacements[0])
+
+
+def _next(view: View, due: Replacement, *, busy: bool) -> Outcome:
+    """The replacement of a pod that serves."""
+    member = due.member
+    left = len(view.members) - len(replaced_already(view))
+    remaining = f"{left} of {view.expected} pods are to be replaced, next {member.name} ({due.why})"
+    if busy:
+        return Outcome(Step(notes=(progress("RollingOut", f"{remaining}; another node is leaving", "Upgrading"),)))
+    if due.drained and view.expected > 1:
+        return _drained(view, due, remaining)
+    reason = closed(
+        Question(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, locked=member.locked)
+    ) or _keeps_jobs(view, due)
+    if reason:
+        return Outcome(Step(notes=(progress("RollingOut", f"{remaining}; waits: {reason}", "Upgrading"),)))
+    return Outcome(Step((_delete(due),), (progress("RollingOut", remaining, "Upgrading"),), disrupts=True))
+
+
+def _drained(view: View, due: Replacement, remaining: str) -> Outcome:
+    """A pod that comes back as another node."""
+    outcome = drain.empty(view, due.member, keeps_volume=False, for_good=False)
+    notes = (progress("RollingOut", remaining, "Upgrading"), *outcome.step.notes)
+    if outcome.over == "no":
+        return Outcome(Step(outcome.step.actions, notes, outcome.step.disrupts), "no", outcome.entry)
+    reason = closed(Question(view, due.member.name, soak_s=view.spec.upgrade.soak_s))
+    if reason:
+        waits = progress("RollingOut", f"{remaining}; waits: {reason}", "Upgrading")
+        return Outcome(Step(notes=(waits,), disrupts=True), "no", outcome.entry)
+    return Outcome(Step((_delete(due),), notes, disrupts=True), "no", outcome.entry)
+
+
+def _keeps_jobs(view: View, due: Replacement) -> str:
+    """Why a node alone without a volume may not be stopped."""
+    node = due.member.node
+    if not due.drained or (node is not None and node.jobs == 0) or drain.consents(view):
+        return ""
+    return "it has jobs, no volume, and no other member to hand them to. Set spec.replicas to 2 for the time of this"
+
+
+def _is_broken(view: View, due: Replacement) -> bool:
+    """Whether the pod does not serve, so that its replacement takes nothing from anybody."""
+    member, pod = due.member, due.member.pod
+    if pod.ready or member.node is not None or member.locked or any(one.pod.terminating for one in view.members):
+        return False
+    return not due.drained or pod.phase == "Pending" or (bool(pod.trouble) and pod.restarts > 0)
+
+
+def _delete(due: Replacement) -> DeletePod:
+    return DeletePod(due.member.name, due.member.pod.uid, due.why)
+
+
+def replaced_already(view: View) -> tuple[Member, ...]:
+    """Pods that are as the StatefulSet would make them now."""
+    stateful_set = view.stateful_set
+    revision = stateful_set.revision if stateful_set else ""
+    return tuple(member for member in view.members if member.pod.revision == revision)
+
+
+def _failed(view: View, replacements: tuple[Replacement, ...]) -> Iterator[Note]:
+    """New pods that are not well after their time, while there are older ones that wait for them."""
+    if not replacements:
+        return
+    for member in replaced_already(view):
+        pod = member.pod
+        if pod.ready or pod.terminating or not (pod.trouble or pod.age_s > view.spec.upgrade.timeout_s):
+            continue
+        former = view.observed.status.get("formerImage")
+        back = f", or set spec.image back to {former}" if former else ""
+        yield problem(
+            "UpgradeFailed",
+            f"{member.name} was replaced and did not come back ({pod.trouble or member.silence}); the other pods serve "
+            f"on as they are. Correct the spec{back}",
+        )
+
+
+def _locked_out(view: View) -> Iterator[Note]:
+    locked = [member.name for member in view.members if member.locked]
+    if not locked:
+        return
+    advice = "they are restarted one after the other and read the one in the Secret then"
+    if view.spec.storage.ephemeral:
+        advice = "set it by hand (CONFIG SET requirepass), or delete the pods if their jobs may be lost"
+    yield problem("PasswordUnknown", f"{', '.join(locked)} takes no password that is known: {advice}")

@@ -1,0 +1,142 @@
+"""Scale: how many pods the StatefulSet is to have now.
+
+| what is seen | `replicas` becomes |
+|---|---|
+| no StatefulSet | what the spec says; more when pods or claims with jobs are there: these are drained then |
+| `hibernate` | 0, with the number of members as an annotation; all pods end by a controlled shutdown |
+| asleep, or lowered to 0 by somebody | the number of members at once; a smaller spec is a shrink after that |
+| fewer than the spec says | that number, as far as no claim of these pods is being deleted |
+| more than the spec says | one less, when the highest pod has nothing to lose (`drain`); then the next |
+
+Never fewer by a shrink than `minReplicas`. A pod that never was a member (it could not be scheduled, or its image not
+be pulled) goes without a drain. Nothing is remembered: the highest pod and the state of its node say how far it is, so
+another number at any moment, also a larger one, only changes what the next round does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from disque_operator import claims, drain, names
+from disque_operator.members import Member, View
+from disque_operator.spec import Json
+from disque_operator.steps import NOTHING, Note, Step, progress
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many, and what has to be done for it."""
+
+    replicas: int
+    asleep: int = 0
+    step: Step = NOTHING
+    victim: int | None = None
+    """The ordinal that a shrink is to take away now."""
+    drained: int | None = None
+    """The same, when its node has nothing left."""
+    entry: Json | None = None
+    """`drain` of the status."""
+
+
+def decide(view: View) -> Size:
+    """How many pods there are to be."""
+    spec = view.spec
+    stateful_set = view.stateful_set
+    if spec.hibernate:
+        return _hibernate(view)
+    if stateful_set is None:
+        return Size(_found(view), step=Step(notes=(progress("Creating", "the cluster is made", "Creating"),)))
+    if stateful_set.replicas == 0:
+        woken = stateful_set.asleep or _found(view)
+        return Size(woken, step=Step(notes=(progress("Waking", f"{woken} members are started", "Creating"),)))
+    if stateful_set.replicas < spec.replicas:
+        return _grow(view)
+    if stateful_set.replicas > spec.replicas:
+        return _shrink(view)
+    return Size(stateful_set.replicas)
+
+
+def _found(view: View) -> int:
+    """The members of a cluster without a StatefulSet: pods and claims that are there count."""
+    pods = (member.pod.ordinal + 1 for member in view.members)
+    volumes = (volume.ordinal + 1 for volume in view.observed.volumes if not volume.terminating and not volume.drained)
+    return max(view.spec.replicas, *pods, *volumes, 1)
+
+
+def _hibernate(view: View) -> Size:
+    stateful_set = view.stateful_set
+    asleep = _found(view)
+    if stateful_set is not None:
+        asleep = stateful_set.replicas or stateful_set.asleep or asleep
+    if view.members:
+        return Size(0, asleep, Step(notes=(progress("Hibernating", "all members are being stopped", "Hibernating"),)))
+    text = f"{asleep} members rest with their jobs on their volumes; set spec.hibernate to false to wake them"
+    return Size(0, asleep, Step(notes=(Note("Progressing", "Hibernated", text, "Hibernated", holds=False),)))
+
+
+def _grow(view: View) -> Size:
+    """Pods whose claim is being deleted would be given it."""
+    going = [volume.ordinal for volume in view.observed.volumes if volume.terminating]
+    blocked = min((ordinal for ordinal in going if ordinal >= view.expected), default=view.spec.replicas)
+    replicas = min(view.spec.replicas, blocked)
+    text = f"pods are added until there are {view.spec.replicas}"
+    if replicas == view.expected:
+        text = f"the claim {names.volume_claim(view.spec.name, replicas)} has to be gone before its pod is made"
+    return Size(replicas, step=Step(notes=(progress("Growing", text, "Growing"),)))
+
+
+def _shrink(view: View) -> Size:
+    """One less, if that may be."""
+    here = view.expected
+    if here <= max(view.spec.min_replicas, 1):
+        text = f"spec.minReplicas is {view.spec.min_replicas}: lower it, or set spec.replicas to it"
+        return Size(here, step=Step(notes=(Note("Draining", "BelowMinimum", text, "Running", holds=False),)))
+    victim = here - 1
+    member = view.by_ordinal.get(victim)
+    if view.surplus:
+        gone = ", ".join(one.name for one in view.surplus)
+        note = Note("Draining", "PodStopping", f"{gone} is being stopped", "Draining")
+        return Size(here, step=Step(notes=(note,), disrupts=True), victim=victim)
+    if _is_unused(view, victim, member):
+        return _lowered(victim, "it never was a member")
+    if member is None or member.pod.terminating:
+        text = f"{names.pod(view.spec.name, victim)} is to hand its jobs over when it is back"
+        return Size(here, step=Step(notes=(Note("Draining", "Waiting", text, "Healing", holds=False),)), victim=victim)
+    return _drain(view, victim, member)
+
+
+def _drain(view: View, victim: int, member: Member) -> Size:
+    outcome = drain.empty(view, member, keeps_volume=_keeps_volume(view, victim))
+    if outcome.over == "no":
+        return Size(view.expected, step=outcome.step, victim=victim, entry=outcome.entry)
+    if outcome.over == "handoff":
+        return _lowered(victim, "its volume keeps the jobs that are left")
+    node = member.loaded
+    marks = claims.marking(view, victim, node.node_id if node else "forced")
+    if marks:
+        note = Note("Draining", "Drained", f"{member.name} has no jobs left and is to be stopped", "Draining")
+        return Size(view.expected, 0, Step(marks, (note,), disrupts=True), victim, victim, outcome.entry)
+    return _lowered(victim, "it has no jobs left")
+
+
+def _lowered(victim: int, why: str) -> Size:
+    note = Note("Draining", "PodStopping", f"pod {victim} goes: {why}", "Draining")
+    return Size(victim, step=Step(notes=(note,), disrupts=True), victim=victim, drained=victim)
+
+
+def _keeps_volume(view: View, ordinal: int) -> bool:
+    volume = view.volumes.get(ordinal)
+    return not view.spec.storage.ephemeral and volume is not None and not volume.terminating
+
+
+def _is_unused(view: View, ordinal: int, member: Member | None) -> bool:
+    """Whether the pod never was a member: it does not run, and there is no volume or nobody knows of it."""
+    if member is not None and (member.node is not None or member.pod.phase != "Pending"):
+        return False
+    if any(known.ordinals & {ordinal} for known in view.known):
+        return False
+    volume = view.volumes.get(ordinal)
+    if not view.spec.storage.ephemeral and (volume is None or not volume.bound):
+        return True
+    others = [one for one in view.members if one.pod.ordinal != ordinal]
+    return bool(others) and all(one.loaded is not None for one in others)

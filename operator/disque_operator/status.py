@@ -1,0 +1,119 @@
+"""Status: everything that people and programs are told about the cluster.
+
+Made anew in each round, and the same as long as nothing changes but figures: jobs, memory, how far a drain is. When
+these are worth a write is for `reporting` to say. Texts have none of them. What is taken over from the status of
+before: when a condition changed last, when a drain began, the ID of a member that does not answer, the former image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from disque_operator import names
+from disque_operator.conditions import condition, conditions, dated
+from disque_operator.gate import safe_to_stop
+from disque_operator.members import Member, View
+from disque_operator.spec import Json
+from disque_operator.steps import PHASES, Note, Phase
+
+_JUST_BEGUN_S: Final = 60.0
+
+
+def status(view: View, notes: Sequence[Note], drain: Json | None) -> Json:
+    """The whole status; exactly the one that is there when nothing has changed."""
+    spoken = {note.phase for note in notes}
+    phase: Phase = next((phase for phase in PHASES if phase in spoken), "Running")
+    found = conditions(view, notes) + _of_spec(view, notes)
+    fresh: Json = {
+        "observedGeneration": view.spec.generation,
+        "phase": phase,
+        "message": _message(notes, phase, found),
+        "replicas": view.expected,
+        "readyReplicas": len([member for member in view.members if member.pod.ready]),
+        "selector": ",".join(f"{name}={value}" for name, value in names.selector(view.spec.name).items()),
+        "version": _version(view),
+        **_images(view),
+        "endpoint": (f"{names.client_service(view.spec.name)}.{view.spec.namespace}.svc:{view.spec.service.port}"),
+        "conditions": found,
+        "members": [_member(view, member) for member in view.members],
+        "jobs": {
+            "registered": sum(node.jobs for _, node in view.loaded),
+            "queued": sum(node.queued for _, node in view.loaded),
+        },
+    }
+    if view.spec.auth.enabled:
+        fresh["secretName"] = names.auth_secret(view.spec.name)
+    if drain is not None:
+        fresh["drain"] = drain
+    return fresh
+
+
+def _of_spec(view: View, notes: Sequence[Note]) -> list[Json]:
+    wrong = [note.message for note in notes if note.topic == "SpecValid"]
+    found = [
+        condition("SpecValid", not wrong, "Invalid" if wrong else "Valid", "; ".join(wrong) or "the spec can be done"),
+        condition("ReconcileSuccess", True, "Done", "the last round did what it meant to"),
+    ]
+    return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
+
+
+def _message(notes: Sequence[Note], phase: Phase, found: Sequence[Json]) -> str:
+    """One line: why the phase is what it is."""
+    said = next((note.message for note in notes if note.phase == phase), "")
+    return said or str(next(entry["message"] for entry in found if entry["type"] == "Ready"))
+
+
+def _version(view: View) -> str:
+    """Of the brokers that answer; of those that did last while none does."""
+    versions = sorted({node.version for member in view.members if (node := member.node) is not None and node.version})
+    return ", ".join(versions) or str(view.observed.status.get("version") or "")
+
+
+def _images(view: View) -> Json:
+    """The image that pods are made from, and the last one before it on which a pod served."""
+    before = view.observed.status
+    image = view.stateful_set.image if view.stateful_set else before.get("image") or view.spec.image or ""
+    former = before.get("formerImage") or ""
+    known = before.get("image") or ""
+    if known and known != image:
+        served = any(member.pod.ready for member in view.members)
+        if served and all(member.pod.image == known for member in view.members):
+            former = known
+    return {"image": image} | ({"formerImage": former} if former and former != image else {})
+
+
+def _state(member: Member) -> str:
+    pod, node = member.pod, member.node
+    if pod.terminating:
+        return "stopping"
+    if node is None:
+        starting = not pod.ready and (pod.phase == "Pending" or pod.age_s < _JUST_BEGUN_S)
+        return "starting" if starting else "unreachable"
+    if node.loading:
+        return "loading"
+    if node.leaving is not None:
+        return "leaving"
+    return "ready" if pod.ready else "starting"
+
+
+def _member(view: View, member: Member) -> Json:
+    pod, node = member.pod, member.node
+    troubles = (pod.trouble, member.silence if node is None and pod.ready else "", node.refusing if node else "")
+    entry: Json = {
+        "pod": pod.name,
+        "nodeId": (node.node_id if node else "") or view.remembered.get(pod.name, ""),
+        "address": names.pod_host(view.spec.name, view.spec.namespace, pod.ordinal),
+        "machine": pod.machine,
+        "state": _state(member),
+        "version": node.version if node else "",
+        "jobs": node.jobs if node else 0,
+        "queued": node.queued if node else 0,
+        "queues": node.queues if node else 0,
+        "usedMemory": node.used_memory if node else 0,
+        "maxMemory": node.max_memory if node else 0,
+        "leaving": node is not None and node.leaving is not None,
+        "safeToStop": safe_to_stop(view, member),
+        "message": next((trouble for trouble in troubles if trouble), ""),
+    }
+    return entry

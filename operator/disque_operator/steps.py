@@ -1,0 +1,86 @@
+"""What each concern of `plan` gives back: actions, and notes that become the status.
+
+A note names the condition that it belongs to, a reason in one word and a message for people, which says what to do
+where something can be done. Messages have no figures that move by themselves: a new message is a new status, and is
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from disque_operator.actions import Action
+
+Topic = Literal["Progressing", "Draining", "Degraded", "SpecValid"]
+Phase = Literal[
+    "Paused",
+    "Hibernated",
+    "Hibernating",
+    "Degraded",
+    "Creating",
+    "Draining",
+    "Upgrading",
+    "Growing",
+    "Healing",
+    "Running",
+]
+PHASES: Final[tuple[Phase, ...]] = (
+    "Paused",
+    "Hibernated",
+    "Hibernating",
+    "Degraded",
+    "Creating",
+    "Draining",
+    "Upgrading",
+    "Growing",
+    "Healing",
+    "Running",
+)
+"""The first one that somebody speaks of is the cluster's."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that people should know."""
+
+    topic: Topic
+    reason: str
+    message: str
+    phase: Phase
+    holds: bool = True
+    """The condition's status. A drain that is refused says so in `Draining` and is none."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one concern wants done, and what it says."""
+
+    actions: tuple[Action, ...] = ()
+    notes: tuple[Note, ...] = ()
+    disrupts: bool = False
+    """It takes a node out of service, has just done so, or is about to: nobody else may."""
+
+
+NOTHING: Final = Step()
+
+
+def joined(steps: Iterable[Step]) -> Step:
+    """Several as one."""
+    several = tuple(steps)
+    return Step(
+        tuple(action for step in several for action in step.actions),
+        tuple(note for step in several for note in step.notes),
+        any(step.disrupts for step in several),
+    )
+
+
+def progress(reason: str, message: str, phase: Phase) -> Note:
+    """It goes on by itself."""
+    return Note("Progressing", reason, message, phase)
+
+
+def problem(reason: str, message: str) -> Note:
+    """Somebody has to do something, or to wait for what the operator has no hand in."""
+    return Note("Degraded", reason, message, "Degraded")

@@ -1,0 +1,86 @@
+"""Events: told once, on the transition, which is what differs between the status of before and the one of now.
+
+| what differs | event |
+|---|---|
+| the phase | its name, with the message |
+| Degraded, SpecValid or ReconcileSuccess has another reason, and is not as it should be | a warning with the reason |
+| Degraded ends | Recovered |
+| another pod is drained | DrainStarted; and of the one before DrainFinished or DrainTakenBack |
+| a drain is refused or waits | DrainRefused, DrainWaiting |
+| the image | ImageChanged |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from disque_operator import names
+from disque_operator.planned import Event
+from disque_operator.spec import Json
+
+_AS_IT_SHOULD_BE: Final[Mapping[str, str]] = {"Degraded": "False", "SpecValid": "True", "ReconcileSuccess": "True"}
+_REFUSALS: Final[Mapping[str, str]] = {
+    "BelowMinimum": "DrainRefused",
+    "NotEnoughMembers": "DrainRefused",
+    "Waiting": "DrainWaiting",
+}
+
+
+def events(before: Json, now: Json) -> tuple[Event, ...]:
+    """What has to be told."""
+    return (
+        *_phase(before, now),
+        *_warnings(before, now),
+        *_drain(before, now),
+        *_refusals(before, now),
+        *_image(before, now),
+    )
+
+
+def _phase(before: Json, now: Json) -> Iterator[Event]:
+    if before.get("phase") != now["phase"] and now["phase"] != "Degraded":
+        yield Event("Normal", now["phase"], now["message"])
+
+
+def _condition(status: Json, kind: str) -> Json:
+    return next((entry for entry in status.get("conditions") or () if entry["type"] == kind), {})
+
+
+def _warnings(before: Json, now: Json) -> Iterator[Event]:
+    for kind, good in _AS_IT_SHOULD_BE.items():
+        one, other = _condition(before, kind), _condition(now, kind)
+        if other and other["status"] != good and (one.get("status"), one.get("reason")) != _said(other):
+            yield Event("Warning", other["reason"], other["message"])
+        elif kind == "Degraded" and one.get("status") == "True" and other.get("status") == good:
+            yield Event("Normal", "Recovered", other["message"])
+
+
+def _said(condition: Json) -> tuple[str, str]:
+    return condition["status"], condition["reason"]
+
+
+def _drain(before: Json, now: Json) -> Iterator[Event]:
+    one, other = (before.get("drain") or {}).get("pod"), (now.get("drain") or {}).get("pod")
+    if one == other:
+        return
+    if one:
+        gone = names.ordinal(one) >= now["replicas"] or one not in {entry["pod"] for entry in now["members"]}
+        rests = any(entry["pod"] == one and entry["leaving"] for entry in now["members"])
+        finished = gone or rests
+        text = f"{one} has handed its jobs over" if finished else f"{one} stays, its drain was taken back"
+        yield Event("Normal", "DrainFinished" if finished else "DrainTakenBack", text)
+    if other:
+        yield Event("Normal", "DrainStarted", f"{other} hands its jobs over to the other members")
+
+
+def _refusals(before: Json, now: Json) -> Iterator[Event]:
+    one, other = _condition(before, "Draining"), _condition(now, "Draining")
+    reason = _REFUSALS.get(other.get("reason", ""))
+    if reason and one.get("reason") != other["reason"]:
+        yield Event("Warning" if reason == "DrainRefused" else "Normal", reason, other["message"])
+
+
+def _image(before: Json, now: Json) -> Iterator[Event]:
+    if before.get("image") and before["image"] != now["image"]:
+        yield Event("Normal", "ImageChanged", f"pods are made from {now['image']} instead of {before['image']}")
