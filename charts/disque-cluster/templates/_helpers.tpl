@@ -1,0 +1,52 @@
+{{- /* What the templates share. */ -}}
+
+{{- /* The chart's part of names. A chart that depends on this one under another name (alias) brings it with it. */ -}}
+{{- define "disque-cluster.name" -}}
+{{- .Values.nameOverride | default (.Chart.Name | trimSuffix "-cluster") }}
+{{- end }}
+
+{{- /* The name of the resource. 40 letters leave room for what is put behind it in the names of its children. */ -}}
+{{- define "disque-cluster.fullname" -}}
+{{- $name := include "disque-cluster.name" . }}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
+{{- .Values.fullnameOverride | default ($full | trunc 40 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "disque-cluster.labels" -}}
+{{- $own := dict
+  "app.kubernetes.io/name" (include "disque-cluster.name" .)
+  "app.kubernetes.io/instance" .Release.Name
+  "app.kubernetes.io/version" .Chart.AppVersion
+  "app.kubernetes.io/managed-by" .Release.Service
+  "helm.sh/chart" (printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_")) }}
+{{- merge $own (.Values.commonLabels | default dict) | toYaml }}
+{{- end }}
+
+{{- /* A value without the nulls in it: they mean that a field is left out. Lists are taken as they are. */ -}}
+{{- define "disque-cluster.compact" -}}
+{{- if kindIs "map" . }}
+{{- $result := dict }}
+{{- range $name, $value := . }}
+{{- if kindIs "map" $value }}
+{{- $_ := set $result $name (include "disque-cluster.compact" $value | fromYaml) }}
+{{- else if not (kindIs "invalid" $value) }}
+{{- $_ := set $result $name $value }}
+{{- end }}
+{{- end }}
+{{- toYaml $result }}
+{{- end }}
+{{- end }}
+
+{{- /* The Secret with the password; empty when there is none. */ -}}
+{{- define "disque-cluster.secretName" -}}
+{{- $auth := .Values.auth | default dict }}
+{{- if ne (toString $auth.enabled) "false" }}
+{{- $auth.secretName | default (printf "%s-auth" (include "disque-cluster.fullname" .)) }}
+{{- end }}
+{{- end }}
+
+{{- /* Where clients connect to. */ -}}
+{{- define "disque-cluster.endpoint" -}}
+{{- $service := .Values.service | default dict }}
+{{- printf "%s.%s.svc:%v" (include "disque-cluster.fullname" .) .Release.Namespace ($service.port | default 7711) }}
+{{- end }}

@@ -1,0 +1,50 @@
+{{- /* What the templates share. */ -}}
+
+{{- define "disque-operator.fullname" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name }}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
+{{- .Values.fullnameOverride | default ($full | trunc 53 | trimSuffix "-") }}
+{{- end }}
+
+{{- /* By these the pods are selected, and the network policies of clusters let them in: the name is never another. */ -}}
+{{- define "disque-operator.selector" -}}
+app.kubernetes.io/name: disque-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "disque-operator.labels" -}}
+{{- $own := dict
+  "app.kubernetes.io/version" .Chart.AppVersion
+  "app.kubernetes.io/component" "operator"
+  "app.kubernetes.io/managed-by" .Release.Service
+  "helm.sh/chart" (printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_")) }}
+{{- merge (include "disque-operator.selector" . | fromYaml) $own (.Values.commonLabels | default dict) | toYaml }}
+{{- end }}
+
+{{- define "disque-operator.serviceAccountName" -}}
+{{- $account := .Values.serviceAccount | default dict }}
+{{- $account.name | default (ternary (include "disque-operator.fullname" .) "default" ($account.create | default false)) }}
+{{- end }}
+
+{{- define "disque-operator.image" -}}
+{{- $image := .Values.image }}
+{{- $name := ternary (printf "%s/%s" $image.registry $image.repository) $image.repository (not (empty $image.registry)) }}
+{{- if $image.digest }}
+{{- printf "%s@%s" $name $image.digest }}
+{{- else }}
+{{- printf "%s:%s" $name ($image.tag | default .Chart.AppVersion) }}
+{{- end }}
+{{- end }}
+
+{{- /* The namespaces that get a role: those that are watched, none when all are. */ -}}
+{{- define "disque-operator.namespaces" -}}
+{{- .Values.watch.namespaces | default list | uniq | sortAlpha | toJson }}
+{{- end }}
+
+{{- /* Fails when a kind is asked for that the cluster does not have. */ -}}
+{{- define "disque-operator.needs" -}}
+{{- $kind := .kind }}
+{{- if not (.root.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" $kind)) }}
+{{- fail (printf "metrics.%s.enabled is true, but this Kubernetes has no %s (monitoring.coreos.com/v1): install the Prometheus Operator first, or set metrics.%s.enabled=false. With `helm template`, add --api-versions monitoring.coreos.com/v1/%s." .key $kind .key $kind) }}
+{{- end }}
+{{- end }}

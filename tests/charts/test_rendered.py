@@ -1,0 +1,238 @@
+"""What the charts render to, in every mode for which there is a value file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from charts.helm import CLUSTER, KUBERNETES, OPERATOR, Helm, Json, chart_of, ci_values
+from charts.test_generated import spec_schema
+from disque_operator import names
+
+MODES = [
+    pytest.param(path, id=f"{chart_of(path).name}-{path.name.removesuffix('-values.yaml')}") for path in ci_values()
+]
+CLUSTERS = [mode for mode in MODES if str(mode.id).startswith(CLUSTER.name)]
+CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
+STANDARD = {
+    "app.kubernetes.io/name",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/version",
+    "app.kubernetes.io/managed-by",
+    "helm.sh/chart",
+}
+
+
+def nulls(value: Any, path: str = "") -> Iterator[str]:
+    match value:
+        case None:
+            yield path
+        case dict():
+            for name, child in value.items():
+                yield from nulls(child, f"{path}.{name}")
+        case list():
+            for number, child in enumerate(value):
+                yield from nulls(child, f"{path}[{number}]")
+
+
+def pods(items: list[Json]) -> Iterator[Json]:
+    for item in items:
+        if item["kind"] == "Pod":
+            yield item["spec"]
+        elif item["kind"] == "Deployment":
+            yield item["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("values", MODES)
+def test_lint_finds_nothing(helm: Helm, values: Path) -> None:
+    assert helm.lint(chart_of(values), values) == ""
+
+
+@pytest.mark.parametrize("values", MODES)
+def test_objects_have_names_labels_and_their_namespace(helm: Helm, values: Path) -> None:
+    for item in helm.template(chart_of(values), values).all:
+        about = item["metadata"]
+        assert item["apiVersion"], item["kind"]
+        assert about["labels"].keys() >= STANDARD, item["kind"]
+        assert ("namespace" in about) == (item["kind"] not in CLUSTER_WIDE), item["kind"]
+        assert list(nulls(item)) == []
+
+
+@pytest.mark.parametrize("values", MODES)
+def test_pods_meet_the_restricted_standard(helm: Helm, values: Path) -> None:
+    for pod in pods(helm.template(chart_of(values), values).all):
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert container["image"].rpartition(":")[2], "an image without a version"
+
+
+@pytest.mark.parametrize("values", CLUSTERS)
+def test_the_resource_is_what_its_definition_allows(helm: Helm, values: Path) -> None:
+    cluster = helm.template(CLUSTER, values).one(names.KIND)
+    assert cluster["apiVersion"] == names.API_VERSION
+    assert helm.mistakes(spec_schema(), cluster["spec"]) == ""
+
+
+def test_a_wrong_resource_would_be_found(helm: Helm) -> None:
+    assert "at '/storage/size': got number, want string" in helm.mistakes(spec_schema(), {"storage": {"size": 1}})
+
+
+def test_by_default_the_spec_is_what_the_api_server_would_fill_in(helm: Helm) -> None:
+    def filled(schema: Json, given: Any) -> Any:
+        """What the API server makes of an object: missing fields get their defaults, from the outside inwards."""
+        if "properties" not in schema or not isinstance(given, dict):
+            return given
+        result = {}
+        for name, child in schema["properties"].items():
+            value = filled(child, given.get(name, child.get("default")))
+            if value not in (None, {}):
+                result[name] = value
+        return result
+
+    spec = helm.template(CLUSTER).one(names.KIND)["spec"]
+    assert filled(spec_schema(), spec) == filled(spec_schema(), {})
+
+
+@pytest.mark.parametrize(
+    ("release", "values", "name"),
+    [
+        ("mail", {}, "mail-disque"),
+        ("disque", {}, "disque"),
+        ("my-disque", {}, "my-disque"),
+        ("mail", {"nameOverride": "jobs"}, "mail-jobs"),
+        ("mail", {"fullnameOverride": "orders"}, "orders"),
+        ("a" * 53, {}, "a" * 40),
+    ],
+)
+def test_the_resource_is_called_after_the_release(helm: Helm, release: str, values: Json, name: str) -> None:
+    assert helm.template(CLUSTER, values, release=release).one(names.KIND)["metadata"]["name"] == name
+
+
+def test_the_values_of_a_manifest_are_taken_as_they_are(helm: Helm) -> None:
+    spec: Json = {
+        "replicas": 4,
+        "config": {"slowlog-max-len": "10"},
+        "affinity": {},
+        "topologySpreadConstraints": [],
+        "podTemplate": {"spec": {"securityContext": None, "containers": [{"name": "log", "image": "log:1"}]}},
+    }
+    rendered = helm.template(CLUSTER, spec).one(names.KIND)["spec"]
+    assert {name: rendered[name] for name in spec} == spec
+
+
+def test_a_value_that_is_null_is_left_out(helm: Helm) -> None:
+    spec = helm.template(CLUSTER, {"replicas": None, "storage": {"size": None}, "drain": None}).one(names.KIND)["spec"]
+    assert "replicas" not in spec
+    assert "drain" not in spec
+    assert "size" not in spec["storage"]
+
+
+def test_the_test_pod_has_the_password_of_the_cluster(helm: Helm) -> None:
+    def password(values: Json) -> Any:
+        [container] = helm.template(CLUSTER, values).one("Pod")["spec"]["containers"]
+        env = {variable["name"]: variable for variable in container["env"]}
+        return env.get("DISQUE_PASSWORD", {}).get("valueFrom", {}).get("secretKeyRef")
+
+    assert password({}) == {"name": names.auth_secret("demo-disque"), "key": "password"}
+    assert password({"auth": {"secretName": "mine"}}) == {"name": "mine", "key": "password"}
+    assert password({"auth": {"enabled": False}}) is None
+    assert password({"auth": None}) == {"name": names.auth_secret("demo-disque"), "key": "password"}
+
+
+def test_the_test_pod_is_not_taken_for_a_member(helm: Helm) -> None:
+    labels = helm.template(CLUSTER).one("Pod")["metadata"]["labels"]
+    assert not names.selector("demo-disque").items() <= labels.items()
+
+
+def test_the_pods_that_are_monitored_are_the_members(helm: Helm) -> None:
+    monitor = helm.template(CLUSTER, {"podMonitor": {"enabled": True}}).one("PodMonitor")
+    assert monitor["spec"]["selector"]["matchLabels"] == names.selector("demo-disque")
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "kind"),
+    [
+        (CLUSTER, {"podMonitor": {"enabled": True}}, "PodMonitor"),
+        (OPERATOR, {"metrics": {"podMonitor": {"enabled": True}}}, "PodMonitor"),
+        (OPERATOR, {"metrics": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor"),
+    ],
+)
+def test_a_monitor_needs_the_prometheus_operator(helm: Helm, chart: Path, values: Json, kind: str) -> None:
+    said = helm.refusal(chart, values, apis=())
+    assert f"this Kubernetes has no {kind} (monitoring.coreos.com/v1)" in said
+    assert "install the Prometheus Operator first" in said
+
+
+def test_a_monitor_needs_metrics(helm: Helm) -> None:
+    said = helm.refusal(OPERATOR, {"metrics": {"enabled": False, "podMonitor": {"enabled": True}}})
+    assert "there would be nothing to read" in said
+
+
+def test_network_policies_know_the_operator_whatever_it_is_called(helm: Helm) -> None:
+    deployment = helm.template(OPERATOR, {"nameOverride": "x", "podLabels": {"app.kubernetes.io/name": "y"}}).one(
+        "Deployment"
+    )
+    assert names.OPERATOR_LABELS.items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    selector = deployment["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ({}, "disqued:0.1.0"),
+        ({"tag": "2"}, "disqued:2"),
+        ({"registry": "mirror.example:5000", "tag": "2"}, "mirror.example:5000/disqued:2"),
+        ({"registry": "mirror.example", "digest": "sha256:00"}, "mirror.example/disqued@sha256:00"),
+    ],
+)
+def test_brokers_have_the_image_of_the_operator(helm: Helm, image: Json, name: str) -> None:
+    [container] = helm.template(OPERATOR, {"image": image}).one("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == name
+    assert {"name": "DISQUE_OPERATOR_IMAGE", "value": name} in container["env"]
+
+
+def test_the_resource_definition_is_kept_unless_asked_otherwise(helm: Helm) -> None:
+    kept = helm.template(OPERATOR).one("CustomResourceDefinition")
+    assert kept["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    gone = helm.template(OPERATOR, {"crds": {"keep": False}}).one("CustomResourceDefinition")
+    assert "helm.sh/resource-policy" not in gone["metadata"].get("annotations", {})
+    assert kept["spec"] == yaml.safe_load((OPERATOR / "files/crd/disqueclusters.yaml").read_text())["spec"]
+    assert helm.template(OPERATOR, {"crds": {"install": False}}).of("CustomResourceDefinition") == []
+
+
+def test_the_notes_say_what_is_next(helm: Helm) -> None:
+    notes = helm.notes(CLUSTER, {})
+    for line in (
+        "kubectl -n here wait disquecluster/demo-disque --for=condition=Ready --timeout=5m",
+        "helm test demo -n here",
+        "connect to demo-disque.here.svc:7711 with the password in the Secret demo-disque-auth",
+        "get secret demo-disque-auth -o go-template='{{.data.password | base64decode}}'",
+    ):
+        assert line in notes
+    notes = helm.notes(
+        CLUSTER, {"auth": {"enabled": False}, "hibernate": True, "paused": True, "storage": {"ephemeral": True}}
+    )
+    for part in ("without a password", "hibernates", "is paused", "has no volumes"):
+        assert part in notes
+    assert "Secret" not in notes
+    assert "in all namespaces" in helm.notes(OPERATOR, {})
+    notes = helm.notes(OPERATOR, {"watch": {"namespaces": ["a", "b"]}, "crds": {"install": False}})
+    assert "in the namespaces a, b" in notes
+    assert "kubectl apply --server-side -f manifests/crd" in notes
+
+
+def test_the_kubernetes_of_these_tests_is_one_that_the_charts_take() -> None:
+    for chart in (OPERATOR, CLUSTER):
+        oldest = yaml.safe_load((chart / "Chart.yaml").read_text())["kubeVersion"]
+        assert int(oldest.split(".")[1]) <= int(KUBERNETES.split(".")[1])
