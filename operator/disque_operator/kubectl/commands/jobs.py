@@ -1,0 +1,139 @@
+"""`kubectl disque jobs NAME`: each job once, with what all nodes know of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+from disque_operator.kubectl.api import Kubectl
+from disque_operator.kubectl.exits import Exit
+from disque_operator.kubectl.members import connected
+from disque_operator.kubectl.output import form, output_option
+from disqued.cli.arguments import at_least
+from disqued.cli.units import human_duration
+from disqued.cli.views.jobs import CTIME_PER_S, LIMIT, PAGE_SIZE, STATE_STYLES, STATES
+from disqued.cli.views.table import Column, print_rows
+from disqued.client import Client, DisqueError, JobDetails, JobId, JobState
+from disqued.client.replies import job_details
+
+_TELLING: tuple[JobState, ...] = ("queued", "active", "wait-repl", "acked")
+"""Which node's word on a job goes first."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A job: what each node that has it says, by pod, the most telling first."""
+
+    copies: Mapping[str, JobDetails]
+    seen_s: float
+
+    @property
+    def job(self) -> JobDetails:
+        """The most telling word on it."""
+        return next(iter(self.copies.values()))
+
+    @property
+    def age_s(self) -> float:
+        """Time since the job was created, by the clock of this machine."""
+        return max(0.0, round(self.seen_s - self.job.ctime / CTIME_PER_S, 3))
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What state it has on each node."""
+        return tuple(f"{pod}={copy.state}" for pod, copy in self.copies.items())
+
+    @property
+    def again(self) -> int:
+        """How often it came back to its queue, for either reason, by the node that saw most of it."""
+        return max(copy.nacks + copy.additional_deliveries for copy in self.copies.values())
+
+
+def _next(row: Row) -> str:
+    wait_ms = row.job.next_requeue_within_ms
+    return "" if wait_ms is None else human_duration(wait_ms / 1000)
+
+
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("id", lambda row: row.job.id, "ID"),
+    Column("queue", lambda row: row.job.queue, "QUEUE", yields=True),
+    Column("state", lambda row: row.job.state, "STATE", style=lambda row: STATE_STYLES.get(row.job.state, "")),
+    Column("age_s", lambda row: row.age_s, "AGE", lambda row: human_duration(row.age_s)),
+    Column("ttl_s", lambda row: row.job.ttl_s),
+    Column("retry_s", lambda row: row.job.retry_s),
+    Column("delay_s", lambda row: row.job.delay_s),
+    Column("next_requeue_within_ms", lambda row: row.job.next_requeue_within_ms, "NEXT", _next),
+    Column("requeued", lambda row: row.again, "AGAIN"),
+    Column("replicate", lambda row: row.job.replicate),
+    Column("copies", lambda row: len(row.copies), "COPIES"),
+    Column("where", lambda row: row.where, "WHERE", lambda row: " ".join(row.where), folds=True),
+    Column("body_bytes", lambda row: None if row.job.body is None else len(row.job.body)),
+)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Its arguments."""
+    parser.add_argument("name", help="the cluster")
+    parser.add_argument("--queue", help="only jobs of this queue")
+    parser.add_argument("--state", choices=STATES, action="append", default=[], help="only this state; may be repeated")
+    parser.add_argument(
+        "--limit", type=at_least(int, 0), default=LIMIT, help=f"look at so many at most (default {LIMIT}; 0: all)"
+    )
+    output_option(parser)
+
+
+def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
+    """Find jobs on all nodes, then ask all nodes about those."""
+    limit = chosen.limit or None
+    with connected(kubectl, kubectl.cluster(chosen.name)) as members:
+        found = members.ask(lambda client: _find(client, chosen.queue, chosen.state, limit))
+        wanted = list(chosen_ids(list(found.values())))
+        answers = members.ask(lambda client: _show(client, wanted[:limit]))
+    rows = [row for row in merged(answers, time.time()) if not chosen.state or row.job.state in chosen.state]
+    print_rows(COLUMNS, rows, form(chosen), "No jobs.")
+    if limit and len(wanted) > limit:
+        sys.stderr.write(f"Only {limit} jobs were looked at; --limit 0 looks at all.\n")
+    return members.complain()
+
+
+def chosen_ids(found: Sequence[Sequence[JobId]]) -> Iterator[JobId]:
+    """Each once, in turn one of each node."""
+    in_turn = chain.from_iterable(zip_longest(*found))
+    return iter(dict.fromkeys(each for each in in_turn if each is not None))
+
+
+def merged(answers: Mapping[str, Sequence[JobDetails]], seen_s: float) -> list[Row]:
+    """A row for each job."""
+    copies: dict[JobId, dict[str, JobDetails]] = {}
+    for pod, jobs in answers.items():
+        for job in jobs:
+            copies.setdefault(job.id, {})[pod] = job
+    return [Row(_most_telling_first(of_pods), seen_s) for of_pods in copies.values()]
+
+
+def _most_telling_first(copies: Mapping[str, JobDetails]) -> Mapping[str, JobDetails]:
+    return dict(sorted(copies.items(), key=lambda item: (_TELLING.index(item[1].state), item[0])))
+
+
+def _find(client: Client, queue: str | None, states: list[JobState], limit: int | None) -> list[JobId]:
+    """IDs of jobs of a node that pass the filters, one more than wanted to know whether there are more."""
+    found: dict[JobId, None] = {}
+    for each in client.jscan(queue=queue, states=states, page_size=PAGE_SIZE):
+        found[each] = None
+        if limit is not None and len(found) > limit:
+            break
+    return list(found)
+
+
+def _show(client: Client, ids: Sequence[JobId]) -> list[JobDetails]:
+    """What a node knows of these jobs."""
+    found = []
+    for answer in client.execute_many([("SHOW", each) for each in ids]):
+        if isinstance(answer, DisqueError):
+            raise answer
+        if answer is not None:
+            found.append(job_details(answer))
+    return found

@@ -1,0 +1,118 @@
+"""`kubectl disque queues NAME [PATTERN]`: each queue once, its figures added up over all nodes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from disque_operator.kubectl.api import Kubectl
+from disque_operator.kubectl.exits import Exit
+from disque_operator.kubectl.members import connected
+from disque_operator.kubectl.output import form, output_option
+from disqued.cli.units import human_duration
+from disqued.cli.views.table import Column, print_rows
+from disqued.client import Client, DisqueError, QueueStats
+from disqued.client.replies import queue_stats
+
+
+@dataclass(frozen=True)
+class Row:
+    """A queue in the cluster: what each node that has it says, by pod."""
+
+    name: str
+    parts: Mapping[str, QueueStats]
+
+    def total(self, figure: Callable[[QueueStats], int]) -> int:
+        """A figure added up."""
+        return sum(map(figure, self.parts.values()))
+
+    @property
+    def length(self) -> int:
+        """Jobs that wait in it."""
+        return self.total(lambda part: part.length)
+
+    @property
+    def idle_s(self) -> int:
+        """Since a client used it on any node."""
+        return min(part.idle_s for part in self.parts.values())
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """How long it is on each node that has any of it."""
+        return tuple(f"{pod}={part.length}" for pod, part in self.parts.items() if part.length)
+
+    @property
+    def pause(self) -> str:
+        """How it is paused, with the pods where that is not the same on all nodes."""
+        states = {pod: part.pause for pod, part in self.parts.items()}
+        if len(set(states.values())) == 1:
+            return next(iter(states.values()))
+        return " ".join(f"{pod}:{state}" for pod, state in states.items() if state != "none")
+
+
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("queue", lambda row: row.name, "QUEUE", yields=True),
+    Column("length", lambda row: row.length, "LENGTH", style=lambda row: "bold" if row.length else "dim"),
+    Column("jobs_in", lambda row: row.total(lambda part: part.jobs_in), "IN"),
+    Column("jobs_out", lambda row: row.total(lambda part: part.jobs_out), "OUT"),
+    Column("blocked_clients", lambda row: row.total(lambda part: part.blocked_clients), "BLOCKED"),
+    Column(
+        "pause",
+        lambda row: row.pause,
+        "PAUSE",
+        style=lambda row: "dim" if row.pause == "none" else "yellow",
+        yields=True,
+    ),
+    Column("idle_s", lambda row: row.idle_s, "IDLE", lambda row: human_duration(row.idle_s)),
+    Column("where", lambda row: row.where, "WHERE", lambda row: " ".join(row.where), folds=True),
+)
+
+SORTS: dict[str, Callable[[Row], tuple[int, str]]] = {
+    "name": lambda row: (0, row.name),
+    "length": lambda row: (-row.length, row.name),
+    "in": lambda row: (-row.total(lambda part: part.jobs_in), row.name),
+    "out": lambda row: (-row.total(lambda part: part.jobs_out), row.name),
+    "blocked": lambda row: (-row.total(lambda part: part.blocked_clients), row.name),
+    "idle": lambda row: (-row.idle_s, row.name),
+}
+"""Numbers sort from the greatest, equal ones by name."""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Its arguments."""
+    parser.add_argument("name", help="the cluster")
+    parser.add_argument("pattern", nargs="?", default="*", help="shell pattern for the names, for example 'mail-*'")
+    parser.add_argument("--sort", choices=SORTS, default="length", help="order (default: length)")
+    output_option(parser)
+
+
+def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
+    """Ask all nodes for their queues, and print the sums."""
+    with connected(kubectl, kubectl.cluster(chosen.name)) as members:
+        answers = members.ask(lambda client: _queues(client, chosen.pattern))
+    rows = sorted(merged(answers), key=SORTS[chosen.sort])
+    print_rows(COLUMNS, rows, form(chosen), "No queues." if chosen.pattern == "*" else "No queue matches.")
+    return members.complain()
+
+
+def merged(answers: Mapping[str, list[QueueStats]]) -> list[Row]:
+    """A row for each name."""
+    parts: dict[str, dict[str, QueueStats]] = {}
+    for pod, queues in answers.items():
+        for queue in queues:
+            parts.setdefault(queue.name, {})[pod] = queue
+    return [Row(name, of_pods) for name, of_pods in parts.items()]
+
+
+def _queues(client: Client, pattern: str) -> list[QueueStats]:
+    """The queues of a node whose names match, without those that have gone meanwhile."""
+    names = [name for name in sorted(set(client.qscan())) if fnmatchcase(name, pattern)]
+    found = []
+    for answer in client.execute_many([("QSTAT", name) for name in names]):
+        if isinstance(answer, DisqueError):
+            raise answer
+        if answer is not None:
+            found.append(queue_stats(answer))
+    return found

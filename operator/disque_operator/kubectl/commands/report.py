@@ -1,0 +1,238 @@
+"""`kubectl disque report NAME`: all that helps to find a fault, in one file, without passwords and bodies of jobs.
+
+What can not be had is told in `missing.txt` and does not keep the rest from being written: a report is made when
+something is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from disque_operator import names
+from disque_operator.kubectl.api import RESOURCE, Kubectl, RefusedError, UnreachableError
+from disque_operator.kubectl.exits import Exit
+from disque_operator.kubectl.members import connected, passwords
+from disque_operator.kubectl.redacting import redacted, scrubbed
+from disque_operator.kubectl.resource import now_utc
+from disque_operator.spec import Json
+from disqued import __version__
+from disqued.client import Client, DisqueError, Reply
+
+T = TypeVar("T")
+
+CHILDREN = (
+    "statefulset",
+    "controllerrevision",
+    "pod",
+    "service",
+    "endpointslice",
+    "configmap",
+    "secret",
+    "persistentvolumeclaim",
+    "poddisruptionbudget",
+    "networkpolicy",
+    "serviceaccount",
+)
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "info.txt": ("INFO",),
+    "cluster-nodes.txt": ("CLUSTER", "NODES"),
+    "cluster-info.txt": ("CLUSTER", "INFO"),
+    "leaving.txt": ("CLUSTER", "LEAVING", "status"),
+    "hello.txt": ("HELLO",),
+    "config.txt": ("CONFIG", "GET", "*"),
+    "latency.txt": ("LATENCY", "LATEST"),
+}
+"""What each node is asked; the slow log is left out, it has bodies of jobs."""
+LOG_LINES = 20_000
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Its arguments."""
+    parser.add_argument("name", help="the cluster")
+    parser.add_argument("-f", "--file", type=Path, help="where to (default: disque-report-NAMESPACE-NAME-TIME.tar.gz)")
+    parser.add_argument(
+        "--tail", type=int, default=LOG_LINES, metavar="LINES", help=f"of each log (default {LOG_LINES})"
+    )
+
+
+def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
+    """Collect it, and write the file."""
+    cluster = kubectl.cluster(chosen.name)
+    report = Report(kubectl, cluster, chosen.tail)
+    report.collect()
+    namespace = cluster["metadata"]["namespace"]
+    stem = f"disque-report-{namespace}-{chosen.name}-{now_utc():%Y%m%dT%H%M%SZ}"
+    path: Path = chosen.file or Path(f"{stem}.tar.gz")
+    path.write_bytes(report.archive(stem))
+    sys.stdout.write(f"{path}\n")
+    for line in report.missing:
+        sys.stderr.write(f"Not in it: {line}\n")
+    return Exit.OK
+
+
+class Report:
+    """The files of a report by their paths in it."""
+
+    def __init__(self, kubectl: Kubectl, cluster: Json, log_lines: int) -> None:
+        self._kubectl = kubectl
+        self._cluster = cluster
+        self._log_lines = log_lines
+        self._secrets: tuple[str, ...] = ()
+        self.files: dict[str, bytes] = {}
+        self.missing: list[str] = []
+
+    @property
+    def _name(self) -> str:
+        return str(self._cluster["metadata"]["name"])
+
+    def collect(self) -> None:
+        """Everything, and what could not be had."""
+        self._secrets = self._try("the password", lambda: passwords(self._kubectl, self._cluster)) or ()
+        self._add_json("cluster.json", self._cluster)
+        self._add("versions.txt", f"kubectl disque {__version__}\n")
+        self._add_text("kubernetes-version.txt", "version")
+        for kind in CHILDREN:
+            self._add_objects(kind, "--selector", f"{names.CLUSTER_LABEL}={self._name}")
+        self._events()
+        self._machines()
+        self._logs()
+        self._operator()
+        self._nodes()
+
+    def archive(self, stem: str) -> bytes:
+        """The tar file."""
+        files = dict(self.files)
+        if self.missing:
+            files["missing.txt"] = "".join(f"{line}\n" for line in self.missing).encode()
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+            for path in sorted(files):
+                content = scrubbed(files[path], self._secrets)
+                entry = tarfile.TarInfo(f"{stem}/{path}")
+                entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o644
+                tar.addfile(entry, io.BytesIO(content))
+        return packed.getvalue()
+
+    def _events(self) -> None:
+        """Those about the cluster and its objects."""
+        events = self._try("events", lambda: self._kubectl.items("get", "events", "--sort-by", ".lastTimestamp")) or []
+        ours = [event for event in events if self._is_ours(event["involvedObject"].get("name", ""))]
+        self._add_json("events.json", ours)
+        self._add("events.txt", "".join(map(_event_line, ours)))
+
+    def _is_ours(self, name: str) -> bool:
+        return name == self._name or name.startswith((f"{self._name}-", f"{names.DATA}-{self._name}-"))
+
+    def _machines(self) -> None:
+        self._add_text("machines.txt", "get", "nodes", "--output", "wide")
+
+    def _logs(self) -> None:
+        for pod in self._try("pods", lambda: self._kubectl.pods(self._name)) or []:
+            name = pod["metadata"]["name"]
+            self._log(name, f"logs/{name}.log", "--container", names.CONTAINER)
+            containers = pod.get("status", {}).get("containerStatuses") or ()
+            if any(each.get("restartCount") for each in containers):
+                self._log(name, f"logs/{name}.previous.log", "--container", names.CONTAINER, "--previous")
+
+    def _log(self, pod: str, path: str, *words: str) -> None:
+        self._add_text(path, "logs", pod, "--timestamps", f"--tail={self._log_lines}", *words)
+
+    def _operator(self) -> None:
+        """The operator's pods and logs, wherever it runs, for who may read that."""
+        selector = ",".join(f"{label}={value}" for label, value in names.OPERATOR_LABELS.items())
+        words = ("get", "pods", "--all-namespaces", "--selector", selector)
+        for pod in self._try("the operator", lambda: self._kubectl.items(*words)) or []:
+            metadata = pod["metadata"]
+            path = f"operator/{metadata['namespace']}-{metadata['name']}"
+            self._add_json(f"{path}.json", pod)
+            self._log(metadata["name"], f"{path}.log", "--namespace", metadata["namespace"])
+        self._add_text("operator/crd.yaml", "get", "customresourcedefinition", RESOURCE, "--output", "yaml")
+
+    def _nodes(self) -> None:
+        """What the nodes say."""
+
+        def ask_all() -> dict[str, dict[str, Reply | str]]:
+            with connected(self._kubectl, self._cluster) as members:
+                answers = members.ask(_ask)
+            self.missing += [f"nodes/{pod}: {trouble}" for pod, trouble in members.missed.items()]
+            return answers
+
+        for pod, replies in (self._try("nodes", ask_all) or {}).items():
+            for path, reply in replies.items():
+                self._add(f"nodes/{pod}/{path}", readable(reply))
+
+    def _add_objects(self, kind: str, *words: str) -> None:
+        for found in self._try(kind, lambda: self._kubectl.items("get", kind, *words)) or []:
+            self._add_json(f"children/{kind}-{found['metadata']['name']}.json", found)
+
+    def _add_text(self, path: str, *words: str) -> None:
+        text = self._try(path, lambda: self._kubectl.text(*words))
+        if text is not None:
+            self._add(path, text)
+
+    def _add_json(self, path: str, value: object) -> None:
+        self._add(path, json.dumps(redacted(value), indent=2) + "\n")
+
+    def _add(self, path: str, text: str) -> None:
+        self.files[path] = text.encode("utf-8", "surrogateescape")
+
+    def _try(self, what: str, get: Callable[[], T]) -> T | None:
+        """What `get` gives; None, and a line among the missing, when it can not be had."""
+        try:
+            return get()
+        except (RefusedError, UnreachableError) as error:
+            self.missing.append(f"{what}: {' '.join(str(error).split())}")
+            return None
+
+
+def _ask(client: Client) -> dict[str, Reply | str]:
+    """The answers by file; an error is an answer too, a node that loads gives many."""
+    answers = client.execute_many(list(QUESTIONS.values()))
+    return {
+        path: str(answer) if isinstance(answer, DisqueError) else answer
+        for path, answer in zip(QUESTIONS, answers, strict=True)
+    }
+
+
+def readable(reply: Reply | str) -> str:
+    """A reply as lines; pairs of names and values stand on one."""
+    match reply:
+        case bytes():
+            return reply.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        case list():
+            return "".join(_lines(reply, ""))
+        case _:
+            return f"{reply}\n"
+
+
+def _lines(items: list[Reply], indent: str) -> Iterator[str]:
+    flat = all(not isinstance(item, list) for item in items)
+    if flat and len(items) % 2 == 0:
+        yield from (
+            f"{indent}{_word(name)} {_word(value)}\n" for name, value in zip(items[::2], items[1::2], strict=True)
+        )
+        return
+    for item in items:
+        if isinstance(item, list):
+            yield indent + " ".join(map(_word, item)) + "\n"
+        else:
+            yield f"{indent}{_word(item)}\n"
+
+
+def _word(item: Reply) -> str:
+    return item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
+
+
+def _event_line(event: Json) -> str:
+    about = event["involvedObject"]
+    at = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp", "")
+    what = f"{about['kind']}/{about.get('name', '')}"
+    return f"{at} {event['type']} {event['reason']} {what}: {(event.get('message') or '').strip()}\n"
