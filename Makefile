@@ -9,7 +9,7 @@ SOURCES := $(shell find broker -name '*.py')
 CAN_COMPILE := command -v cc >/dev/null && test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 FAST := PYTHONPATH=$(CURDIR)/build/compiled
 
-.PHONY: help run test test-interpreted test-compiled sim check format bench docs charts lock clean
+.PHONY: help run test test-interpreted test-compiled sim e2e check format bench docs charts image lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ test: test-interpreted test-compiled ## Run every test, on the interpreted and o
 
 # Tests whose time goes into real processes, or into many seeds of the simulator (whose digests are the same on both
 # builds), run on one build, the one that people run.
-ONCE := cluster durability bench charts simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+ONCE := cluster durability bench charts image simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
 	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
@@ -58,6 +58,11 @@ docs: $(INSTALLED) ## Write the generated pages of docs/
 
 charts: $(INSTALLED) ## Write what the charts have from the resource definition and from their values
 	$(BIN)/python charts/generate.py
+
+TAG ?= dev
+
+image: ## Build the images disqued:TAG and disqued-operator:TAG with Docker, Podman or Buildah (TAG=dev)
+	@image/build $(TAG) $(ARGS)
 
 lock: ## Resolve the dependencies anew into requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -19,6 +19,8 @@ from e2e.support.times import Times, collect, forget
 
 FAILED = pytest.StashKey[bool]()
 ALONE = "alone"
+INSTALLED = RESULTS / "installed"
+"""Is there when this run installed the operator."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,7 +40,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput") or session.config.option.collectonly:
         return
     collect()
-    if not Settings.read().keep and session.testscollected:
+    if INSTALLED.exists() and not Settings.read().keep:
+        INSTALLED.unlink()
         operators.uninstall(Kube())
 
 
@@ -82,7 +85,8 @@ def operator(kube: Kube, settings: Settings) -> Json:
     RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / "install.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return operators.install(kube, settings.image)
+        INSTALLED.touch()
+        return operators.install(kube, settings.operator_image)
 
 
 @pytest.fixture

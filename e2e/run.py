@@ -1,7 +1,7 @@
 """`make e2e`: a Kubernetes, the images in it, and all tests against them.
 
-With KUBECONFIG set that cluster is used: E2E_IMAGE and E2E_NEXT_IMAGE name images that it can pull or has, or E2E_BUILD
-is a command that builds a folder and has the cluster know the image, called as `$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
+With KUBECONFIG set that cluster is used: E2E_IMAGE, E2E_NEXT_IMAGE and E2E_OPERATOR_IMAGE name images that it can pull
+or has, or E2E_BUILD is a command that builds one and has the cluster know it: `$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
 Otherwise a cluster is made with `kind`, and is deleted at the end unless E2E_KEEP is set.
 
     make e2e                               all tests
@@ -22,8 +22,12 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 KIND: Final = "disqued-e2e"
 KUBECONFIG: Final = ROOT / "build" / "e2e" / "kubeconfig"
-IMAGE: Final = "localhost/disqued:e2e"
-NEXT: Final = f"{IMAGE}-next"
+IMAGES: Final = (
+    ("E2E_IMAGE", "localhost/disqued:e2e", "broker"),
+    ("E2E_NEXT_IMAGE", "localhost/disqued:e2e-next", "broker"),
+    ("E2E_OPERATOR_IMAGE", "localhost/disque-operator:e2e", "operator"),
+)
+"""The variables, what the images are called when they are built here, and the targets of the Dockerfile."""
 API_MANIFEST: Final = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 KIND_HOOKS: Final = {
     "E2E_NODE_STOP": "docker kill $NODE",
@@ -36,8 +40,8 @@ NO_KUBERNETES: Final = """\
 There is no Kubernetes to test against. Set KUBECONFIG to one that may be broken a little (machines are drained, pods
 are killed), or install kind and docker, so that one can be made."""
 NO_IMAGE: Final = """\
-KUBECONFIG is set, but nothing says which image to test. Set E2E_IMAGE and E2E_NEXT_IMAGE to two names of it that the
-cluster can pull, or E2E_BUILD to a command that builds and loads it: $E2E_BUILD TAG $E2E_BUILD_ARGS ."""
+KUBECONFIG is set, but nothing says which images to test. Set E2E_IMAGE, E2E_NEXT_IMAGE and E2E_OPERATOR_IMAGE to images
+that the cluster can pull, or E2E_BUILD to a command that builds one and loads it: $E2E_BUILD TAG $E2E_BUILD_ARGS ."""
 
 
 def main(arguments: list[str]) -> int:
@@ -61,9 +65,10 @@ def _images(build: str) -> dict[str, str]:
     """The images by the variables that name them; built unless they are there."""
     if os.environ.get("E2E_IMAGE"):
         return {}
-    for tag in (IMAGE, NEXT):
-        subprocess.run(f"{build} {tag} {os.environ.get('E2E_BUILD_ARGS', '')} .", shell=True, check=True, cwd=ROOT)
-    return {"E2E_IMAGE": IMAGE, "E2E_NEXT_IMAGE": NEXT}
+    options = os.environ.get("E2E_BUILD_ARGS", "")
+    for _, tag, target in IMAGES:
+        subprocess.run(f"{build} {tag} {options} --target {target} .", shell=True, check=True, cwd=ROOT)
+    return {variable: tag for variable, tag, _ in IMAGES}
 
 
 def _test(arguments: list[str], environment: dict[str, str]) -> int:

@@ -37,6 +37,12 @@ WATCHED = (
 """Kinds that nobody writes to while a cluster is idle."""
 
 
+def need_pods(cluster: DisqueCluster) -> None:
+    """An operator that runs here has to reach the brokers."""
+    if not operators.reaches_pods(cluster):
+        pytest.skip("pods can not be reached from this machine")
+
+
 @pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_an_operator_that_dies_after_every_step_of_a_shrink_still_ends_it(
@@ -44,6 +50,7 @@ def test_an_operator_that_dies_after_every_step_of_a_shrink_still_ends_it(
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
+    need_pods(cluster)
     ids = cluster.ids()
     with Filling(kube, cluster, settings.image, JOBS) as filling, operators.away(kube, operator):
         cluster.patch(replicas=2)
@@ -74,6 +81,7 @@ def test_an_operator_that_dies_after_every_step_of_an_upgrade_still_ends_it(
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
+    need_pods(cluster)
     ids = cluster.ids()
     with load, operators.away(kube, operator):
         cluster.patch(image=settings.next_image)
@@ -122,6 +130,7 @@ def test_an_operator_that_is_cut_off_stops_and_another_one_acts(
 ) -> None:
     cluster.create(replicas=1)
     cluster.wait_running(1)
+    need_pods(cluster)
     first_log, second_log = results / "first.log", results / "second.log"
     with operators.away(kube, operator), Wire(kube.kubeconfig, results) as wire:
         first = OperatorProcess(cluster.namespace, settings.image, first_log, wire.kubeconfig, identity="first")

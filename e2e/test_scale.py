@@ -120,7 +120,7 @@ def test_a_shrink_below_the_copies_in_use_is_refused(cluster: DisqueCluster, kub
     with cluster.broker(0) as broker:
         job_id = broker.call("ADDJOB", "mail", "body", 5000, "REPLICATE", 3)
         cluster.patch(replicas=2)
-        refused = cluster.wait_condition("Draining", "False", reason="RefusedForCopies")
+        refused = cluster.wait_condition("Draining", "False", reason="NotEnoughMembers")
         assert "3" in refused["message"]
         assert kube.get("StatefulSet", "shop", cluster.namespace)["spec"]["replicas"] == 3
         broker.call("ACKJOB", job_id)

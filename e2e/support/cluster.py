@@ -49,7 +49,7 @@ class Members:
     @property
     def labels(self) -> str:
         """A selector of the pods."""
-        return f"disque.dev/cluster={self.name},app.kubernetes.io/name=disque"
+        return f"app.kubernetes.io/name=disque,app.kubernetes.io/instance={self.name}"
 
     @property
     def password(self) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from e2e.support.account import Account
 from e2e.support.brokers import poll
-from e2e.support.cluster import DisqueCluster
+from e2e.support.cluster import Members
 from e2e.support.kube import Json, Kube
 
 SCRIPT: Final = Path(__file__).with_name("loadpod.py")
@@ -32,7 +32,7 @@ class Load:
     """Pods that add and take jobs, until the context ends."""
 
     def __init__(
-        self, kube: Kube, cluster: DisqueCluster, image: str, *, rate: int = 40, replicate: int = 2, avoid: str = ""
+        self, kube: Kube, cluster: Members, image: str, *, rate: int = 40, replicate: int = 2, avoid: str = ""
     ) -> None:
         self.account = Account()
         self._kube = kube
@@ -152,7 +152,7 @@ class Filling(Load):
     def __init__(
         self,
         kube: Kube,
-        cluster: DisqueCluster,
+        cluster: Members,
         image: str,
         jobs: dict[str, int],
         *,

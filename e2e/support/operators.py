@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import Final
 import yaml
 from kubernetes.client.exceptions import ApiException
 
+from e2e.support.cluster import DisqueCluster
 from e2e.support.kube import Json, Kube
 from e2e.support.settings import ROOT
 
@@ -149,6 +151,15 @@ def lives(
         finally:
             operator.kill()
     raise AssertionError(f"{most} operators were not enough:\n{tail(log)}")
+
+
+def reaches_pods(cluster: DisqueCluster) -> bool:
+    """Whether an operator on this machine could speak to the brokers."""
+    try:
+        with socket.create_connection((cluster.pods()[0]["status"]["podIP"], cluster.port), timeout=3):
+            return True
+    except OSError:
+        return False
 
 
 def tail(log: Path, lines: int = 40) -> str:

@@ -20,9 +20,11 @@ class Settings:
     """The variables of the environment, each with what it is for; `e2e/README.md` lists them for people."""
 
     image: str
-    """E2E_IMAGE: broker, operator and load; it is in the cluster already."""
+    """E2E_IMAGE: brokers and load."""
     next_image: str
-    """E2E_NEXT_IMAGE: another name of the same or a later one, for upgrades."""
+    """E2E_NEXT_IMAGE: another name of the same, or a later one, for upgrades."""
+    operator_image: str
+    """E2E_OPERATOR_IMAGE."""
     node_stop: str
     """E2E_NODE_STOP: a shell command that loses the machine $NODE at once."""
     node_start: str
@@ -42,6 +44,7 @@ class Settings:
         return cls(
             image=image,
             next_image=environ.get("E2E_NEXT_IMAGE", f"{image}-next"),
+            operator_image=environ.get("E2E_OPERATOR_IMAGE", "localhost/disque-operator:e2e"),
             node_stop=environ.get("E2E_NODE_STOP", ""),
             node_start=environ.get("E2E_NODE_START", ""),
             api_stop=environ.get("E2E_API_STOP", ""),
