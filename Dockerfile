@@ -1,0 +1,105 @@
+# syntax=docker/dockerfile:1
+# The images: `broker` (the server and its command line) and `operator` (the same, the operator and kubectl-disque).
+# Built by `make image`; what is in them, how large they are and why they have no shell: docs/operations/image.md.
+#
+#   tools ── wheel ──┬── broker-files ───┐
+#     │              └── operator-files ─┤
+#     └── python ── runtime ─────────────┴── operator, broker
+#
+# Any base made from Debian with Python 3.11 or newer and pip. It gives the Python; nothing else of it is in the images.
+ARG BASE_IMAGE=docker.io/library/python:3.13-slim
+
+FROM ${BASE_IMAGE} AS tools
+# Mirrors and proxies: pip and apt get them from these arguments, HTTP_PROXY and its like, or from the secret `pip`, a
+# pip.conf. None of it is in the images.
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+ARG PIP_TRUSTED_HOST
+ENV PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
+USER root
+# A Python from Debian comes without its headers, one that was built for itself has them.
+RUN headers="$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" \
+ && if [ ! -e "$headers" ]; then more=python3-dev; fi \
+ && apt-get update -qq \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends binutils gcc libc6-dev $more >/dev/null
+WORKDIR /build
+COPY image/locked.py requirements.lock ./
+
+FROM tools AS wheel
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    python3 -m venv --without-pip /opt/build \
+ && python3 locked.py /opt/build/bin/python requirements.lock hatchling hatch-mypyc 'mypy[mypyc]' setuptools
+COPY pyproject.toml README.md ./
+COPY broker broker
+COPY operator operator
+# Hooks are off unless asked for: this one compiles the hot path (mypyc).
+RUN HATCH_BUILD_HOOKS_ENABLE=1 PATH="/opt/build/bin:$PATH" python -m hatchling build --target wheel --directory /wheel
+
+FROM tools AS python
+COPY image/rootfs.py ./
+RUN python3 rootfs.py /rootfs && find /rootfs -type f -name '*.so*' -exec strip --strip-unneeded {} +
+
+# The environments of both images, in the same place as there: their programs start with its path.
+FROM tools AS environment
+COPY image/trim.py image/imports.py ./
+COPY --from=wheel /wheel /wheel
+
+FROM environment AS broker-files
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    python3 -m venv --without-pip /opt/disque \
+ && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli]" \
+ && python3 trim.py /opt/disque \
+ && /opt/disque/bin/python imports.py disqued
+
+FROM environment AS operator-files
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    python3 -m venv --without-pip /opt/disque \
+ && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli,operator]" \
+ && python3 trim.py /opt/disque \
+ && /opt/disque/bin/python imports.py disqued disque_operator
+
+FROM scratch AS runtime
+ENV PATH=/opt/disque/bin LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+COPY --from=python /rootfs /
+COPY --from=python --chown=10001:10001 /rootfs/data /data
+# By number: so Kubernetes can tell that it is not root.
+USER 10001:10001
+WORKDIR /data
+
+FROM runtime AS operator
+COPY --from=operator-files /opt/disque /opt/disque
+# Fails here, not in a cluster, when a shared library is missing.
+RUN ["disque-operator", "--help"]
+CMD ["disque-operator"]
+ARG BASE_IMAGE
+ARG VERSION
+ARG REVISION
+ARG CREATED
+LABEL org.opencontainers.image.title="disqued-operator" \
+      org.opencontainers.image.description="Makes each DisqueCluster a running cluster of brokers; with kubectl-disque" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"
+
+FROM runtime AS broker
+COPY --from=broker-files /opt/disque /opt/disque
+RUN ["disque-server", "--version"]
+# Clients; HTTP for probes, where `http-port 9711` is set; other nodes.
+EXPOSE 7711 9711 17711
+# Jobs and the node's ID. A volume even when nobody asks for one, so that `docker run --read-only` works as it is.
+VOLUME ["/data"]
+# Whether the process serves: any reply will do, also that a password is wanted or that the file is being loaded, since a
+# restart would help with neither. Without a shell, and without an option that a changed command would lose.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["python3", "-ISc", "import socket; s = socket.create_connection(('127.0.0.1', 7711), 4); s.sendall(b'PING\\r\\n'); s.recv(1) or exit(1)"]
+CMD ["disque-server"]
+ARG BASE_IMAGE
+ARG VERSION
+ARG REVISION
+ARG CREATED
+LABEL org.opencontainers.image.title="disqued" \
+      org.opencontainers.image.description="Disque, complete, in Python: an in-memory, replicated job broker" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"

@@ -1,0 +1,51 @@
+"""The Dockerfile and what it is given: nothing of this is built here."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+STAGES = re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE)
+
+
+def stage(name: str) -> str:
+    return re.split(rf"^FROM \S+ AS {name}$", DOCKERFILE, flags=re.MULTILINE)[1].partition("\nFROM ")[0]
+
+
+def test_every_copied_path_is_let_through_by_dockerignore() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    allowed = {line[1:] for line in lines if line.startswith("!")}
+    copied = {
+        word for line in re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, re.MULTILINE) for word in line.split()
+    }
+    assert {word.partition("/")[0] for word in copied} == allowed
+    assert all((ROOT / word).exists() for word in copied)
+
+
+def test_the_broker_is_what_is_built_when_no_target_is_named() -> None:
+    assert STAGES[-1] == ("runtime", "broker")
+
+
+def test_images_have_nothing_of_the_base_but_what_was_chosen() -> None:
+    parents = {name: base for base, name in STAGES}
+    assert parents["runtime"] == "scratch"
+    assert [name for name, base in parents.items() if base == "runtime"] == ["operator", "broker"]
+
+
+def test_programs_are_started_without_a_shell() -> None:
+    for name in ("operator", "broker"):
+        for line in re.findall(r"^(?:RUN|CMD|ENTRYPOINT) (.*)$|^HEALTHCHECK .*CMD (.*)$", stage(name), re.MULTILINE):
+            assert "".join(line).startswith("["), line
+
+
+def test_the_programs_of_the_images_are_those_of_the_package() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    assert set(re.findall(r'\["(disque[\w-]*)"', DOCKERFILE)) <= scripts.keys()
+
+
+def test_the_user_is_a_number_and_not_root() -> None:
+    (user,) = re.findall(r"^USER (.*)$", stage("runtime"), re.MULTILINE)
+    assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user)
