@@ -7,11 +7,11 @@ node that hangs holds up nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from disque_operator.observed import Leaving, Node, Peer
+from disque_operator.observed import LOCKED, Leaving, Node, Peer
 from disqued.client import (
     AsyncClient,
     AuthenticationRequired,
@@ -63,8 +63,8 @@ class Keys:
         yield "none", None
 
 
-async def look(pod: str, address: str, keys: Keys, directives: Sequence[str], now_s: float) -> tuple[Node, Door]:
-    """What a broker says of itself; `now_s` is the time of day.
+async def look(pod: str, address: str, keys: Keys, directives: Collection[str], now_s: float) -> tuple[Node, Door]:
+    """What a broker says of itself, these directives included; `now_s` is the time of day.
 
     Raises:
         SilentError: it does not answer.
@@ -74,7 +74,7 @@ async def look(pod: str, address: str, keys: Keys, directives: Sequence[str], no
         ("HELLO",),
         ("CLUSTER", "NODES"),
         ("CLUSTER", "LEAVING", "STATUS"),
-        *(("CONFIG", "GET", name) for name in directives),
+        ("CONFIG", "GET", "*"),
     )
     for accepts, password in keys.tries():
         door = Door(address, password)
@@ -82,7 +82,7 @@ async def look(pod: str, address: str, keys: Keys, directives: Sequence[str], no
         if replies is not None:
             knows_current = accepts == "current" or keys.current is None
             return _read(pod, replies, directives, now_s, accepts, knows_current), door
-    raise SilentError("it takes none of the passwords in the Secret")
+    raise SilentError(LOCKED)
 
 
 async def _ask(door: Door, commands: Sequence[Sequence[str]]) -> list[Reply | DisqueError] | None:
@@ -145,7 +145,7 @@ def _client(door: Door) -> AsyncClient:
 def _read(
     pod: str,
     replies: Sequence[Reply | DisqueError],
-    directives: Sequence[str],
+    directives: Collection[str],
     now_s: float,
     accepts: Accepts,
     knows_current: bool,
@@ -159,18 +159,19 @@ def _read(
 def _node(
     pod: str,
     replies: Sequence[Reply | DisqueError],
-    directives: Sequence[str],
+    directives: Collection[str],
     now_s: float,
     accepts: Accepts,
     knows_current: bool,
 ) -> Node:
-    info, hello, nodes, leaving, *settings = replies
+    info, hello, nodes, leaving, settings = replies
     figures = _figures(_text(info))
     version = figures.get("disqued_version") or figures.get("disque_version", "")
     uptime_s = _number(figures, "uptime_in_seconds")
     if isinstance(hello, Loading) or _number(figures, "loading"):
         return Node(pod, "", version, loading=True, uptime_s=uptime_s, accepts=accepts, knows_current=knows_current)
     node_id, hosts = _hello(hello)
+    config = {name: _word(value) for name, value in _pairs(settings).items()}
     return Node(
         pod=pod,
         node_id=node_id,
@@ -186,9 +187,10 @@ def _node(
         max_memory=_number(figures, "maxmemory"),
         refusing=figures.get("aof_refusing", ""),
         uptime_s=uptime_s,
-        config=_config(directives, settings),
+        config={name: value for name, value in config.items() if name in directives},
         accepts=accepts,
         knows_current=knows_current,
+        accepts_former=bool(config.get("requirepass-former")),
     )
 
 
@@ -218,21 +220,17 @@ def _hello(reply: Reply | DisqueError) -> tuple[str, dict[str, str]]:
 
 
 def _leaving(status: Mapping[str, Reply]) -> Leaving | None:
-    if _word(status, "leaving") != "yes":
+    words = {name: _word(value) for name, value in status.items()}
+    if words.get("leaving") != "yes":
         return None
     return Leaving(
-        done=_word(status, "done") == "yes",
-        jobs_left=int(_word(status, "jobs-left", "0")),
-        rate=float(_word(status, "rate", "0")),
-        seconds_left=float(_word(status, "seconds-left", "-1")),
-        seconds_elapsed=float(_word(status, "seconds-elapsed", "0")),
-        waits_for=_word(status, "waits-for"),
+        done=words["done"] == "yes",
+        jobs_left=int(words["jobs-left"]),
+        rate=float(words["rate"]),
+        seconds_left=float(words["seconds-left"]),
+        seconds_elapsed=float(words["seconds-elapsed"]),
+        waits_for=words["waits-for"],
     )
-
-
-def _config(directives: Iterable[str], replies: Iterable[Reply | DisqueError]) -> dict[str, str]:
-    pairs = zip(directives, replies, strict=True)
-    return {name: _text(reply[1]) for name, reply in pairs if isinstance(reply, list) and len(reply) == 2}
 
 
 def _figures(text: str) -> dict[str, str]:
@@ -251,9 +249,8 @@ def _pairs(reply: Reply | DisqueError) -> dict[str, Reply]:
     return {_text(name): value for name, value in zip(reply[::2], reply[1::2], strict=False)}
 
 
-def _word(pairs: Mapping[str, Reply], name: str, default: str = "") -> str:
-    value = pairs.get(name, default)
-    return value.decode() if isinstance(value, bytes) else str(value)
+def _word(value: Reply) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _text(reply: Reply | DisqueError) -> str:

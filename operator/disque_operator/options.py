@@ -63,7 +63,7 @@ def _port(text: str) -> int:
 
 def _seconds(text: str) -> float:
     number = float(text)
-    if not 1 <= number <= 3600:
+    if not 10 <= number <= 3600:
         raise ValueError(text)
     return number
 
@@ -85,7 +85,7 @@ _SETTINGS: Final = (
     _Setting("lease", "disque-operator", str, "name of the Lease whose holder acts"),
     _Setting("lease-namespace", "", str, "where the Lease is; the one namespace, or the operator's"),
     _Setting("workers", "8", _count, "clusters that are worked on at a time"),
-    _Setting("resync", "60", _seconds, "seconds between looks for resources whose changes were not told, 1 to 3600"),
+    _Setting("resync", "60", _seconds, "seconds between looks for resources whose changes were not told, 10 to 3600"),
     _Setting(
         "liveness", "", _url, "where the liveness probe is answered, as http://0.0.0.0:8080/healthz; empty for nowhere"
     ),

@@ -7,7 +7,6 @@ round, not to one for each; a round that fails is followed by another one later 
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ BACKOFF: Final = Backoff(first_s=1.0, longest_s=120.0)
 SHORTEST_RETRY_S: Final = 5.0
 """At most so long does a failed round keep a change waiting."""
 
-_LOG: Final = logging.getLogger(__name__)
-
 
 @dataclass
 class _Entry:
@@ -39,7 +36,10 @@ class _Entry:
 
 
 class Queue:
-    """`work` does a round for a key and says after how many seconds the next one is due; None forgets the key."""
+    """`work` does a round for a key and says after how many seconds the next one is due; None forgets the key.
+
+    When it raises, it has told of that already.
+    """
 
     def __init__(
         self,
@@ -140,13 +140,10 @@ class Queue:
         try:
             again_s = await self._work(key)
             entry.failures, entry.not_before_s = 0, 0.0
-        except Exception:  # noqa: BLE001 - an object that we can not handle must not end the operator
+        except Exception:  # noqa: BLE001 - whatever it is: `work` told of it, and the others go on
             again_s = BACKOFF.wait_s(entry.failures, self._rng)
             entry.failures += 1
             entry.not_before_s = self._clock() + min(again_s, SHORTEST_RETRY_S)
-            _LOG.exception(
-                "the round failed", extra={"namespace": key[0], "cluster": key[1], "again_s": round(again_s, 1)}
-            )
         finally:
             self._end(key, entry, again_s)
 

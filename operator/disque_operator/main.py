@@ -1,0 +1,147 @@
+"""`disque-operator`: kopf watches and answers the probe, all else is `runtime`'s.
+
+Events only say that something changed. kopf writes nothing: no finalizer, no annotation, no event of its own, so that
+nothing is left on an object when the operator is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import kopf
+from kubernetes.aio.config import ConfigException
+
+from disque_operator import logs, names
+from disque_operator.kube import KINDS, KubeError, load_configuration
+from disque_operator.observe import LISTED
+from disque_operator.options import Options, parse
+from disque_operator.plan import plan
+from disque_operator.runtime import NotInstalledError, Runtime
+from disqued import __version__
+
+_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_LABELLED: Final = {names.CLUSTER_LABEL: kopf.PRESENT}
+_LOG: Final = logging.getLogger("disque_operator")
+
+
+@kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
+async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
+    """Set kopf, then begin."""
+    settings.posting.enabled = False
+    settings.scanning.disabled = True  # kinds and namespaces are known: no rights over others are needed
+    settings.networking.request_timeout = 30
+    settings.networking.connect_timeout = 10
+    settings.networking.error_backoffs = (0.5, 1, 2, 3, 5, 5, 5, 5)
+    settings.watching.connect_timeout = 10
+    settings.watching.server_timeout = 300
+    settings.watching.client_timeout = 310
+    settings.watching.reconnect_backoff = 1.0
+    for kind in LISTED:
+        settings.watching.label_selectors[KINDS[kind].api, KINDS[kind].plural] = names.CLUSTER_LABEL
+    memo.runtime.start()
+
+
+@kopf.on.cleanup()
+async def stop(memo: kopf.Memo, **_: Any) -> None:
+    """End in order."""
+    await memo.runtime.stop()
+
+
+@kopf.on.login()
+async def login(memo: kopf.Memo, **_: Any) -> kopf.ConnectionInfo:
+    """The same way to the API server that our own requests take."""
+    configuration = memo.runtime.configuration
+    header = await configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+    scheme, _space, token = header.rpartition(" ") if header else ("", "", None)
+    return kopf.ConnectionInfo(
+        server=configuration.host,
+        ca_path=configuration.ssl_ca_cert,
+        insecure=not configuration.verify_ssl,
+        scheme=scheme.capitalize() or None,
+        token=token,
+        certificate_path=configuration.cert_file,
+        private_key_path=configuration.key_file,
+    )
+
+
+@kopf.on.event(names.API_VERSION, names.PLURAL)
+async def cluster_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
+    """A resource."""
+    memo.runtime.heard(names.KIND, dict(body), is_gone=event["type"] == "DELETED")
+
+
+async def child_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, param: Any = None, **_: Any) -> None:
+    """An object that a cluster is made of."""
+    memo.runtime.heard(param, dict(body), is_gone=event["type"] == "DELETED")
+
+
+for _kind in LISTED:
+    kopf.on.event(KINDS[_kind].api, KINDS[_kind].plural, labels=_LABELLED, id=_kind, param=_kind)(child_changed)
+
+
+@kopf.on.probe(id="troubles", errors=kopf.ErrorsMode.PERMANENT)
+async def alive(memo: kopf.Memo, **_: Any) -> str:
+    """The liveness probe: whether rounds are done and watches tell."""
+    troubles = memo.runtime.troubles()
+    if troubles:
+        raise kopf.PermanentError("; ".join(troubles))
+    return "none"
+
+
+async def serve(options: Options, environ: Mapping[str, str]) -> None:
+    """Run until a signal, or until it can not go on; then that is raised."""
+    failures: list[BaseException] = []
+    stop_flag = asyncio.Event()
+
+    def failed(error: BaseException) -> None:
+        failures.append(error)
+        stop_flag.set()
+
+    runtime = Runtime(
+        options,
+        await load_configuration(),
+        plan,
+        operator_namespace=own_namespace(environ) if _NAMESPACE_FILE.exists() else "",
+        failed=failed,
+    )
+    _LOG.info("disque-operator %s", __version__, extra={"identity": options.identity, "namespaces": options.namespaces})
+    await runtime.check()
+    await kopf.operator(
+        standalone=True,
+        clusterwide=not options.namespaces,
+        namespaces=options.namespaces,
+        liveness_endpoint=options.liveness or None,
+        memo=kopf.Memo(runtime=runtime),
+        stop_flag=stop_flag,
+    )
+    if failures:
+        raise failures[0]
+
+
+def own_namespace(environ: Mapping[str, str]) -> str:
+    """Where the operator runs; `default` outside a cluster."""
+    if "POD_NAMESPACE" in environ:
+        return environ["POD_NAMESPACE"]
+    return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.exists() else "default"
+
+
+def main() -> None:
+    """The command."""
+    options = parse(sys.argv[1:], os.environ, secrets.token_hex(4), own_namespace(os.environ))
+    logs.configure(options.log_format, options.log_level)
+    try:
+        asyncio.run(serve(options, os.environ))
+    except (ConfigException, NotInstalledError, KubeError) as error:
+        _LOG.error("%s", error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The operator's own metrics, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from disque_operator.kube import WRITES
+from disque_operator.spec import Json
+
+PHASES: Final = (
+    "Creating",
+    "Running",
+    "Growing",
+    "Draining",
+    "Upgrading",
+    "Healing",
+    "Paused",
+    "Hibernating",
+    "Hibernated",
+    "Degraded",
+)
+_CLUSTER: Final = ("namespace", "cluster")
+
+
+class Metrics:
+    """All of them, in a registry of their own."""
+
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        self.registry = registry
+        self._round_s = Histogram(
+            "disque_operator_reconcile_seconds",
+            "Time of a round of a cluster: look, plan, act.",
+            _CLUSTER,
+            registry=registry,
+            buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+        )
+        self._errors = Counter("disque_operator_reconcile_errors", "Rounds that failed.", _CLUSTER, registry=registry)
+        self._requests = Counter(
+            "disque_operator_api_requests",
+            "Requests to the API server; code 0 is no answer.",
+            ("verb", "kind", "code"),
+            registry=registry,
+        )
+        self._writes = Counter(
+            "disque_operator_writes",
+            "Requests that change something but the Lease: none while all is well.",
+            ("verb", "kind"),
+            registry=registry,
+        )
+        self._commands = Counter(
+            "disque_operator_broker_commands",
+            "Commands to brokers that change something, by their first two words.",
+            ("command",),
+            registry=registry,
+        )
+        self._events = Counter(
+            "disque_operator_watch_events", "Changes that watches told of.", ("kind",), registry=registry
+        )
+        self._phase = Gauge(
+            "disque_operator_cluster_phase",
+            "1 for the phase that a cluster is in.",
+            (*_CLUSTER, "phase"),
+            registry=registry,
+        )
+        self._members = Gauge(
+            "disque_operator_cluster_members",
+            "Members that are ready, and wanted.",
+            (*_CLUSTER, "state"),
+            registry=registry,
+        )
+        self._jobs_left = Gauge(
+            "disque_operator_drain_jobs_left",
+            "Jobs still to go of the pod that is drained.",
+            _CLUSTER,
+            registry=registry,
+        )
+        self._seconds_left = Gauge(
+            "disque_operator_drain_seconds_left",
+            "Until it is empty, -1 while nothing moves.",
+            _CLUSTER,
+            registry=registry,
+        )
+
+    def watch(self, *, queue: Callable[[], float], overdue_s: Callable[[], float], lease: Callable[[], float]) -> None:
+        """Figures that are asked for when somebody reads the page."""
+        gauges = (
+            ("disque_operator_queue_length", "Clusters that are due and wait for a worker.", queue),
+            ("disque_operator_queue_oldest_seconds", "How long the first of them has been waiting.", overdue_s),
+            ("disque_operator_lease_held", "1 when this process may act.", lease),
+        )
+        for name, text, read in gauges:
+            Gauge(name, text, registry=self.registry).set_function(read)
+
+    def request(self, verb: str, kind: str, status: int) -> None:
+        """A request to the API server was answered, or not."""
+        self._requests.labels(verb, kind, str(status)).inc()
+        if verb in WRITES and kind != "Lease":
+            self._writes.labels(verb, kind).inc()
+
+    def command(self, words: tuple[str, ...]) -> None:
+        """A broker was told something."""
+        self._commands.labels(" ".join(words[:2]).upper()).inc()
+
+    def event(self, kind: str) -> None:
+        """A watch told of a change."""
+        self._events.labels(kind).inc()
+
+    def round(self, namespace: str, cluster: str, seconds: float, *, failed: bool) -> None:
+        """A round is over."""
+        self._round_s.labels(namespace, cluster).observe(seconds)
+        errors = self._errors.labels(namespace, cluster)
+        if failed:
+            errors.inc()
+
+    def cluster(self, namespace: str, name: str, status: Json) -> None:
+        """How a cluster is."""
+        for phase in PHASES:
+            self._phase.labels(namespace, name, phase).set(status.get("phase") == phase)
+        self._members.labels(namespace, name, "ready").set(status.get("readyReplicas") or 0)
+        self._members.labels(namespace, name, "wanted").set(status.get("replicas") or 0)
+        drain = status.get("drain")
+        gauges = ((self._jobs_left, "jobsLeft"), (self._seconds_left, "secondsLeft"))
+        for gauge, key in gauges:
+            if drain:
+                gauge.labels(namespace, name).set(drain.get(key) or 0)
+            else:
+                gauge.remove_by_labels({"namespace": namespace, "cluster": name})
+
+    def forget(self, namespace: str, name: str) -> None:
+        """A cluster is gone."""
+        labels = {"namespace": namespace, "cluster": name}
+        gone = (self._round_s, self._errors, self._phase, self._members, self._jobs_left, self._seconds_left)
+        for metric in gone:
+            metric.remove_by_labels(labels)
+
+    def serve(self, port: int) -> Callable[[], None]:
+        """Answer `/metrics` on a port; returns how to stop."""
+        server, thread = start_http_server(port, registry=self.registry)
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        return stop

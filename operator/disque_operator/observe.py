@@ -1,0 +1,334 @@
+"""Looks: the objects of a cluster and its brokers, as the values that `plan` reads.
+
+Kubernetes is asked by lists of what has the cluster's label, as they are at that moment, never from a cache that may be
+behind; `Objects` can be kept while no watch tells of a change, which costs no request. Brokers are asked each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from disque_operator import brokers, names, resources
+from disque_operator.brokers import Door, Keys, SilentError
+from disque_operator.kube import Kube
+from disque_operator.observed import Node, Observed, Passwords, Pod, StatefulSet, Volume
+from disque_operator.spec import Json, Spec
+
+LISTED: Final = (
+    "ConfigMap",
+    "NetworkPolicy",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "StatefulSet",
+)
+"""What a cluster is made of."""
+NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
+    ("ConfigMap", names.config_map),
+    ("NetworkPolicy", names.network_policy),
+    ("PodDisruptionBudget", names.disruption_budget),
+    ("Secret", names.auth_secret),
+    ("Service", names.client_service),
+    ("Service", names.members_service),
+    ("ServiceAccount", names.service_account),
+    ("StatefulSet", names.stateful_set),
+)
+"""Children by name: one that lost its label, or belongs to somebody else, is looked for as well."""
+
+ALWAYS_ASKED: Final = ("cluster-announce-hostname", "maxmemory")
+"""Beside the directives that the spec settles."""
+QUOTA_S: Final = 600.0
+"""So long does a refused pod count that nobody has spoken of since."""
+
+Address = Callable[[Pod], str]
+"""Where clients reach the broker in a pod."""
+
+
+def pod_address(pod: Pod) -> str:
+    """By its IP: that is the pod itself, whatever names lead to."""
+    host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
+    return f"{host}:{names.CLIENT_PORT}"
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What Kubernetes has of a cluster."""
+
+    by_name: Mapping[tuple[str, str], Json]
+    """By kind and name."""
+    own_secret: Json | None
+    """The Secret that `auth.secretName` names."""
+    refusals: tuple[Json, ...]
+    """Events of the StatefulSet about pods that could not be made."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What `plan` gets, and where the brokers are for `act`."""
+
+    observed: Observed
+    doors: Mapping[str, Door] = field(default_factory=dict)
+    """By pod."""
+
+
+async def objects(kube: Kube, spec: Spec) -> Objects:
+    """Ask for all objects."""
+    selector = f"{names.CLUSTER_LABEL}={spec.name}"
+    lists = await asyncio.gather(*(kube.list(kind, spec.namespace, labels=selector) for kind in LISTED))
+    found = {(item["kind"], item["metadata"]["name"]): item for items in lists for item in items}
+    missing = [key for kind, name in NAMED if (key := (kind, name(spec.name))) not in found]
+    others = await asyncio.gather(*(_get(kube, spec, *key) for key in missing))
+    found |= {key: item for key, item in zip(missing, others, strict=True) if item is not None}
+    own = await kube.get("Secret", spec.namespace, spec.auth.secret_name) if spec.auth.secret_name else None
+    return Objects(found, own, tuple(await _refusals(kube, spec, found)))
+
+
+async def _get(kube: Kube, spec: Spec, kind: str, name: str) -> Json | None:
+    found = await kube.get(kind, spec.namespace, name)
+    return {"apiVersion": found["apiVersion"], "kind": kind} | found if found is not None else None
+
+
+async def _refusals(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> list[Json]:
+    """Only asked for when there are fewer pods than wanted."""
+    stateful_set = found.get(("StatefulSet", names.stateful_set(spec.name)))
+    pods = sum(kind == "Pod" and _is_member(spec.name, name) for kind, name in found)
+    if stateful_set is None or pods >= (stateful_set["spec"].get("replicas") or 0):
+        return []
+    uid = stateful_set["metadata"]["uid"]
+    return await kube.list("Event", spec.namespace, fields=f"involvedObject.uid={uid},reason=FailedCreate")
+
+
+async def look(spec: Spec, status: Json, found: Objects, now_s: float, address: Address = pod_address) -> View:
+    """The values, with what the brokers say; all are asked at once."""
+    pods = tuple(
+        sorted(
+            (
+                _pod(item, now_s)
+                for (kind, name), item in found.by_name.items()
+                if kind == "Pod" and _is_member(spec.name, name)
+            ),
+            key=lambda pod: pod.ordinal,
+        )
+    )
+    auth = found.by_name.get(("Secret", names.auth_secret(spec.name)))
+    passwords = _passwords(auth, now_s)
+    own_password = _data(found.own_secret).get("password")
+    keys = _keys(spec, passwords, own_password)
+    asked = [pod for pod in pods if pod.ip]
+    directives = {*ALWAYS_ASKED, *resources.settings(spec)}
+    answers = await asyncio.gather(*(_ask(pod, address(pod), keys, directives, now_s) for pod in asked))
+    known = {member.get("pod"): member.get("nodeId") or "" for member in status.get("members") or ()}
+    nodes = {
+        pod.name: _named(answer[0], known)
+        for pod, answer in zip(asked, answers, strict=True)
+        if not isinstance(answer, str)
+    }
+    silent = {pod.name: "it has no address yet" for pod in pods if not pod.ip}
+    silent |= {pod.name: answer for pod, answer in zip(asked, answers, strict=True) if isinstance(answer, str)}
+    observed = Observed(
+        pods=pods,
+        nodes=nodes,
+        silent=silent,
+        stateful_set=_stateful_set(found.by_name.get(("StatefulSet", names.stateful_set(spec.name)))),
+        volumes=_volumes(spec, found.by_name),
+        passwords=passwords,
+        own_password=own_password,
+        children=found.by_name,
+        quota=_quota(found.refusals, now_s),
+        status=status,
+    )
+    doors = {pod.name: answer[1] for pod, answer in zip(asked, answers, strict=True) if not isinstance(answer, str)}
+    return View(observed, doors)
+
+
+async def _ask(pod: Pod, address: str, keys: Keys, directives: set[str], now_s: float) -> tuple[Node, Door] | str:
+    try:
+        return await brokers.look(pod.name, address, keys, directives, now_s)
+    except SilentError as error:
+        return str(error)
+
+
+def _named(node: Node, known: Mapping[Any, str]) -> Node:
+    return node if node.node_id else replace(node, node_id=known.get(node.pod, ""))
+
+
+# --- from objects to values -------------------------------------------------------------------------------------------
+
+
+def _is_member(cluster: str, pod: str) -> bool:
+    """Whether it is one of the StatefulSet's, which are numbered."""
+    return re.fullmatch(re.escape(cluster) + r"-(0|[1-9]\d*)", pod) is not None
+
+
+def _pod(item: Json, now_s: float) -> Pod:
+    metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}
+    ready = _condition(status, "Ready")
+    is_ready = ready.get("status") == "True"
+    trouble, text = _trouble(status)
+    return Pod(
+        name=metadata["name"],
+        ordinal=names.ordinal(metadata["name"]),
+        uid=metadata["uid"],
+        revision=(metadata.get("labels") or {}).get("controller-revision-hash", ""),
+        image=_image(spec),
+        age_s=_age_s(metadata.get("creationTimestamp"), now_s),
+        phase=status.get("phase", "Pending"),
+        ready=is_ready,
+        ready_for_s=_age_s(ready.get("lastTransitionTime"), now_s) if is_ready else 0.0,
+        terminating="deletionTimestamp" in metadata,
+        ip=status.get("podIP", ""),
+        machine=spec.get("nodeName", ""),
+        trouble=trouble,
+        trouble_text=text,
+        restarts=int(_broker(status).get("restartCount") or 0),
+        drain=(metadata.get("annotations") or {}).get(names.DRAIN) == "true",
+    )
+
+
+HARMLESS: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Completed"})
+
+
+def _trouble(status: Json) -> tuple[str, str]:
+    """What keeps a pod from running, most telling first: it finds no node, can not start, or ended badly."""
+    scheduled = _condition(status, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return scheduled.get("reason", "Unschedulable"), scheduled.get("message", "")
+    if status.get("phase") == "Failed":
+        return status.get("reason") or "Failed", status.get("message", "")
+    container = _broker(status)
+    state = container.get("state") or {}
+    last = (container.get("lastState") or {}).get("terminated") or {}
+    waiting = state.get("waiting") or {}
+    ended = state.get("terminated") or {}
+    if waiting.get("reason", "") not in HARMLESS:
+        why = f"; it ended before: {_end_of(last)}" if last else ""
+        return waiting["reason"], waiting.get("message", "") + why
+    if ended and ended.get("reason", "") not in HARMLESS:
+        return ended["reason"], _end_of(ended)
+    if last.get("reason") == "OOMKilled" and not container.get("ready"):
+        return "OOMKilled", _end_of(last)
+    return "", ""
+
+
+def _end_of(terminated: Json) -> str:
+    said = f": {terminated['message'].strip()}" if terminated.get("message") else ""
+    return f"{terminated.get('reason', 'Error')}, exit status {terminated.get('exitCode')}{said}"
+
+
+def _broker(status: Json) -> Json:
+    containers: list[Json] = status.get("containerStatuses") or []
+    return next((container for container in containers if container.get("name") == names.CONTAINER), {})
+
+
+def _condition(status: Json, kind: str) -> Json:
+    conditions: list[Json] = status.get("conditions") or []
+    return next((condition for condition in conditions if condition.get("type") == kind), {})
+
+
+def _image(pod_spec: Json) -> str:
+    containers: list[Json] = pod_spec.get("containers") or []
+    return next((container.get("image", "") for container in containers if container["name"] == names.CONTAINER), "")
+
+
+def _stateful_set(item: Json | None) -> StatefulSet | None:
+    if item is None:
+        return None
+    metadata, status = item["metadata"], item.get("status") or {}
+    return StatefulSet(
+        replicas=int(item["spec"].get("replicas", 1)),
+        revision=status.get("updateRevision", ""),
+        up_to_date=status.get("observedGeneration", 0) >= metadata.get("generation", 0),
+        image=_image(item["spec"]["template"]["spec"]),
+        uid=metadata["uid"],
+        asleep=_count((metadata.get("annotations") or {}).get(names.ASLEEP)),
+    )
+
+
+def _count(text: str | None) -> int:
+    """The number in an annotation; 0 for what is none."""
+    return int(text) if text and text.isdecimal() else 0
+
+
+def _volumes(spec: Spec, found: Mapping[tuple[str, str], Json]) -> tuple[Volume, ...]:
+    prefix = f"{names.DATA}-"
+    volumes = [
+        Volume(
+            name=name,
+            ordinal=names.ordinal(name),
+            uid=item["metadata"]["uid"],
+            size=item["spec"]["resources"]["requests"]["storage"],
+            bound=(item.get("status") or {}).get("phase") == "Bound",
+            terminating="deletionTimestamp" in item["metadata"],
+            drained=(item["metadata"].get("annotations") or {}).get(names.DRAINED, ""),
+            owned=any(owner.get("uid") == spec.uid for owner in item["metadata"].get("ownerReferences") or ()),
+        )
+        for (kind, name), item in found.items()
+        if kind == "PersistentVolumeClaim"
+        and name.startswith(prefix)
+        and _is_member(spec.name, name.removeprefix(prefix))
+    ]
+    return tuple(sorted(volumes, key=lambda volume: volume.ordinal))
+
+
+def _passwords(secret: Json | None, now_s: float) -> Passwords | None:
+    data = _data(secret)
+    if secret is None or not data.get("password"):
+        return None
+    annotations = secret["metadata"].get("annotations") or {}
+    rotated_at = annotations.get(names.ROTATED_AT, "")
+    return Passwords(
+        current=data["password"],
+        former=data.get("former-password") or None,
+        rotation=_count(annotations.get(names.ROTATION)),
+        rotated_s_ago=_age_s(rotated_at, now_s),
+        rotated_at=rotated_at,
+    )
+
+
+def _data(secret: Json | None) -> dict[str, str]:
+    """The entries of a Secret; one that is no text is left out."""
+    entries = ((secret or {}).get("data") or {}).items()
+    return {key: text for key, value in entries if (text := _text(value)) is not None}
+
+
+def _text(value: str) -> str | None:
+    try:
+        return base64.b64decode(value).decode().rstrip("\n")
+    except ValueError:
+        return None
+
+
+def _keys(spec: Spec, passwords: Passwords | None, own: str | None) -> Keys:
+    """All passwords that a broker may have, the wanted one first: one that has a former one is to be found, too."""
+    others = [passwords.former if passwords else None, own]
+    current = passwords.current if passwords and spec.auth.enabled else None
+    if passwords and not spec.auth.enabled:
+        others = [passwords.current, *others]
+    return Keys(current, tuple(dict.fromkeys(other for other in others if other and other != current)))
+
+
+def _quota(events: tuple[Json, ...], now_s: float) -> str:
+    def at_s(event: Json) -> float:
+        return _age_s(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp"), now_s)
+
+    recent = [event for event in events if at_s(event) < QUOTA_S]
+    return str(min(recent, key=at_s).get("message", "")) if recent else ""
+
+
+def _age_s(timestamp: str | None, now_s: float) -> float:
+    """Since a time as Kubernetes writes it; clocks that differ make no negative ages."""
+    if not timestamp:
+        return 0.0
+    try:
+        return max(0.0, now_s - datetime.fromisoformat(timestamp).timestamp())
+    except ValueError:
+        return 0.0

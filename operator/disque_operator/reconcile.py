@@ -1,0 +1,271 @@
+"""A round of one cluster: look, plan, act, tell.
+
+What was read of Kubernetes is read again only when a watch told of a change, when something is going on, or after some
+minutes; a cluster at rest costs a question to each of its brokers and no request. But nothing is done, and nothing is
+written, on the strength of what was read before: a plan that wants to is made anew from a fresh look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+from disque_operator import logs, names, observe
+from disque_operator.act import FailedError, Hands, LostError, Permit, StaleError, act
+from disque_operator.kube import NOT_FOUND, Kube, KubeError
+from disque_operator.metrics import Metrics
+from disque_operator.observe import Address, Objects, View
+from disque_operator.observed import Observed
+from disque_operator.planned import IDLE_S, SOON_S, Event, Plan
+from disque_operator.queue import SETTLE_S, Key
+from disque_operator.reporting import FAILURE, condition, failed, is_worth_writing
+from disque_operator.spec import Json, Spec, parse
+
+ROUND_S: Final = 90.0
+"""A round that takes longer is given up."""
+FRESH_S: Final = 300.0
+"""So long may what was read before be believed when no watch tells otherwise."""
+STALE_LONGEST_S: Final = 10.0
+MESSAGE_LETTERS: Final = 1000
+"""The API server refuses longer messages in events."""
+PASSWORD_BYTES: Final = 24
+
+_LOG: Final = logging.getLogger(__name__)
+
+Planner: TypeAlias = Callable[[Spec, Observed, float, str], Plan]
+
+
+@dataclass
+class _Memory:
+    """What is kept of a cluster between rounds, none of which has to be."""
+
+    changed: bool = True
+    """A watch told of something since the last look."""
+    calm: bool = False
+    """The last plan wanted nothing."""
+    cluster: Json | None = None
+    objects: Objects | None = None
+    looked_s: float = float("-inf")
+    written_s: float = float("-inf")
+    stale: int = 0
+    """How many rounds one after the other found something changed while they acted."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    cluster: Json
+    spec: Spec
+    view: View
+    plan: Plan
+
+    @property
+    def status(self) -> Json:
+        """As it is."""
+        return self.view.observed.status
+
+
+class Reconciler:
+    """Rounds of all clusters. `clock` measures, `now` is the time of day."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        permit: Permit,
+        metrics: Metrics,
+        plan: Planner,
+        *,
+        image: str,
+        identity: str,
+        operator_namespace: str,
+        clock: Callable[[], float],
+        address: Address = observe.pod_address,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._kube = kube
+        self._permit = permit
+        self._metrics = metrics
+        self._plan = plan
+        self._image = image
+        self._identity = identity
+        self._operator_namespace = operator_namespace
+        self._clock = clock
+        self._address = address
+        self._now = now
+        self._memories: dict[Key, _Memory] = {}
+
+    def changed(self, key: Key) -> None:
+        """A watch told of a change of the cluster or one of its objects."""
+        if key in self._memories:
+            self._memories[key].changed = True
+
+    async def round(self, key: Key) -> float | None:
+        """One round; returns when the next one is due, None when the cluster is gone. Raises when it failed."""
+        namespace, name = key
+        began_s = self._clock()
+        memory = self._memories.setdefault(key, _Memory())
+        is_failed = True
+        try:
+            async with asyncio.timeout(ROUND_S):
+                again_s = await self._round(key, memory)
+            is_failed = False
+        except asyncio.CancelledError:
+            is_failed = False
+            raise
+        except Exception as error:
+            memory.calm = False
+            expected = isinstance(error, KubeError | FailedError | TimeoutError)
+            why = str(error) or "it took too long"
+            logs.about(*key).error("the round failed: %s", why, exc_info=None if expected else error)
+            await self._tell_failure(memory, error)
+            raise
+        finally:
+            self._metrics.round(namespace, name, self._clock() - began_s, failed=is_failed)
+        if again_s is None:
+            del self._memories[key]
+            self._metrics.forget(namespace, name)
+        return again_s
+
+    async def _round(self, key: Key, memory: _Memory) -> float | None:
+        anew = memory.changed or not memory.calm or self._clock() - memory.looked_s > FRESH_S
+        look = await self._look(key, memory, anew=anew)
+        if look is not None and not anew and self._wants(look, memory):
+            look = await self._look(key, memory, anew=True)
+        if look is None:
+            return None
+        memory.calm = not look.plan.actions and look.plan.again_s >= IDLE_S
+        return await self._carry_out(look, memory)
+
+    def _wants(self, look: _Look, memory: _Memory) -> bool:
+        """Whether the plan is to change or write anything."""
+        since_s = self._clock() - memory.written_s
+        return bool(look.plan.actions or look.plan.events) or is_worth_writing(look.status, look.plan.status, since_s)
+
+    async def _look(self, key: Key, memory: _Memory, *, anew: bool) -> _Look | None:
+        """What there is and what is to be done; None when the cluster is gone, or goes."""
+        if anew:
+            memory.changed = False
+            memory.cluster = await self._kube.get(names.KIND, *key)
+        cluster = memory.cluster
+        if cluster is None or "deletionTimestamp" in cluster["metadata"]:
+            return None
+        spec = parse(cluster)
+        spec = replace(spec, image=spec.image or self._image)
+        if anew or memory.objects is None:
+            began_s = self._clock()
+            memory.objects = await observe.objects(self._kube, spec)
+            memory.looked_s = began_s
+        now_s = self._now().timestamp()
+        view = await observe.look(spec, cluster.get("status") or {}, memory.objects, now_s, self._address)
+        view = replace(view, observed=replace(view.observed, operator_namespace=self._operator_namespace))
+        plan = self._plan(spec, view.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))
+        return _Look(cluster, spec, view, plan)
+
+    async def _carry_out(self, look: _Look, memory: _Memory) -> float:
+        """Act, then tell; returns when the next round is due."""
+        namespace, name = look.spec.namespace, look.spec.name
+        log = logs.about(namespace, name)
+        hands = Hands(self._kube, self._permit, namespace, look.view.doors, log, self._metrics.command)
+        status, events, problem = look.plan.status, list(look.plan.events), None
+        try:
+            await act(look.plan.actions, hands)
+        except LostError:
+            log.warning("another operator may act by now: this one stops")
+            return SOON_S
+        except StaleError as stale:
+            log.info("something changed since it was looked at: %s", stale)
+            memory.stale += 1
+            return min(SETTLE_S * 2.0**memory.stale, STALE_LONGEST_S)
+        except FailedError as error:
+            problem = error
+            status = self._failed(status, look.status, error.reason, str(error), look.spec.generation)
+            events += self._failure_event(look.status, error.reason, str(error))
+        memory.stale = 0
+        await self._tell(look.cluster, look.status, status, events, memory)
+        if problem is not None:
+            raise problem
+        return look.plan.again_s
+
+    # --- telling ------------------------------------------------------------------------------------------------------
+
+    async def _tell(self, cluster: Json, old: Json, status: Json, events: list[Event], memory: _Memory) -> None:
+        """Write the status if that is worth it, then the events: rather one that is lost than one that comes again."""
+        if self._permit.remaining_s <= 0:
+            return
+        metadata = cluster["metadata"]
+        if events or is_worth_writing(old, status, self._clock() - memory.written_s):
+            try:
+                await self._kube.write_status(cluster, status)
+            except KubeError as error:
+                if error.status != NOT_FOUND:
+                    raise
+                return  # it was deleted meanwhile
+            memory.written_s = self._clock()
+            memory.changed = True
+        self._metrics.cluster(metadata["namespace"], metadata["name"], status)
+        for event in events:
+            _log_event(metadata["namespace"], metadata["name"], event)
+            try:
+                await self._kube.create("Event", metadata["namespace"], self._event(cluster, event))
+            except KubeError as error:
+                _LOG.warning("an event could not be posted: %s", error)
+
+    async def _tell_failure(self, memory: _Memory, error: Exception) -> None:
+        """Have the condition say that a round failed before it came to telling; no trouble about that counts."""
+        cluster = memory.cluster
+        if cluster is None or isinstance(error, FailedError):
+            return
+        old: Json = cluster.get("status") or {}
+        reason = "ApiServerError" if isinstance(error, KubeError) else "InternalError"
+        message = f"{type(error).__name__}: {error}" if reason == "InternalError" else str(error)
+        status = self._failed(old, old, reason, message, cluster["metadata"].get("generation", 0))
+        try:
+            async with asyncio.timeout(ROUND_S):
+                await self._tell(cluster, old, status, self._failure_event(old, reason, message), memory)
+        except (KubeError, TimeoutError) as trouble:
+            _LOG.warning("the failure could not be written to the status: %s", trouble)
+
+    def _failed(self, status: Json, old: Json, reason: str, message: str, generation: int) -> Json:
+        return failed(status, old, reason, message, generation, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+    def _failure_event(self, old: Json, reason: str, message: str) -> list[Event]:
+        """Once for a reason."""
+        before = condition(old, FAILURE)
+        is_known = before.get("status") == "False" and before.get("reason") == reason
+        return [] if is_known else [Event("Warning", reason, message)]
+
+    def _event(self, cluster: Json, event: Event) -> Json:
+        metadata, at = cluster["metadata"], self._now()
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+            "involvedObject": {
+                "apiVersion": names.API_VERSION,
+                "kind": names.KIND,
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            },
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message[:MESSAGE_LETTERS],
+            "action": event.reason,
+            "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "firstTimestamp": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTimestamp": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "count": 1,
+            "source": {"component": names.MANAGER},
+            "reportingComponent": names.MANAGER,
+            "reportingInstance": self._identity,
+        }
+
+
+def _log_event(namespace: str, name: str, event: Event) -> None:
+    level = logging.WARNING if event.type == "Warning" else logging.INFO
+    logs.about(namespace, name).log(level, "%s", event.message, extra={"reason": event.reason})
