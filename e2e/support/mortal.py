@@ -10,10 +10,9 @@ import os
 import signal
 import sys
 
-from disque_operator.main import main
-
 from disque_operator import act
 from disque_operator.actions import Action
+from disque_operator.main import main
 
 
 def die_after(actions: int) -> None:
