@@ -7,7 +7,6 @@ something only if it is the node that was seen. Before each, the Lease has to be
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +15,7 @@ from disque_operator import brokers
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.brokers import Door, RefusedError
 from disque_operator.kube import CONFLICT, Kube, KubeError
+from disque_operator.logs import ClusterLogger
 
 
 class Permit(Protocol):
@@ -54,7 +54,7 @@ class Hands:
     permit: Permit
     namespace: str
     doors: Mapping[str, Door]
-    log: logging.LoggerAdapter[logging.Logger]
+    log: ClusterLogger
     counted: Callable[[tuple[str, ...]], None]
     """Told of each command to a broker."""
 

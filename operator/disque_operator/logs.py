@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import MutableMapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 _KNOWN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _KOPF: Final = {"settings", "k8s_skip", "k8s_ref"}
@@ -55,6 +56,14 @@ def configure(form: str, level: str) -> None:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level) if level != "debug" else logging.DEBUG)
 
 
-def about(namespace: str, name: str) -> logging.LoggerAdapter[logging.Logger]:
+class ClusterLogger(logging.LoggerAdapter[logging.Logger]):
+    """Lines about one cluster, which can say more by `extra`."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """The same line, with all that is known."""
+        return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
+
+
+def about(namespace: str, name: str) -> ClusterLogger:
     """The logger for one cluster."""
-    return logging.LoggerAdapter(logging.getLogger("disque_operator"), {"namespace": namespace, "cluster": name})
+    return ClusterLogger(logging.getLogger("disque_operator"), {"namespace": namespace, "cluster": name})

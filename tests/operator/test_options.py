@@ -1,0 +1,63 @@
+"""Settings of the operator: flags, variables, defaults, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from disque_operator.options import Options, parse
+
+
+def options(argv: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> Options:
+    return parse(argv, environ or {}, "c0ffee", "operators")
+
+
+def test_nothing_said_is_all_namespaces_and_a_name_of_its_own() -> None:
+    subject = options()
+    assert subject.namespaces == ()
+    assert subject.identity.endswith("_c0ffee")
+    assert (subject.lease, subject.lease_namespace) == ("disque-operator", "operators")
+    assert subject.image.startswith("disqued:")
+    assert (subject.liveness, subject.metrics_port) == ("", 0)
+
+
+def test_a_pod_acts_under_its_own_name() -> None:
+    assert options(environ={"POD_NAME": "disque-operator-7f-x"}).identity == "disque-operator-7f-x"
+
+
+def test_a_flag_goes_before_a_variable() -> None:
+    environ = {"DISQUE_OPERATOR_WORKERS": "3", "DISQUE_OPERATOR_LOG_FORMAT": "text"}
+    subject = options(["--workers", "5"], environ)
+    assert (subject.workers, subject.log_format) == (5, "text")
+
+
+@pytest.mark.parametrize("text", ["a,b", "a b", " a, b ,"])
+def test_namespaces_are_words(text: str) -> None:
+    assert options(["--namespaces", text]).namespaces == ("a", "b")
+
+
+def test_the_lease_is_in_the_only_namespace_so_that_two_operators_for_it_meet_there() -> None:
+    assert options(["--namespaces", "team"]).lease_namespace == "team"
+    assert options(["--namespaces", "team,other"]).lease_namespace == "operators"
+    assert options(["--namespaces", "team", "--lease-namespace", "mine"]).lease_namespace == "mine"
+
+
+@pytest.mark.parametrize(
+    ("argv", "environ", "says"),
+    [
+        (["--workers", "0"], {}, "--workers is '0'; it is: clusters that are worked on at a time"),
+        ([], {"DISQUE_OPERATOR_WORKERS": "many"}, "DISQUE_OPERATOR_WORKERS is 'many'"),
+        (["--log-format", "xml"], {}, "--log-format is 'xml'; it is one of json, text"),
+        (["--metrics-port", "70000"], {}, "--metrics-port is '70000'"),
+        (["--resync", "1"], {}, "10 to 3600"),
+        (["--liveness", "8080"], {}, "as http://0.0.0.0:8080/healthz"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    argv: list[str], environ: dict[str, str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        options(argv, environ)
+    assert end.value.code == 2
+    assert says in capsys.readouterr().err
