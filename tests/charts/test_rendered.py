@@ -12,6 +12,7 @@ import yaml
 from charts.helm import CLUSTER, KUBERNETES, OPERATOR, Helm, Json, chart_of, ci_values
 from charts.test_generated import spec_schema
 from disque_operator import names
+from disqued import __version__
 
 MODES = [
     pytest.param(path, id=f"{chart_of(path).name}-{path.name.removesuffix('-values.yaml')}") for path in ci_values()
@@ -111,7 +112,7 @@ def test_by_default_the_spec_is_what_the_api_server_would_fill_in(helm: Helm) ->
         ("my-disque", {}, "my-disque"),
         ("mail", {"nameOverride": "jobs"}, "mail-jobs"),
         ("mail", {"fullnameOverride": "orders"}, "orders"),
-        ("a" * 53, {}, "a" * 40),
+        ("a" * 53, {}, "a" * 52),
     ],
 )
 def test_the_resource_is_called_after_the_release(helm: Helm, release: str, values: Json, name: str) -> None:
@@ -188,18 +189,26 @@ def test_network_policies_know_the_operator_whatever_it_is_called(helm: Helm) ->
 
 
 @pytest.mark.parametrize(
-    ("image", "name"),
+    ("values", "operator", "broker"),
     [
-        ({}, "disqued:0.1.0"),
-        ({"tag": "2"}, "disqued:2"),
-        ({"registry": "mirror.example:5000", "tag": "2"}, "mirror.example:5000/disqued:2"),
-        ({"registry": "mirror.example", "digest": "sha256:00"}, "mirror.example/disqued@sha256:00"),
+        ({}, f"disqued-operator:{__version__}", f"disqued:{__version__}"),
+        ({"image": {"tag": "2"}}, "disqued-operator:2", f"disqued:{__version__}"),
+        (
+            {"image": {"registry": "a.example:5000", "digest": "sha256:00"}, "brokerImage": {"tag": "3"}},
+            "a.example:5000/disqued-operator@sha256:00",
+            "a.example:5000/disqued:3",
+        ),
+        (
+            {"image": {"registry": "a.example"}, "brokerImage": {"registry": "b.example", "digest": "sha256:11"}},
+            f"a.example/disqued-operator:{__version__}",
+            "b.example/disqued@sha256:11",
+        ),
     ],
 )
-def test_brokers_have_the_image_of_the_operator(helm: Helm, image: Json, name: str) -> None:
-    [container] = helm.template(OPERATOR, {"image": image}).one("Deployment")["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == name
-    assert {"name": "DISQUE_OPERATOR_IMAGE", "value": name} in container["env"]
+def test_images_are_named_by_registry_tag_and_digest(helm: Helm, values: Json, operator: str, broker: str) -> None:
+    [container] = helm.template(OPERATOR, values).one("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == operator
+    assert {"name": "DISQUE_OPERATOR_IMAGE", "value": broker} in container["env"]
 
 
 def test_the_resource_definition_is_kept_unless_asked_otherwise(helm: Helm) -> None:

@@ -5,11 +5,11 @@
 {{- .Values.nameOverride | default (.Chart.Name | trimSuffix "-cluster") }}
 {{- end }}
 
-{{- /* The name of the resource. 40 letters leave room for what is put behind it in the names of its children. */ -}}
+{{- /* The name of the resource. 52 letters leave room for what Kubernetes puts behind it in the labels of pods. */ -}}
 {{- define "disque-cluster.fullname" -}}
 {{- $name := include "disque-cluster.name" . }}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
-{{- .Values.fullnameOverride | default ($full | trunc 40 | trimSuffix "-") }}
+{{- .Values.fullnameOverride | default ($full | trunc 52 | trimSuffix "-") }}
 {{- end }}
 
 {{- define "disque-cluster.labels" -}}

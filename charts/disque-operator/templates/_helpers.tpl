@@ -26,14 +26,26 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $account.name | default (ternary (include "disque-operator.fullname" .) "default" ($account.create | default false)) }}
 {{- end }}
 
-{{- define "disque-operator.image" -}}
-{{- $image := .Values.image }}
-{{- $name := ternary (printf "%s/%s" $image.registry $image.repository) $image.repository (not (empty $image.registry)) }}
-{{- if $image.digest }}
-{{- printf "%s@%s" $name $image.digest }}
-{{- else }}
-{{- printf "%s:%s" $name ($image.tag | default .Chart.AppVersion) }}
+{{- /* The name of an image. */ -}}
+{{- define "disque-operator.imageName" -}}
+{{- $name := .image.repository }}
+{{- with .registry }}
+{{- $name = printf "%s/%s" . $name }}
 {{- end }}
+{{- if .image.digest }}
+{{- printf "%s@%s" $name .image.digest }}
+{{- else }}
+{{- printf "%s:%s" $name (.image.tag | default .version) }}
+{{- end }}
+{{- end }}
+
+{{- define "disque-operator.image" -}}
+{{- include "disque-operator.imageName" (dict "image" .Values.image "registry" .Values.image.registry "version" .Chart.AppVersion) }}
+{{- end }}
+
+{{- define "disque-operator.brokerImage" -}}
+{{- $registry := .Values.brokerImage.registry | default .Values.image.registry }}
+{{- include "disque-operator.imageName" (dict "image" .Values.brokerImage "registry" $registry "version" .Chart.AppVersion) }}
 {{- end }}
 
 {{- /* The namespaces that get a role: those that are watched, none when all are. */ -}}
