@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
 from charts.helm import Helm
 
 
-@pytest.fixture
-def helm(tmp_path: Path) -> Helm:
+@pytest.fixture(scope="session")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
     program = shutil.which("helm")
     if program is None:
         pytest.skip("helm is not installed")
-    return Helm(program, tmp_path)
+    return Helm(program, tmp_path_factory.mktemp("helm"))

@@ -51,6 +51,7 @@ class Helm:
     def __init__(self, program: str, home: Path) -> None:
         self._program = program
         self._home = home
+        self._rendered: dict[tuple[object, ...], Objects] = {}
         self._environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HELM_NO_PLUGINS": "1"}
 
     def template(
@@ -62,10 +63,13 @@ class Helm:
         namespace: str = "here",
         apis: tuple[str, ...] = MONITORS,
     ) -> Objects:
-        """The objects of a release. Raises `AssertionError` with what Helm says when it refuses."""
-        done = self._template(chart, values, release, namespace, apis)
-        assert done.returncode == 0, done.stderr
-        return Objects([item for item in yaml.safe_load_all(done.stdout) if item])
+        """The objects of a release, made once. Raises `AssertionError` with what Helm says when it refuses."""
+        key = (chart, values if isinstance(values, Path) else json.dumps(values), release, namespace, apis)
+        if key not in self._rendered:
+            done = self._template(chart, values, release, namespace, apis)
+            assert done.returncode == 0, done.stderr
+            self._rendered[key] = Objects([item for item in yaml.safe_load_all(done.stdout) if item])
+        return self._rendered[key]
 
     def refusal(self, chart: Path, values: Mapping[str, Any], *, apis: tuple[str, ...] = MONITORS) -> str:
         """What Helm says of values that it does not take."""
