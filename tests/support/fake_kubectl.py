@@ -14,7 +14,7 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -116,7 +116,7 @@ class Run:
             self.save(away=self.state["away"] - 1)
             fail("The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?")
         verb, *rest = self.words
-        verbs = {
+        verbs: dict[str, Callable[..., None]] = {
             "get": self.get,
             "patch": self.patch,
             "annotate": self.annotate,

@@ -86,7 +86,7 @@ class Report:
         self._cluster = cluster
         self._log_lines = log_lines
         self._secrets: tuple[str, ...] = ()
-        self.files: dict[str, bytes] = {}
+        self.files: dict[str, str] = {}
         self.missing: list[str] = []
 
     @property
@@ -111,11 +111,11 @@ class Report:
         """The tar file."""
         files = dict(self.files)
         if self.missing:
-            files["missing.txt"] = "".join(f"{line}\n" for line in self.missing).encode()
+            files["missing.txt"] = "".join(f"{line}\n" for line in self.missing)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz") as tar:
             for path in sorted(files):
-                content = scrubbed(files[path], self._secrets)
+                content = scrubbed(files[path], self._secrets).encode("utf-8", "surrogateescape")
                 entry = tarfile.TarInfo(f"{stem}/{path}")
                 entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o644
                 tar.addfile(entry, io.BytesIO(content))
@@ -179,10 +179,10 @@ class Report:
             self._add(path, text)
 
     def _add_json(self, path: str, value: object) -> None:
-        self._add(path, json.dumps(redacted(value), indent=2) + "\n")
+        self._add(path, json.dumps(redacted(value, self._secrets), indent=2) + "\n")
 
     def _add(self, path: str, text: str) -> None:
-        self.files[path] = text.encode("utf-8", "surrogateescape")
+        self.files[path] = text
 
     def _try(self, what: str, get: Callable[[], T]) -> T | None:
         """What `get` gives; None, and a line among the missing, when it can not be had."""
