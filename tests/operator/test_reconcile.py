@@ -1,0 +1,439 @@
+"""Rounds of one cluster, over HTTP to a small API server: what is asked, done and told, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disque_operator import names
+from disque_operator.act import FailedError
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.kube import Kube, KubeError
+from disque_operator.metrics import Metrics
+from disque_operator.observed import Observed, Pod
+from disque_operator.planned import IDLE_S, Event, Plan
+from disque_operator.reconcile import FRESH_S, Reconciler
+from disque_operator.reporting import condition
+from disque_operator.spec import Json, Spec
+from support.apiserver import ApiServer, serving
+from support.cluster import RealCluster
+
+KEY = ("ns", "c")
+CLUSTER = f"/apis/{names.API_VERSION}/namespaces/ns/{names.PLURAL}/c"
+CONFIG = "/api/v1/namespaces/ns/configmaps/c-config"
+POD = "/api/v1/namespaces/ns/pods/c-0"
+STATUS: Json = {"phase": "Running", "conditions": [{"type": "ReconcileSuccess", "status": "True", "reason": "Done"}]}
+
+
+@dataclass
+class Permit:
+    remaining_s: float = 1000.0
+
+
+@dataclass
+class Stage:
+    """A reconciler, its surroundings, and what its plan is to be."""
+
+    server: ApiServer
+    kube: Kube
+    metrics: Metrics
+    permit: Permit = field(default_factory=Permit)
+    now_s: float = 1000.0
+    actions: Callable[[Observed], tuple[Action, ...]] = lambda _observed: ()
+    events: tuple[Event, ...] = ()
+    status: Json = field(default_factory=lambda: STATUS)
+    seen: list[Observed] = field(default_factory=list)
+    addresses: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.server.put(CLUSTER, {"kind": names.KIND, "spec": {}, "status": STATUS})
+        self.subject = Reconciler(
+            self.kube,
+            self.permit,
+            self.metrics,
+            self._plan,
+            image="disqued:test",
+            identity="me",
+            operator_namespace="operators",
+            clock=lambda: self.now_s,
+            address=self._address,
+        )
+
+    def _plan(self, spec: Spec, observed: Observed, _now_s: float, _password: str) -> Plan:
+        assert spec.image == "disqued:test"
+        assert observed.operator_namespace == "operators"
+        self.seen.append(observed)
+        actions = self.actions(observed)
+        return Plan(actions, self.status, self.events if observed.status != self.status else (), IDLE_S)
+
+    def _address(self, pod: Pod) -> str:
+        return self.addresses[pod.name]
+
+    async def round(self, after_s: float = 30.0) -> list[str]:
+        """One more; returns its requests."""
+        self.now_s += after_s
+        before = len(self.server.requests)
+        await self.subject.round(KEY)
+        return self.server.requests[before:]
+
+    async def failing_round(self, error: type[Exception] = FailedError) -> str:
+        with pytest.raises(error) as raised:
+            await self.round()
+        return str(raised.value)
+
+    @property
+    def written(self) -> Json:
+        status: Json = self.server.objects[CLUSTER]["status"]
+        return status
+
+    @property
+    def posted(self) -> list[Json]:
+        return [item for path, item in self.server.objects.items() if "/events/" in path]
+
+
+@asynccontextmanager
+async def stage() -> AsyncIterator[Stage]:
+    server = ApiServer()
+    async with serving(server) as configuration:
+        metrics = Metrics()
+        kube = Kube(configuration, metrics.request)
+        try:
+            yield Stage(server, kube, metrics)
+        finally:
+            await kube.close()
+
+
+def make(kind: str, name: str, **more: Any) -> Json:
+    metadata = {"name": name, "namespace": "ns", "labels": {names.CLUSTER_LABEL: "c"}}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **more}
+
+
+def config_when_missing(observed: Observed) -> tuple[Action, ...]:
+    if ("ConfigMap", "c-config") in observed.children:
+        return ()
+    return (Apply(make("ConfigMap", "c-config", data={"a": "b"}), "it is missing"),)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def test_a_cluster_at_rest_costs_no_request() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            first = await one.round()
+            assert first
+            assert not one.server.writes
+            for _ in range(int(FRESH_S / 30) - 1):
+                assert await one.round() == []
+            assert len(await one.round(60)) == len(first), "after some minutes it looks anew"
+            assert not one.server.writes
+            assert len(one.seen) == FRESH_S / 30 + 1
+
+    asyncio.run(main())
+
+
+def test_a_change_that_is_told_leads_to_a_fresh_look() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            await one.round()
+            one.server.put(CONFIG, make("ConfigMap", "c-config"))
+            await one.round()
+            assert ("ConfigMap", "c-config") not in one.seen[-1].children
+            one.subject.changed(KEY)
+            await one.round()
+            assert ("ConfigMap", "c-config") in one.seen[-1].children
+
+    asyncio.run(main())
+
+
+def test_nothing_is_done_on_the_strength_of_an_old_look() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.server.put(CONFIG, make("ConfigMap", "c-config"))
+            await one.round()
+            config = one.server.objects[CONFIG]
+
+            def actions(_observed: Observed) -> tuple[Action, ...]:
+                return (DeleteChild("ConfigMap", "c-config", config["metadata"]["uid"], "test"),)
+
+            one.actions = actions
+            requests = await one.round()
+            assert requests.index(f"GET {CLUSTER}") < requests.index(f"DELETE {CONFIG}")
+            assert len(one.seen) == 3, "planned anew"
+
+    asyncio.run(main())
+
+
+def test_what_is_planned_is_done_and_the_status_is_written_once() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.actions = config_when_missing
+            one.status = STATUS | {"phase": "Creating"}
+            one.events = (Event("Normal", "Creating", "the cluster is made"),)
+            await one.round()
+            assert one.server.objects[CONFIG]["data"] == {"a": "b"}
+            assert one.written["phase"] == "Creating"
+            for _ in range(3):
+                await one.round()
+            assert [request.split()[0] for request in one.server.writes] == ["PATCH", "PATCH", "POST"]
+            [event] = one.posted
+            assert event["involvedObject"]["uid"] == one.server.objects[CLUSTER]["metadata"]["uid"]
+            assert (event["type"], event["reason"], event["message"]) == ("Normal", "Creating", "the cluster is made")
+
+    asyncio.run(main())
+
+
+def test_objects_are_found_by_label_and_the_expected_ones_by_name() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.server.put(CONFIG, make("ConfigMap", "c-config"))
+            one.server.put("/api/v1/namespaces/ns/services/c", {"kind": "Service", "apiVersion": "v1", "spec": {}})
+            one.server.put("/api/v1/namespaces/ns/configmaps/stranger", {"kind": "ConfigMap", "apiVersion": "v1"})
+            await one.round()
+            assert set(one.seen[-1].children) == {("ConfigMap", "c-config"), ("Service", "c")}
+
+    asyncio.run(main())
+
+
+def test_a_pod_that_was_replaced_meanwhile_is_left_alone() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.actions = lambda _observed: (DeletePod("c-0", "another uid", "test"),)
+            one.server.put(POD, make("Pod", "c-0", spec={"containers": []}))
+            again_s = await one.subject.round(KEY)
+            assert POD in one.server.objects
+            assert again_s is not None
+            assert again_s < 1, "the next round is due at once"
+            assert condition(one.written, "ReconcileSuccess")["status"] != "False"
+
+    asyncio.run(main())
+
+
+def test_an_object_that_was_changed_meanwhile_is_looked_at_again() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.server.put(CONFIG, make("ConfigMap", "c-config", data={"a": "1"}))
+
+            def actions(observed: Observed) -> tuple[Action, ...]:
+                live = observed.children["ConfigMap", "c-config"]
+                if live["data"] == {"a": "3"}:
+                    return ()
+                manifest = make("ConfigMap", "c-config", data={"a": "3"})
+                manifest["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+                return (Apply(manifest, "test"),)
+
+            def somebody_else(method: str, path: str) -> None:
+                if (method, path) == ("PATCH", CONFIG) and one.server.objects[CONFIG]["data"] == {"a": "1"}:
+                    one.server.put(CONFIG, make("ConfigMap", "c-config", data={"a": "2"}))
+
+            one.actions = actions
+            one.server.before = somebody_else
+            await one.round()
+            assert one.server.objects[CONFIG]["data"] == {"a": "2"}
+            await one.round(1)
+            assert one.server.objects[CONFIG]["data"] == {"a": "3"}
+
+    asyncio.run(main())
+
+
+def test_what_can_not_be_done_is_told_once_and_as_long_as_it_is_so() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.actions = config_when_missing
+            one.server.refuse = lambda method, path: 403 if (method, path) == ("PATCH", CONFIG) else None
+            text = await one.failing_round()
+            assert "apply ConfigMap c-config" in text
+            for _ in range(3):
+                await one.failing_round()
+            told = condition(one.written, "ReconcileSuccess")
+            assert (told["status"], told["reason"]) == ("False", "Forbidden")
+            assert told["message"] == text
+            assert [event["reason"] for event in one.posted] == ["Forbidden"]
+            one.server.refuse = lambda _method, _path: None
+            await one.round()
+            assert condition(one.written, "ReconcileSuccess")["status"] == "True"
+
+    asyncio.run(main())
+
+
+def test_an_error_of_our_own_is_a_condition_and_no_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with stage() as one:
+
+            def broken(_observed: Observed) -> tuple[Action, ...]:
+                raise ZeroDivisionError("a bug")
+
+            one.actions = broken
+            for _ in range(3):
+                await one.failing_round(ZeroDivisionError)
+            told = condition(one.written, "ReconcileSuccess")
+            assert (told["reason"], told["message"]) == ("InternalError", "ZeroDivisionError: a bug")
+            assert one.written["phase"] == "Running", "the rest stays as it was"
+            assert len(one.posted) == 1
+
+    asyncio.run(main())
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize("spec", [{"replicas": "many"}, {"storage": "large"}, {"config": [1, 2]}])
+def test_an_object_that_can_not_be_read_ends_nothing(spec: Json) -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.server.objects[CLUSTER]["spec"] = spec
+            try:
+                await one.round()
+            except Exception:  # noqa: BLE001 - whichever
+                assert condition(one.written, "ReconcileSuccess")["status"] == "False"
+
+    asyncio.run(main())
+
+
+def test_an_api_server_that_is_away_is_an_error_and_then_goes_on() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.server.refuse = lambda _method, _path: 503
+            with pytest.raises(KubeError) as raised:
+                await one.round()
+            assert raised.value.status == 503
+            one.server.refuse = lambda _method, _path: None
+            assert await one.round()
+
+    asyncio.run(main())
+
+
+def test_without_the_lease_nothing_is_done_and_nothing_told() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.actions = config_when_missing
+            one.status = STATUS | {"phase": "Creating"}
+            one.permit.remaining_s = 0.0
+            await one.round()
+            assert not one.server.writes
+
+    asyncio.run(main())
+
+
+def test_it_stops_between_two_actions_when_the_lease_is_lost() -> None:
+    async def main() -> None:
+        async with stage() as one:
+
+            def lose(method: str, _path: str) -> None:
+                if method == "PATCH":
+                    one.permit.remaining_s = 0.0
+
+            one.server.before = lose
+            one.actions = lambda _observed: (
+                Apply(make("ConfigMap", "c-config"), "first"),
+                Apply(make("Secret", "c-auth"), "second"),
+            )
+            await one.round()
+            assert one.server.writes == [f"PATCH {CONFIG}"]
+
+    asyncio.run(main())
+
+
+def test_a_cluster_that_is_gone_or_goes_is_forgotten() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.actions = config_when_missing
+            one.server.objects[CLUSTER]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            assert await one.subject.round(KEY) is None
+            del one.server.objects[CLUSTER]
+            assert await one.subject.round(KEY) is None
+            assert not one.server.writes
+            assert not one.subject._memories
+
+    asyncio.run(main())
+
+
+def test_a_cluster_that_goes_while_its_status_is_written_is_no_error() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.status = STATUS | {"phase": "Degraded"}
+            one.server.refuse = lambda method, _path: 404 if method == "PATCH" else None
+            await one.round()
+
+    asyncio.run(main())
+
+
+def test_secrets_are_not_logged(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    async def main(address: str, node_id: str) -> None:
+        async with stage() as one:
+            one.server.put(POD, make("Pod", "c-0", spec={"containers": []}, status={"podIP": "127.0.0.1"}))
+            one.addresses["c-0"] = address
+            words = ("CONFIG", "SET", "requirepass-x", "hidden")
+            one.actions = lambda _observed: (Command("c-0", node_id, words, "test", secret=True),)
+            await one.failing_round()
+            assert "hidden" not in str(one.written) + str(one.posted)
+
+    with RealCluster(tmp_path, 1) as cluster:
+        asyncio.run(main(cluster.nodes[0].address, cluster.nodes[0].id))
+    assert "hidden" not in caplog.text
+    assert "CONFIG SET requirepass-x …" in caplog.text
+
+
+def test_brokers_are_asked_and_told(tmp_path: Path) -> None:
+    async def main(cluster: RealCluster) -> None:
+        one_node, two_node = cluster.nodes
+        async with stage() as one:
+            for ordinal, node in enumerate(cluster.nodes):
+                pod = make("Pod", f"c-{ordinal}", spec={"containers": []}, status={"podIP": "127.0.0.1"})
+                one.server.put(POD[:-1] + str(ordinal), pod)
+                one.addresses[f"c-{ordinal}"] = node.address
+            await one.round()
+            [observed] = one.seen
+            assert {pod: node.node_id for pod, node in observed.nodes.items()} == {
+                "c-0": one_node.id,
+                "c-1": two_node.id,
+            }
+            one.actions = lambda _observed: (Command("c-1", one_node.id, ("CLUSTER", "LEAVING", "yes"), "test"),)
+            assert "in the place of" in await one.failing_round()
+            one.actions = lambda observed: (
+                ()
+                if observed.nodes["c-1"].leaving
+                else (Command("c-1", two_node.id, ("CLUSTER", "LEAVING", "yes"), "test"),)
+            )
+            await one.round()
+            await one.round()
+            assert one.seen[-1].nodes["c-1"].leaving is not None
+            one.actions = lambda _observed: ()
+            two_node.kill()
+            await one.round()
+            assert "does not answer" in one.seen[-1].silent["c-1"]
+
+    with RealCluster(tmp_path, 2) as cluster:
+        asyncio.run(main(cluster))
+
+
+def test_a_cluster_is_in_the_metrics_until_it_is_gone() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.status = STATUS | {"drain": {"pod": "c-1", "jobsLeft": 7, "secondsLeft": 2.0}, "replicas": 3}
+            await one.round()
+            labels = {"namespace": "ns", "cluster": "c"}
+
+            def value(name: str, **more: str) -> float | None:
+                return one.metrics.registry.get_sample_value(name, labels | more)
+
+            assert value("disque_operator_cluster_phase", phase="Running") == 1
+            assert value("disque_operator_cluster_phase", phase="Degraded") == 0
+            assert value("disque_operator_drain_jobs_left") == 7
+            assert value("disque_operator_reconcile_seconds_count") == 1
+            one.status = STATUS
+            await one.round()
+            assert value("disque_operator_drain_jobs_left") is None
+            del one.server.objects[CLUSTER]
+            one.subject.changed(KEY)
+            await one.round()
+            assert value("disque_operator_cluster_phase", phase="Running") is None
+
+    asyncio.run(main())
