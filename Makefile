@@ -9,7 +9,7 @@ SOURCES := $(shell find broker -name '*.py')
 CAN_COMPILE := command -v cc >/dev/null && test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 FAST := PYTHONPATH=$(CURDIR)/build/compiled
 
-.PHONY: help run test test-interpreted test-compiled sim e2e check format bench docs charts image lock clean
+.PHONY: help run test test-interpreted test-compiled sim e2e check format bench docs manifests charts image lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ docs: $(INSTALLED) ## Write the generated pages of docs/
 	$(BIN)/python -m disqued.config.docs > docs/configuration.md
 	$(BIN)/python -m disqued.testing.jobstates > docs/architecture/job-states.md
 	$(BIN)/python -m disqued.testing.busdocs > docs/protocol/bus.md
+
+manifests: $(INSTALLED) ## Write the resource definition, and the snapshots of what the operator makes of resources
+	$(BIN)/python -m disque_operator.schema > manifests/crd/disqueclusters.yaml
+	$(BIN)/python tests/support/manifests.py
 
 charts: $(INSTALLED) ## Write what the charts have from the resource definition and from their values
 	$(BIN)/python charts/generate.py

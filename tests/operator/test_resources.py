@@ -1,0 +1,274 @@
+"""The objects that a cluster is made of: snapshots of all, and what must hold of them."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+
+import pytest
+
+from disque_operator import names, resources
+from disque_operator.directives import maxmemory
+from disque_operator.observed import Passwords
+from disque_operator.resources.protected import PROTECTED
+from disque_operator.spec import Json, Spec, Storage, parse
+from disque_operator.wanted import Wanted
+from disqued.config.loading import load
+from disqued.config.options import OPTION_OF
+from support.manifests import SNAPSHOTS, bodies, page
+
+SPEC = Spec("jobs", "shop", "uid-1", 1, image="disqued:1")
+BODIES = bodies()
+
+
+def objects(spec: Spec = SPEC, wanted: Wanted | None = None) -> dict[str, Json]:
+    """By kind, the service for clients apart from the other one."""
+    manifests = resources.desired(spec, wanted or Wanted(spec.replicas))
+    return {
+        "ClientService" if m["kind"] == "Service" and m["metadata"]["name"] == spec.name else m["kind"]: m
+        for m in manifests
+    }
+
+
+def pod(spec: Spec = SPEC) -> Json:
+    found: Json = objects(spec)["StatefulSet"]["spec"]["template"]
+    return found
+
+
+def broker(spec: Spec = SPEC) -> Json:
+    found: Json = pod(spec)["spec"]["containers"][0]
+    return found
+
+
+def changed(**fields: object) -> Spec:
+    return dataclasses.replace(SPEC, **fields)  # type: ignore[arg-type]  # tests name fields and values of any type
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_objects_are_as_in_the_snapshot(name: str) -> None:
+    assert page(BODIES[name]) == (SNAPSHOTS / f"{name}.yaml").read_text(), "look at it, then write it: make manifests"
+
+
+def test_there_are_no_snapshots_of_what_is_gone() -> None:
+    assert {path.stem for path in SNAPSHOTS.glob("*.yaml")} == set(BODIES)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_everything_belongs_to_the_resource(name: str) -> None:
+    spec = parse(BODIES[name])
+    for manifest in resources.desired(spec, Wanted(3)):
+        assert manifest["metadata"]["namespace"] == spec.namespace
+        assert manifest["metadata"]["labels"] == names.labels(spec.name)
+        (owner,) = manifest["metadata"]["ownerReferences"]
+        assert (owner["uid"], owner["controller"]) == (spec.uid, True)
+        assert not owner["blockOwnerDeletion"], "the operator needs no right to finalizers for it"
+
+
+@pytest.mark.parametrize("name", ["minimal", "production", "ephemeral"])
+def test_pods_may_run_where_pod_security_is_restricted(name: str) -> None:
+    template = pod(parse(BODIES[name]))["spec"]
+    assert template["securityContext"]["runAsNonRoot"]
+    assert template["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in template["containers"]:
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert not container["securityContext"]["allowPrivilegeEscalation"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert all(set(volume) - {"name"} <= {"configMap", "secret", "emptyDir"} for volume in template["volumes"])
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_broker_starts_with_the_configuration(name: str) -> None:
+    """The file is read by the broker's own reader, the included one too."""
+    spec = parse(BODIES[name])
+    found = objects(spec, Wanted(3, Passwords('a "word"\n', "old")))
+    secret = {key: base64.b64decode(text) for key, text in found["Secret"]["data"].items()}
+    included = {"/etc/disque-auth/disque.conf": secret["disque.conf"].decode()}
+    config = load(found["ConfigMap"]["data"]["disque.conf"], [], included.__getitem__)
+    assert config.requirepass == b'a "word"\n' == secret["password"]
+    assert secret["former-password"] == b"old"
+    assert config.appendonly == spec.persistence.appendonly
+    assert config.cluster_seeds == (f"{spec.name}-members.shop.svc",)
+    assert config.cluster_name == f"shop/{spec.name}"
+    for directive, text in spec.config.items():
+        assert OPTION_OF[directive].kind.read(text.encode().split()) == getattr(config, directive.replace("-", "_"))
+
+
+def test_without_a_password_the_secret_is_there_and_says_nothing() -> None:
+    found = objects()["Secret"]
+    assert found["data"] == {"disque.conf": ""}
+    assert objects(wanted=Wanted(3, Passwords("x")))["StatefulSet"] == objects()["StatefulSet"]
+
+
+def test_the_digest_of_the_secret_does_not_depend_on_the_password() -> None:
+    one, other = (objects(wanted=Wanted(3, Passwords(word)))["Secret"] for word in ("one", "other"))
+    assert one["metadata"] == other["metadata"]
+    assert one["data"] != other["data"]
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 3])
+def test_scaling_changes_no_pod_template(replicas: int) -> None:
+    assert objects(wanted=Wanted(replicas))["StatefulSet"]["spec"]["template"] == pod()
+
+
+def test_a_single_pod_has_no_disruption_budget() -> None:
+    assert "PodDisruptionBudget" in objects(wanted=Wanted(2))
+    assert "PodDisruptionBudget" not in objects(wanted=Wanted(1))
+
+
+def test_a_volume_that_grows_leaves_the_claim_templates_as_they_are() -> None:
+    live = objects()["StatefulSet"]["spec"]["volumeClaimTemplates"]
+    grown = changed(storage=Storage(size="9Gi"))
+    kept = objects(grown, Wanted(3, claim_templates=tuple(live)))["StatefulSet"]
+    assert kept["spec"]["volumeClaimTemplates"] == live
+    assert objects(grown)["StatefulSet"]["spec"]["volumeClaimTemplates"] != live
+
+
+def test_an_ephemeral_cluster_has_no_claims() -> None:
+    found = objects(changed(storage=Storage(ephemeral=True)))["StatefulSet"]["spec"]
+    assert "volumeClaimTemplates" not in found
+    assert {"name": "data", "emptyDir": {}} in found["template"]["spec"]["volumes"]
+
+
+def test_a_cluster_that_sleeps_knows_how_many_it_was() -> None:
+    asleep = objects(wanted=Wanted(0, asleep=5))["StatefulSet"]
+    assert asleep["metadata"]["annotations"][names.ASLEEP] == "5"
+    assert names.ASLEEP not in objects()["StatefulSet"]["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "restarts"),
+    [
+        ({"config": {"hz": "20"}}, False),
+        ({"maxmemory": "1gb"}, False),
+        ({"config": {"tcp-backlog": "100"}}, True),
+        ({"config": {"tcp-keepalive": "300"}}, True),
+        ({"annotations": {names.RESTART_AT: "2026-01-31"}}, True),
+        ({"annotations": {"other": "1"}}, False),
+        ({"service": dataclasses.replace(SPEC.service, port=7000)}, False),
+        ({"image": "disqued:2"}, True),
+    ],
+    ids=str,
+)
+def test_pods_change_only_for_what_needs_a_restart(fields: Json, restarts: bool) -> None:
+    assert (pod(changed(**fields)) != pod()) == restarts
+
+
+def test_the_same_value_in_other_words_is_no_restart() -> None:
+    one, other = (pod(changed(config={"tcp-backlog": text})) for text in ("100", ' "100" '))
+    assert one == other
+
+
+def test_a_directive_that_is_taken_out_goes_back_to_its_default() -> None:
+    given, gone = resources.settings(changed(config={"hz": "20"})), resources.settings(SPEC)
+    assert (given["hz"], gone["hz"]) == ("20", "10")
+    assert set(given) == set(gone)
+    assert not {"requirepass", "cluster-announce-hostname", "tcp-keepalive", "watchdog-period"} & set(gone)
+
+
+@pytest.mark.parametrize(
+    ("directive", "one", "other", "same"),
+    [
+        ("maxmemory", "1gb", "1073741824", True),
+        ("maxmemory", "75%", "60%", False),
+        ("appendonly", "YES", "yes", True),
+        ("hz", "x", "x", True),
+        ("hz", "x", "10", False),
+    ],
+)
+def test_values_are_compared_as_the_broker_reads_them(directive: str, one: str, other: str, same: bool) -> None:
+    assert resources.same(directive, one, other) == same
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "expected"),
+    [
+        ("2gb", {}, "2gb"),
+        ("auto", {"limits": {"memory": "2Gi"}}, "75%"),
+        ("auto", {"limits": {"memory": "512Mi"}}, "75%"),
+        ("auto", {"limits": {"memory": "511Mi"}}, "60%"),
+        ("auto", {"limits": {"memory": "1Gi"}, "requests": {"memory": "256Mi"}}, "75%"),
+        ("auto", {"requests": {"memory": "1000M"}}, "750000000"),
+        ("auto", {"requests": {"memory": "100M"}}, "60000000"),
+        ("auto", {"limits": {"cpu": "1"}}, "1gb"),
+        ("auto", {}, "1gb"),
+    ],
+)
+def test_maxmemory_follows_the_container(given: str, found: Json, expected: str) -> None:
+    assert maxmemory(changed(maxmemory=given, resources=found)) == expected
+
+
+def test_a_value_that_can_not_be_read_starts_no_broken_broker() -> None:
+    text = objects(changed(config={"hz": "fast"}))["ConfigMap"]["data"]["disque.conf"]
+    assert "hz" not in text
+
+
+def test_people_may_add_to_the_pods() -> None:
+    template = {
+        "metadata": {"labels": {"team": "shop"}},
+        "spec": {
+            "securityContext": {"runAsUser": None},
+            "containers": [{"name": "broker", "env": [{"name": "TZ", "value": "UTC"}]}, {"name": "side", "image": "s"}],
+            "volumes": [],
+        },
+    }
+    found = pod(changed(pod_template=template))
+    assert found["metadata"]["labels"]["team"] == "shop"
+    assert "runAsUser" not in found["spec"]["securityContext"]
+    assert [container["name"] for container in found["spec"]["containers"]] == ["broker", "side"]
+    assert [entry["name"] for entry in found["spec"]["containers"][0]["env"]] == ["POD_NAME", "TZ"]
+    assert found["spec"]["volumes"] == pod()["spec"]["volumes"]
+
+
+def test_nobody_takes_away_what_the_cluster_depends_on() -> None:
+    fields = [name.rpartition(".")[2] for name in PROTECTED if name.startswith("spec.containers[broker].")]
+    container: Json = {name: "other" for name in fields if "[" not in name} | {
+        "name": "broker",
+        "env": [{"name": "POD_NAME", "value": "other"}],
+        "volumeMounts": [{"name": "other", "mountPath": path} for path in ("/data", "/etc/disque", "/etc/disque-auth")],
+    }
+    template = {
+        "metadata": {"labels": dict.fromkeys(names.labels(""), "other")},
+        "spec": {
+            "hostname": "other",
+            "subdomain": "other",
+            "restartPolicy": "Never",
+            "containers": [container],
+            "volumes": [{"name": name, "emptyDir": {}} for name in ("data", "config", "auth")],
+        },
+    }
+    assert pod(changed(pod_template=template)) == pod()
+
+
+def test_a_spread_without_a_selector_means_the_pods_of_the_cluster() -> None:
+    (found,) = pod(
+        changed(topology_spread=({"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"},))
+    )["spec"]["topologySpreadConstraints"]
+    assert found["labelSelector"] == {"matchLabels": names.selector("jobs")}
+    assert "topologySpreadConstraints" not in pod(changed(topology_spread=()))["spec"]
+
+
+def test_probes_and_hook_go_where_the_broker_listens() -> None:
+    container = broker()
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"client": names.CLIENT_PORT, "bus": names.BUS_PORT, "http": names.HTTP_PORT}
+    paths = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert paths == {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
+    assert container["lifecycle"]["preStop"]["httpGet"]["path"].startswith("/stopz?timeout=")
+
+
+def test_what_is_not_wanted_any_more_is_found() -> None:
+    live = {(m["kind"], m["metadata"]["name"]): m for m in resources.desired(SPEC, Wanted(3))}
+    strange = {"metadata": {"name": "other", "labels": {}}}
+    manifests = resources.desired(SPEC, Wanted(1))
+    found = resources.surplus(manifests, live | {("NetworkPolicy", "other"): strange})
+    assert [(m["kind"], m["metadata"]["name"]) for m in found] == [("PodDisruptionBudget", "jobs")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "owner", "foreign"),
+    [({}, "other", True), ({"disque.dev/cluster": "jobs"}, "gone", False), ({}, "uid-1", False)],
+    ids=["of somebody else", "of a former resource", "its labels were taken away"],
+)
+def test_objects_of_others_are_known(labels: dict[str, str], owner: str, foreign: bool) -> None:
+    live = {"metadata": {"name": "jobs", "labels": labels, "ownerReferences": [{"uid": owner}]}}
+    assert resources.foreign(objects()["ClientService"], live) == foreign

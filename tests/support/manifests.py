@@ -1,0 +1,140 @@
+"""What the operator makes of resources, as text. `make manifests` writes it to tests/operator/snapshots.
+
+The resources are the samples that people start from, and one in which every field has a value.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from disque_operator import resources
+from disque_operator.observed import Passwords
+from disque_operator.spec import parse
+from disque_operator.wanted import Wanted
+
+Json = dict[str, Any]
+
+ROOT: Final = Path(__file__).parents[2]
+SAMPLES: Final = ROOT / "manifests" / "samples"
+SNAPSHOTS: Final = ROOT / "tests" / "operator" / "snapshots"
+IMAGE: Final = "disqued:dev"
+EVERYTHING: Final[Json] = {
+    "replicas": 5,
+    "minReplicas": 2,
+    "image": "example.org/disqued:1",
+    "imagePullPolicy": "Always",
+    "imagePullSecrets": [{"name": "registry"}],
+    "resources": {"requests": {"cpu": "0.5", "memory": "256Mi"}, "limits": {"memory": "256Mi"}},
+    "storage": {
+        "size": "4Gi",
+        "className": "fast",
+        "retention": {"whenDeleted": "Delete", "whenScaled": "Retain"},
+    },
+    "persistence": {"appendonly": True, "fsync": "always"},
+    "config": {"hz": "20", "tcp-backlog": "1024", "client-output-buffer-limit": "normal 1mb 512kb 60"},
+    "maxmemory": "auto",
+    "auth": {"rotation": 3, "graceSeconds": 60},
+    "service": {"type": "LoadBalancer", "annotations": {"example.org/scheme": "internal"}, "port": 7000},
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "labelSelector": {"matchLabels": {"disque.dev/cluster": "everything"}},
+                    "topologyKey": "kubernetes.io/hostname",
+                }
+            ]
+        }
+    },
+    "tolerations": [{"key": "jobs", "operator": "Exists", "effect": "NoSchedule"}],
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    ],
+    "priorityClassName": "system-cluster-critical",
+    "podTemplate": {
+        "metadata": {"labels": {"team": "shop"}, "annotations": {"example.org/scrape": "true"}},
+        "spec": {
+            "terminationGracePeriodSeconds": 300,
+            "hostNetwork": False,
+            "securityContext": {"runAsUser": None},
+            "volumes": [{"name": "notes", "emptyDir": {"sizeLimit": "1024Ki"}}],
+            "containers": [
+                {
+                    "name": "broker",
+                    "env": [{"name": "TZ", "value": "UTC"}],
+                    "volumeMounts": [{"name": "notes", "mountPath": "/notes"}],
+                    "startupProbe": {"failureThreshold": 1200},
+                },
+                {"name": "watcher", "image": "example.org/watcher:2", "resources": {"limits": {"cpu": "1500m"}}},
+            ],
+        },
+    },
+    "podDisruptionBudget": {"enabled": True, "maxUnavailable": 2},
+    "networkPolicy": {"enabled": True, "clients": [{"podSelector": {"matchLabels": {"team": "shop"}}}]},
+    "drain": {"timeoutSeconds": 60, "onTimeout": "Handoff"},
+    "upgrade": {"soakSeconds": 1, "timeoutSeconds": 60},
+    "paused": False,
+    "hibernate": False,
+}
+
+
+def sample(name: str) -> list[Json]:
+    """The objects of a sample."""
+    return list(yaml.safe_load_all((SAMPLES / f"{name}.yaml").read_text()))
+
+
+def bodies() -> dict[str, Json]:
+    """The resources by the names of their snapshots, as the operator reads them."""
+    found = {
+        path.stem: body
+        for path in sorted(SAMPLES.glob("*.yaml"))
+        for body in sample(path.stem)
+        if body["kind"] == "DisqueCluster"
+    }
+    found["everything"] = {"metadata": {"name": "everything"}, "spec": EVERYTHING}
+    for body in found.values():
+        body["metadata"] |= {"namespace": "shop", "uid": "0b5f1c80-0000-4000-8000-000000000001", "generation": 1}
+        body["spec"] = {"image": IMAGE} | body["spec"]
+    return found
+
+
+def children(body: Json) -> tuple[Json, ...]:
+    """What the operator makes of a resource."""
+    spec = parse(body)
+    passwords = Passwords("secret", "former", rotation=spec.auth.rotation, rotated_at="2026-01-31T12:00:00Z")
+    wanted = Wanted(spec.replicas, passwords if spec.auth.enabled else None, operator_namespace="disque-system")
+    return resources.desired(spec, wanted)
+
+
+def page(body: Json) -> str:
+    """The same as a file."""
+    apart = json.loads(json.dumps(children(body)))  # so that nothing is written as an alias of what stands elsewhere
+    text: str = yaml.dump_all(apart, Dumper=_Dumper, sort_keys=False, width=120)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # ships no types
+    """Texts of many lines stay texts of many lines."""
+
+
+def _text(dumper: _Dumper, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def main() -> None:
+    """Write the snapshots, and only those."""
+    for path in SNAPSHOTS.glob("*.yaml"):
+        path.unlink()
+    for name, body in bodies().items():
+        (SNAPSHOTS / f"{name}.yaml").write_text(page(body))
+
+
+if __name__ == "__main__":
+    main()
