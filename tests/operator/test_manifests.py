@@ -1,0 +1,113 @@
+"""The operator's plain manifests: what it may do is what it needs, and both ways to install it are one operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from disque_operator import names
+from disque_operator.kube import KINDS
+from disque_operator.observe import LISTED
+from disque_operator.options import parse
+
+FOLDER: Final = Path(__file__).parents[2] / "manifests" / "operator"
+Json = dict[str, Any]
+
+NEEDED: Final = {
+    "ConfigMap": {"create", "patch"},
+    "Event": {"create", "list"},
+    "Lease": {"create", "get", "update"},
+    "NetworkPolicy": {"create", "patch", "delete"},
+    "PersistentVolumeClaim": {"patch", "delete"},
+    "Pod": {"delete"},
+    "PodDisruptionBudget": {"create", "patch", "delete"},
+    "Secret": {"create", "patch"},
+    "Service": {"create", "patch"},
+    "ServiceAccount": {"create", "patch"},
+    "StatefulSet": {"create", "patch"},
+    names.KIND: {"get", "list", "watch"},
+}
+"""What each kind is changed by: server-side apply is a patch, and a create where there is nothing."""
+
+
+def documents(folder: Path) -> list[Json]:
+    return [item for path in sorted(folder.glob("*.yaml")) for item in yaml.safe_load_all(path.read_text())]
+
+
+def of_kind(kind: str, folder: Path) -> list[Json]:
+    return [item for item in documents(folder) if item["kind"] == kind]
+
+
+def verbs(folder: Path) -> dict[tuple[str, str], set[str]]:
+    """By API group and resource, of all roles together."""
+    roles = [*of_kind("Role", folder), *of_kind("ClusterRole", folder)]
+    found: dict[tuple[str, str], set[str]] = {}
+    for rule in [rule for role in roles for rule in role["rules"]]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                found.setdefault((group, resource), set()).update(rule["verbs"])
+    return found
+
+
+FOLDERS: Final = (FOLDER, FOLDER / "one-namespace")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_operator_may_do_what_it_does_and_no_more(folder: Path) -> None:
+    needed = {
+        kind: changed | ({"get", "list", "watch"} if kind in LISTED else set()) for kind, changed in NEEDED.items()
+    }
+    expected = {(KINDS[kind].api.rpartition("/")[0], KINDS[kind].plural): allowed for kind, allowed in needed.items()}
+    assert verbs(folder) == expected | {(names.GROUP, f"{names.PLURAL}/status"): {"patch"}}
+    assert not any("*" in allowed for allowed in verbs(folder).values())
+
+
+def test_every_kind_has_a_rule() -> None:
+    assert set(NEEDED) == set(KINDS)
+
+
+def test_only_the_lease_is_confined_to_the_operators_namespace() -> None:
+    [role] = of_kind("Role", FOLDER)
+    assert role["metadata"]["namespace"] == "disque-system"
+    assert [rule["resources"] for rule in role["rules"]] == [["leases"]]
+
+
+def test_both_deployments_are_the_same_but_for_the_namespace() -> None:
+    [wide] = of_kind("Deployment", FOLDER)
+    [narrow] = of_kind("Deployment", FOLDER / "one-namespace")
+    wide["metadata"].pop("namespace")
+    environment = narrow["spec"]["template"]["spec"]["containers"][0]["env"]
+    [own] = [variable for variable in environment if variable["name"] == "DISQUE_OPERATOR_NAMESPACES"]
+    assert own["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    environment.remove(own)
+    assert narrow == wide
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_its_variables_are_settings(folder: Path) -> None:
+    [deployment] = of_kind("Deployment", folder)
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    environ = {variable["name"]: variable.get("value", "given") for variable in container["env"]}
+    options = parse([], environ, "chance", "disque-system")
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert options.image == container["image"]
+    assert options.identity == "given"
+    assert options.liveness.endswith(f":{ports['health']}{container['livenessProbe']['httpGet']['path']}")
+    assert options.metrics_port == ports["metrics"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_its_pod_is_a_restricted_one(folder: Path) -> None:
+    [deployment] = of_kind("Deployment", folder)
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
