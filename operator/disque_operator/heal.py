@@ -43,7 +43,17 @@ def decide(view: View) -> Step:
         notes += (progress("Forgetting", "a node that is gone is forgotten by all others", "Healing"),)
     if meetings:
         notes += (progress("Meeting", "members that do not know each other are introduced", "Healing"),)
+    if not notes and not view.surplus and not view.formed:
+        notes = (_joining(view),)
     return Step(forgets + meetings, notes)
+
+
+def _joining(view: View) -> Note:
+    """All answer, and are not one cluster."""
+    if view.apart:
+        one, other = view.apart[0]
+        return progress("Joining", f"{one.name} is not connected with {other.name} yet", "Healing")
+    return progress("Forgetting", "members list a node that no pod has, and forget it after a minute", "Healing")
 
 
 def _forget(view: View) -> Iterator[Command]:
@@ -58,13 +68,13 @@ def _forget(view: View) -> Iterator[Command]:
 
 def _meet(view: View) -> Iterator[Command]:
     """One of each pair, the lower ordinal, is sent to the other."""
-    nodes = dict(view.loaded)
+    nodes = {member.pod.ordinal: node for member, node in view.loaded}
     pairs = {tuple(sorted((one.pod.ordinal, other.pod.ordinal))) for one, other in view.apart}
     for low, high in sorted(pairs):
         one, other = view.by_ordinal[low], view.by_ordinal[high]
-        if _is_settled(one, nodes[one], nodes[other]) and _is_settled(other, nodes[other], nodes[one]):
+        if _is_settled(one, nodes[low], nodes[high]) and _is_settled(other, nodes[high], nodes[low]):
             words = ("CLUSTER", "MEET", other.pod.ip, str(names.CLIENT_PORT))
-            yield Command(one.name, nodes[one].node_id, words, f"{one.name} and {other.name} have not found each other")
+            yield Command(one.name, nodes[low].node_id, words, f"{one.name} and {other.name} have not found each other")
 
 
 def _is_settled(member: Member, node: Node, other: Node) -> bool:

@@ -10,10 +10,11 @@ The Secret says what is wanted; nodes follow it by CONFIG SET, and read it when 
 | `auth.graceSeconds` over, and all nodes take the current one | the former one goes out of the Secret |
 | a node takes a former one, the Secret has none | `requirepass-former` empty |
 | another rotation while there is a former one | waits: three passwords are not to be had |
-| passwords switched off | `requirepass` empty everywhere, and then out of the Secret |
+| passwords switched off | `requirepass` empty everywhere; the Secret keeps it, its file for the nodes does not |
 | the user's Secret is missing | nothing changes; without any password no cluster is begun |
 
-A pod that does not answer and may be running holds the former password in the Secret: it may know no other one.
+A pod that does not answer and may be running holds the former password in the Secret: it may know no other one. And a
+pod that starts may find the Secret as it was a minute ago, so a password that was switched off is kept as well.
 """
 
 from __future__ import annotations
@@ -111,13 +112,14 @@ def _off(view: View) -> Decision:
     stored = view.observed.passwords
     if stored is None:
         return Decision(None)
-    protected = [(member, node) for member, node in view.loaded if node.accepts != "none"]
-    if not protected and len(view.loaded) == len(view.members):
-        return Decision(None)
     commands = tuple(
-        _set(member, node, name, "") for member, node in protected for name in ("requirepass-former", "requirepass")
+        _set(member, node, name, "")
+        for member, node in view.loaded
+        if node.accepts != "none"
+        for name in ("requirepass-former", "requirepass")
     )
-    return Decision(stored, Step(commands, (progress("Password", "the password is taken back", "Healing"),)))
+    notes = (progress("Password", "the password is taken back", "Healing"),) if commands else ()
+    return Decision(stored, Step(commands, notes))
 
 
 def _set(member: Member, node: Node, name: str, value: str) -> Command:

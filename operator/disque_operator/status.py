@@ -22,13 +22,13 @@ _JUST_BEGUN_S: Final = 60.0
 
 def status(view: View, notes: Sequence[Note], drain: Json | None) -> Json:
     """The whole status; exactly the one that is there when nothing has changed."""
-    spoken = {note.phase for note in notes}
-    phase: Phase = next((phase for phase in PHASES if phase in spoken), "Running")
+    spoken = next((note for phase in PHASES for note in notes if note.phase == phase), None)
+    phase = _phase(view, spoken)
     found = conditions(view, notes) + _of_spec(view, notes)
     fresh: Json = {
         "observedGeneration": view.spec.generation,
         "phase": phase,
-        "message": _message(notes, phase, found),
+        "message": spoken.message if spoken else str(found[0]["message"]),
         "replicas": view.expected,
         "readyReplicas": len([member for member in view.members if member.pod.ready]),
         "selector": ",".join(f"{name}={value}" for name, value in names.selector(view.spec.name).items()),
@@ -58,10 +58,12 @@ def _of_spec(view: View, notes: Sequence[Note]) -> list[Json]:
     return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
 
 
-def _message(notes: Sequence[Note], phase: Phase, found: Sequence[Json]) -> str:
-    """One line: why the phase is what it is."""
-    said = next((note.message for note in notes if note.phase == phase), "")
-    return said or str(next(entry["message"] for entry in found if entry["type"] == "Ready"))
+def _phase(view: View, spoken: Note | None) -> Phase:
+    """The most important one that is spoken of; a cluster that never ran is being made."""
+    if spoken is None:
+        return "Running"
+    is_new = view.observed.status.get("phase") in {None, "", "Creating"}
+    return "Creating" if is_new and spoken.phase in {"Healing", "Growing"} else spoken.phase
 
 
 def _version(view: View) -> str:

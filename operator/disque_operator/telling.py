@@ -40,7 +40,8 @@ def events(before: Json, now: Json) -> tuple[Event, ...]:
 
 def _phase(before: Json, now: Json) -> Iterator[Event]:
     if before.get("phase") != now["phase"] and now["phase"] != "Degraded":
-        yield Event("Normal", now["phase"], now["message"])
+        text = _condition(now, "Ready")["message"] if now["phase"] == "Running" else now["message"]
+        yield Event("Normal", now["phase"], text)
 
 
 def _condition(status: Json, kind: str) -> Json:

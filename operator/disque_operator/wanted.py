@@ -19,8 +19,8 @@ class Wanted:
     replicas: int
     """Of the StatefulSet. Not what the spec says while a pod is drained, or while the cluster hibernates."""
     passwords: Passwords | None = None
-    """For the Secret `names.auth_secret`, with `rotated_at` as its annotation; None: there it says nothing (an empty
-    `disque.conf`), so that switching passwords on and off changes no pod template."""
+    """For the Secret `names.auth_secret`, with `rotated_at` as its annotation; None: there never was one. The file in
+    it, `disque.conf`, is empty while passwords are switched off, so that switching them changes no pod template."""
     asleep: int = 0
     """How many members hibernate, for the annotation names.ASLEEP of the StatefulSet; 0 for no annotation."""
     claim_templates: tuple[Json, ...] = ()

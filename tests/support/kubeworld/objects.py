@@ -1,0 +1,95 @@
+"""The API server: objects by kind and name, server-side apply with one manager, versions, and UIDs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from disque_operator.spec import Json
+
+_SPEC_GENERATION = ("StatefulSet",)
+
+
+class ConflictError(Exception):
+    """The object is not the one that was looked at."""
+
+
+class Api:
+    """What `kubectl get` would show."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], Json] = {}
+        self._applied: dict[tuple[str, str], Json] = {}
+        self._serial = 0
+
+    def serial(self) -> int:
+        """A new number."""
+        self._serial += 1
+        return self._serial
+
+    def get(self, kind: str, name: str) -> Json | None:
+        """An object."""
+        return self.objects.get((kind, name))
+
+    def put(self, manifest: Json) -> Json:
+        """An object that a controller or a person makes."""
+        live = copy.deepcopy(manifest)
+        live["metadata"].setdefault("uid", f"uid-{self.serial()}")
+        live["metadata"]["generation"] = 1
+        self.objects[live["kind"], live["metadata"]["name"]] = live
+        self.touch(live)
+        return live
+
+    def touch(self, live: Json) -> None:
+        """It has changed."""
+        live["metadata"]["resourceVersion"] = str(self.serial())
+
+    def apply(self, manifest: Json) -> Json:
+        """Server-side apply by the operator: its fields are as it says, those it said before and does not now go."""
+        key = (manifest["kind"], manifest["metadata"]["name"])
+        said = copy.deepcopy(manifest)
+        version, uid = said["metadata"].pop("resourceVersion", None), said["metadata"].pop("uid", None)
+        live = self.objects.get(key)
+        if live is None:
+            if version is not None or uid is not None:
+                raise ConflictError(f"{key} is gone")
+            live = self.put(said)
+        else:
+            if version not in {None, live["metadata"]["resourceVersion"]} or uid not in {None, live["metadata"]["uid"]}:
+                raise ConflictError(f"{key} has changed")
+            before = copy.deepcopy(live)
+            merged = merge(_without(live, self._applied.get(key, {}), said), said)
+            live.clear()
+            live.update(merged)
+            if live.get("spec") != before.get("spec") and key[0] in _SPEC_GENERATION:
+                live["metadata"]["generation"] += 1
+            self.touch(live)
+        self._applied[key] = said
+        return live
+
+    def delete(self, kind: str, name: str, uid: str | None = None) -> None:
+        """Delete an object that nothing holds back."""
+        live = self.objects.get((kind, name))
+        if live is None:
+            return
+        if uid is not None and uid != live["metadata"]["uid"]:
+            raise ConflictError(f"{kind} {name} is another one")
+        del self.objects[kind, name]
+        self._applied.pop((kind, name), None)
+
+
+def merge(live: Any, said: Any) -> Any:
+    """Maps are merged, everything else is what was said."""
+    if isinstance(live, dict) and isinstance(said, dict):
+        return live | {name: merge(live.get(name), value) for name, value in said.items()}
+    return copy.deepcopy(said)
+
+
+def _without(live: Any, before: Any, said: Any) -> Any:
+    """Live, without what was said before and is not said now."""
+    if not (isinstance(live, dict) and isinstance(before, dict) and isinstance(said, dict)):
+        return live
+    gone = {name for name in before if name not in said}
+    return {
+        name: _without(value, before.get(name), said.get(name, {})) for name, value in live.items() if name not in gone
+    }

@@ -1,0 +1,539 @@
+"""Kubernetes around the brokers: the StatefulSet's controller, kubelets, claims, machines, and what an operator sees.
+
+The controller is late, kubelets take their time, a claim that is deleted goes when its pod goes, a machine can be cut
+off with what runs on it. Everything else does what it says at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+import random
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from disque_operator import names
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.directives import LIVE, read
+from disque_operator.observed import LOCKED, Leaving, Node, Observed, Passwords, Peer, Pod, StatefulSet, Volume
+from disque_operator.spec import Json, Spec
+from disque_operator.times import seconds
+from disqued.config.options import OPTION_OF
+from disqued.resp.words import split_words
+from support.kubeworld.brokers import Broker, Bus, Disk
+from support.kubeworld.objects import Api, ConflictError
+
+EPOCH_S: Final = 1_800_000_000.0
+SECRET_LAG_S: Final = 20.0
+STOP_S: Final = 4.0
+MACHINES: Final = ("m0", "m1", "m2")
+BROKEN: Final = "broken"
+MISSING: Final = "missing"
+"""In the name of an image."""
+
+
+class BreachError(AssertionError):
+    """Something that must never happen."""
+
+
+class RefusedError(Exception):
+    """A broker did not do what it was told."""
+
+
+@dataclass
+class Running:
+    """A pod, as its kubelet has it."""
+
+    name: str
+    ordinal: int
+    uid: str
+    revision: str
+    image: str
+    created_s: float
+    disk_key: str
+    """The UID of its claim, or its own."""
+    ip: str
+    phase: str = "Pending"
+    machine: str = ""
+    trouble: str = ""
+    restarts: int = 0
+    ready: bool = False
+    ready_s: float = 0.0
+    ends_s: float | None = None
+    drain: bool = False
+    start_s: float = 0.0
+
+
+class World:
+    """One cluster, and what it stands on."""
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        self.spec = spec
+        self.chance = random.Random(seed)
+        self.now_s = EPOCH_S
+        self.api = Api()
+        self.bus = Bus()
+        self.pods: dict[str, Running] = {}
+        self.disks: dict[str, Disk] = {}
+        self.going: set[str] = set()
+        """Claims that are being deleted."""
+        self.status: Json = {}
+        self.own_password: str | None = None
+        self.excused: set[str] = set()
+        """Jobs whose last copy somebody else destroyed."""
+        self.deposited: set[str] = set()
+        """Jobs that were answered."""
+        self.cut_off: dict[str, float] = {}
+        """Machines that are not reached, until then."""
+        self.full = False
+        """No machine takes another pod."""
+        self.slow_load_s = 2.0
+        self.changed = True
+        """A watch has something to tell."""
+        self._controller_s = 0.0
+        self._seen = (0, "")
+        self._secrets: list[tuple[float, Json]] = []
+
+    # --- what people do -----------------------------------------------------------------------------------------------
+
+    def edit(self, **fields: Any) -> None:
+        """Somebody writes another spec."""
+        self.spec = replace(self.spec, generation=self.spec.generation + 1, **fields)
+        self.changed = True
+
+    def stateful_set(self) -> Json | None:
+        """The live one."""
+        return self.api.get("StatefulSet", self.spec.name)
+
+    def hand_scale(self, replicas: int) -> None:
+        """Somebody writes into the StatefulSet."""
+        live = self.stateful_set()
+        if live is not None:
+            live["spec"]["replicas"] = replicas
+            live["metadata"]["generation"] += 1
+            self.api.touch(live)
+            self.changed = True
+
+    def delete_pod(self, name: str, *, force: bool = False) -> None:
+        """`kubectl delete pod`."""
+        pod = self.pods.get(name)
+        if pod is not None and pod.ends_s is None:
+            pod.ends_s = self.now_s + (0.0 if force else STOP_S)
+            self.changed = True
+
+    def delete_claim(self, ordinal: int) -> None:
+        """`kubectl delete pvc`."""
+        name = names.volume_claim(self.spec.name, ordinal)
+        if self.api.get("PersistentVolumeClaim", name) is not None:
+            self.going.add(name)
+            self.changed = True
+
+    # --- a second -----------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """A second passes."""
+        self.now_s += 1.0
+        self.cut_off = {machine: until_s for machine, until_s in self.cut_off.items() if until_s > self.now_s}
+        secret = self.api.get("Secret", names.auth_secret(self.spec.name))
+        if secret is not None and (not self._secrets or self._secrets[-1][1] != secret.get("data")):
+            self._secrets.append((self.now_s, copy.deepcopy(secret.get("data") or {})))
+        if self.now_s >= self._controller_s:
+            self._controller_s = self.now_s + self.chance.choice((1, 1, 2, 4))
+            self._control()
+        for pod in list(self.pods.values()):
+            self._kubelet(pod)
+        self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
+        for name in sorted(self.going):
+            if not any(names.volume_claim(self.spec.name, pod.ordinal) == name for pod in self.pods.values()):
+                self._discard_claim(name)
+
+    def _control(self) -> None:
+        """The StatefulSet's controller: all pods at once, none replaced that was not deleted."""
+        live = self.stateful_set()
+        if live is None:
+            for name in list(self.pods):
+                self.delete_pod(name)
+            return
+        revision = hashlib.sha256(json.dumps(live["spec"]["template"], sort_keys=True).encode()).hexdigest()[:8]
+        if self._seen != (live["metadata"]["generation"], revision):
+            self._seen = (live["metadata"]["generation"], revision)
+            self.changed = True
+        for pod in list(self.pods.values()):
+            if pod.ordinal >= live["spec"]["replicas"]:
+                self.delete_pod(pod.name)
+        for ordinal in range(live["spec"]["replicas"]):
+            if names.pod(self.spec.name, ordinal) not in self.pods:
+                self._create_pod(live, ordinal, revision)
+
+    def _create_pod(self, live: Json, ordinal: int, revision: str) -> None:
+        name, uid = names.pod(self.spec.name, ordinal), f"pod-{self.api.serial()}"
+        key = uid
+        if not self.spec.storage.ephemeral:
+            claim = names.volume_claim(self.spec.name, ordinal)
+            if claim in self.going:
+                return
+            found = self.api.get("PersistentVolumeClaim", claim) or self.api.put(
+                {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "metadata": {"name": claim, "labels": names.labels(self.spec.name)},
+                    "spec": live["spec"]["volumeClaimTemplates"][0]["spec"],
+                    "status": {"phase": "Pending"},
+                }
+            )
+            key = found["metadata"]["uid"]
+        image = live["spec"]["template"]["spec"]["containers"][0]["image"]
+        ip = f"10.0.{self.api.serial() // 250 % 250}.{self.api.serial() % 250 + 1}"
+        self.pods[name] = Running(name, ordinal, uid, revision, image, self.now_s, key, ip)
+        self.changed = True
+
+    def _kubelet(self, pod: Running) -> None:
+        broker = self.bus.running.get(pod.name)
+        cut = pod.machine in self.cut_off
+        if broker is not None:
+            broker.cut_off = cut
+        if pod.ends_s is not None and self.now_s >= pod.ends_s and not cut:
+            self._remove(pod)
+            return
+        if not pod.machine:
+            self._schedule(pod)
+        elif broker is None and not cut and self.now_s >= pod.start_s:
+            self._start(pod)
+        ready = broker is not None and broker.talks(self.now_s) and not broker.disk.leaving and pod.ends_s is None
+        if ready != pod.ready:
+            pod.ready, pod.ready_s, self.changed = ready, self.now_s, True
+
+    def _schedule(self, pod: Running) -> None:
+        claim = names.volume_claim(self.spec.name, pod.ordinal)
+        if self.full or claim in self.going:
+            pod.trouble = "Unschedulable"
+            return
+        pod.trouble, pod.machine = "", MACHINES[pod.ordinal % len(MACHINES)]
+        pod.start_s = self.now_s + self.chance.choice((1, 2, 3))
+        live = self.api.get("PersistentVolumeClaim", claim)
+        if live is not None:
+            live["status"] = {"phase": "Bound"}
+            self.api.touch(live)
+        self.changed = True
+
+    def _start(self, pod: Running) -> None:
+        if MISSING in pod.image:
+            pod.trouble = "ImagePullBackOff"
+            return
+        pod.phase = "Running"
+        if BROKEN in pod.image:
+            pod.trouble, pod.restarts, pod.start_s = "CrashLoopBackOff", pod.restarts + 1, self.now_s + 10.0
+            return
+        disk = self.disks.setdefault(pod.disk_key, Disk())
+        disk.node_id = disk.node_id or f"id-{self.api.serial()}"
+        pod.trouble = ""
+        password, former = self._mounted()
+        broker = Broker(
+            names.pod_host(self.spec.name, self.spec.namespace, pod.ordinal),
+            pod.ip,
+            disk,
+            self.now_s,
+            self.slow_load_s,
+            pod.image,
+            self._configuration(),
+            password,
+            former,
+            left_s=self.now_s,
+        )
+        broker.heard_s = dict.fromkeys(disk.known, self.now_s)
+        self.bus.running[pod.name] = broker
+        self.changed = True
+
+    def crash(self, name: str) -> None:
+        """The process ends, and is started again in the same pod."""
+        pod = self.pods[name]
+        if self.bus.running.pop(name, None) is not None:
+            pod.restarts += 1
+            pod.start_s = self.now_s + 2.0
+
+    def _remove(self, pod: Running) -> None:
+        self.bus.running.pop(pod.name, None)
+        del self.pods[pod.name]
+        self.changed = True
+        if pod.disk_key == pod.uid and pod.uid in self.disks:
+            self._discard(pod.uid)
+
+    def _discard_claim(self, name: str) -> None:
+        live = self.api.get("PersistentVolumeClaim", name)
+        self.going.discard(name)
+        if live is not None:
+            self.api.delete("PersistentVolumeClaim", name)
+            self._discard(live["metadata"]["uid"])
+            self.changed = True
+
+    def _discard(self, key: str) -> None:
+        """A disk goes; jobs that were nowhere else are lost by whoever did that, not by the operator."""
+        disk = self.disks.pop(key, None)
+        for job in disk.jobs if disk else ():
+            if not any(job in other.jobs for other in self.disks.values()):
+                self.excused.add(job)
+
+    def _mounted(self) -> tuple[str, str]:
+        """The passwords in the file that a pod finds, which may be behind the Secret."""
+        seen = [data for at_s, data in self._secrets if at_s <= self.now_s - SECRET_LAG_S] or [
+            data for _, data in self._secrets
+        ]
+        file = _text((seen[-1] if seen else {}).get("disque.conf"))
+        said = dict(split_words(line.encode()) or [] for line in file.splitlines())
+        return said.get(b"requirepass", b"").decode(), said.get(b"requirepass-former", b"").decode()
+
+    def _configuration(self) -> dict[str, str]:
+        live = self.api.get("ConfigMap", names.config_map(self.spec.name))
+        config = {option.name: option.kind.show(option.default).decode() for option in LIVE}
+        for line in (live or {"data": {"disque.conf": ""}})["data"]["disque.conf"].splitlines():
+            name, _, rest = line.partition(" ")
+            if name in config:
+                kind = OPTION_OF[name].kind
+                config[name] = kind.show(read(kind, rest)).decode()
+        return config
+
+    # --- what the operator sees ---------------------------------------------------------------------------------------
+
+    def observe(self) -> Observed:
+        """All of it, as of now."""
+        live = self.stateful_set()
+        passwords = self._passwords()
+        keys = [key for key in (passwords.current, passwords.former, self.own_password) if key] if passwords else []
+        nodes, silent = {}, {}
+        for pod in self.pods.values():
+            broker = self.bus.running.get(pod.name)
+            if broker is None or broker.cut_off:
+                silent[pod.name] = "connection refused"
+            elif broker.password and not {broker.password, broker.former} & set(keys):
+                silent[pod.name] = LOCKED
+            else:
+                nodes[pod.name] = self._node(pod, broker, passwords)
+        return Observed(
+            pods=tuple(sorted((self._pod(pod) for pod in self.pods.values()), key=lambda pod: pod.ordinal)),
+            nodes=nodes,
+            silent=silent,
+            stateful_set=self._stateful_set(live),
+            volumes=tuple(sorted(self._volumes(), key=lambda volume: volume.ordinal)),
+            passwords=passwords,
+            own_password=self.own_password if self.spec.auth.secret_name else None,
+            children=dict(self.api.objects),
+            status=self.status,
+        )
+
+    def _passwords(self) -> Passwords | None:
+        secret = self.api.get("Secret", names.auth_secret(self.spec.name))
+        if secret is None or not (secret.get("data") or {}).get("password"):
+            return None
+        data, annotations = secret["data"], secret["metadata"].get("annotations") or {}
+        rotated_at = annotations.get(names.ROTATED_AT, "")
+        return Passwords(
+            _text(data["password"]),
+            _text(data.get("former-password")) or None,
+            int(annotations.get(names.ROTATION, 0)),
+            self.now_s - seconds(rotated_at) if rotated_at else 0.0,
+            rotated_at,
+        )
+
+    def _stateful_set(self, live: Json | None) -> StatefulSet | None:
+        if live is None:
+            return None
+        metadata, spec = live["metadata"], live["spec"]
+        return StatefulSet(
+            spec["replicas"],
+            self._seen[1],
+            self._seen[0] == metadata["generation"],
+            spec["template"]["spec"]["containers"][0]["image"],
+            metadata["uid"],
+            int((metadata.get("annotations") or {}).get(names.ASLEEP, 0)),
+        )
+
+    def _volumes(self) -> list[Volume]:
+        return [
+            Volume(
+                name,
+                names.ordinal(name),
+                live["metadata"]["uid"],
+                live["spec"]["resources"]["requests"]["storage"],
+                (live.get("status") or {}).get("phase") == "Bound",
+                name in self.going,
+                (live["metadata"].get("annotations") or {}).get(names.DRAINED, ""),
+                any(owner["uid"] == self.spec.uid for owner in live["metadata"].get("ownerReferences") or ()),
+            )
+            for (kind, name), live in self.api.objects.items()
+            if kind == "PersistentVolumeClaim"
+        ]
+
+    def _pod(self, pod: Running) -> Pod:
+        return Pod(
+            pod.name,
+            pod.ordinal,
+            pod.uid,
+            pod.revision,
+            pod.image,
+            self.now_s - pod.created_s,
+            pod.phase,
+            pod.ready,
+            self.now_s - pod.ready_s if pod.ready else 0.0,
+            pod.ends_s is not None,
+            pod.ip if pod.machine else "",
+            pod.machine,
+            pod.trouble,
+            "",
+            pod.restarts,
+            pod.drain,
+        )
+
+    def _node(self, pod: Running, broker: Broker, passwords: Passwords | None) -> Node:
+        disk = broker.disk
+        if not broker.loaded(self.now_s):
+            remembered = {entry["pod"]: entry["nodeId"] for entry in self.status.get("members") or ()}
+            return Node(pod.name, remembered.get(pod.name, ""), broker.version, loading=True)
+        current = passwords.current if passwords and self.spec.auth.enabled else None
+        knows = current is None or current in {broker.password, broker.former}
+        leaving = None
+        if disk.leaving:
+            left = len(disk.jobs)
+            leaving = Leaving(left == 0, left, 1.0, float(left), self.now_s - broker.left_s)
+        peers = tuple(
+            Peer(
+                node_id,
+                host,
+                node_id in broker.connected,
+                False,
+                node_id in broker.leavers,
+                self.now_s - broker.heard_s.get(node_id, broker.started_s),
+            )
+            for node_id, host in disk.known.items()
+        )
+        return Node(
+            pod.name,
+            disk.node_id,
+            broker.version,
+            leaving=leaving,
+            peers=peers,
+            jobs=len(disk.jobs),
+            queued=len(disk.jobs),
+            max_replicate=max(disk.jobs.values(), default=1),
+            uptime_s=self.now_s - broker.started_s,
+            config={**broker.config, "cluster-announce-hostname": broker.host},
+            accepts="none" if not broker.password else "current" if knows else "former",
+            knows_current=(current or "") == broker.password,
+            accepts_former=bool(broker.former),
+        )
+
+    # --- what the operator does ---------------------------------------------------------------------------------------
+
+    def perform(self, action: Action) -> None:
+        """Do it, if what was looked at is still there; ConflictError, RefusedError and BreachError otherwise."""
+        self.changed = True
+        if isinstance(action, Apply):
+            self._guard_apply(action.manifest)
+            self.api.apply(action.manifest)
+        elif isinstance(action, DeleteChild):
+            self._delete_child(action)
+        elif isinstance(action, DeletePod):
+            self._replace_pod(action)
+        else:
+            self._command(action)
+
+    def _guard_apply(self, manifest: Json) -> None:
+        """No pod goes with jobs because of a lower number, but by policy, or all of them with their volumes."""
+        live = self.stateful_set()
+        if manifest["kind"] != "StatefulSet" or live is None or not manifest["spec"]["replicas"]:
+            return
+        for pod in self.pods.values():
+            if not manifest["spec"]["replicas"] <= pod.ordinal < live["spec"]["replicas"]:
+                continue
+            left = self._jobs_of(pod)
+            if left and self.spec.drain.on_timeout == "Wait":
+                raise BreachError(f"{pod.name} is to go with {left}")
+
+    def _jobs_of(self, pod: Running) -> set[str]:
+        disk = self.disks.get(pod.disk_key)
+        return set(disk.jobs) - self.bus.acknowledged if disk else set()
+
+    def _delete_child(self, action: DeleteChild) -> None:
+        if action.kind != "PersistentVolumeClaim":
+            self.api.delete(action.kind, action.name, action.uid)
+            return
+        live = self.api.get(action.kind, action.name)
+        if live is None:
+            return
+        if live["metadata"]["uid"] != action.uid:
+            raise ConflictError(action.name)
+        disk = self.disks.get(action.uid)
+        left = set(disk.jobs) - self.bus.acknowledged if disk else set()
+        if left:
+            raise BreachError(f"{action.name} is deleted with {left}")
+        if names.pod(self.spec.name, names.ordinal(action.name)) in self.pods:
+            raise BreachError(f"{action.name} is deleted under its pod")
+        self.going.add(action.name)
+
+    def _replace_pod(self, action: DeletePod) -> None:
+        pod = self.pods.get(action.name)
+        if pod is None:
+            return
+        if pod.uid != action.uid:
+            raise ConflictError(action.name)
+        loses_disk = pod.disk_key == pod.uid or names.volume_claim(self.spec.name, pod.ordinal) in self.going
+        left = self._jobs_of(pod)
+        if loses_disk and left and action.name in self.bus.running:
+            raise BreachError(f"{action.name} is replaced with {left} and has no volume that stays")
+        self.delete_pod(action.name)
+
+    def _command(self, action: Command) -> None:
+        broker = self.bus.running.get(action.pod)
+        if broker is None or broker.cut_off or broker.node_id != action.node_id or not broker.loaded(self.now_s):
+            raise ConflictError(f"{action.pod} is not {action.node_id}")
+        match action.words:
+            case ("CLUSTER", "LEAVING", word):
+                self._leave(broker, word == "yes")
+            case ("CLUSTER", "FORGET", node_id):
+                self._forget(broker, node_id)
+            case ("CLUSTER", "MEET", ip, _):
+                for other in self.bus.running.values():
+                    if other.ip == ip and other.talks(self.now_s) and broker.talks(self.now_s):
+                        broker.learn(other, self.now_s, asked=True)
+                        other.learn(broker, self.now_s, asked=True)
+            case ("CONFIG", "SET", "requirepass", value):
+                broker.password = value
+            case ("CONFIG", "SET", "requirepass-former", value):
+                broker.former = value
+            case ("CONFIG", "SET", name, value):
+                kind = OPTION_OF[name].kind
+                broker.config[name] = kind.show(kind.parse(value.encode())).decode()
+            case _:
+                raise BreachError(f"unknown command {action.words}")
+
+    def _leave(self, broker: Broker, leaving: bool) -> None:
+        stay = [one for one in self.bus.running.values() if one.node_id in broker.connected and not one.disk.leaving]
+        if leaving and not stay:
+            raise RefusedError("ERR This node can not leave: no other node stays")
+        if leaving and any(one.disk.leaving for one in self.bus.running.values() if one is not broker):
+            raise BreachError("two leave at a time")
+        if leaving != broker.disk.leaving:
+            broker.disk.leaving, broker.left_s = leaving, self.now_s
+
+    def _forget(self, broker: Broker, node_id: str) -> None:
+        """Never one that lives, nor one whose disk a pod has or will have."""
+        if any(one.node_id == node_id for one in self.bus.running.values()):
+            raise BreachError(f"{node_id} is alive and is forgotten")
+        live = self.stateful_set()
+        for pod in self.pods.values():
+            disk = self.disks.get(pod.disk_key)
+            if live and pod.ordinal < live["spec"]["replicas"] and disk and disk.node_id == node_id:
+                raise BreachError(f"{node_id} is on the volume of {pod.name} and is forgotten")
+        broker.forget(node_id, self.now_s)
+
+    # --- what is asked at the end -------------------------------------------------------------------------------------
+
+    def lost(self) -> set[str]:
+        """Jobs that were answered, are not done, are nowhere, and whose loss is nobody else's doing."""
+        there = {job for disk in self.disks.values() for job in disk.jobs}
+        return self.deposited - self.bus.acknowledged - there - self.excused
+
+
+def _text(encoded: str | None) -> str:
+    return base64.b64decode(encoded).decode() if encoded else ""
