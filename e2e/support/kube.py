@@ -108,6 +108,15 @@ class Kube:
         query = {"fieldManager": MANAGER, "force": "true"}
         return self._json("PATCH", path, manifest, query, "application/apply-patch+yaml")
 
+    def dry_run(self, manifest: Json, method: str = "PATCH") -> Json:
+        """What would become of an object; ApiException when it or a field of it is refused. Nothing is kept."""
+        query = {"dryRun": "All", "fieldValidation": "Strict"}
+        named = "" if method == "POST" else manifest["metadata"]["name"]
+        path = _path(manifest["kind"], _namespace(manifest), named)
+        if method != "PATCH":
+            return self._json(method, path, manifest, query)
+        return self._json(method, path, manifest, query | {"fieldManager": MANAGER}, "application/apply-patch+yaml")
+
     def patch(self, kind: str, name: str, namespace: str, change: Json, part: str = "") -> Json:
         """Merge a change into an object, or into a subresource of it."""
         path = _path(kind, namespace, name) + (f"/{part}" if part else "")

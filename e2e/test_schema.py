@@ -1,0 +1,419 @@
+"""The resource definition before a real API server: which specs it takes, what it says of others, what it fills in.
+
+Nothing runs here, and no operator is needed: the definition is there under another name, most requests are dry runs.
+What the operator makes of resources is shown to the API server too, and must not differ from what that answers.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import secrets
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+import yaml
+from kubernetes.client.exceptions import ApiException
+
+from disque_operator import names, resources
+from disque_operator.directives import FREE, read
+from disque_operator.problems import problems
+from disque_operator.spec import Spec, parse
+from disque_operator.wanted import Wanted
+from disqued.config.kinds import BadValueError
+from disqued.config.options import Option
+from e2e.support.kube import PATHS, Json, Kube
+from e2e.support.settings import ROOT
+from tests.support.manifests import EVERYTHING, SAMPLES, bodies, children, sample
+
+CRD: Final = ROOT / "manifests" / "crd" / "disqueclusters.yaml"
+ESTABLISHED_S: Final = 30
+RETRIES: Final = 100
+"""A new definition is served a moment after it is established."""
+INVALID: Final = 422
+NOT_FOUND: Final = 404
+
+TEXTS: Final = ("", "0", "1", "-1", "7", "501", "70000", "1.5", "x", "yes", "NO", "true", "64mb", "1 gb", "2GB", "1Mi")
+"""Given to every directive: some are right, some are wrong."""
+WORDS: Final = ("notice", "Warning", "loud", "acks", "noeviction", "normal 1mb 2mb 60", "normal 1mb")
+
+
+class Resource:
+    """The definition under a name of its own."""
+
+    def __init__(self, kube: Kube, namespace: str) -> None:
+        self.kube = kube
+        self.namespace = namespace
+        self.group = f"schema-{secrets.token_hex(3)}.disque.dev"
+        self.kind = f"DisqueCluster{self.group[7:13]}"
+        self._definition = self._renamed()
+
+    def _renamed(self) -> Json:
+        text = CRD.read_text().replace("DisqueCluster", self.kind)
+        definition: Json = yaml.safe_load(text)
+        definition["metadata"]["name"] = f"{names.PLURAL}.{self.group}"
+        definition["spec"]["group"] = self.group
+        called = definition["spec"]["names"]
+        called |= {"kind": self.kind, "listKind": f"{self.kind}List", "singular": self.kind.lower()}
+        del called["shortNames"], called["categories"]
+        return definition
+
+    def install(self) -> None:
+        """Have it served."""
+        self.kube.create(self._definition)
+        self.kube.wait(
+            "CustomResourceDefinition", "", _established, "it is served", within_s=ESTABLISHED_S, name=self.name
+        )
+        PATHS[self.kind] = (f"apis/{self.group}/{names.VERSION}", names.PLURAL)
+        for _ in range(RETRIES):
+            try:
+                self.kube.all(self.kind, self.namespace)
+            except ApiException as error:
+                if error.status != NOT_FOUND:
+                    raise
+            else:
+                return
+        pytest.fail(f"{self.kind} is not served")
+
+    @property
+    def name(self) -> str:
+        """Of the definition."""
+        return str(self._definition["metadata"]["name"])
+
+    def uninstall(self) -> None:
+        """Take it away again."""
+        self.kube.delete("CustomResourceDefinition", self.name)
+
+    def body(self, spec: Json, name: str = "jobs") -> Json:
+        """A resource."""
+        metadata = {"name": name, "namespace": self.namespace}
+        return {"apiVersion": f"{self.group}/{names.VERSION}", "kind": self.kind, "metadata": metadata, "spec": spec}
+
+    def judge(self, spec: Json, name: str = "jobs") -> str:
+        """What the API server has against a spec; empty when nothing."""
+        return refusal(self.kube, self.body(spec, name))
+
+    def filled(self, spec: Json) -> Spec:
+        """A spec as the operator reads it from the API server."""
+        return parse(self.kube.dry_run(self.body(spec)))
+
+
+def _established(definitions: list[Json]) -> bool:
+    conditions = [one for item in definitions for one in item.get("status", {}).get("conditions", ())]
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+def refusal(kube: Kube, manifest: Json) -> str:
+    """What the API server has against a manifest; empty when nothing."""
+    try:
+        kube.dry_run(manifest)
+    except ApiException as error:
+        if error.status != INVALID:
+            raise
+        return str(error.reason)
+    return ""
+
+
+@pytest.fixture(scope="module")
+def place(kube: Kube) -> Iterator[str]:
+    """A namespace in which only restricted pods may run."""
+    name = f"schema-{secrets.token_hex(3)}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    yield name
+    kube.delete("Namespace", name)
+
+
+@pytest.fixture(scope="module")
+def resource(kube: Kube, place: str) -> Iterator[Resource]:
+    made = Resource(kube, place)
+    made.install()
+    yield made
+    made.uninstall()
+
+
+# --- what is taken, and what is refused -------------------------------------------------------------------------------
+
+GOOD: Final[tuple[Json, ...]] = (
+    {},
+    EVERYTHING,
+    {"replicas": 1},
+    {"replicas": 100, "minReplicas": 100},
+    {"hibernate": True},
+    {"paused": True},
+    {"storage": {"ephemeral": True}, "persistence": {"appendonly": False}},
+    {"storage": {"size": "1.5Ti"}},
+    {"maxmemory": "75%"},
+    {"maxmemory": "100%"},
+    {"maxmemory": "512MB"},
+    {"maxmemory": "1073741824"},
+    {"auth": {"enabled": False}},
+    {"auth": {"secretName": "mine"}},
+    {"config": {"slowlog-log-slower-than": "-1", "loglevel": "Debug", "tcp-keepalive": "yes"}},
+    {"resources": {"limits": {"cpu": 2, "memory": "1Gi"}}},
+    {"podTemplate": {"spec": {"containers": [{"name": "side", "image": "x", "command": ["a"], "ports": []}]}}},
+    {"podTemplate": {"spec": {"dnsPolicy": "Default", "terminationGracePeriodSeconds": 600}}},
+    {"networkPolicy": {"clients": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}]}},
+)
+BROKER: Final[Json] = {"name": "broker"}
+BAD: Final[tuple[tuple[Json, str], ...]] = (
+    ({"replicas": 0}, "replicas is at least 1; to stop all nodes and keep their jobs write hibernate: true"),
+    ({"replicas": 101}, "should be less than or equal to 100"),
+    ({"replicas": 2, "minReplicas": 3}, "replicas is not less than minReplicas: lower minReplicas too"),
+    ({"minReplicas": 0}, "should be greater than or equal to 1"),
+    ({"storage": {"size": "10GB"}}, "storage.size is an amount such as 10Gi"),
+    ({"storage": {"size": "0"}}, "storage.size is an amount such as 10Gi"),
+    ({"storage": {"size": "-1Gi"}}, "storage.size is an amount such as 10Gi"),
+    ({"storage": {"retention": {"whenScaled": "Keep"}}}, 'supported values: "Retain", "Delete"'),
+    ({"storage": {"ephemeral": True}}, "write persistence.appendonly: false with it"),
+    (
+        {"storage": {"ephemeral": True}, "persistence": {"appendonly": False}, "hibernate": True},
+        "hibernate is for clusters with volumes",
+    ),
+    ({"persistence": {"fsync": "sometimes"}}, 'supported values: "always", "everysec", "no"'),
+    ({"maxmemory": "512Mi"}, "maxmemory is auto, a share of the memory limit such as 75%, or a size"),
+    ({"maxmemory": "0"}, "maxmemory is auto"),
+    ({"maxmemory": "101%"}, "maxmemory is auto"),
+    ({"maxmemory": "half"}, "maxmemory is auto"),
+    ({"auth": {"enabled": False, "secretName": "mine"}}, "leave one of them out"),
+    ({"auth": {"secretName": "mine", "rotation": 1}}, "change the password in the Secret auth.secretName instead"),
+    ({"auth": {"secretName": "jobs-auth"}}, "give yours another name"),
+    ({"service": {"type": "ExternalName"}}, 'supported values: "ClusterIP", "NodePort", "LoadBalancer"'),
+    ({"service": {"port": 0}}, "should be greater than or equal to 1"),
+    ({"drain": {"onTimeout": "Drop"}}, 'supported values: "Wait", "Handoff", "Force"'),
+    ({"drain": {"timeoutSeconds": 0}}, "should be greater than or equal to 1"),
+    ({"podDisruptionBudget": {"maxUnavailable": 0}}, "should be greater than or equal to 1"),
+    ({"image": ""}, "should be at least 1 chars long"),
+    ({"config": {"HZ": "10", "colour": "red"}}, "HZ, colour: no directive of the broker"),
+    ({"config": {"port": "7712"}}, "the one for clients is spec.service.port"),
+    ({"config": {"maxmemory": "1gb"}}, "maxmemory can not be given: write it to spec.maxmemory"),
+    ({"config": {"requirepass": "x"}}, "spec.auth has a password generated"),
+    ({"config": {"appendonly": "yes"}}, "write it to spec.persistence.appendonly, as true or false"),
+    ({"config": {"include": "/x"}}, "write the directives themselves to spec.config"),
+    ({"config": {"hz": "fast"}}, "hz are a whole number, 0 or greater"),
+    ({"config": {"maxclients": "0"}}, "are a whole number, 1 or greater"),
+    ({"config": {"loglevel": "loud"}}, "loglevel is one of debug, verbose, notice, warning"),
+    ({"config": {"aof-checksums": "true"}}, 'are yes or no, in quotation marks: "yes"'),
+    ({"config": {"auto-aof-rewrite-min-size": "64Mi"}}, "are a memory size"),
+    ({"config": {"hz": 10}}, "must be of type string"),
+    ({"resources": {"limits": {"memory": "much"}}}, "spec.resources.limits.memory"),
+    ({"tolerations": [{"tolerationSeconds": "x"}]}, "must be of type integer"),
+    ({"topologySpreadConstraints": [{"maxSkew": 1}]}, "topologyKey: Required value"),
+    ({"podTemplate": {"spec": {"containers": [{"image": "x"}]}}}, "name: Required value"),
+    ({"podTemplate": {"spec": {"containers": [BROKER | {"image": "x"}]}}}, "write it to spec.image"),
+    ({"podTemplate": {"spec": {"containers": [BROKER | {"resources": {}}]}}}, "write them to spec.resources"),
+    ({"podTemplate": {"spec": {"containers": [BROKER | {"args": ["--hz"]}]}}}, "write directives to spec.config"),
+    ({"podTemplate": {"spec": {"hostname": "x"}}}, "hostname can not be given: a pod is known by the name"),
+    ({"podTemplate": {"spec": {"volumes": [{"name": "data"}]}}}, "the volume data can not be given"),
+    ({"podTemplate": {"metadata": {"labels": {"disque.dev/cluster": "x"}}}}, "labels that can not be given"),
+)
+NAMES: Final = (
+    ("a", ""),
+    ("a" * 52, ""),
+    ("jobs-2", ""),
+    ("a" * 53, "metadata.name has at most 52 characters"),
+    ("2-jobs", "metadata.name is a letter followed by letters, digits and hyphens"),
+    ("my.jobs", "metadata.name is a letter followed by letters, digits and hyphens"),
+)
+CHANGES: Final[tuple[tuple[Json, Json, str], ...]] = (
+    ({}, {"replicas": 5, "image": "other", "hibernate": True}, ""),
+    ({}, {"storage": {"size": "3Gi"}}, ""),
+    ({"storage": {"size": "2Gi"}}, {"storage": {"size": "2048Mi"}}, ""),
+    ({}, {"storage": {"size": "1Gi"}}, "storage.size can not shrink, volumes only grow"),
+    (
+        {},
+        {"storage": {"ephemeral": True}, "persistence": {"appendonly": False}},
+        "storage.ephemeral can not be changed: make another cluster",
+    ),
+    ({}, {"storage": {"className": "fast"}}, "storage.className can not be changed"),
+    ({"storage": {"className": "fast"}}, {}, "storage.className can not be changed"),
+    ({"storage": {"className": "fast"}}, {"storage": {"className": "slow"}}, "storage.className can not be changed"),
+    ({"storage": {"className": "fast"}}, {"storage": {"className": "fast"}, "paused": True}, ""),
+)
+
+
+@pytest.mark.parametrize("spec", GOOD, ids=lambda spec: json.dumps(spec)[:60])
+def test_a_good_spec_is_taken_and_has_no_problems(resource: Resource, spec: Json) -> None:
+    assert resource.judge(spec) == ""
+    assert problems(resource.filled(spec)) == ()
+
+
+@pytest.mark.parametrize(("spec", "told"), BAD, ids=lambda part: json.dumps(part)[:60])
+def test_a_bad_spec_is_refused_with_what_to_write_instead(resource: Resource, spec: Json, told: str) -> None:
+    assert told in resource.judge(spec)
+
+
+@pytest.mark.parametrize(("name", "told"), NAMES)
+def test_names_leave_room_for_those_of_pods_and_services(resource: Resource, name: str, told: str) -> None:
+    refused = resource.judge({}, name)
+    assert told in refused
+    assert bool(told) == bool(refused)
+
+
+@pytest.mark.parametrize(("before", "after", "told"), CHANGES, ids=lambda part: json.dumps(part)[:50])
+def test_what_can_not_be_changed_is_refused(resource: Resource, before: Json, after: Json, told: str) -> None:
+    name = f"changed-{secrets.token_hex(3)}"
+    made = resource.kube.create(resource.body(before, name))
+    try:
+        resource.kube.dry_run(made | {"spec": after}, method="PUT")
+        refused = ""
+    except ApiException as error:
+        refused = str(error.reason)
+    assert told in refused
+    assert bool(told) == bool(refused)
+
+
+@pytest.mark.parametrize("option", FREE, ids=lambda option: option.name)
+def test_the_api_server_takes_what_the_broker_takes(resource: Resource, option: Option[Any]) -> None:
+    """What it takes too much is told of by the condition SpecValid."""
+    for text in (*TEXTS, *WORDS):
+        refused = resource.judge({"config": {option.name: text}})
+        if _is_readable(option, text):
+            assert refused == "", text
+        elif not refused:
+            assert problems(resource.filled({"config": {option.name: text}})) != (), text
+
+
+def _is_readable(option: Option[Any], text: str) -> bool:
+    try:
+        read(option.kind, text)
+    except BadValueError:
+        return False
+    return True
+
+
+def test_a_field_that_nobody_knows_is_refused(resource: Resource) -> None:
+    with pytest.raises(ApiException, match="replica"):
+        resource.kube.dry_run(resource.body({"replica": 3}))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.yaml")))
+def test_samples_are_taken(resource: Resource, name: str) -> None:
+    for manifest in sample(name):
+        manifest["metadata"]["namespace"] = resource.namespace
+        if manifest["kind"] == names.KIND:
+            manifest |= {"apiVersion": f"{resource.group}/{names.VERSION}", "kind": resource.kind}
+            assert problems(parse(resource.kube.dry_run(manifest))) == ()
+        assert refusal(resource.kube, manifest) == ""
+
+
+# --- what is filled in, kept and scaled -------------------------------------------------------------------------------
+
+
+def test_defaults_are_those_of_the_operator(resource: Resource) -> None:
+    spec = resource.filled({})
+    assert spec == Spec("jobs", resource.namespace, spec.uid, 1)
+
+
+def test_null_reaches_the_pod_template(resource: Resource) -> None:
+    spec = resource.filled({"podTemplate": {"spec": {"securityContext": {"runAsUser": None}}}})
+    (manifest,) = [one for one in resources.desired(spec, Wanted(1)) if one["kind"] == "StatefulSet"]
+    assert "runAsUser" not in manifest["spec"]["template"]["spec"]["securityContext"]
+
+
+def test_it_can_be_scaled(resource: Resource) -> None:
+    name = f"scaled-{secrets.token_hex(3)}"
+    resource.kube.create(resource.body({"replicas": 3, "minReplicas": 2}, name))
+    resource.kube.patch(
+        resource.kind, name, resource.namespace, {"status": {"replicas": 3, "selector": "a=b"}}, "status"
+    )
+    scaled = resource.kube.patch(resource.kind, name, resource.namespace, {"spec": {"replicas": 5}}, "scale")
+    assert (scaled["spec"], scaled["status"]) == ({"replicas": 5}, {"replicas": 3, "selector": "a=b"})
+    with pytest.raises(ApiException, match="lower minReplicas too"):
+        resource.kube.patch(resource.kind, name, resource.namespace, {"spec": {"replicas": 1}}, "scale")
+    assert resource.kube.get(resource.kind, name, resource.namespace)["spec"]["replicas"] == 5
+
+
+def test_the_whole_status_is_kept(resource: Resource) -> None:
+    name = f"status-{secrets.token_hex(3)}"
+    resource.kube.create(resource.body({}, name))
+    version = yaml.safe_load(CRD.read_text())["spec"]["versions"][0]
+    status = _example(version["schema"]["openAPIV3Schema"]["properties"]["status"])
+    kept = resource.kube.patch(resource.kind, name, resource.namespace, {"status": status}, "status")
+    assert kept["status"] == status
+
+
+def _example(schema: Json) -> Any:
+    """A value that has every field of a schema."""
+    if "properties" in schema:
+        return {name: _example(below) for name, below in schema["properties"].items()}
+    if "items" in schema:
+        return [_example(schema["items"])]
+    known = {"integer": 7, "number": 1.5, "boolean": True, "string": "text"}
+    if schema.get("format") == "date-time":
+        return "2026-01-31T12:00:00Z"
+    return schema["enum"][0] if "enum" in schema else known[schema["type"]]
+
+
+# --- what the operator makes of it ------------------------------------------------------------------------------------
+
+
+def some_of(everything: Json, seed: int) -> Json:
+    """A spec that has some of all fields, the same for a seed."""
+    chance = random.Random(seed)
+    return {field: copy.deepcopy(value) for field, value in everything.items() if chance.random() < 0.5}
+
+
+@pytest.mark.parametrize("name", bodies())
+def test_objects_do_not_differ_from_what_the_api_server_makes_of_them(kube: Kube, place: str, name: str) -> None:
+    for manifest in _placed(bodies()[name], place):
+        assert resources.differs(manifest, kube.dry_run(manifest)) == ""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_objects_of_any_spec_do_not_differ_either(kube: Kube, place: str, resource: Resource, seed: int) -> None:
+    spec = some_of(EVERYTHING, seed)
+    if resource.judge(spec):
+        pytest.fail(resource.judge(spec))
+    body = kube.dry_run(resource.body(spec))
+    body["spec"].setdefault("image", "disqued:1")
+    for manifest in _placed(body, place):
+        assert resources.differs(manifest, kube.dry_run(manifest)) == ""
+
+
+def _placed(body: Json, namespace: str) -> tuple[Json, ...]:
+    placed = copy.deepcopy(body)
+    placed["metadata"] |= {"namespace": namespace, "uid": "0b5f1c80-0000-4000-8000-000000000001"}
+    return children(placed)
+
+
+@pytest.mark.parametrize("name", ["minimal", "production", "ephemeral"])
+def test_pods_are_restricted_ones(kube: Kube, place: str, name: str) -> None:
+    found = next(one for one in _placed(bodies()[name], place) if one["kind"] == "StatefulSet")["spec"]["template"]
+    metadata = found["metadata"] | {"name": "shown", "namespace": place}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": found["spec"]}
+    kube.dry_run(pod | {"spec": found["spec"] | {"serviceAccountName": "default"}}, method="POST")
+
+
+def test_objects_at_rest_are_not_written_and_those_changed_by_hand_are_found(kube: Kube, resource: Resource) -> None:
+    """With a real owner, and no pods."""
+    owner = kube.create(resource.body({"nodeSelector": {"a": "b"}, "image": "disqued:1"}, "rest"))
+    body = copy.deepcopy(owner) | {"apiVersion": f"{resource.group}/{names.VERSION}"}
+    before = {one["kind"] + one["metadata"]["name"]: one for one in _owned(body, resource)}
+    applied = {key: kube.apply(manifest) for key, manifest in before.items()}
+    for key, manifest in before.items():
+        live = kube.get(manifest["kind"], manifest["metadata"]["name"], resource.namespace)
+        assert resources.differs(manifest, live) == ""
+        assert kube.apply(manifest)["metadata"]["resourceVersion"] == applied[key]["metadata"]["resourceVersion"]
+    del body["spec"]["nodeSelector"]
+    (after,) = [one for one in _owned(body, resource) if one["kind"] == "StatefulSet"]
+    live = kube.get("StatefulSet", "rest", resource.namespace)
+    assert resources.differs(after, live) == f"metadata.annotations.{names.APPLIED}"
+    assert "nodeSelector" not in kube.apply(after)["spec"]["template"]["spec"]
+    kube.patch("Service", "rest-members", resource.namespace, {"spec": {"publishNotReadyAddresses": False}})
+    live = kube.get("Service", "rest-members", resource.namespace)
+    assert resources.differs(before["Servicerest-members"], live) == "spec.publishNotReadyAddresses"
+    kube.apply(before["Servicerest-members"])
+    live = kube.get("Service", "rest-members", resource.namespace)
+    assert resources.differs(before["Servicerest-members"], live) == ""
+
+
+def _owned(body: Json, resource: Resource) -> list[Json]:
+    """The objects of a resource of our definition, no pods."""
+    manifests = resources.desired(parse(body), Wanted(0))
+    for manifest in manifests:
+        for owner in manifest["metadata"]["ownerReferences"]:
+            owner |= {"apiVersion": f"{resource.group}/{names.VERSION}", "kind": resource.kind}
+    return list(manifests)
