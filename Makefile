@@ -55,6 +55,7 @@ docs: $(INSTALLED) ## Write the generated pages of docs/
 	$(BIN)/python -m disqued.config.docs > docs/configuration.md
 	$(BIN)/python -m disqued.testing.jobstates > docs/architecture/job-states.md
 	$(BIN)/python -m disqued.testing.busdocs > docs/protocol/bus.md
+	$(BIN)/python -m disque_operator.schema.docs > docs/disquecluster.md
 
 manifests: $(INSTALLED) ## Write the resource definition, and the snapshots of what the operator makes of resources
 	$(BIN)/python -m disque_operator.schema > manifests/crd/disqueclusters.yaml

@@ -14,6 +14,7 @@ import yaml
 
 from disque_operator import names
 from disque_operator.directives import FREE, OWNED
+from disque_operator.schema import docs
 from disque_operator.schema.definition import page
 from disque_operator.spec import Json, Spec, field_name, parse
 from disqued.config.options import OPTIONS
@@ -74,6 +75,10 @@ def unknown(value: Any, tree: Json, path: str = "spec") -> Iterator[str]:
 
 def test_the_file_is_current() -> None:
     assert FILE.read_text() == page(), "write it: make manifests"
+
+
+def test_the_reference_page_is_current() -> None:
+    assert (ROOT / "docs" / "disquecluster.md").read_text() == docs.page(), "write it: make docs"
 
 
 def test_kubectl_can_apply_it() -> None:

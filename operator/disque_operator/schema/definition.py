@@ -31,7 +31,7 @@ _COLUMNS: Final = (
     ("Age", "date", ".metadata.creationTimestamp", 0, "Since it was made."),
     ("Message", "string", ".status.message", 1, "What is waited for, or what to do."),
 )
-_RULES: Final = [
+RULES: Final = [
     rule(
         f"size(self.metadata.name) <= {_LONGEST_NAME}",
         f"metadata.name has at most {_LONGEST_NAME} characters, for pods and labels are called after it: shorten it",
@@ -60,7 +60,7 @@ def definition() -> Json:
             "spec": {name: value for name, value in spec().items() if name != "default"},
             "status": status(),
         },
-        "x-kubernetes-validations": _RULES,
+        "x-kubernetes-validations": RULES,
     }
     version = {
         "name": names.VERSION,
