@@ -12,6 +12,7 @@ from disque_operator import names
 from disque_operator.kube import KINDS
 from disque_operator.observe import LISTED
 from disque_operator.options import parse
+from disqued import __version__
 
 FOLDER: Final = Path(__file__).parents[2] / "manifests" / "operator"
 Json = dict[str, Any]
@@ -93,7 +94,8 @@ def test_its_variables_are_settings(folder: Path) -> None:
     environ = {variable["name"]: variable.get("value", "given") for variable in container["env"]}
     options = parse([], environ, "chance", "disque-system")
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert options.image == container["image"]
+    assert container["image"] == f"disqued-operator:{__version__}"
+    assert options.image == f"disqued:{__version__}"
     assert options.identity == "given"
     assert options.liveness.endswith(f":{ports['health']}{container['livenessProbe']['httpGet']['path']}")
     assert options.metrics_port == ports["metrics"]
