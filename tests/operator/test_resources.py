@@ -258,17 +258,7 @@ def test_probes_and_hook_go_where_the_broker_listens() -> None:
 
 def test_what_is_not_wanted_any_more_is_found() -> None:
     live = {(m["kind"], m["metadata"]["name"]): m for m in resources.desired(SPEC, Wanted(3))}
-    strange = {"metadata": {"name": "other", "labels": {}}}
+    strange = {"metadata": {"name": "other", "labels": names.labels("jobs")}}
     manifests = resources.desired(SPEC, Wanted(1))
     found = resources.surplus(manifests, live | {("NetworkPolicy", "other"): strange})
     assert [(m["kind"], m["metadata"]["name"]) for m in found] == [("PodDisruptionBudget", "jobs")]
-
-
-@pytest.mark.parametrize(
-    ("labels", "owner", "foreign"),
-    [({}, "other", True), ({"disque.dev/cluster": "jobs"}, "gone", False), ({}, "uid-1", False)],
-    ids=["of somebody else", "of a former resource", "its labels were taken away"],
-)
-def test_objects_of_others_are_known(labels: dict[str, str], owner: str, foreign: bool) -> None:
-    live = {"metadata": {"name": "jobs", "labels": labels, "ownerReferences": [{"uid": owner}]}}
-    assert resources.foreign(objects()["ClientService"], live) == foreign

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from disque_operator import names
 from disque_operator.directives import same, settings
 from disque_operator.resources.comparing import differs
 from disque_operator.resources.config_map import config_map
@@ -22,7 +21,7 @@ from disque_operator.resources.stateful_set import stateful_set
 from disque_operator.spec import Json, Spec
 from disque_operator.wanted import Wanted
 
-__all__ = ["desired", "differs", "foreign", "same", "settings", "surplus"]
+__all__ = ["desired", "differs", "same", "settings", "surplus"]
 
 _DISPENSABLE: Final = ("PodDisruptionBudget", "NetworkPolicy")
 
@@ -43,18 +42,15 @@ def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
 
 
 def surplus(manifests: tuple[Json, ...], children: Mapping[tuple[str, str], Json]) -> tuple[Json, ...]:
-    """Live objects of the cluster that are not wanted any more, of the kinds that it can do without."""
+    """Live objects of the resource that are not wanted any more, of the kinds that it can do without."""
     kept = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests}
+    (owner,) = manifests[0]["metadata"]["ownerReferences"]
     return tuple(
         live
         for (kind, name), live in children.items()
-        if kind in _DISPENSABLE and (kind, name) not in kept and not foreign(manifests[0], live)
+        if kind in _DISPENSABLE and (kind, name) not in kept and _has_owner(live, owner["uid"])
     )
 
 
-def foreign(manifest: Json, live: Json) -> bool:
-    """Whether a live object of the name that one of ours should have is somebody else's, and has to be left alone."""
-    mine, found = manifest["metadata"], live["metadata"]
-    owners = {owner.get("uid") for owner in found.get("ownerReferences") or ()}
-    label = (found.get("labels") or {}).get(names.CLUSTER_LABEL)
-    return label != mine["labels"][names.CLUSTER_LABEL] and mine["ownerReferences"][0]["uid"] not in owners
+def _has_owner(live: Json, uid: str) -> bool:
+    return any(owner.get("uid") == uid for owner in live["metadata"].get("ownerReferences") or ())

@@ -60,8 +60,8 @@ _ANNOTATIONS: Final = f"""
 |---|---|---|
 | the resource | `{names.RESTART_AT}` | any new text has all pods restarted, one at a time |
 | the resource | `{names.ALLOW_JOB_LOSS}` | `true`: the consent that `drain.onTimeout: Force` needs |
-| a pod | `{names.DRAIN}` | `true`: its node hands its jobs over and takes no new ones, until the pod is replaced or the \
-annotation goes |
+| a pod | `{names.DRAIN}` | `true`: its node hands its jobs over and takes no new ones, until the pod is replaced or \
+the annotation goes |
 
 ## What is refused
 
@@ -69,8 +69,8 @@ The API server refuses a spec that can not be right, and says what to write inst
 
 """
 _LATER: Final = """
-What only the operator can judge (values that the broker's own parser refuses, `maxmemory` above the memory limit, `Force`
-without its consent) is the condition `SpecValid`; until it is mended nothing is changed by the spec.
+What only the operator can judge (values that the broker's own parser refuses, `maxmemory` above the memory limit,
+`Force` without its consent) is the condition `SpecValid`; until it is mended nothing is changed by the spec.
 
 ## status
 

@@ -18,7 +18,7 @@ def status() -> Json:
             "replicas": _number("Pods that there are."),
             "readyReplicas": _number("Pods that serve clients."),
             "selector": _text("The labels of the pods, for `kubectl scale` and autoscalers."),
-            "version": _text("The version of the broker on all members; the lowest one while they differ."),
+            "version": _text("The version of the brokers; several, with commas between them, while they differ."),
             "image": _text("The image of the pods."),
             "formerImage": _text("The image before the last change, to go back to."),
             "endpoint": _text("Where clients connect: host:port of the client service."),
