@@ -96,7 +96,9 @@ def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
         hint = f"Who may not read the Secret can say the password in {PASSWORD_VARIABLE}"
         raise RefusedError(f"{error}\n{hint}") from error
     data: Mapping[str, str] = secret.get("data") or {}
-    return tuple(base64.b64decode(data[key]).decode().rstrip("\n") for key in ("password", "former-password") if data.get(key))
+    return tuple(
+        base64.b64decode(data[key]).decode().rstrip("\n") for key in ("password", "former-password") if data.get(key)
+    )
 
 
 def _connect(
