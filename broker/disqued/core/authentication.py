@@ -23,7 +23,7 @@ def authenticate(state: NodeState, session: Session, password: bytes, user: byte
     if not state.password:
         raise ReplyError("ERR Client sent AUTH, but no password is set")
     # All are compared in a time that says nothing about how much of them is right.
-    former = state.former_password or state.password
+    former = state.config.requirepass_former or state.password
     right = compare_digest(password, state.password) | compare_digest(password, former)
     session.authenticated = right & compare_digest(user, ONLY_USER)
     session.parser.restrict(not session.authenticated)

@@ -112,8 +112,6 @@ class NodeState:
         self.sync_policy: i64 = SYNC_EVERY_SECOND
         """When the append only file is synced (`appendfsync`)."""
         self.password = b""
-        self.former_password = b""
-        """AUTH takes it as well (`requirepass-former`); empty for none."""
         self.output_limited: bool = False
         """Clients that let too much output wait are disconnected."""
         self.slow_ns: i64 = NEVER_NS
@@ -123,7 +121,6 @@ class NodeState:
     def apply_config(self) -> None:
         """Take over the options that are looked at on every command or turn."""
         config = self.config
-        self.former_password = config.requirepass_former
         if config.requirepass != self.password:
             self.password = config.requirepass
             for session in self.sessions.values():

@@ -20,7 +20,8 @@ from disqued.server.disk import FileDisk
 from disqued.server.nodesfile import NodesFile
 
 RESERVED_DESCRIPTORS = 32
-"""Open files that are no clients: listeners, logs, the event loop's own, and links of a small cluster."""
+"""Open files that are no clients: listeners, logs, the event loop's own, and links of a small cluster; without those
+of the HTTP port."""
 BUS_DESCRIPTORS = 1000
 """As many more are asked for, so that other nodes may connect, and no stranger takes the clients' by connecting too."""
 LEAST_BUS_DESCRIPTORS = 8
@@ -49,6 +50,8 @@ class ProcessHost:
         self._chance = random.SystemRandom()
         self._seeded = random.Random(self._chance.getrandbits(128))  # noqa: S311 - spreads timers, guards nothing
         self.keep_alive_s = 0
+        self.reserved_descriptors = RESERVED_DESCRIPTORS
+        """Open files that are no clients."""
         self.bus_descriptors = LEAST_BUS_DESCRIPTORS
         """How many nodes may connect to this one at a time."""
         self.stopwatch_ns = time.monotonic_ns
@@ -97,7 +100,7 @@ class ProcessHost:
 
     def allow_clients(self, count: int) -> int:
         """Raise the limit on open files for `count` clients, and for other nodes, as far as the system lets us."""
-        wanted = count + RESERVED_DESCRIPTORS + BUS_DESCRIPTORS
+        wanted = count + self.reserved_descriptors + BUS_DESCRIPTORS
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if not _allows(soft, wanted):
             for limits in ((wanted, hard if _allows(hard, wanted) else wanted), (hard, hard)):
@@ -105,8 +108,8 @@ class ProcessHost:
                     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
                     break
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        possible = count if _allows(soft, count + RESERVED_DESCRIPTORS) else soft - RESERVED_DESCRIPTORS
-        spare = BUS_DESCRIPTORS if _allows(soft, wanted) else max(soft - possible - RESERVED_DESCRIPTORS, 0)
+        possible = count if _allows(soft, count + self.reserved_descriptors) else soft - self.reserved_descriptors
+        spare = BUS_DESCRIPTORS if _allows(soft, wanted) else max(soft - possible - self.reserved_descriptors, 0)
         self.bus_descriptors = max(spare, LEAST_BUS_DESCRIPTORS)
         return possible
 

@@ -1,6 +1,6 @@
 """Opens the sockets clients and other nodes connect to.
 
-TCP for both on every bind address, IPv4 and IPv6, and a Unix socket for clients.
+TCP for both on every bind address, IPv4 and IPv6, and a Unix socket for clients; and a port for probes (HTTP).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from disqued.config import Config
 from disqued.core.peer import BUS_PORT_DISTANCE
-from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
 
 _HIGHEST_PORT: Final = 65535 - BUS_PORT_DISTANCE
@@ -51,6 +50,13 @@ def open_sockets(config: Config) -> list[socket.socket]:
             sockets.append(_open_unix(Path(config.unixsocket), config.unixsocketperm, config.tcp_backlog))
         opened.pop_all()
     return sockets
+
+
+def open_http_sockets(config: Config) -> list[socket.socket]:
+    """The sockets for probes, on the addresses for clients; raises Fatal."""
+    if config.http_port and config.http_port in {config.port, bus_port(config)}:
+        raise Fatal(f"Port {config.http_port} can not be the one for HTTP too: change http-port.")
+    return _open_everywhere(config, config.http_port, " for HTTP")
 
 
 def open_bus_sockets(config: Config) -> list[socket.socket]:
@@ -126,7 +132,7 @@ def _open_unix(path: Path, permissions: int, backlog: int) -> socket.socket:
     return sock
 
 
-async def serve(sockets: list[socket.socket], accept: Callable[[], Connection], backlog: int) -> list[asyncio.Server]:
+async def serve(sockets: list[socket.socket], accept: Callable[[], object], backlog: int) -> list[asyncio.Server]:
     """Accept clients; the event loop sets the backlog of the sockets once more."""
     loop = asyncio.get_running_loop()
     factory: Callable[[], asyncio.Protocol] = accept  # type: ignore[assignment]

@@ -23,7 +23,9 @@ from disqued.node import Node
 from disqued.server import daemon, listener, logs
 from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
+from disqued.server.health import ROUTES
 from disqued.server.host import ProcessHost
+from disqued.server.httpport import MOST_CONNECTIONS, HttpPort
 from disqued.server.leftovers import remove_leftovers
 from disqued.server.loadingline import LoadingLine
 from disqued.server.nodesfile import NodesFile
@@ -55,6 +57,7 @@ class Run:
         with contextlib.ExitStack() as leftovers:
             self._sockets = listener.open_sockets(config)
             self._bus_sockets = listener.open_bus_sockets(config)
+            self._http_sockets = listener.open_http_sockets(config)
             if config.unixsocket:
                 leftovers.callback(Path(config.unixsocket).absolute().unlink, missing_ok=True)
             nodes = NodesFile(Path(config.cluster_config_file).absolute())
@@ -62,6 +65,8 @@ class Run:
             remove_leftovers(Path.cwd())
             self._host = ProcessHost(config_path, nodes, self._ended.set, self._fail, self._restart)
             self._host.keep_alive(config.tcp_keepalive)
+            if config.http_port:
+                self._host.reserved_descriptors += MOST_CONNECTIONS
             self._limit_clients()
             self._clock = Clock(time.time_ns() // 1_000_000)
             self._node = self._make_node(nodes)
@@ -112,6 +117,10 @@ class Run:
         host.disk.attach(loop, shell.disk_done)
         backlog = self._config.tcp_backlog
         servers = await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
+        http = HttpPort(loop, self._node, ROUTES)
+        servers += await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
+        if self._http_sockets:
+            logs.write("notice", f"Probes are answered on port {self._config.http_port} (HTTP)")
         self._node.start(self._clock.now_ms())
         shell.start()
         if background is not None and self._failure is None:
@@ -123,7 +132,7 @@ class Run:
         written = await self._wait_for_end()
         for server in servers:
             server.close()
-        await self._take_leave(shell)
+        await self._take_leave(shell, http)
         if not written:
             raise Fatal("Ending without that. Clients that wait for it were told nothing.")
         logs.write("warning", "Disque is now ready to exit, bye bye...")
@@ -173,7 +182,7 @@ class Run:
             return
         self._leftovers.callback(path.unlink, missing_ok=True)
 
-    async def _take_leave(self, shell: Shell) -> None:
+    async def _take_leave(self, shell: Shell, http: HttpPort) -> None:
         """Close all connections, those first that take their last replies and frames."""
         sessions = self._node.state.sessions
         for session in sessions.values():
@@ -183,8 +192,9 @@ class Run:
         shell.stop()
         bus = shell.bus
         bus.end()
+        http.end()
         for _ in range(_LAST_TURNS):
-            if not sessions and not bus.connected:
+            if not sessions and not bus.connected and not http.connected:
                 break
             await asyncio.sleep(_TURN_S)
 

@@ -1,0 +1,127 @@
+"""The HTTP port of real processes: what probes are told, and when."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from disqued.build import FLAVOUR
+from persistence.samples import kept, make_job
+from server.refusing import run_server
+from support.cluster import RealCluster
+from support.server import LOOPBACK, ServerProcess, free_port
+
+LONG = 400_000 if FLAVOUR == "compiled" else 40_000
+
+
+class Http:
+    """A node's HTTP port."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def get(self, target: str, method: str = "GET") -> tuple[int, str]:
+        """Status and text of one page."""
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request(method, target)
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode()
+
+
+@contextlib.contextmanager
+def probed(directory: Path, *arguments: str) -> Iterator[tuple[ServerProcess, Http]]:
+    port = free_port()
+    with ServerProcess(directory, "--http-port", str(port), *arguments) as server:
+        yield server, Http(port)
+
+
+def test_a_node_alone_is_alive_ready_and_safe_to_stop(tmp_path: Path) -> None:
+    with probed(tmp_path) as (server, pages):
+        assert pages.get("/livez") == (200, "alive\n")
+        assert pages.get("/readyz") == (200, "ready\n")
+        assert pages.get("/stopz") == (200, "safe\n")
+        assert pages.get("/stopz?timeout=0") == (200, "safe\n")
+        assert f"Probes are answered on port {pages.port} (HTTP)\n" in server.log.read_text()
+
+
+def test_without_the_directive_there_is_no_such_port(server: ServerProcess) -> None:
+    assert "Probes are answered" not in server.log.read_text()
+
+
+def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
+    records = [kept(make_job(random.Random(seed), b"body %d" % seed)) for seed in range(100)]
+    (tmp_path / "disque.aof").write_bytes(b"".join(records) * (LONG // 100))
+    with probed(tmp_path, "--appendonly", "yes") as (server, pages):
+        status, text = pages.get("/readyz")
+        assert status == 503
+        assert text.startswith("not ready: Loading disque.aof: ")
+        assert pages.get("/livez") == (200, "alive\n")
+        assert pages.get("/stopz") == (200, "safe\n")
+        server.wait_loaded()
+        assert pages.get("/readyz") == (200, "ready\n")
+
+
+def test_a_node_that_is_away_makes_stopping_another_one_unsafe(tmp_path: Path) -> None:
+    ports = [free_port() for _ in range(2)]
+    with RealCluster(tmp_path, 2, meet=False) as cluster:
+        one, two = cluster.nodes
+        for node, port in zip(cluster.nodes, ports, strict=True):
+            node.kill()
+            node.arguments += ["--http-port", str(port)]
+            node.restart()
+        cluster.meet()
+        cluster.wait_whole()
+        pages = Http(ports[0])
+        assert pages.get("/stopz?timeout=20") == (200, "safe\n")
+
+        for node in cluster.nodes:
+            node.call("CLUSTER", "SAVECONFIG")
+        two_id = two.call("CLUSTER", "MYID").decode()
+        two.kill()
+        cluster.wait_until(lambda: pages.get("/stopz?timeout=0")[1] != "safe\n")
+        began = time.monotonic()
+        status, text = pages.get("/stopz?timeout=0.5")
+        assert time.monotonic() - began >= 0.5
+        assert (status, text) == (200, f"not safe: node {two_id} (127.0.0.1:{two.port}) does not answer\n")
+
+        two.restart()
+        assert pages.get("/stopz?timeout=30") == (200, "safe\n")
+        assert one.call("CLUSTER", "LEAVING", "yes") == b"OK"
+        assert pages.get("/readyz") == (503, "not ready: this node is leaving the cluster\n")
+        assert pages.get("/stopz?timeout=30") == (200, "safe\n")
+        cluster.wait_until(lambda: "is leaving the cluster" in Http(ports[1]).get("/stopz?timeout=0")[1])
+
+
+def test_a_connection_that_is_kept_open_does_not_hold_the_end_up(tmp_path: Path) -> None:
+    with probed(tmp_path) as (server, pages):
+        connection = http.client.HTTPConnection(LOOPBACK, pages.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("GET", "/livez")
+            assert connection.getresponse().read() == b"alive\n"
+            assert server.stop() == 0
+            assert connection.sock.recv(1) == b""
+
+
+@pytest.mark.parametrize(("shift", "other"), [(0, "--port"), (10000, "--port"), (0, "--cluster-port")])
+def test_a_port_that_has_another_use_is_refused(tmp_path: Path, shift: int, other: str) -> None:
+    port = free_port()
+    others = ["--port", str(free_port())] if other == "--cluster-port" else []
+    outcome = run_server(tmp_path, *others, other, str(port), "--http-port", str(port + shift))
+    assert outcome.status == 1
+    assert f"Port {port + shift} can not be the one for HTTP too: change http-port." in outcome.out + outcome.err
+
+
+def test_a_port_that_somebody_else_has_is_named(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    with probed(tmp_path / "one") as (_, pages):
+        outcome = run_server(tmp_path / "two", "--port", str(free_port()), "--http-port", str(pages.port))
+    assert outcome.status == 1
+    assert f"Can't listen on TCP port {pages.port} of all addresses for HTTP" in outcome.out + outcome.err

@@ -1,0 +1,402 @@
+"""The HTTP port from inside: what it makes of requests, and the bounds within which strangers can trouble it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import h11
+import pytest
+from uvloop import new_event_loop
+
+from disqued.server import httpport
+from disqued.server.health import MOST_WAITING, ROUTES
+from disqued.server.httpport import MOST_BYTES, MOST_CONNECTIONS, HttpConnection, HttpPort
+from disqued.server.httproutes import OK, Exchange, Route
+from disqued.testing.cluster import Cluster
+from disqued.testing.local import LocalNode
+
+GET = "{} {} HTTP/1.1\r\nHost: node\r\n\r\n"
+LIVE = GET.format("GET", "/livez").encode()
+WAITING = GET.format("GET", "/stopz?timeout=60").encode()
+
+
+def lonely() -> LocalNode:
+    """One of two nodes; the other one does not answer."""
+    cluster = Cluster(2)
+    one, two = cluster.members
+    two.crash()
+    cluster.run(seconds=1)
+    return one
+
+
+class Stage:
+    """An HTTP port on a loop that runs, and clients of it."""
+
+    def __init__(self, local: LocalNode, routes: tuple[Route, ...]) -> None:
+        self.local = local
+        self.loop = asyncio.get_running_loop()
+        self.port = HttpPort(self.loop, local.node, routes)
+        self.made: weakref.WeakSet[HttpConnection] = weakref.WeakSet()
+        self.parsers: weakref.WeakSet[h11.Connection] = weakref.WeakSet()
+        self.address: tuple[str, int] = ("", 0)
+        self._clients: list[Client] = []
+
+    def _accept(self) -> HttpConnection:
+        connection = self.port.accept()
+        self.made.add(connection)
+        self.parsers.add(connection._parser)
+        return connection
+
+    async def open(self) -> asyncio.Server:
+        server = await self.loop.create_server(self._accept, "127.0.0.1", 0)  # type: ignore[arg-type]
+        self.address = server.sockets[0].getsockname()
+        return server
+
+    async def client(self) -> Client:
+        client = Client(*await asyncio.open_connection(*self.address))
+        self._clients.append(client)
+        return client
+
+    def close_clients(self) -> None:
+        for client in self._clients:
+            client.writer.close()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.005)
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def page(self) -> bytes:
+        """One answer: its text."""
+        async with asyncio.timeout(10):
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            return await self.reader.readexactly(length)
+
+    async def rest(self) -> bytes:
+        """What comes until the node closes."""
+        received = b""
+        async with asyncio.timeout(10):
+            try:
+                while data := await self.reader.read(65536):
+                    received += data
+            except ConnectionResetError:
+                pass
+        return received
+
+
+def play(
+    act: Callable[[Stage], Coroutine[Any, Any, None]],
+    local: LocalNode | None = None,
+    routes: tuple[Route, ...] = ROUTES,
+) -> None:
+    """Have a scene played on the loop that the server has."""
+
+    wrong: list[dict[str, Any]] = []
+
+    async def run() -> None:
+        stage = Stage(local or LocalNode(), routes)
+        stage.loop.set_exception_handler(lambda _loop, context: wrong.append(context))
+        server = await stage.open()
+        try:
+            await act(stage)
+        finally:
+            stage.port.end()
+            stage.close_clients()
+            server.close()
+            await stage.until(lambda: stage.port.connected == 0)
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(run())
+    assert wrong == []
+
+
+def status_of(reply: bytes) -> int:
+    assert reply.startswith(b"HTTP/1.1 "), reply
+    return int(reply[9:12])
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "text"),
+    [
+        (b"GET / HTTP/1.0\r\n\r\n", 404, b"There is no such page. There are: /livez, /readyz, /stopz\n"),
+        (b"GET /livez/ HTTP/1.0\r\n\r\n", 404, b"There is no such page."),
+        (b"GET http://node/livez HTTP/1.0\r\n\r\n", 404, b"There is no such page."),
+        (b"POST /livez HTTP/1.0\r\n\r\n", 405, b"This page can only be read (GET)\n"),
+        (b"CONNECT /livez HTTP/1.0\r\n\r\n", 405, b"This page can only be read (GET)\n"),
+        (b"POST /livez HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", 413, b"A request has no body here\n"),
+        (b"POST /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n", 413, b"A request has no body here\n"),
+        (b"GET /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: gzip\r\n\r\n", 501, b"This way to send a request is not"),
+        (b"GET /livez HTTP/1.1\r\n\r\n", 400, b"This is no request of HTTP\n"),
+        (b"\x16\x03\x01\x02\x00\r\n\r\n", 400, b"This is no request of HTTP\n"),
+        (b"*1\r\n$4\r\nPING\r\n\r\n", 400, b"This is no request of HTTP\n"),
+        (b"GET /" + b"x" * MOST_BYTES, 431, b"The request is too long: 8192 bytes are possible\n"),
+        (b"GET /" + b"x" * 4 * MOST_BYTES, 431, b"The request is too long: 8192 bytes are possible\n"),
+        (b"GET /stopz?timeout= HTTP/1.0\r\n\r\n", 400, b"timeout has to be a number of seconds, 0 to 3600\n"),
+        (b"GET /stopz?timeout=-1 HTTP/1.0\r\n\r\n", 400, b"timeout has to be"),
+        (b"GET /stopz?timeout=3601 HTTP/1.0\r\n\r\n", 400, b"timeout has to be"),
+        (b"GET /stopz?timeout=1e3 HTTP/1.0\r\n\r\n", 400, b"timeout has to be"),
+        (b"GET /stopz?x=1&timeout=3600 HTTP/1.0\r\n\r\n", 200, b"safe\n"),
+        (b"GET /stopz?timeouts=x HTTP/1.0\r\n\r\n", 200, b"safe\n"),
+        (b"HEAD /livez HTTP/1.0\r\n\r\n", 200, b""),
+    ],
+)
+def test_a_request_is_answered_with_a_text(request_bytes: bytes, status: int, text: bytes) -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(request_bytes)
+        client.writer.write_eof()
+        reply = await client.rest()
+        assert status_of(reply) == status
+        head, _, body = reply.partition(b"\r\n\r\n")
+        assert body.startswith(text)
+        assert b"\r\nContent-Type: text/plain; charset=utf-8" in head
+        assert (b"\r\nAllow: GET, HEAD" in head) == (status == 405)
+
+    play(act)
+
+
+def test_what_is_refused_can_be_read_though_more_was_sent() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(b"POST /livez HTTP/1.1\r\nHost: n\r\nContent-Length: 500000\r\n\r\n" + b"x" * 500_000)
+        assert status_of(await client.rest()) in {413, 431}
+
+    play(act)
+
+
+def test_a_connection_takes_one_request_after_the_other() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        for _ in range(3):
+            client.send(LIVE)
+            assert await client.page() == b"alive\n"
+        client.send(LIVE * 100)
+        assert [await client.page() for _ in range(100)] == [b"alive\n"] * 100
+        client.send(b"GET /livez HTTP/1.1\r\nHost: n\r\nConnection: close\r\n\r\n")
+        assert (await client.rest()).endswith(b"alive\n")
+
+    play(act)
+
+
+def test_a_request_may_come_byte_by_byte() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        for byte in LIVE:
+            client.send(bytes((byte,)))
+            await client.writer.drain()
+            await asyncio.sleep(0)
+        assert await client.page() == b"alive\n"
+
+    play(act)
+
+
+def test_a_page_that_fails_does_no_harm() -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(GET.format("GET", "/fails").encode())
+        assert await client.page() == b"Internal error, the server's log has the details\n"
+        client.send(LIVE)
+        assert await client.page() == b"alive\n"
+        assert any("the page /fails could not be made" in text for _, text in stage.local.host.log_lines)
+
+    play(act, routes=(*ROUTES, Route("/fails", fail)))
+
+
+# --- who waits --------------------------------------------------------------------------------------------------------
+
+
+def test_who_waits_is_answered_when_the_time_is_over() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        began_s = stage.loop.time()
+        client.send(GET.format("GET", "/stopz?timeout=0.25").encode())
+        page = await client.page()
+        assert page.startswith(b"not safe: node ")
+        assert page.endswith(b" does not answer\n")
+        assert stage.loop.time() - began_s >= 0.25
+
+    play(act, lonely())
+
+
+def test_so_many_wait_at_a_time_and_others_are_answered_meanwhile() -> None:
+    async def act(stage: Stage) -> None:
+        waiting = [await stage.client() for _ in range(MOST_WAITING)]
+        for client in waiting:
+            client.send(WAITING)
+        await stage.until(lambda: stage.port._open.get("/stopz", 0) == MOST_WAITING)
+        one_more = await stage.client()
+        one_more.send(WAITING)
+        assert await one_more.page() == b"Too many requests wait for this page\n"
+        one_more.send(LIVE)
+        assert await one_more.page() == b"alive\n"
+
+        waiting[0].writer.close()
+        await stage.until(lambda: stage.port._open["/stopz"] < MOST_WAITING)
+        one_more.send(WAITING)
+        await stage.until(lambda: stage.port._open["/stopz"] == MOST_WAITING)
+
+        stage.port.end()
+        assert await one_more.page() == b"This node ends\n"
+        assert [await client.page() for client in waiting[1:]] == [b"This node ends\n"] * (MOST_WAITING - 1)
+
+    play(act, lonely())
+
+
+def test_who_says_much_while_it_waits_is_hung_up_on() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(WAITING)
+        await stage.until(lambda: stage.port._open.get("/stopz", 0) == 1)
+        client.send(LIVE * 1000)
+        assert await client.rest() == b""
+        assert stage.port._open["/stopz"] == 0
+
+    play(act, lonely())
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_when_all_connections_are_taken_the_idlest_gives_way() -> None:
+    async def act(stage: Stage) -> None:
+        clients = []
+        for _ in range(MOST_CONNECTIONS):
+            client = await stage.client()
+            client.send(LIVE)
+            assert await client.page() == b"alive\n"
+            clients.append(client)
+        clients[0].send(LIVE)
+        assert await clients[0].page() == b"alive\n"
+
+        for _ in range(3):
+            newest = await stage.client()
+            newest.send(LIVE)
+            assert await newest.page() == b"alive\n"
+        assert stage.port.connected <= MOST_CONNECTIONS
+        assert [await client.rest() for client in clients[1:4]] == [b""] * 3
+        clients[0].send(LIVE)
+        assert await clients[0].page() == b"alive\n"
+
+    play(act)
+
+
+def test_when_all_connections_wait_for_answers_the_newest_is_told() -> None:
+    async def act(stage: Stage) -> None:
+        waiting = [await stage.client() for _ in range(MOST_CONNECTIONS)]
+        for client in waiting:
+            client.send(GET.format("GET", "/waits").encode())
+        await stage.until(lambda: stage.port._open.get("/waits", 0) == MOST_CONNECTIONS)
+        newest = await stage.client()
+        reply = await newest.rest()
+        assert status_of(reply) == 503
+        assert reply.endswith(b"Too many connections are open\n")
+
+    play(act, routes=(Route("/waits", lambda _node, _exchange: None, MOST_CONNECTIONS),))
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /liv", LIVE, LIVE + b"GET", b"garbage\r\n\r\n"])
+def test_who_is_too_slow_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    monkeypatch.setattr(httpport, "DEADLINE_S", 0.2)
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(sent)
+        await client.rest()
+        await stage.until(lambda: stage.port.connected == 0)
+
+    play(act)
+
+
+def test_who_does_not_read_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its requests are not even taken: what is sent to it is bounded."""
+    monkeypatch.setattr(httpport, "DEADLINE_S", 0.3)
+    answered = 0
+
+    def long(_node: object, exchange: Exchange) -> None:
+        nonlocal answered
+        answered += 1
+        exchange.answer(OK, "x" * 1_000_000)
+
+    async def act(stage: Stage) -> None:
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(stage.address)
+            deaf.sendall(GET.format("GET", "/long").encode() * 200)
+            await stage.until(lambda: answered > 0)
+            await stage.until(lambda: stage.port.connected == 0)
+        assert answered < 20
+
+    play(act, routes=(Route("/long", long),))
+
+
+def test_one_request_is_taken_in_a_turn_of_the_loop() -> None:
+    """So clients of the broker are served in between, however many requests come."""
+    turns: list[int] = []
+    turn = 0
+
+    def note(_node: object, exchange: Exchange) -> None:
+        turns.append(turn)
+        exchange.answer(OK, "noted")
+
+    async def act(stage: Stage) -> None:
+        def count() -> None:
+            nonlocal turn
+            turn += 1
+            if len(turns) < 300:
+                stage.loop.call_soon(count)
+
+        count()
+        clients = [await stage.client() for _ in range(3)]
+        for client in clients:
+            client.send(GET.format("GET", "/note").encode() * 100)
+        for client in clients:
+            assert [await client.page() for _ in range(100)] == [b"noted\n"] * 100
+
+    play(act, routes=(Route("/note", note),))
+    assert len(turns) == 300
+    assert len(set(turns)) == 300
+
+
+def test_nothing_is_left_of_connections_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector is off in a server."""
+    monkeypatch.setattr(httpport, "DEADLINE_S", 0.2)
+
+    async def act(stage: Stage) -> None:
+        for data in (LIVE, b"garbage\r\n\r\n", b"GET /x" + b"x" * MOST_BYTES, b"GET /x", WAITING):
+            for _ in range(5):
+                client = await stage.client()
+                client.send(data)
+                client.writer.write_eof()
+                await client.rest()
+        stage.close_clients()
+        await stage.until(lambda: stage.port.connected == 0)
+        await stage.until(lambda: not stage.made and not stage.parsers)
+
+    gc.collect()
+    gc.disable()
+    try:
+        play(act)
+        play(act, lonely())
+    finally:
+        gc.enable()
