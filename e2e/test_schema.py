@@ -97,7 +97,7 @@ class Resource:
 
     def filled(self, spec: Json) -> Spec:
         """A spec as the operator reads it from the API server."""
-        return parse(self.kube.dry_run(self.body(spec)))
+        return parse(self.kube.dry_run(self.body(spec), method="POST"))
 
 
 def _established(definitions: list[Json]) -> bool:
@@ -106,9 +106,9 @@ def _established(definitions: list[Json]) -> bool:
 
 
 def refusal(kube: Kube, manifest: Json) -> str:
-    """What the API server has against a manifest; empty when nothing."""
+    """What the API server has against a new object; empty when nothing."""
     try:
-        kube.dry_run(manifest)
+        kube.dry_run(manifest, method="POST")
     except ApiException as error:
         if error.status != INVALID:
             raise
@@ -187,16 +187,19 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"podDisruptionBudget": {"maxUnavailable": 0}}, "should be greater than or equal to 1"),
     ({"image": ""}, "should be at least 1 chars long"),
     ({"config": {"HZ": "10", "colour": "red"}}, "HZ, colour: no directive of the broker"),
-    ({"config": {"port": "7712"}}, "the one for clients is spec.service.port"),
+    (
+        {"config": {"port": "7712"}},
+        "port can not be given: ports in the pod are fixed; the one for clients is spec.service.port",
+    ),
     ({"config": {"maxmemory": "1gb"}}, "maxmemory can not be given: write it to spec.maxmemory"),
     ({"config": {"requirepass": "x"}}, "spec.auth has a password generated"),
     ({"config": {"appendonly": "yes"}}, "write it to spec.persistence.appendonly, as true or false"),
     ({"config": {"include": "/x"}}, "write the directives themselves to spec.config"),
-    ({"config": {"hz": "fast"}}, "hz are a whole number, 0 or greater"),
-    ({"config": {"maxclients": "0"}}, "are a whole number, 1 or greater"),
+    ({"config": {"hz": "fast"}}, 'hz is a whole number, 0 or greater, in quotation marks: "100"'),
+    ({"config": {"maxclients": "0"}}, "maxclients is a whole number, 1 or greater"),
     ({"config": {"loglevel": "loud"}}, "loglevel is one of debug, verbose, notice, warning"),
-    ({"config": {"aof-checksums": "true"}}, 'are yes or no, in quotation marks: "yes"'),
-    ({"config": {"auto-aof-rewrite-min-size": "64Mi"}}, "are a memory size"),
+    ({"config": {"aof-checksums": "true"}}, 'aof-checksums is yes or no, in quotation marks: "yes"'),
+    ({"config": {"auto-aof-rewrite-min-size": "64Mi"}}, "auto-aof-rewrite-min-size is a memory size"),
     ({"config": {"hz": 10}}, "must be of type string"),
     ({"resources": {"limits": {"memory": "much"}}}, "spec.resources.limits.memory"),
     ({"tolerations": [{"tolerationSeconds": "x"}]}, "must be of type integer"),
@@ -286,7 +289,7 @@ def _is_readable(option: Option[Any], text: str) -> bool:
 
 def test_a_field_that_nobody_knows_is_refused(resource: Resource) -> None:
     with pytest.raises(ApiException, match="replica"):
-        resource.kube.dry_run(resource.body({"replica": 3}))
+        resource.kube.dry_run(resource.body({"replica": 3}), method="POST")
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.yaml")))
@@ -383,8 +386,9 @@ def _placed(body: Json, namespace: str) -> tuple[Json, ...]:
 def test_pods_are_restricted_ones(kube: Kube, place: str, name: str) -> None:
     found = next(one for one in _placed(bodies()[name], place) if one["kind"] == "StatefulSet")["spec"]["template"]
     metadata = found["metadata"] | {"name": "shown", "namespace": place}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": found["spec"]}
-    kube.dry_run(pod | {"spec": found["spec"] | {"serviceAccountName": "default"}}, method="POST")
+    volumes = [*(one for one in found["spec"]["volumes"] if one["name"] != names.DATA), {"name": names.DATA}]
+    spec = found["spec"] | {"serviceAccountName": "default", "volumes": volumes}
+    kube.dry_run({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, method="POST")
 
 
 def test_objects_at_rest_are_not_written_and_those_changed_by_hand_are_found(kube: Kube, resource: Resource) -> None:

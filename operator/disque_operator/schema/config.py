@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -18,40 +19,49 @@ _LONGEST: Final = 256
 
 def config(description: str) -> Json:
     """The schema of the field."""
-    names = sorted([*(option.name for option in FREE), *OWNED])
+    names = _list(sorted([*(option.name for option in FREE), *OWNED]))
     known = rule(
-        f"self.all(name, name in {_list(names)})",
+        f"self.all(name, name in {names})",
         "only directives of the broker are known here, in lower case: see docs/configuration.md",
     )
-    known["messageExpression"] = (
-        f"self.filter(name, !(name in {_list(names)})).join(', ')"
-        " + ': no directive of the broker; they are in docs/configuration.md, in lower case'"
+    told = _told(
+        f"!(name in {names})", ": no directive of the broker; they are in docs/configuration.md, in lower case"
     )
-    return texts(description, most=_MOST, longest=_LONGEST) | {
-        "x-kubernetes-validations": [known, *_owned(), *_values()]
-    }
+    rules = [known | told, *_owned(), *_values()]
+    return texts(description, most=_MOST, longest=_LONGEST) | {"x-kubernetes-validations": rules}
 
 
 def _owned() -> Iterable[Json]:
-    """Directives that are the operator's, told together when the same is to be done instead."""
+    """Directives that are the operator's, together when the same is to be done instead."""
     for instead in dict.fromkeys(OWNED.values()):
-        names = [name for name, other in OWNED.items() if other == instead]
-        yield rule(_none_of(names), f"{_listed(names)} can not be given: {instead}")
+        yield _rule([name for name, other in OWNED.items() if other == instead], "", f"can not be given: {instead}")
 
 
 def _values() -> Iterable[Json]:
+    """Directives that anybody may give, together when they take the same values."""
     groups: dict[tuple[str, str], list[str]] = {}
     for option in FREE:
-        told = _condition(option)
-        if told is not None:
-            groups.setdefault(told, []).append(option.name)
+        found = _condition(option)
+        if found is not None:
+            groups.setdefault(found, []).append(option.name)
     for (condition, expected), names in groups.items():
-        if len(names) == 1:
-            value = condition.replace("VALUE", f"self['{names[0]}']")
-            yield rule(f"!('{names[0]}' in self) || {value}", f"{names[0]} is {expected}")
-        else:
-            value = condition.replace("VALUE", "self[name]")
-            yield rule(f"self.all(name, !(name in {_list(names)}) || {value})", f"{_listed(names)} are {expected}")
+        yield _rule(names, condition, f"is {expected}")
+
+
+def _rule(names: list[str], condition: str, message: str) -> Json:
+    """The condition, in which VALUE is the value, has to hold for these; without one they may not be there."""
+    holds = f" && !({condition.replace('VALUE', 'self[name]')})" if condition else ""
+    wrong = f"name in {_list(names)}{holds}"
+    if len(names) == 1:
+        return rule(f"!self.exists(name, {wrong})", f"{names[0]} {message}")
+    every = f"{', '.join(names[:-1])} or {names[-1]}"
+    return rule(f"!self.exists(name, {wrong})", f"{every} {message}") | _told(wrong, f" {message}")
+
+
+def _told(wrong: str, message: str) -> Json:
+    """A message that names the directives for which something is wrong."""
+    quoted = json.dumps(message, ensure_ascii=False)
+    return {"messageExpression": f"self.filter(name, {wrong}).join(', ') + {quoted}"}
 
 
 def _condition(option: Option[Any]) -> tuple[str, str] | None:
@@ -74,9 +84,9 @@ def _integer(kind: Any) -> tuple[str, str]:
     if kind.minimum > 0:
         condition += f" && int(VALUE) >= {kind.minimum}"
     if kind.maximum < _LARGEST:
-        return f"({condition} && int(VALUE) <= {kind.maximum})", f"a whole number, {kind.minimum} to {kind.maximum}"
+        return f"{condition} && int(VALUE) <= {kind.maximum}", f"a whole number, {kind.minimum} to {kind.maximum}"
     least = f", {kind.minimum} or greater" if kind.minimum >= 0 else ""
-    return f"({condition})", f'a whole number{least}, in quotation marks: "100"'
+    return condition, f'a whole number{least}, in quotation marks: "100"'
 
 
 def _size(_kind: Any) -> tuple[str, str]:
@@ -95,16 +105,6 @@ _KINDS: Final[dict[type[Kind[Any]], Callable[[Any], tuple[str, str]]]] = {
 }
 
 
-def _none_of(names: list[str]) -> str:
-    if len(names) == 1:
-        return f"!('{names[0]}' in self)"
-    return f"self.all(name, !(name in {_list(names)}))"
-
-
 def _list(words: Iterable[str]) -> str:
     quoted = [f"'{word}'" for word in words]
     return f"[{', '.join(quoted)}]"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
