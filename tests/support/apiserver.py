@@ -1,20 +1,24 @@
 """A small API server for tests that need no kubelet: objects by path, versions, UIDs, conflicts, over real HTTP.
 
 What the operator relies on is there: server-side apply (without field owners), preconditions, `resourceVersion`, label
-selectors, a status that only the status resource changes. What it does with real objects is tested in `e2e`.
+selectors, a status that only the status resource changes, discovery, and watches. What it does with real objects is
+tested in `e2e`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 from kubernetes.aio.client import Configuration
+
+from disque_operator.kube import KINDS
 
 Json = dict[str, Any]
 
@@ -28,6 +32,9 @@ class ApiServer:
         self.refuse: Callable[[str, str], int | None] = lambda _method, _path: None
         self.before: Callable[[str, str], None] = lambda _method, _path: None
         """Called before each: what others do meanwhile."""
+        self.deaf = False
+        """Watches stay open and tell nothing."""
+        self._watches: list[tuple[str, str, asyncio.Queue[Json]]] = []
         self._version = 0
 
     @property
@@ -48,36 +55,64 @@ class ApiServer:
         metadata["generation"] = (before["metadata"]["generation"] if before else 0) + changed
         metadata.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
         self.objects[path] = body
+        self._tell(path, "MODIFIED" if before else "ADDED", body)
         return body
 
-    async def _handle(self, request: web.Request) -> web.Response:
+    def remove(self, path: str) -> Json:
+        """An object goes."""
+        body = self.objects.pop(path)
+        self._tell(path, "DELETED", body)
+        return body
+
+    def _tell(self, path: str, what: str, body: Json) -> None:
+        for collection, labels, events in self._watches:
+            if not self.deaf and _is_in(path, collection) and _has(body, labels):
+                events.put_nowait({"type": what, "object": copy.deepcopy(body)})
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
         method, path = request.method, request.path
         self.requests.append(f"{method} {path}")
         self.before(method, path)
         status = self.refuse(method, path)
         if status is not None:
             return _refusal(status, f"{path} is refused")
+        if request.query.get("watch"):
+            return await self._watch(request)
         answer = getattr(self, f"_{method.lower()}")
         found: web.Response = answer(request, await request.json() if request.can_read_body else {})
         return found
 
     def _get(self, request: web.Request, _body: Json) -> web.Response:
-        if request.path in self.objects:
-            return web.json_response(self.objects[request.path])
-        if self._is_object(request.path):
+        path = request.path
+        if path in _DISCOVERY:
+            return web.json_response(_DISCOVERY[path])
+        if path in self.objects:
+            return web.json_response(self.objects[path])
+        if len(path.split("/namespaces/")[-1].split("/")) == 3 and "/namespaces/" in path:
             return _refusal(404, "not found")
-        wanted = [word.split("=") for word in request.query.get("labelSelector", "").split(",") if word]
+        labels = request.query.get("labelSelector", "")
+        fields = [word.split("=") for word in request.query.get("fieldSelector", "").split(",") if word]
         items = [
             item
-            for path, item in sorted(self.objects.items())
-            if path.rsplit("/", 1)[0] == request.path
-            and all((item["metadata"].get("labels") or {}).get(key) == value for key, value in wanted)
+            for at, item in sorted(self.objects.items())
+            if _is_in(at, path) and _has(item, labels) and all(_field(item, name) == value for name, value in fields)
         ]
-        return web.json_response({"items": items})
+        return web.json_response({"items": items, "metadata": {"resourceVersion": str(self._version)}})
 
-    @staticmethod
-    def _is_object(path: str) -> bool:
-        return len(path.rsplit("/namespaces/", maxsplit=1)[-1].split("/")) == 3
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        """Tell of changes from now on; a test's watches never come too late."""
+        events: asyncio.Queue[Json] = asyncio.Queue()
+        entry = (request.path, request.query.get("labelSelector", ""), events)
+        self._watches.append(entry)
+        stream = web.StreamResponse()
+        try:
+            await stream.prepare(request)
+            while True:
+                await stream.write(json.dumps(await events.get()).encode() + b"\n")
+        except ConnectionError:
+            return stream
+        finally:
+            self._watches.remove(entry)
 
     def _post(self, request: web.Request, body: Json) -> web.Response:
         metadata = body["metadata"]
@@ -120,7 +155,60 @@ class ApiServer:
             return _refusal(404, "not found")
         if (body.get("preconditions") or {}).get("uid") not in {None, found["metadata"]["uid"]}:
             return _refusal(409, "the UID in the precondition is another one")
-        return web.json_response(self.objects.pop(request.path))
+        return web.json_response(self.remove(request.path))
+
+
+def _is_in(path: str, collection: str) -> bool:
+    """Whether an object is in a list: that of its namespace, or that of all."""
+    of_namespace = path.rsplit("/", 1)[0]
+    root, _, rest = of_namespace.partition("/namespaces/")
+    return collection in {of_namespace, f"{root}/{rest.rsplit('/', 1)[-1]}"}
+
+
+def _has(body: Json, selector: str) -> bool:
+    labels = body["metadata"].get("labels") or {}
+    wanted = [word.partition("=") for word in selector.split(",") if word]
+    return all(labels.get(key) == value if equals else key in labels for key, equals, value in wanted)
+
+
+def _field(body: Json, name: str) -> Any:
+    value: Any = body
+    for part in name.split("."):
+        value = (value or {}).get(part)
+    return value
+
+
+def _discovery() -> dict[str, Json]:
+    """What an API server says of the kinds it has."""
+    found: dict[str, Json] = {"/api": {"versions": ["v1"]}, "/apis": {"groups": []}}
+    apis = sorted({entry.api for entry in KINDS.values()} | {"apiextensions.k8s.io/v1"})
+    for api in apis:
+        resources = [
+            {"name": entry.plural, "kind": kind, "singularName": "", "namespaced": True, "verbs": ["list", "watch"]}
+            for kind, entry in KINDS.items()
+            if entry.api == api
+        ]
+        group, _, version = api.rpartition("/")
+        found[f"/apis/{api}" if group else f"/api/{api}"] = {"resources": [*resources, *_BACKBONE.get(api, ())]}
+        if group:
+            versions = {"versions": [{"version": version}], "preferredVersion": {"version": version}}
+            found["/apis"]["groups"].append({"name": group, **versions})
+    return found
+
+
+_BACKBONE: Final = {
+    "v1": ({"name": "namespaces", "kind": "Namespace", "singularName": "", "namespaced": False, "verbs": ["list"]},),
+    "apiextensions.k8s.io/v1": (
+        {
+            "name": "customresourcedefinitions",
+            "kind": "CustomResourceDefinition",
+            "singularName": "",
+            "namespaced": False,
+            "verbs": ["list"],
+        },
+    ),
+}
+_DISCOVERY: Final = _discovery()
 
 
 def _refusal(status: int, message: str) -> web.Response:
@@ -138,7 +226,7 @@ async def serving(server: ApiServer) -> AsyncIterator[Any]:
     """Serve on the loopback address; the context is the client's configuration."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server._handle)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -1,0 +1,219 @@
+"""The operator as a process, against a small API server: what it writes, what it says of itself, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import pytest
+import yaml
+
+from disque_operator import names
+from disque_operator.reporting import condition
+from disque_operator.spec import Json
+from support.apiserver import ApiServer, serving
+from support.server import free_port
+
+CLUSTERS: Final = f"/apis/{names.API_VERSION}/namespaces/team/{names.PLURAL}"
+LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/team/leases/disque-operator"
+STATEFUL_SET: Final = "/apis/apps/v1/namespaces/team/statefulsets/shop"
+PATIENCE_S: Final = 30.0
+END_S: Final = 10.0
+
+
+class Operator:
+    """A `disque-operator` process for the namespace `team`, and the API server that it talks to."""
+
+    def __init__(
+        self, server: ApiServer, process: asyncio.subprocess.Process, log: Path, ports: tuple[int, int]
+    ) -> None:
+        self.server = server
+        self.process = process
+        self.log = log
+        self.liveness = f"http://127.0.0.1:{ports[0]}/healthz"
+        self.metrics = f"http://127.0.0.1:{ports[1]}/metrics"
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait until it is so."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not condition():
+                    assert self.process.returncode is None, self.log.read_text()
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"not in time: {what}\n{self.log.read_text()}") from None
+
+    async def end(self) -> int:
+        """SIGTERM, then the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(END_S):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def running(folder: Path, server: ApiServer) -> AsyncIterator[Operator]:
+    """It runs until the context ends."""
+    async with serving(server) as configuration:
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(
+            yaml.safe_dump(
+                {
+                    "current-context": "test",
+                    "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+                    "clusters": [{"name": "test", "cluster": {"server": configuration.host}}],
+                    "users": [{"name": "test", "user": {"token": "t"}}],
+                }
+            )
+        )
+        log = folder / "log"
+        ports = free_port(), free_port()
+        flags = ["--namespaces=team", "--log-format=text", "--resync=10", "--identity=me", "--image=disqued:test"]
+        flags += [f"--liveness=http://127.0.0.1:{ports[0]}/healthz", f"--metrics-port={ports[1]}"]
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "disque_operator.main",
+                *flags,
+                env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            yield Operator(server, process, log, ports)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def cluster(**spec: object) -> Json:
+    return {"apiVersion": names.API_VERSION, "kind": names.KIND, "spec": spec}
+
+
+async def read(url: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return response.status, await response.text()
+
+
+def test_it_makes_what_a_cluster_is_made_of_and_then_rests(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        server.put(f"{CLUSTERS}/shop", cluster(replicas=2))
+        async with running(tmp_path, server) as operator:
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
+            shop = server.objects[f"{CLUSTERS}/shop"]
+            owners = server.objects[STATEFUL_SET]["metadata"]["ownerReferences"]
+            assert [owner["uid"] for owner in owners] == [shop["metadata"]["uid"]]
+            await operator.until(
+                lambda: condition(server.objects[f"{CLUSTERS}/shop"].get("status", {}), "ReconcileSuccess"),
+                "the status is written",
+            )
+            assert server.objects[f"{CLUSTERS}/shop"]["metadata"].keys() == shop["metadata"].keys(), "no finalizer"
+            assert "annotations" not in server.objects[f"{CLUSTERS}/shop"]["metadata"]
+            await asyncio.sleep(3)
+            written = [request for request in server.writes if "leases" not in request]
+            await asyncio.sleep(5)
+            assert [request for request in server.writes if "leases" not in request] == written, "it waits for pods"
+            status, page = await read(operator.metrics)
+            assert status == 200
+            shown = [line for line in page.splitlines() if line.startswith("disque_operator_cluster_phase{")]
+            assert [line for line in shown if line.endswith(" 1.0")] == [
+                'disque_operator_cluster_phase{cluster="shop",namespace="team",phase="Creating"} 1.0'
+            ]
+            assert "disque_operator_lease_held 1.0" in page
+            assert (await read(operator.liveness))[0] == 200
+            assert await operator.end() == 0
+            assert server.objects[LEASE]["spec"]["holderIdentity"] == "", "it gave the Lease back"
+            assert "Traceback" not in operator.log.read_text()
+
+    asyncio.run(main())
+
+
+def test_it_hears_of_new_clusters_and_of_what_a_hand_changed(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        async with running(tmp_path, server) as operator:
+            await operator.until(lambda: LEASE in server.objects, "it acts")
+            server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
+            config = "/api/v1/namespaces/team/configmaps/shop-config"
+            wanted = server.objects[config]["data"]
+            server.put(config, server.objects[config] | {"data": {"disque.conf": "port 1\n"}})
+            await operator.until(lambda: server.objects[config]["data"] == wanted, "the ConfigMap is put right")
+            server.remove("/api/v1/namespaces/team/services/shop")
+            await operator.until(lambda: "/api/v1/namespaces/team/services/shop" in server.objects, "and the service")
+            server.remove(f"{CLUSTERS}/shop")
+            server.remove(STATEFUL_SET)
+            await asyncio.sleep(3)
+            assert STATEFUL_SET not in server.objects, "a cluster that is gone stays gone"
+            assert await operator.end() == 0
+
+    asyncio.run(main())
+
+
+def test_it_goes_on_when_the_api_server_was_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        async with running(tmp_path, server) as operator:
+            await operator.until(lambda: LEASE in server.objects, "it acts")
+            server.refuse = lambda _method, _path: 503
+            server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
+            await asyncio.sleep(5)
+            assert STATEFUL_SET not in server.objects
+            assert operator.process.returncode is None
+            server.refuse = lambda _method, _path: None
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
+            assert (await read(operator.liveness))[0] == 200
+
+    asyncio.run(main())
+
+
+def test_watches_that_tell_nothing_are_noticed_by_the_probe_and_made_up_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        async with running(tmp_path, server) as operator:
+            await operator.until(lambda: LEASE in server.objects, "it acts")
+            server.deaf = True
+            server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the cluster is found by a list")
+            said = "no watch told of DisqueCluster team/shop"
+            while said not in operator.log.read_text():
+                await read(operator.liveness)
+                await asyncio.sleep(1)
+            assert (await read(operator.liveness))[0] == 500
+
+    asyncio.run(main())
+
+
+def test_without_the_resource_definition_it_says_what_to_do(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        server.refuse = lambda _method, path: 404 if names.PLURAL in path else None
+        async with running(tmp_path, server) as operator:
+            async with asyncio.timeout(PATIENCE_S):
+                assert await operator.process.wait() == 1
+            assert "disqueclusters.disque.dev is not installed: apply manifests/crd" in operator.log.read_text()
+            assert "Traceback" not in operator.log.read_text()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_without_rights_it_says_so(tmp_path: Path, status: int) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        server.refuse = lambda _method, _path: status
+        async with running(tmp_path, server) as operator:
+            async with asyncio.timeout(PATIENCE_S):
+                assert await operator.process.wait() == 1
+            assert f"/{names.PLURAL} is refused" in operator.log.read_text()
+
+    asyncio.run(main())

@@ -1,0 +1,261 @@
+"""From what Kubernetes says to what the plan reads."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from disque_operator import names, observe
+from disque_operator.brokers import Keys
+from disque_operator.kube import Kube
+from disque_operator.observe import Objects
+from disque_operator.observed import Observed, Passwords, Pod
+from disque_operator.spec import Auth, Json, Spec
+from support.apiserver import ApiServer, serving
+
+NOW_S = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC).timestamp()
+SPEC = Spec("c", "ns", "uid-c", 1)
+
+
+def pod(name: str = "c-0", **status: Any) -> Json:
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "creationTimestamp": "2026-01-01T11:59:00Z",
+            "labels": {"controller-revision-hash": "c-77", names.CLUSTER_LABEL: "c"},
+        },
+        "spec": {"nodeName": "node-1", "containers": [{"name": "sidecar"}, {"name": "broker", "image": "disqued:1"}]},
+        "status": status,
+    }
+
+
+def waiting(reason: str, message: str = "") -> Json:
+    return {"name": "broker", "state": {"waiting": {"reason": reason, "message": message}}}
+
+
+def secret(annotations: dict[str, str] | None = None, **data: str) -> Json:
+    encoded = {key.replace("_", "-"): base64.b64encode(text.encode()).decode() for key, text in data.items()}
+    return {"kind": "Secret", "metadata": {"name": "c-auth", "annotations": annotations}, "data": encoded}
+
+
+def look(*items: Json, spec: Spec = SPEC, status: Json | None = None, **more: Any) -> Observed:
+    by_name = {(item["kind"], item["metadata"]["name"]): item for item in items}
+    found = Objects(by_name, more.get("own"), tuple(more.get("refusals", ())))
+    return asyncio.run(observe.look(spec, status or {}, found, NOW_S)).observed
+
+
+def one(**status: Any) -> Pod:
+    [found] = look(pod(**status)).pods
+    return found
+
+
+def test_a_pod_that_runs() -> None:
+    conditions = [
+        {"type": "PodScheduled", "status": "True"},
+        {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T11:59:30Z"},
+    ]
+    containers = [{"name": "sidecar", "restartCount": 9}, {"name": "broker", "restartCount": 2, "ready": True}]
+    assert one(phase="Running", conditions=conditions, containerStatuses=containers) == Pod(
+        name="c-0",
+        ordinal=0,
+        uid="uid-c-0",
+        revision="c-77",
+        image="disqued:1",
+        age_s=60.0,
+        phase="Running",
+        ready=True,
+        ready_for_s=30.0,
+        machine="node-1",
+        restarts=2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "trouble", "says"),
+    [
+        ({"containerStatuses": [waiting("ContainerCreating")]}, "", ""),
+        ({"containerStatuses": [waiting("ImagePullBackOff", "no such image")]}, "ImagePullBackOff", "no such image"),
+        (
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+                ]
+            },
+            "Unschedulable",
+            "0/3 nodes",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    waiting("CrashLoopBackOff", "back-off")
+                    | {"lastState": {"terminated": {"reason": "Error", "exitCode": 1, "message": "bad directive\n"}}}
+                ]
+            },
+            "CrashLoopBackOff",
+            "back-off; it ended before: Error, exit status 1: bad directive",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "broker",
+                        "ready": False,
+                        "state": {"running": {}},
+                        "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
+                    }
+                ]
+            },
+            "OOMKilled",
+            "OOMKilled, exit status 137",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "broker",
+                        "ready": True,
+                        "state": {"running": {}},
+                        "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
+                    }
+                ]
+            },
+            "",
+            "",
+        ),
+        ({"phase": "Failed", "reason": "Evicted", "message": "disk pressure"}, "Evicted", "disk pressure"),
+        ({"containerStatuses": [waiting("ErrImagePull") | {"name": "sidecar"}]}, "", ""),
+    ],
+)
+def test_what_keeps_a_pod_from_running_is_told(status: Json, trouble: str, says: str) -> None:
+    found = one(**status)
+    assert (found.trouble, found.trouble_text) == (trouble, says)
+
+
+def test_pods_are_the_numbered_ones_in_their_order() -> None:
+    names_of = [found.name for found in look(*(pod(f"c-{n}") for n in ("10", "2", "0", "01", "x", "2-debug"))).pods]
+    assert names_of == ["c-0", "c-2", "c-10"]
+
+
+def test_a_pod_without_an_address_is_silent_and_one_that_ends_says_so() -> None:
+    item = pod()
+    item["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:00Z", "annotations": {names.DRAIN: "true"}}
+    observed = look(item)
+    assert observed.silent == {"c-0": "it has no address yet"}
+    assert observed.pods[0].terminating
+    assert observed.pods[0].drain
+
+
+def test_a_stateful_set_whose_controller_is_behind_is_not_up_to_date() -> None:
+    item: Json = {
+        "kind": "StatefulSet",
+        "metadata": {"name": "c", "uid": "u", "generation": 5, "annotations": {names.ASLEEP: "3"}},
+        "spec": {"replicas": 3, "template": {"spec": pod()["spec"]}},
+        "status": {"observedGeneration": 4, "updateRevision": "c-76"},
+    }
+    before = look(item).stateful_set
+    assert before is not None
+    assert (before.replicas, before.revision, before.image, before.asleep) == (3, "c-76", "disqued:1", 3)
+    assert not before.up_to_date
+    item["status"]["observedGeneration"] = 5
+    after = look(item).stateful_set
+    assert after is not None
+    assert after.up_to_date
+
+
+def test_volumes_are_the_claims_of_members() -> None:
+    def claim(name: str, **metadata: Any) -> Json:
+        requests = {"resources": {"requests": {"storage": "2Gi"}}}
+        return {"kind": "PersistentVolumeClaim", "metadata": {"name": name, "uid": name} | metadata, "spec": requests}
+
+    owned = claim("data-c-0", ownerReferences=[{"uid": "uid-c"}], annotations={names.DRAINED: "abc"})
+    owned["status"] = {"phase": "Bound"}
+    going = claim("data-c-1", deletionTimestamp="2026-01-01T12:00:00Z")
+    first, second = look(owned, going, claim("other-c-0"), claim("data-c-x")).volumes
+    assert (first.ordinal, first.bound, first.owned, first.drained, first.size) == (0, True, True, "abc", "2Gi")
+    assert (second.ordinal, second.bound, second.owned, second.terminating) == (1, False, False, True)
+
+
+def test_the_secret_says_which_passwords_there_are() -> None:
+    annotations = {names.ROTATION: "4", names.ROTATED_AT: "2026-01-01T11:58:20Z"}
+    assert look(secret(annotations, password="new", former_password="old")).passwords == Passwords(
+        "new", "old", 4, 100.0, "2026-01-01T11:58:20Z"
+    )
+    assert look(secret({}, password="new\n")).passwords == Passwords("new")
+    assert look(secret({}, other="x")).passwords is None
+    assert look().passwords is None
+
+
+def test_a_secret_that_somebody_garbled_is_one_without_passwords() -> None:
+    item = secret({names.ROTATION: "often", names.ROTATED_AT: "yesterday"}, password="p")
+    assert look(item).passwords == Passwords("p", rotated_at="yesterday")
+    item["data"]["password"] = "not base64!"
+    assert look(item).passwords is None
+
+
+def test_the_users_own_secret_is_read() -> None:
+    assert look(own=secret(password="mine\n")).own_password == "mine"
+    assert look(own=secret(other="x")).own_password is None
+
+
+@pytest.mark.parametrize(
+    ("enabled", "passwords", "own", "expected"),
+    [
+        (True, Passwords("new", "old"), None, Keys("new", ("old",))),
+        (True, Passwords("new"), "newer", Keys("new", ("newer",))),
+        (True, Passwords("new"), "new", Keys("new", ())),
+        (True, None, "mine", Keys(None, ("mine",))),
+        (False, Passwords("new", "old"), None, Keys(None, ("new", "old"))),
+        (True, None, None, Keys()),
+    ],
+)
+def test_every_password_that_a_broker_may_have_is_tried(
+    enabled: bool, passwords: Passwords | None, own: str | None, expected: Keys
+) -> None:
+    assert observe._keys(replace(SPEC, auth=Auth(enabled=enabled)), passwords, own) == expected
+
+
+def test_the_newest_refusal_of_a_pod_is_told_for_a_while() -> None:
+    def refusal(at: str, message: str) -> Json:
+        return {"lastTimestamp": at, "message": message}
+
+    events = [refusal("2026-01-01T11:58:00Z", "older"), refusal("2026-01-01T11:59:00Z", "exceeded quota: pods=2")]
+    assert look(refusals=events).quota == "exceeded quota: pods=2"
+    assert not look(refusals=[refusal("2026-01-01T11:00:00Z", "long ago")]).quota
+
+
+def test_refusals_are_asked_for_only_when_pods_are_missing() -> None:
+    async def main() -> None:
+        server = ApiServer()
+        stateful_set = {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"labels": {names.CLUSTER_LABEL: "c"}},
+            "spec": {"replicas": 1},
+        }
+        uid = server.put("/apis/apps/v1/namespaces/ns/statefulsets/c", stateful_set)["metadata"]["uid"]
+        for number, about in enumerate((uid, "stranger")):
+            event = {"involvedObject": {"uid": about}, "reason": "FailedCreate", "message": f"quota of {about}"}
+            server.put(f"/api/v1/namespaces/ns/events/c.{number}", event)
+        async with serving(server) as configuration:
+            kube = Kube(configuration, lambda _verb, _kind, _status: None)
+            refusals = (await observe.objects(kube, SPEC)).refusals
+            assert [event["message"] for event in refusals] == [f"quota of {uid}"]
+            server.put("/api/v1/namespaces/ns/pods/c-0", pod())
+            server.requests.clear()
+            assert not (await observe.objects(kube, SPEC)).refusals
+            assert not [request for request in server.requests if "events" in request]
+            await kube.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("ip", "address"), [("10.1.2.3", "10.1.2.3:7711"), ("fd00::7", "[fd00::7]:7711")])
+def test_a_broker_is_reached_by_the_address_of_its_pod(ip: str, address: str) -> None:
+    assert observe.pod_address(replace(one(), ip=ip)) == address
