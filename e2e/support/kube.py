@@ -63,6 +63,7 @@ CLUSTER_WIDE: Final = frozenset(
 NOT_FOUND: Final = 404
 GONE: Final = 410
 TOO_MANY_REQUESTS: Final = 429
+SERVER_ERROR: Final = 500
 
 
 class WaitFailedError(AssertionError):
@@ -178,7 +179,7 @@ class Kube:
         deadline_s = time.monotonic() + within_s
         while True:
             seen: dict[str, Json] = {}
-            with contextlib.suppress(urllib3.exceptions.HTTPError, _RelistError):
+            with _bearing_with():
                 for objects in self._changes(kind, namespace, name, labels, deadline_s, seen):
                     if found := condition(objects):
                         return found
@@ -301,6 +302,18 @@ def _message(text: str) -> str:
 def _short(item: Json) -> Json:
     """What a person needs to see of an object that is not as it should be."""
     return {"name": item["metadata"]["name"], "status": item.get("status", item.get("reason"))}
+
+
+@contextlib.contextmanager
+def _bearing_with() -> Iterator[None]:
+    """An API server that is away, or just begins, or whose watch fell behind, is asked again."""
+    try:
+        yield
+    except (urllib3.exceptions.HTTPError, _RelistError):
+        return
+    except ApiException as error:
+        if error.status not in {GONE, TOO_MANY_REQUESTS} and error.status < SERVER_ERROR:
+            raise
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from typing import Final
 import yaml
 from kubernetes.client.exceptions import ApiException
 
-from e2e.support.cluster import DisqueCluster
+from e2e.support.cluster import DisqueCluster, condition
 from e2e.support.kube import Json, Kube
 from e2e.support.settings import ROOT
 
@@ -38,7 +38,11 @@ def documents(folder: Path) -> list[Json]:
 
 def install(kube: Kube, image: str) -> Json:
     """Apply the resource definition and the operator, and wait until it runs; its Deployment. Safe to do twice."""
-    for manifest in (*documents(CRDS), *documents(PLAIN)):
+    for manifest in documents(CRDS):
+        kube.apply(manifest)
+        name = manifest["metadata"]["name"]
+        kube.wait(manifest["kind"], "", _is_established, f"{name} is known", name=name, within_s=START_S)
+    for manifest in documents(PLAIN):
         kube.apply(_with_image(manifest, image))
     [deployment] = [item for item in documents(PLAIN) if item["kind"] == "Deployment"]
     wait_available(kube, deployment, 1)
@@ -50,6 +54,10 @@ def uninstall(kube: Kube) -> None:
     for manifest in (*reversed(documents(PLAIN)), *documents(CRDS)):
         with contextlib.suppress(ApiException):
             kube.delete(manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace", ""))
+
+
+def _is_established(definitions: list[Json]) -> bool:
+    return any(condition(item.get("status", {}), "Established").get("status") == "True" for item in definitions)
 
 
 def _with_image(manifest: Json, image: str) -> Json:
