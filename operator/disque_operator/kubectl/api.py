@@ -93,9 +93,11 @@ class Kubectl:
         return self.json("patch", RESOURCE, name, "--type", "merge", "--patch", json.dumps(patch))
 
     def pods(self, name: str) -> list[Json]:
-        """The pods of that cluster, by ordinal."""
+        """The pods of that cluster's nodes, by ordinal."""
         selector = ",".join(f"{label}={value}" for label, value in names.selector(name).items())
-        return sorted(self.items("get", "pods", "--selector", selector), key=_ordinal)
+        found = self.items("get", "pods", "--selector", selector)
+        member = re.compile(rf"{re.escape(name)}-\d+")
+        return sorted((pod for pod in found if member.fullmatch(pod["metadata"]["name"])), key=_ordinal)
 
 
 def failure(complaint: str) -> Exception:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from disque_operator import names
@@ -21,32 +19,42 @@ from disqued.client import Backoff, Client, DisqueError, ResponseError
 T = TypeVar("T")
 
 AT_ONCE = 16
-"""So many nodes are connected to at a time."""
+"""So many nodes are asked at a time: each forward is a process."""
 TIMEOUT_S = 15.0
 """The longest silence of a node: its answers come through the API server."""
 PASSWORD_VARIABLE = "DISQUE_PASSWORD"  # noqa: S105  the name of a variable
 
 
-@dataclass
-class Members:
-    """The nodes that can be asked, by pod, and why the others can not."""
+class SilentError(Exception):
+    """A node did not answer; the text says why."""
 
-    reached: dict[str, Client] = field(default_factory=dict)
-    missed: dict[str, str] = field(default_factory=dict)
-    machines: dict[str, str] = field(default_factory=dict)
-    """All pods of the cluster, by ordinal, and where they run."""
+
+class Members:
+    """The nodes of a cluster."""
+
+    def __init__(self, kubectl: Kubectl, cluster: Json) -> None:
+        self._kubectl = kubectl
+        self._secrets = passwords(kubectl, cluster)
+        self._pods = {pod["metadata"]["name"]: pod for pod in kubectl.pods(cluster["metadata"]["name"])}
+        self.missed: dict[str, str] = {}
+        """Those that did not answer, by pod, and why."""
+
+    @property
+    def machines(self) -> dict[str, str]:
+        """All pods, by ordinal, and where they run."""
+        return {name: pod["spec"].get("nodeName", "") for name, pod in self._pods.items()}
 
     def ask(self, question: Callable[[Client], T]) -> dict[str, T]:
-        """Each node's answer, by pod; a node that fails is among the missed from then on."""
+        """The answers by pod. Who does not answer is among the missed, and is not asked again."""
+        asked = [pod for pod in self._pods if pod not in self.missed]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = pool.map(lambda item: (item[0], _answer(item[1], question)), list(self.reached.items()))
+            answers = [pool.submit(self._ask, pod, question) for pod in asked]
         found: dict[str, T] = {}
-        for pod, (answer, trouble) in answers:
-            if answer is None:
-                self.missed[pod] = trouble
-                del self.reached[pod]
-            else:
-                found[pod] = answer
+        for pod, answer in zip(asked, answers, strict=True):
+            try:
+                found[pod] = answer.result()
+            except (SilentError, RefusedError, UnreachableError) as error:
+                self.missed[pod] = str(error)
         return found
 
     def complain(self) -> Exit:
@@ -55,27 +63,17 @@ class Members:
             sys.stderr.write(f"{pod} is not in this: {trouble}\n")
         return Exit.CONNECTION if self.missed else Exit.OK
 
-
-@contextlib.contextmanager
-def connected(kubectl: Kubectl, cluster: Json) -> Iterator[Members]:
-    """Connections to all nodes of a cluster that can be reached."""
-    name = cluster["metadata"]["name"]
-    secrets = passwords(kubectl, cluster)
-    pods = kubectl.pods(name)
-    members = Members(machines={pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods})
-    with contextlib.ExitStack() as stack:
-
-        def connect(pod: Json) -> None:
-            client, trouble = _connect(kubectl, pod, secrets, stack)
-            if client is None:
-                members.missed[pod["metadata"]["name"]] = trouble
-            else:
-                members.reached[pod["metadata"]["name"]] = client
-
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(connect, pods))
-        members.reached = {pod: members.reached[pod] for pod in sorted(members.reached, key=names.ordinal)}
-        yield members
+    def _ask(self, pod: str, question: Callable[[Client], T]) -> T:
+        phase = self._pods[pod].get("status", {}).get("phase", "Pending")
+        if phase != "Running":
+            raise SilentError(f"its pod is {phase}")
+        with forwarded(self._kubectl, pod, names.CLIENT_PORT) as port, client_at(port, self._secrets) as client:
+            try:
+                return question(client)
+            except ResponseError as error:
+                raise SilentError(f"it answered {error}") from error
+            except DisqueError as error:
+                raise SilentError(f"no answer ({error})") from error
 
 
 def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
@@ -96,44 +94,32 @@ def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
         hint = f"Who may not read the Secret can say the password in {PASSWORD_VARIABLE}"
         raise RefusedError(f"{error}\n{hint}") from error
     data: Mapping[str, str] = secret.get("data") or {}
-    return tuple(
-        base64.b64decode(data[key]).decode().rstrip("\n") for key in ("password", "former-password") if data.get(key)
-    )
+    there = [data[key] for key in ("password", "former-password") if data.get(key)]
+    return tuple(base64.b64decode(value).decode().rstrip("\n") for value in there)
 
 
-def _connect(
-    kubectl: Kubectl, pod: Json, secrets: Sequence[str], stack: contextlib.ExitStack
-) -> tuple[Client | None, str]:
-    """A client of the node in that pod, to be closed by the stack, or why there is none."""
-    phase = pod.get("status", {}).get("phase", "Pending")
-    if phase != "Running":
-        return None, f"its pod is {phase}"
-    try:
-        port = stack.enter_context(forwarded(kubectl, pod["metadata"]["name"], names.CLIENT_PORT))
-    except (RefusedError, UnreachableError) as error:
-        return None, str(error)
-    trouble = "it does not take the password"
-    for password in (*secrets, None):
-        client = client_at(port, password)
-        answer, trouble = _answer(client, lambda asked: asked.info())  # which a node that loads answers too
-        if answer is not None:
-            stack.callback(client.close)
-            return client, ""
-        client.close()
-    return None, trouble
+def client_at(port: int, secrets: Sequence[str]) -> Client:
+    """A client of the one node behind a local port, with the first password that it takes."""
+    return _client(port, accepted(port, secrets))
 
 
-def client_at(port: int, password: str | None) -> Client:
-    """A client of the one node behind a local port."""
+def accepted(port: int, secrets: Sequence[str]) -> str | None:
+    """The first of these passwords that the node takes; None when it takes none of them."""
+    return next((secret for secret in secrets if _takes(port, secret)), None)
+
+
+def _client(port: int, password: str | None) -> Client:
     once = Backoff(attempts=1)
     return Client([f"{LOOPBACK}:{port}"], password=password, discover=False, timeout_s=TIMEOUT_S, backoff=once)
 
 
-def _answer(client: Client, question: Callable[[Client], T]) -> tuple[T | None, str]:
-    """The answer, or why there is none."""
-    try:
-        return question(client), ""
-    except ResponseError as error:
-        return None, f"it answered {error}"
-    except DisqueError as error:
-        return None, f"no answer ({error})"
+def _takes(port: int, password: str) -> bool:
+    """Whether the node lets us in; one that does not answer at all tells the question so."""
+    with _client(port, password) as client:
+        try:
+            client.info()  # which a node that loads answers too
+        except ResponseError:
+            return False
+        except DisqueError:
+            return True
+        return True

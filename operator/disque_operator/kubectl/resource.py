@@ -14,6 +14,10 @@ from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.table import Column
 
 PHASE_STYLES = {"Running": "green", "Degraded": "bold red", "Hibernated": "dim", "Paused": "yellow"}
+OF_NO_CONCERN = {"Progressing", "Draining", "Degraded"}
+"""Conditions that are False when all is well."""
+FAULTS = {"Degraded", "SpecValid", "ReconcileSuccess"}
+"""Those with which somebody has to do something."""
 REFUSALS = {"NotEnoughMembers", "BelowMinimum"}
 """Reasons of the condition Draining for which nothing happens until somebody changes something."""
 STATE_STYLES = {"ready": "green", "unreachable": "bold red", "leaving": "yellow"}
@@ -118,11 +122,17 @@ MEMBERS: tuple[Column[Json], ...] = (
 """Of `status.members`."""
 
 
+def _status_style(row: Json) -> str:
+    if row["status"] == ("False" if row["type"] in OF_NO_CONCERN else "True"):
+        return "green"
+    return "bold red" if row["type"] in FAULTS else "yellow"
+
+
 def conditions(now: datetime) -> tuple[Column[Json], ...]:
     """Columns for `status.conditions`."""
     return (
         Column("type", lambda row: row["type"], "CONDITION"),
-        Column("status", lambda row: row["status"], "STATUS"),
+        Column("status", lambda row: row["status"], "STATUS", style=_status_style),
         Column("reason", lambda row: row.get("reason"), "REASON"),
         Column(
             "since_s",

@@ -10,9 +10,8 @@ from disque_operator import names
 from disque_operator.kubectl.api import Kubectl, RefusedError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.forward import LOOPBACK, forwarded
-from disque_operator.kubectl.members import PASSWORD_VARIABLE, client_at, passwords
+from disque_operator.kubectl.members import PASSWORD_VARIABLE, accepted, passwords
 from disque_operator.spec import Json
-from disqued.client import DisqueError
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +26,8 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     secrets = passwords(kubectl, kubectl.cluster(chosen.name))
     with forwarded(kubectl, choose_pod(kubectl.pods(chosen.name), chosen.pod), names.CLIENT_PORT) as port:
         os.environ |= {"DISQUE_HOST": LOOPBACK, "DISQUE_PORT": str(port)}
-        if accepted := next((each for each in secrets if _takes(port, each)), None):
-            os.environ[PASSWORD_VARIABLE] = accepted
+        if password := accepted(port, secrets):
+            os.environ[PASSWORD_VARIABLE] = password
         words = chosen.words[1:] if chosen.words[:1] == ["--"] else chosen.words
         status: int = import_module("disqued.cli.main").main(words)
         return next(each for each in Exit if each.value == status)
@@ -52,12 +51,3 @@ def _is_meant(pod: Json, wanted: str | None) -> bool:
         return bool(pod["metadata"]["name"] == wanted)
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _takes(port: int, password: str) -> bool:
-    with client_at(port, password) as client:
-        try:
-            client.info()
-        except DisqueError:
-            return False
-        return True

@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import connected
+from disque_operator.kubectl.members import Members
 from disque_operator.kubectl.output import form, output_option
 from disqued.cli.arguments import at_least
 from disqued.cli.units import human_duration
@@ -88,10 +88,10 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Find jobs on all nodes, then ask all nodes about those."""
     limit = chosen.limit or None
-    with connected(kubectl, kubectl.cluster(chosen.name)) as members:
-        found = members.ask(lambda client: _find(client, chosen.queue, chosen.state, limit))
-        wanted = list(chosen_ids(list(found.values())))
-        answers = members.ask(lambda client: _show(client, wanted[:limit]))
+    members = Members(kubectl, kubectl.cluster(chosen.name))
+    found = members.ask(lambda client: _find(client, chosen.queue, chosen.state, limit))
+    wanted = list(chosen_ids(list(found.values())))
+    answers = members.ask(lambda client: _show(client, wanted[:limit]))
     rows = [row for row in merged(answers, time.time()) if not chosen.state or row.job.state in chosen.state]
     print_rows(COLUMNS, rows, form(chosen), "No jobs.")
     if limit and len(wanted) > limit:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import connected
+from disque_operator.kubectl.members import Members
 from disque_operator.kubectl.output import form, output_option
 from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.table import Column, print_rows
@@ -131,8 +131,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Ask all nodes, and print a row for each pod."""
     cluster = kubectl.cluster(chosen.name)
-    with connected(kubectl, cluster) as members:
-        answers = members.ask(ask)
+    members = Members(kubectl, cluster)
+    answers = members.ask(ask)
     rows = table(members.machines, answers, members.missed)
     print_rows(COLUMNS, rows, form(chosen), f"{chosen.name} has no pods.")
     return Exit.CONNECTION if members.missed else Exit.OK

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import connected
+from disque_operator.kubectl.members import Members
 from disque_operator.kubectl.output import form, output_option
 from disqued.cli.units import human_duration
 from disqued.cli.views.table import Column, print_rows
@@ -90,8 +90,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Ask all nodes for their queues, and print the sums."""
-    with connected(kubectl, kubectl.cluster(chosen.name)) as members:
-        answers = members.ask(lambda client: _queues(client, chosen.pattern))
+    members = Members(kubectl, kubectl.cluster(chosen.name))
+    answers = members.ask(lambda client: _queues(client, chosen.pattern))
     rows = sorted(merged(answers), key=SORTS[chosen.sort])
     print_rows(COLUMNS, rows, form(chosen), "No queues." if chosen.pattern == "*" else "No queue matches.")
     return members.complain()

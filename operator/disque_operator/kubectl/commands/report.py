@@ -19,7 +19,7 @@ from typing import TypeVar
 from disque_operator import names
 from disque_operator.kubectl.api import RESOURCE, Kubectl, RefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import connected, passwords
+from disque_operator.kubectl.members import Members, passwords
 from disque_operator.kubectl.redacting import redacted, scrubbed
 from disque_operator.kubectl.resource import now_utc
 from disque_operator.spec import Json
@@ -160,8 +160,8 @@ class Report:
         """What the nodes say."""
 
         def ask_all() -> dict[str, dict[str, Reply | str]]:
-            with connected(self._kubectl, self._cluster) as members:
-                answers = members.ask(_ask)
+            members = Members(self._kubectl, self._cluster)
+            answers = members.ask(_ask)
             self.missing += [f"nodes/{pod}: {trouble}" for pod, trouble in members.missed.items()]
             return answers
 
