@@ -8,6 +8,7 @@ import pytest
 
 from disqued import __version__
 from disqued.admin.info import human_size
+from disqued.testing.cluster import Cluster
 from support.asking import ask
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ SECTIONS = {
     "mem_fragmentation_ratio mem_allocator used_memory_startup used_memory_buffers maxmemory maxmemory_human "
     "maxmemory_policy maxmemory_resident memory_limit memory_limit_source memory_level memory_squeezed "
     "requests_refused_unread clients_closed_for_memory",
-    "Jobs": "registered_jobs",
+    "Jobs": "registered_jobs queued_jobs jobs_waiting_for_copies max_replicate",
     "Queues": "registered_queues",
     "Persistence": "loading aof_enabled aof_state aof_rewrite_in_progress aof_rewrite_scheduled "
     "aof_last_rewrite_time_sec aof_current_rewrite_time_sec aof_last_bgrewrite_status aof_last_write_status",
@@ -65,7 +66,7 @@ def test_one_section_can_be_asked_for_in_any_case(client: LocalClient, title: st
 
 
 def test_a_section_ends_with_one_line_end(client: LocalClient) -> None:
-    assert client.raw("INFO", "jobs") == b"$27\r\n# Jobs\r\nregistered_jobs:0\r\n\r\n"
+    assert client.raw("INFO", "queues") == b"$31\r\n# Queues\r\nregistered_queues:0\r\n\r\n"
     assert b"\r\n\r\n# Clients\r\n" in client.raw("INFO")
 
 
@@ -95,6 +96,35 @@ def test_jobs_queues_and_blocked_clients_are_counted(local: LocalNode, client: L
     assert shown["Queues"]["registered_queues"] == "2"
     assert shown["Clients"]["blocked_clients"] == "1"
     assert shown["Clients"]["connected_clients"] == "2"
+
+
+def test_what_the_jobs_of_a_node_wait_for_is_counted() -> None:
+    cluster = Cluster(3)
+    one, two, _ = cluster.members
+    assert info(one.admin)["Jobs"] == {
+        "registered_jobs": "0",
+        "queued_jobs": "0",
+        "jobs_waiting_for_copies": "0",
+        "max_replicate": "1",
+    }
+    client = one.client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 2)
+    cluster.run(milliseconds=100)
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    cluster.lose("GOTJOB")
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.run(milliseconds=100)
+    shown = info(one.admin)["Jobs"]
+    assert (shown["queued_jobs"], shown["jobs_waiting_for_copies"], shown["max_replicate"]) == ("1", "1", "3")
+
+    cluster.heal()
+    client.disconnect()
+    cluster.run(seconds=1)
+    assert info(one.admin)["Jobs"]["max_replicate"] == "2"
+    assert one.admin.call("ACKJOB", job_id) == 1
+    cluster.run(seconds=1)
+    assert info(two.admin)["Jobs"]["max_replicate"] == info(one.admin)["Jobs"]["max_replicate"] == "1"
 
 
 def test_input_that_waits_shows(local: LocalNode, client: LocalClient) -> None:

@@ -39,10 +39,10 @@ class Life:
         self._ids = JobIds(b"5ca1ab1e" + b"0" * 32, chance.randbytes)
         self._ctime = NOW_MS * 1_000_000
 
-    def new_job(self, retry_s: int = 60, delay_s: int = 0) -> Job:
+    def new_job(self, retry_s: int = 60, delay_s: int = 0, repl: int = 1) -> Job:
         self._ctime += 1
         job_id = self._ids.make(TTL_S, retry_s > 0)
-        return Job(job_id, b"queue", b"body", self._ctime, NOW_MS // 1000 + TTL_S, delay_s, retry_s, 1)
+        return Job(job_id, b"queue", b"body", self._ctime, NOW_MS // 1000 + TTL_S, delay_s, retry_s, repl)
 
     def admitted(self, retry_s: int = 60, delay_s: int = 0) -> Job:
         job = self.new_job(retry_s, delay_s)
@@ -53,8 +53,7 @@ class Life:
         """A job that came to this state by the verbs."""
         if state == WAIT_REPL:
             job = self.new_job(retry_s)
-            self.lifecycle.table.add(job)
-            self.lifecycle.memory.add(job)
+            self.lifecycle.await_copies(job, NOW_MS)
             return job
         job = self.admitted(retry_s)
         if state == ACTIVE:
@@ -116,6 +115,7 @@ def test_on_any_history_every_change_of_state_is_in_the_table(
         assert job.state in allowed
         queue = lifecycle.queues.get(b"queue")
         assert (0 if queue is None else queue.length) == (job.state == QUEUED), "it is in its queue while queued"
+        assert lifecycle.queued_jobs == (job.state == QUEUED)
         assert job.awake_ms > 0, "no live job is without a wake time"
     if lifecycle.table.get(job.id) is not None:
         lifecycle.drop(job)
@@ -133,6 +133,21 @@ def test_a_job_can_be_dropped_in_any_state(state: int) -> None:
     assert life.lifecycle.table.count == 0
     assert life.lifecycle.memory.oldest_evictable() is None
     assert life.lifecycle.agenda.due(NOW_MS + TTL_S * 2000, 10) == []
+
+
+def test_the_highest_number_of_copies_is_that_of_the_jobs_that_are_not_done() -> None:
+    life = Life()
+    lifecycle = life.lifecycle
+    assert lifecycle.levels.highest() == 1
+    jobs = {repl: life.new_job(repl=repl) for repl in (3, 1, 65535, 2, 7)}
+    for job in jobs.values():
+        lifecycle.await_copies(job, NOW_MS)
+    for repl, left in ((65535, 7), (1, 7), (3, 7), (7, 2), (2, 1)):
+        if repl % 2:
+            lifecycle.acknowledge(jobs[repl], NOW_MS)
+            lifecycle.acknowledge(jobs[repl], NOW_MS)
+        lifecycle.drop(jobs[repl])
+        assert lifecycle.levels.highest() == left
 
 
 def test_a_job_that_is_requeued_wakes_half_a_second_before_to_announce_it() -> None:

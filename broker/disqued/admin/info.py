@@ -132,7 +132,13 @@ def human_size(size_bytes: int) -> str:
 
 
 def _jobs(state: NodeState) -> Fields:
-    return [("registered_jobs", state.lifecycle.table.count)]
+    lifecycle = state.lifecycle
+    return [
+        ("registered_jobs", lifecycle.table.count),
+        ("queued_jobs", int(lifecycle.queued_jobs)),
+        ("jobs_waiting_for_copies", len(state.waits_for_copies)),
+        ("max_replicate", lifecycle.levels.highest()),
+    ]
 
 
 def _queues(state: NodeState) -> Fields:

@@ -31,6 +31,7 @@ from disqued.core.job import (
     Job,
 )
 from disqued.core.journal import Journal
+from disqued.core.levels import Levels
 from disqued.core.memory import Memory, queue_bytes
 from disqued.core.queue import PAUSED_IN, PAUSED_OUT, Queue
 from disqued.core.queues import Queues
@@ -94,6 +95,10 @@ class Lifecycle:
         """Queues with jobs that other nodes asked for."""
         self.events = Events()
         self.acked_jobs: i64 = 0
+        self.queued_jobs: i64 = 0
+        """In all queues together."""
+        self.levels = Levels()
+        """Of all jobs that are not acknowledged."""
 
     def _jitter_ms(self) -> i64:
         """A random shift of up to a quarter of a second either way."""
@@ -123,6 +128,8 @@ class Lifecycle:
     def _register(self, job: Job) -> None:
         self.table.add(job)
         self.memory.add(job)
+        if job.repl > 1:
+            self.levels.add(i64(job.repl))
 
     def admit(self, job: Job, now_ms: i64) -> None:
         """Register a new local job that waits for no other node's copy, and queue it unless it is delayed."""
@@ -268,6 +275,7 @@ class Lifecycle:
         if queue is None:
             queue = self.make_queue(job.queue, now_ms)
         queue.insert(job)
+        self.queued_jobs += 1
         queue.used_ms = now_ms
         queue.jobs_in += 1
         if queue.waiting > 0:
@@ -295,6 +303,7 @@ class Lifecycle:
         job = queue.oldest()
         assert job is not None
         queue.remove(job)
+        self.queued_jobs -= 1
         queue.used_ms = now_ms
         queue.jobs_out += 1
         job.state = ACTIVE
@@ -320,6 +329,7 @@ class Lifecycle:
         queue = self.queues.get(job.queue)
         assert queue is not None
         queue.remove(job)
+        self.queued_jobs -= 1
 
     def is_in_hand(self, job: Job, now_ms: i64) -> bool:
         """Whether a worker of this node may be at the job, and this node will see to it when its time is over."""
@@ -346,6 +356,8 @@ class Lifecycle:
         """The job is done; False when that was known. Who waits for its copies has to be answered before."""
         if job.state == ACKED:
             return False
+        if job.repl > 1:
+            self.levels.remove(i64(job.repl))
         if job.state != WAIT_REPL:
             self.journal.forget(job)
         if job.state == QUEUED:
@@ -367,8 +379,10 @@ class Lifecycle:
         self.agenda.disarm(job)
         if job.state == QUEUED:
             self._leave_queue(job)
-        elif job.state == ACKED:
+        if job.state == ACKED:
             self.acked_jobs -= 1
+        elif job.repl > 1:
+            self.levels.remove(i64(job.repl))
         if job.place == IN_RECLAIMABLE:
             self.memory.forbid_eviction(job)
         self.memory.remove(job)

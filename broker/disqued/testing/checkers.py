@@ -63,15 +63,20 @@ def check_node(member: Member, history: History) -> None:
     used_bytes = BASE_BYTES + CLIENT_BYTES * len(state.sessions)
     queued: Counter[bytes] = Counter()
     unplaced = 0
+    highest = 1
     jobs = lifecycle.table.jobs()
     for job in jobs:
         used_bytes += JOB_BYTES + body_bytes(len(job.body))
         queued[job.queue] += job.state == QUEUED
         unplaced += job.state == WAIT_REPL
+        if job.state != ACKED:
+            highest = max(highest, job.repl)
         if job.timer_next is None:
             history.violate(now_ms, f"node {member.number}: nothing wakes {job.id!r}")
         if job.is_dummy and job.state != ACKED:
             history.violate(now_ms, f"node {member.number}: {job.id!r} has no holders")
+    if (lifecycle.queued_jobs, lifecycle.levels.highest()) != (queued.total(), highest):
+        history.violate(now_ms, f"node {member.number}: what is queued, or the copies asked for, are miscounted")
     _, queues = lifecycle.queues.scan(0, 1 << 30)
     for queue in queues:
         used_bytes += queue_bytes(queue.name)

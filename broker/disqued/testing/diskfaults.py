@@ -64,16 +64,20 @@ _AFTER_ALL = (("CONFIG", "SET", "aof-enqueue-jobs-once", "no"), ("CONFIG", "REWR
 
 
 def _shut_down(faults: Faults, member: Member) -> bool:
-    """As an administrator does who wants to find the queues again; False when the node does not end."""
+    """As an administrator does who wants to find the queues again; False when the node does not end.
+
+    A node that leaves a mark need not be told before.
+    """
     history = faults.world.history
-    for words in _BEFORE:
+    told = not member.config.aof_restart_mark
+    for words in _BEFORE if told else ():
         member.tell(*words)
     before = snapshot(member)
     note_jobs(faults, member)
     refused = member.shut_down("REWRITE-AOF")
     if refused is not None:
         history.note(faults.world.now_ms, f"node {member.number} does not shut down: {refused!r}")
-        for words in _AFTER_ALL:
+        for words in _AFTER_ALL if told else ():
             member.tell(*words)
         return False
     history.expected[member.number] = before

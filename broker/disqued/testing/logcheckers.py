@@ -7,6 +7,7 @@ from typing import Final
 from disqued.core.job import ACTIVE, DELIVERED, QUEUED
 from disqued.core.lifecycle import EXPIRY_GRACE_MS
 from disqued.core.queue import PAUSE_NAMES
+from disqued.persistence.mark import MARK
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, History
 from disqued.testing.logged import LOG_NAME, Contents, contents
@@ -66,9 +67,14 @@ class LoadWatch:
                 self._violate(member, f"{job_id!r} is not there any more, as was promised")
 
     def _look_at_once(self, member: Member) -> None:
-        """A controlled restart is one restart: the next one finds neither the option nor, without the log, the file."""
+        """A controlled restart is one restart.
+
+        The next one finds neither the option nor a mark that says anything nor, without the log, the file.
+        """
         if "aof-enqueue-jobs-once yes" in (member.host.config_text or "") or member.config.aof_enqueue_jobs_once:
             self._violate(member, "aof-enqueue-jobs-once is still on")
+        if member.host.disk.files.get(LOG_NAME + MARK):
+            self._violate(member, "the restart mark still counts")
         left = LOG_NAME in member.host.disk.files and not member.config.appendonly
         if left and not self._history.is_in_trouble(member.number, member.net.now_ms):
             self._violate(member, "the file of a controlled restart will be loaded again")

@@ -30,6 +30,7 @@ from disqued.federation import parcel, yourjobs
 from disqued.node import Node
 from disqued.persistence import load
 from disqued.persistence.aof import Aof
+from disqued.persistence.mark import RestartMark
 from disqued.persistence.rewrite import Rewrite
 from disqued.replication import copies
 from disqued.replication.repljob import repljob
@@ -167,8 +168,10 @@ def _silent(self: object, what: object) -> None:
     """Does nothing."""
 
 
-def _once_more(state: NodeState, name: str, *, found: bool) -> None:
+def _once_more(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> str:
     """Leaves everything as it is for the next start."""
+    del state, mark, name, found
+    return ""
 
 
 def _at_once(state: NodeState, peer: Peer, frame: bytes) -> None:

@@ -46,6 +46,7 @@ COMMAND_NS: Final = 1_000_000
 LOADED_WITHIN_S: Final = 20
 """How long nodes may take to load their jobs when all is healed."""
 _CONFIG: Final = f"cluster-node-timeout {NODE_TIMEOUT_MS}\n"
+_MARK_CONFIG: Final = "aof-restart-mark yes\n"
 _LOG_CONFIG: Final = """\
 appendonly yes
 appendfsync {policy}
@@ -98,6 +99,8 @@ class Simulation:
         drawn = MIXES[self.mix]
         self.history.lasting = drawn.lasting
         self._config_text = _CONFIG
+        if drawn.configured and Random(f"marks {seed}").random() < 0.5:  # noqa: S311 - repeatable chance is the point
+            self._config_text += _MARK_CONFIG
         if drawn.logged:
             disks = Random(f"disks {seed}")  # noqa: S311 - repeatable chance is the point
             policy = disks.choice(("always", "always", "everysec", "everysec", "no"))
