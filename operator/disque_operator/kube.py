@@ -80,12 +80,34 @@ class Kube:
 
     def __init__(self, configuration: Any, counted: Callable[[str, str, int], None]) -> None:
         self._api = ApiClient(configuration)
-        self._host: str = configuration.host.rstrip("/")
+        self.host: str = configuration.host.rstrip("/")
+        """Where it is."""
         self._counted = counted
 
     async def close(self) -> None:
         """Close all connections."""
         await self._api.close()
+
+    def session(self) -> aiohttp.ClientSession:
+        """Connections of the same kind for kopf: certificates, server name, proxy, and a token that is always fresh."""
+        rest = self._api.rest_client
+
+        async def identify(
+            request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+        ) -> aiohttp.ClientResponse:
+            headers: dict[str, str] = {}
+            await self._api.update_params_for_auth(headers, [], ["BearerToken"], "", request.method, None)
+            request.headers.update(headers)
+            request.server_hostname = self._api.configuration.tls_server_name or None
+            return await handler(request)
+
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=rest.ssl_context),
+            headers={"User-Agent": names.MANAGER},
+            middlewares=(identify,),
+            proxy=rest.proxy,
+            trust_env=True,
+        )
 
     async def get(self, kind: str, namespace: str, name: str) -> Json | None:
         """An object, or None when there is none."""
@@ -162,7 +184,7 @@ class Kube:
         status = UNREACHABLE
         try:
             await self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-            url = f"{self._host}{path}?{urlencode(query)}" if query else self._host + path
+            url = f"{self.host}{path}?{urlencode(query)}" if query else self.host + path
             response = await self._api.call_api(method, url, headers, body, _request_timeout=REQUEST_S)
             status = response.status
             data = await response.read()

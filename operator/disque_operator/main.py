@@ -55,20 +55,10 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:
 
 
 @kopf.on.login()
-async def login(memo: kopf.Memo, **_: Any) -> kopf.ConnectionInfo:
+async def login(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
     """The same way to the API server that our own requests take."""
-    configuration = memo.runtime.configuration
-    header = await configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
-    scheme, _space, token = header.rpartition(" ") if header else ("", "", None)
-    return kopf.ConnectionInfo(
-        server=configuration.host,
-        ca_path=configuration.ssl_ca_cert,
-        insecure=not configuration.verify_ssl,
-        scheme=scheme.capitalize() or None,
-        token=token,
-        certificate_path=configuration.cert_file,
-        private_key_path=configuration.key_file,
-    )
+    kube = memo.runtime.kube
+    return kopf.AiohttpSession(server=kube.host, aiohttp_session=kube.session())
 
 
 @kopf.on.event(names.API_VERSION, names.PLURAL)

@@ -51,7 +51,6 @@ class Runtime:
         address: Address = observe.pod_address,
     ) -> None:
         self.options = options
-        self.configuration = configuration
         self.metrics = Metrics()
         self.kube = Kube(configuration, self.metrics.request)
         self.lease = Lease(
