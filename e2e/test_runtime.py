@@ -1,0 +1,115 @@
+"""The operator as a program: what it costs while all is well, what it may do, what it says of itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as families
+
+from e2e.support import operators
+from e2e.support.cluster import DisqueCluster
+from e2e.support.kube import Json, Kube
+from e2e.support.operators import PLAIN
+from e2e.support.settings import Settings
+from e2e.support.times import Times
+
+QUIET_S: Final = 20
+IDLE_S: Final = 60
+METRICS_PORT: Final = 8081
+REQUESTS_AT_REST: Final = 12
+"""In a minute, the Lease not counted: a list of all clusters, and a fresh look if the five minutes are over."""
+CPU_AT_REST: Final = 0.05
+"""Of a core; brokers are asked twice a minute."""
+
+Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def figures(kube: Kube, operator: Json) -> Figures:
+    """The metrics of the operator's only pod."""
+    namespace = operator["metadata"]["namespace"]
+    [pod] = kube.all("Pod", namespace, operators.SELECTOR)
+    connection = kube.forward(pod["metadata"]["name"], namespace, METRICS_PORT)
+    with connection:
+        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        answer = b""
+        while chunk := connection.recv(1 << 16):
+            answer += chunk
+    page = answer.partition(b"\r\n\r\n")[2].decode()
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families(page)
+        for sample in family.samples
+    }
+
+
+def total(found: Figures, name: str, **labels: str) -> float:
+    """The sum of the series with these labels."""
+    return sum(value for (known, of), value in found.items() if known == name and labels.items() <= dict(of).items())
+
+
+@pytest.mark.alone
+def test_a_cluster_at_rest_costs_next_to_nothing(
+    cluster: DisqueCluster, kube: Kube, operator: Json, times: Times
+) -> None:
+    cluster.create(replicas=3)
+    cluster.wait_running(3)
+    time.sleep(QUIET_S)  # what is told of the last change is on its way
+    before = figures(kube, operator)
+    time.sleep(IDLE_S)
+    after = figures(kube, operator)
+
+    def moved(name: str, **labels: str) -> float:
+        return total(after, name, **labels) - total(before, name, **labels)
+
+    assert moved("disque_operator_writes_total") == 0
+    requests = moved("disque_operator_api_requests_total") - moved("disque_operator_api_requests_total", kind="Lease")
+    assert requests <= REQUESTS_AT_REST
+    assert moved("disque_operator_reconcile_seconds_count", cluster=cluster.name) >= 1, "it looks all the same"
+    assert moved("process_cpu_seconds_total") <= CPU_AT_REST * IDLE_S
+    times.note("operator_cpu_of_a_cluster_at_rest", round(moved("process_cpu_seconds_total") / IDLE_S, 4))
+    times.note("operator_memory_mib", round(total(after, "process_resident_memory_bytes") / (1 << 20), 1))
+
+
+def test_it_says_how_a_cluster_is_and_has_all_rights_it_needs(
+    cluster: DisqueCluster, kube: Kube, operator: Json
+) -> None:
+    cluster.create(replicas=2)
+    cluster.wait_running(2)
+    cluster.patch(replicas=1)
+    cluster.wait_running(1)
+    found = figures(kube, operator)
+    labels = {"namespace": cluster.namespace, "cluster": cluster.name}
+    assert total(found, "disque_operator_cluster_phase", phase="Running", **labels) == 1
+    assert total(found, "disque_operator_cluster_members", state="ready", **labels) == 1
+    assert total(found, "disque_operator_reconcile_errors_total", **labels) == 0
+    assert total(found, "disque_operator_lease_held") == 1
+    assert total(found, "disque_operator_api_requests_total", code="403") == 0
+    cluster.delete()
+    kube.wait("Pod", cluster.namespace, lambda pods: not pods, "all pods are gone", within_s=60)
+    kube.wait("StatefulSet", cluster.namespace, lambda sets: not sets, "and what they were made by", within_s=60)
+    assert not [key for key in figures(kube, operator) if labels.items() <= dict(key[1]).items()]
+
+
+@pytest.mark.alone
+def test_an_operator_for_one_namespace_needs_rights_in_that_one_only(
+    namespaces: Callable[[], str], kube: Kube, settings: Settings, operator: Json
+) -> None:
+    mine, other = namespaces(), namespaces()
+    clusters = [DisqueCluster(kube, namespace, "shop", settings.image) for namespace in (mine, other)]
+    with operators.away(kube, operator):
+        for manifest in operators.documents(PLAIN / "one-namespace"):
+            manifest["metadata"]["namespace"] = mine
+            kube.apply(operators._with_image(manifest, settings.operator_image))
+        deployment = kube.get("Deployment", "disque-operator", mine)
+        operators.wait_available(kube, deployment, 1)
+        for one in clusters:
+            one.create(replicas=2)
+        clusters[0].wait_running(2)
+        assert total(figures(kube, deployment), "disque_operator_api_requests_total", code="403") == 0
+        [lease] = kube.all("Lease", mine)
+        assert lease["spec"]["holderIdentity"].startswith("disque-operator-")
+        assert not clusters[1].status
+        kube.delete("Deployment", "disque-operator", mine)
