@@ -152,6 +152,23 @@ def test_the_environment_fills_up_what_no_option_says() -> None:
     assert choose_endpoint(argparse.Namespace(), {}) == Endpoint("127.0.0.1", 7711)
 
 
+@pytest.mark.parametrize("content", ["s3cret", "s3cret\n", "s3cret\r\n"])
+def test_a_password_may_stand_in_a_file(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "password"
+    path.write_bytes(content.encode())
+    environment = {"DISQUE_PASSWORD_FILE": str(path)}
+    assert choose_endpoint(argparse.Namespace(), environment).password == "s3cret"
+    assert choose_endpoint(argparse.Namespace(), environment | {"DISQUE_PASSWORD": "p"}).password == "p"
+    assert choose_endpoint(argparse.Namespace(password="q"), environment).password == "q"
+    assert choose_endpoint(argparse.Namespace(url=Endpoint("h")), environment) == Endpoint("h", password="s3cret")
+
+
+def test_a_password_file_that_can_not_be_read_is_named(disque: Disque) -> None:
+    done = disque("ping", DISQUE_PASSWORD_FILE="/none")
+    assert done.returncode == Exit.USAGE
+    assert done.stderr == b"DISQUE_PASSWORD_FILE: can't read '/none': No such file or directory\n"
+
+
 def test_a_server_with_a_password_and_a_socket(tmp_path: Path) -> None:
     path = str(tmp_path / "d.sock")
     with ServerProcess(tmp_path, "--requirepass", "s3cret", "--unixsocket", path) as node:

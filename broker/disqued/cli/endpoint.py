@@ -1,7 +1,8 @@
 """Which server to talk to: from options, from the environment, from a URL.
 
 Flags win over the environment (`DISQUE_HOST`, `DISQUE_PORT`, `DISQUE_PASSWORD`), the environment over the default. A
-password is better kept in the environment: arguments are visible to every user of the machine.
+password is better kept in the environment: arguments are visible to every user of the machine. Or in a file that
+`DISQUE_PASSWORD_FILE` names, as containers get their secrets: it is read each time, so it may change.
 """
 
 from __future__ import annotations
@@ -84,9 +85,20 @@ def parse_url(text: str) -> Endpoint:
     return Endpoint(parts.hostname or DEFAULT_HOST, DEFAULT_PORT if number is None else number, password=password)
 
 
+def read_password(path: str) -> str:
+    """What stands in a file, without the end of its last line. Raises ValueError."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  pathlib costs more to import than all of this package
+            return os.fsdecode(file.read()).removesuffix("\n").removesuffix("\r")
+    except OSError as error:
+        raise ValueError(f"DISQUE_PASSWORD_FILE: can't read '{path}': {error.strerror}") from error
+
+
 def choose_endpoint(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Endpoint:
-    """What the options say, filled up from the environment. Raises ValueError when DISQUE_PORT is no port."""
+    """What the options say, filled up from the environment. Raises ValueError when that makes no sense."""
     password = getattr(options, "password", environment.get("DISQUE_PASSWORD"))
+    if password is None and "DISQUE_PASSWORD_FILE" in environment:
+        password = read_password(environment["DISQUE_PASSWORD_FILE"])
     url: Endpoint | None = getattr(options, "url", None)
     if url is not None:
         return Endpoint(url.host, url.port, url.path, url.password or password)
