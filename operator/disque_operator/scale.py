@@ -110,18 +110,18 @@ def _drain(view: View, victim: int, member: Member) -> Size:
     if outcome.over == "no":
         return Size(view.expected, step=outcome.step, victim=victim, entry=outcome.entry)
     if outcome.over == "handoff":
-        return _lowered(victim, "its volume keeps the jobs that are left")
+        return _lowered(victim, "its volume keeps the jobs that are left", outcome.entry)
     node = member.loaded
     marks = claims.marking(view, victim, node.node_id if node else "forced")
     if marks:
         note = Note("Draining", "Drained", f"{member.name} has no jobs left and is to be stopped", "Draining")
         return Size(view.expected, 0, Step(marks, (note,), disrupts=True), victim, victim, outcome.entry)
-    return _lowered(victim, "it has no jobs left")
+    return _lowered(victim, "it has no jobs left", outcome.entry)
 
 
-def _lowered(victim: int, why: str) -> Size:
+def _lowered(victim: int, why: str, entry: Json | None = None) -> Size:
     note = Note("Draining", "PodStopping", f"pod {victim} goes: {why}", "Draining")
-    return Size(victim, step=Step(notes=(note,), disrupts=True), victim=victim, drained=victim)
+    return Size(victim, step=Step(notes=(note,), disrupts=True), victim=victim, drained=victim, entry=entry)
 
 
 def _keeps_volume(view: View, ordinal: int) -> bool:

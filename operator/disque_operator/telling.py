@@ -66,9 +66,9 @@ def _drain(before: Json, now: Json) -> Iterator[Event]:
     if one == other:
         return
     if one:
-        gone = names.ordinal(one) >= now["replicas"] or one not in {entry["pod"] for entry in now["members"]}
-        rests = any(entry["pod"] == one and entry["leaving"] for entry in now["members"])
-        finished = gone or rests
+        states = {entry["pod"]: entry["state"] for entry in now["members"]}
+        goes = names.ordinal(one) >= now["replicas"] or states.get(one, "stopping") == "stopping"
+        finished = goes or _condition(now, "Draining").get("reason") == "Drained"
         text = f"{one} has handed its jobs over" if finished else f"{one} stays, its drain was taken back"
         yield Event("Normal", "DrainFinished" if finished else "DrainTakenBack", text)
     if other:

@@ -13,8 +13,8 @@ from typing import Final
 
 BLACKLIST_S: Final = 60.0
 SEEDS_EVERY_S: Final = 5
-HAND_OVER: Final = 3
-"""Jobs in a second."""
+HAND_OVER: Final = 1
+"""Jobs in a second: drains take as long as people need to change their minds."""
 
 
 @dataclass

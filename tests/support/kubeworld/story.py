@@ -63,6 +63,8 @@ class Story:
     told: list[str] = field(default_factory=list)
     """What happened, for whoever reads a failing seed."""
     last: Plan = field(default_factory=Plan)
+    dies_after: int | None = None
+    """The operator dies after so many actions of its whole life, once."""
     _due_s: float = 0.0
     _jobs: int = 0
 
@@ -141,7 +143,7 @@ class Story:
             return False
         except BreachError as error:
             raise BreachError(f"{error}: {self.describe()}") from error
-        if self.chance.random() < self.weather.dies:
+        if self.chance.random() < self.weather.dies or len(self.acted) == self.dies_after:
             self._due_s = self.world.now_s + self.chance.randint(1, 20)
             self.told.append("  the operator dies")
             return False
@@ -262,7 +264,7 @@ def _claim_deleted(story: Story) -> None:
 
 
 def _names_lead_nowhere(story: Story) -> None:
-    story.world.bus.no_seeds_until_s = story.world.now_s + 40
+    story.world.bus.no_seeds_until_s = story.world.now_s + 400
 
 
 def _split(story: Story) -> None:
@@ -429,7 +431,8 @@ def check_settled(story: Story) -> None:
     assert ready["status"] == "True", where
     for volume in observed.volumes:
         kept = world.disks[volume.uid].jobs if volume.uid in world.disks else {}
-        assert volume.ordinal < spec.replicas or kept or not volume.drained, where
+        retained = kept or not volume.drained or spec.storage.when_scaled == "Retain"
+        assert volume.ordinal < spec.replicas or retained, where
     acted, events, before = len(story.acted), len(story.events), world.status
     story.run(120)
     assert len(story.acted) == acted, where
