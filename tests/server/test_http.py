@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import http.client
 import random
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from compat.wire import Status
 from disqued.build import FLAVOUR
 from persistence.samples import kept, make_job
+from server.conftest import Connect
 from server.refusing import run_server
 from support.cluster import RealCluster
 from support.server import LOOPBACK, ServerProcess, free_port
@@ -125,3 +128,18 @@ def test_a_port_that_somebody_else_has_is_named(tmp_path: Path) -> None:
         outcome = run_server(tmp_path / "two", "--port", str(free_port()), "--http-port", str(pages.port))
     assert outcome.status == 1
     assert f"Can't listen on TCP port {pages.port} of all addresses for HTTP" in outcome.out + outcome.err
+
+
+def test_its_connections_take_none_of_the_clients(tmp_path: Path, connect: Connect) -> None:
+    launcher = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=70:70")
+    port = free_port()
+    with (
+        ServerProcess(tmp_path, "--http-port", str(port), launcher=launcher) as server,
+        contextlib.ExitStack() as opened,
+    ):
+        assert "Only 6 clients instead of 10000 (maxclients) can be served" in server.log.read_text()
+        for _ in range(40):
+            opened.enter_context(socket.create_connection((LOOPBACK, port)))
+        for _ in range(6):
+            assert connect(server).call(b"PING") == Status(b"PONG")
+        assert Http(port).get("/livez") == (200, "alive\n")
