@@ -253,7 +253,7 @@ def test_an_end_anywhere_in_the_shutdown(works: int, appendonly: bool, power: bo
 
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
 @pytest.mark.parametrize("appendonly", [True, False])
-@pytest.mark.parametrize("works", range(14))
+@pytest.mark.parametrize("works", range(10))
 def test_an_end_anywhere_in_the_start(works: int, appendonly: bool, power: bool) -> None:
     for seed in range(4):
         local = marking_node(appendonly=appendonly, seed=seed)
