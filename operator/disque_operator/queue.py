@@ -19,7 +19,7 @@ Key: TypeAlias = tuple[str, str]
 
 SETTLE_S: Final = 0.3
 """Changes come in crowds: a round waits so long for the rest of them."""
-BACKOFF: Final = Backoff(first_s=1.0, longest_s=120.0)
+BACKOFF: Final = Backoff(first_s=1.0, longest_s=60.0)
 SHORTEST_RETRY_S: Final = 5.0
 """At most so long does a failed round keep a change waiting."""
 
@@ -64,11 +64,6 @@ class Queue:
         if entry.started_s is None:
             entry.due_s = min(entry.due_s, max(now_s + SETTLE_S, entry.not_before_s))
         self._woken.set()
-
-    def wake_all(self) -> None:
-        """Nobody knows what changed."""
-        for key in list(self._entries):
-            self.wake(key)
 
     @property
     def keys(self) -> list[Key]:

@@ -148,7 +148,7 @@ class Reconciler:
     async def _look(self, key: Key, memory: _Memory, *, anew: bool) -> _Look | None:
         """What there is and what is to be done; None when the cluster is gone, or goes."""
         if anew:
-            memory.changed = False
+            memory.changed = memory.calm = False  # not calm: what is broken off here is begun anew
             memory.cluster = await self._kube.get(names.KIND, *key)
         cluster = memory.cluster
         if cluster is None or "deletionTimestamp" in cluster["metadata"]:

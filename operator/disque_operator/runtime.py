@@ -123,7 +123,9 @@ class Runtime:
         """Work while the Lease is ours."""
         while True:
             await self.lease.gained()
-            self.queue.wake_all()
+            for key in self.queue.keys:  # somebody else may have acted
+                self.reconciler.changed(key)
+                self.queue.wake(key)
             rounds = asyncio.create_task(self.queue.run(), name="rounds")
             try:
                 await self.lease.lost()

@@ -1,17 +1,29 @@
 """What watches tell: which cluster an object belongs to, and whether the watches still tell anything.
 
 A watch can die without a word (kopf 1145, 1276). So all clusters are listed now and then: a version that the watch
-should have told of and has not by the next list means that it is deaf, which the liveness probe says.
+should have told of, and has not by the second list after that, means that it is deaf, which the liveness probe says.
+One list would not do: a connection that broke without a word is given up after a minute of silence only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from disque_operator import names
 from disque_operator.queue import Key
 from disque_operator.spec import Json
+
+DEAF_LISTS: Final = 3
+
+
+@dataclass(frozen=True)
+class _Untold:
+    name: str
+    version: str
+    lists: int
+    """How many lists had it."""
 
 
 class Watching:
@@ -24,10 +36,14 @@ class Watching:
         """The version of each cluster that was told last, by UID,"""
         self._asked: dict[str, tuple[Any, ...]] = {}
         """and what people asked for in it, which a change of the status leaves as it is."""
-        self._untold: dict[str, str] = {}
-        """Versions that the last list had and nobody had told of."""
-        self.deaf = ""
+        self._untold: dict[str, _Untold] = {}
+        """Versions that lists had and nobody told of, by UID."""
+
+    @property
+    def deaf(self) -> str:
         """What was never told of; empty while all is well."""
+        never = [untold.name for untold in self._untold.values() if untold.lists >= DEAF_LISTS]
+        return f"no watch told of DisqueCluster {never[0]}" if never else ""
 
     def cluster(self, body: Json, *, is_gone: bool) -> None:
         """A watch told of a cluster."""
@@ -38,6 +54,7 @@ class Watching:
         if is_gone or self._asked.get(uid) != asked:
             self._wake(key)
         self._heard[uid], self._asked[uid] = metadata["resourceVersion"], asked
+        self._untold.pop(uid, None)
         if is_gone:
             self._forget(uid)
 
@@ -52,21 +69,20 @@ class Watching:
 
     def listed(self, clusters: Iterable[Json]) -> None:
         """All clusters, as the API server has them."""
-        versions = {item["metadata"]["uid"]: item for item in clusters}
-        untold = {
-            uid: item["metadata"]["resourceVersion"]
-            for uid, item in versions.items()
-            if self._heard.get(uid) != item["metadata"]["resourceVersion"]
-        }
-        for uid in untold:
-            key = (versions[uid]["metadata"]["namespace"], versions[uid]["metadata"]["name"])
-            self._changed(key)
-            self._wake(key)
-        never = [uid for uid, version in untold.items() if self._untold.get(uid) == version]
-        self.deaf = f"no watch told of DisqueCluster {_name(versions[never[0]])}" if never else ""
-        self._untold = untold
-        for uid in [uid for uid in self._heard if uid not in versions]:
+        versions = {item["metadata"]["uid"]: item["metadata"] for item in clusters}
+        for uid, metadata in versions.items():
+            if self._heard.get(uid) != metadata["resourceVersion"]:
+                self._miss(uid, metadata)
+        for uid in {*self._heard, *self._untold} - versions.keys():
             self._forget(uid)
+
+    def _miss(self, uid: str, metadata: Json) -> None:
+        key, version = (metadata["namespace"], metadata["name"]), metadata["resourceVersion"]
+        self._changed(key)
+        self._wake(key)
+        before = self._untold.get(uid)
+        lists = before.lists + 1 if before is not None and before.version == version else 1
+        self._untold[uid] = _Untold("/".join(key), version, lists)
 
     def _forget(self, uid: str) -> None:
         self._heard.pop(uid, None)
@@ -76,7 +92,3 @@ class Watching:
 
 def _asked(metadata: Json) -> tuple[Any, ...]:
     return metadata.get("generation"), metadata.get("annotations"), metadata.get("deletionTimestamp")
-
-
-def _name(cluster: Json) -> str:
-    return f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"

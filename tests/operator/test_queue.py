@@ -147,7 +147,7 @@ def test_a_round_that_fails_comes_again_later_and_later_and_holds_up_nobody(capl
     waits = [after - before for before, after in itertools.pairwise(failed)]
     assert waits[:4] == sorted(waits[:4])
     assert max(waits) <= BACKOFF.longest_s
-    assert len(failed) < 25
+    assert len(failed) < 35
     assert len(worked) == 100
 
 
