@@ -16,6 +16,10 @@ _COUNTS: Final = frozenset(
 )
 _MEMORY: Final = frozenset({"usedMemory"})
 _MEMORY_SHARE: Final = 0.1
+_MEMORY_LEAST: Final = 4 << 20
+"""An empty broker uses little, and a tenth more with each client that looks in."""
+_CLOCK: Final = "secondsElapsed"
+"""Moves by itself: a drain that stands still says so once."""
 FIGURES_S: Final = 30.0
 DRAIN_S: Final = 2.0
 FAILURE: Final = "ReconcileSuccess"
@@ -28,11 +32,11 @@ def is_worth_writing(old: Json, new: Json, since_s: float) -> bool:
     if since_s < (DRAIN_S if new.get("drain") else FIGURES_S):
         return False
     before, after = dict(_figures(old)), dict(_figures(new))
-    return any(_moved(path[-1], before.get(path, 0), value) for path, value in after.items())
+    return any(_moved(path[-1], before.get(path, 0), value) for path, value in after.items() if path[-1] != _CLOCK)
 
 
 def _moved(name: str, before: float, after: float) -> bool:
-    slack = _MEMORY_SHARE * max(before, after) if name in _MEMORY else 0.0
+    slack = max(_MEMORY_LEAST, _MEMORY_SHARE * max(before, after)) if name in _MEMORY else 0.0
     return abs(after - before) > slack
 
 

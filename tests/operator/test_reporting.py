@@ -12,8 +12,24 @@ AT_REST: dict[str, Any] = {
     "phase": "Running",
     "readyReplicas": 3,
     "members": [
-        {"pod": "c-0", "nodeId": "a", "jobs": 100, "queued": 50, "queues": 2, "usedMemory": 1000, "state": "ready"},
-        {"pod": "c-1", "nodeId": "b", "jobs": 100, "queued": 50, "queues": 2, "usedMemory": 1000, "state": "ready"},
+        {
+            "pod": "c-0",
+            "nodeId": "a",
+            "jobs": 100,
+            "queued": 50,
+            "queues": 2,
+            "usedMemory": 100_000_000,
+            "state": "ready",
+        },
+        {
+            "pod": "c-1",
+            "nodeId": "b",
+            "jobs": 100,
+            "queued": 50,
+            "queues": 2,
+            "usedMemory": 100_000_000,
+            "state": "ready",
+        },
     ],
     "jobs": {"registered": 200, "queued": 100},
     "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
@@ -52,9 +68,13 @@ def test_figures_that_move_are_written_now_and_then() -> None:
     assert is_worth_writing(AT_REST, new, FIGURES_S)
 
 
-@pytest.mark.parametrize(("used", "is_written"), [(1050, False), (950, False), (1200, True), (100, True)])
+@pytest.mark.parametrize(("used", "is_written"), [(105, False), (95, False), (120, True), (10, True)])
 def test_memory_counts_when_it_moved_a_good_deal(used: int, is_written: bool) -> None:
-    assert is_worth_writing(AT_REST, member(usedMemory=used), 1e6) == is_written
+    assert is_worth_writing(AT_REST, member(usedMemory=used * 1_000_000), 1e6) == is_written
+
+
+def test_the_memory_of_an_empty_broker_moves_all_the_time() -> None:
+    assert not is_worth_writing(member(usedMemory=10_000), member(usedMemory=500_000), 1e6)
 
 
 def test_a_drain_shows_how_it_gets_on() -> None:
@@ -62,6 +82,8 @@ def test_a_drain_shows_how_it_gets_on() -> None:
     after = AT_REST | {"drain": {"pod": "c-1", "nodeId": "b", "jobsLeft": 480, "rate": 10.0, "secondsElapsed": 3.0}}
     assert not is_worth_writing(before, after, DRAIN_S - 0.1)
     assert is_worth_writing(before, after, DRAIN_S)
+    stands = AT_REST | {"drain": before["drain"] | {"secondsElapsed": 900.0}}
+    assert not is_worth_writing(before, stands, 1e6)
 
 
 def test_a_failure_takes_the_place_of_success_and_keeps_its_time() -> None:
