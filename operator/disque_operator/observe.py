@@ -44,10 +44,14 @@ NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
 )
 """Children by name: one that lost its label, or belongs to somebody else, is looked for as well."""
 
-ALWAYS_ASKED: Final = ("cluster-announce-hostname", "maxmemory")
+ANNOUNCED: Final = "cluster-announce-hostname"
+ALWAYS_ASKED: Final = (ANNOUNCED, "maxmemory")
 """Beside the directives that the spec settles."""
 QUOTA_S: Final = 600.0
 """So long does a refused pod count that nobody has spoken of since."""
+
+_POD_HOST: Final = re.compile(r"(.+)-\d+\.\1-members\.[^.]+\.svc")
+"""A name that pods announce: addresses of pods that are gone are given to others."""
 
 Address = Callable[[Pod], str]
 """Where clients reach the broker in a pod."""
@@ -123,16 +127,16 @@ async def look(spec: Spec, status: Json, found: Objects, now_s: float, address: 
     passwords = _passwords(auth, now_s)
     own_password = _data(found.own_secret).get("password")
     keys = _keys(spec, passwords, own_password)
-    asked = [pod for pod in pods if pod.ip]
+    asked = [pod for pod in pods if pod.ip and pod.phase == "Running"]
     directives = {*ALWAYS_ASKED, *resources.settings(spec)}
-    answers = await asyncio.gather(*(_ask(pod, address(pod), keys, directives, now_s) for pod in asked))
+    answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, directives, now_s) for pod in asked))
     known = {member.get("pod"): member.get("nodeId") or "" for member in status.get("members") or ()}
     nodes = {
         pod.name: _named(answer[0], known)
         for pod, answer in zip(asked, answers, strict=True)
         if not isinstance(answer, str)
     }
-    silent = {pod.name: "it has no address yet" for pod in pods if not pod.ip}
+    silent = {pod.name: f"it does not run, it is {pod.phase}" for pod in pods if pod not in asked}
     silent |= {pod.name: answer for pod, answer in zip(asked, answers, strict=True) if isinstance(answer, str)}
     observed = Observed(
         pods=pods,
@@ -150,11 +154,17 @@ async def look(spec: Spec, status: Json, found: Objects, now_s: float, address: 
     return View(observed, doors)
 
 
-async def _ask(pod: Pod, address: str, keys: Keys, directives: set[str], now_s: float) -> tuple[Node, Door] | str:
+async def _ask(
+    spec: Spec, pod: Pod, address: str, keys: Keys, directives: set[str], now_s: float
+) -> tuple[Node, Door] | str:
     try:
-        return await brokers.look(pod.name, address, keys, directives, now_s)
+        node, door = await brokers.look(pod.name, address, keys, directives, now_s)
     except SilentError as error:
         return str(error)
+    host = node.config.get(ANNOUNCED, "")
+    if _POD_HOST.fullmatch(host) and host != names.pod_host(spec.name, spec.namespace, pod.ordinal):
+        return f"the broker of {host} answers at its address"
+    return node, door
 
 
 def _named(node: Node, known: Mapping[Any, str]) -> Node:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from disque_operator.observe import Objects
 from disque_operator.observed import Observed, Passwords, Pod
 from disque_operator.spec import Auth, Json, Spec
 from support.apiserver import ApiServer, serving
+from support.cluster import RealCluster
 
 NOW_S = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC).timestamp()
 SPEC = Spec("c", "ns", "uid-c", 1)
@@ -147,9 +149,37 @@ def test_a_pod_without_an_address_is_silent_and_one_that_ends_says_so() -> None:
     item = pod()
     item["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:00Z", "annotations": {names.DRAIN: "true"}}
     observed = look(item)
-    assert observed.silent == {"c-0": "it has no address yet"}
+    assert observed.silent == {"c-0": "it does not run, it is Pending"}
     assert observed.pods[0].terminating
     assert observed.pods[0].drain
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Failed", "Succeeded", "Unknown"])
+def test_a_pod_that_does_not_run_is_not_asked_since_its_address_may_be_anothers(phase: str) -> None:
+    observed = look(pod(phase=phase, podIP="127.0.0.1"))
+    assert observed.silent == {"c-0": f"it does not run, it is {phase}"}
+
+
+@pytest.mark.parametrize(
+    ("announced", "is_it"),
+    [
+        ("", True),
+        ("localhost", True),
+        ("c-0.c-members.ns.svc", True),
+        ("c-1.c-members.ns.svc", False),
+        ("c-0.c-members.other.svc", False),
+        ("d-0.d-members.ns.svc", False),
+    ],
+)
+def test_a_broker_that_announces_another_pod_is_not_this_ones(tmp_path: Path, announced: str, is_it: bool) -> None:
+    flags = ["--cluster-announce-hostname", announced] if announced else []
+    with RealCluster(tmp_path, 1, *flags) as cluster:
+        item = pod(phase="Running", podIP="127.0.0.1")
+        found = Objects({("Pod", "c-0"): item}, None, ())
+        address = cluster.nodes[0].address
+        view = asyncio.run(observe.look(SPEC, {}, found, NOW_S, lambda _pod: address))
+    assert ("c-0" in view.observed.nodes) == ("c-0" in view.doors) == is_it
+    assert view.observed.silent == ({} if is_it else {"c-0": f"the broker of {announced} answers at its address"})
 
 
 def test_a_stateful_set_whose_controller_is_behind_is_not_up_to_date() -> None:

@@ -29,6 +29,7 @@ KEY = ("ns", "c")
 CLUSTER = f"/apis/{names.API_VERSION}/namespaces/ns/{names.PLURAL}/c"
 CONFIG = "/api/v1/namespaces/ns/configmaps/c-config"
 POD = "/api/v1/namespaces/ns/pods/c-0"
+RUNNING: Json = {"podIP": "127.0.0.1", "phase": "Running"}
 STATUS: Json = {"phase": "Running", "conditions": [{"type": "ReconcileSuccess", "status": "True", "reason": "Done"}]}
 
 
@@ -368,7 +369,7 @@ def test_a_cluster_that_goes_while_its_status_is_written_is_no_error() -> None:
 def test_secrets_are_not_logged(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     async def main(address: str, node_id: str) -> None:
         async with stage() as one:
-            one.server.put(POD, make("Pod", "c-0", spec={"containers": []}, status={"podIP": "127.0.0.1"}))
+            one.server.put(POD, make("Pod", "c-0", spec={"containers": []}, status=RUNNING))
             one.addresses["c-0"] = address
             words = ("CONFIG", "SET", "requirepass-x", "hidden")
             one.actions = lambda _observed: (Command("c-0", node_id, words, "test", secret=True),)
@@ -386,7 +387,7 @@ def test_brokers_are_asked_and_told(tmp_path: Path) -> None:
         one_node, two_node = cluster.nodes
         async with stage() as one:
             for ordinal, node in enumerate(cluster.nodes):
-                pod = make("Pod", f"c-{ordinal}", spec={"containers": []}, status={"podIP": "127.0.0.1"})
+                pod = make("Pod", f"c-{ordinal}", spec={"containers": []}, status=RUNNING)
                 one.server.put(POD[:-1] + str(ordinal), pod)
                 one.addresses[f"c-{ordinal}"] = node.address
             await one.round()
