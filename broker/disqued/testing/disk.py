@@ -307,6 +307,9 @@ class MemoryDisk:
         verb = int(work.verb)
         if verb in {disk.APPEND, disk.SYNC}:
             assert work.name in self._opened, f"{work.name} is not open"
+        if verb == disk.READ and work.name not in self._entries:
+            work.missing = True
+            return os.strerror(errno.ENOENT)
         if verb in self._failing:
             number = self._failing[verb]
             self._failures_left[verb] -= 1
@@ -314,7 +317,7 @@ class MemoryDisk:
                 del self._failing[verb]
             work.full = number == errno.ENOSPC
             return os.strerror(number)
-        if verb in {disk.REPLACE, disk.READ, disk.TRUNCATE, disk.KEEP} and work.name not in self._entries:
+        if verb in {disk.REPLACE, disk.TRUNCATE, disk.KEEP} and work.name not in self._entries:
             work.missing = True
             return os.strerror(errno.ENOENT)
         if verb == disk.KEEP and work.other in self._entries:
