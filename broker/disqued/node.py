@@ -308,9 +308,7 @@ class Node:
 
     def _run(self, session: Session, began_ns: i64) -> None:
         """Run requests until input runs out, the client blocks or the connection is to be closed."""
-        state = self.state
-        parser = session.parser
-        out = session.out
+        state, parser, out = self.state, session.parser, session.out
         if state.paused_until_ms > state.now_ms:
             state.held[session.number] = session
             return
@@ -319,6 +317,7 @@ class Node:
         noted = len(state.ready.changes)
         logged = state.ready.logged
         look_at: i64 = 0 if session.number in state.slow else LOOK_PARTS
+        session.recount()
         try:
             while session.blocked is None and not session.closing and not session.closed:
                 if len(out) >= look_at:

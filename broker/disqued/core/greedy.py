@@ -48,7 +48,7 @@ def buffers_bytes(state: NodeState) -> int:
 def must_read(state: NodeState, session: Session) -> bool:
     """Whether a client has so many replies to read that its next requests wait until it did."""
     limit: i64 = GREEDY_BYTES if state.lifecycle.memory.level() >= COPIES else UNREAD_BYTES
-    waits = session.output_bytes() > limit
+    waits = session.unsent_bytes() + session.new_bytes() > limit
     if waits:
         state.unread[session.number] = session
     return waits
@@ -58,6 +58,7 @@ def let_run(state: NodeState) -> None:
     """Go on with the requests of clients that read enough."""
     for session in list(state.unread.values()):
         del state.unread[session.number]
+        session.recount()
         if session.closed or not must_read(state, session):
             state.resumed.append(session)
 

@@ -70,10 +70,29 @@ class Session:
         """How much output waited when memory was looked at last (`core.eviction`),"""
         self.stalled: bool = False
         """and whether it was no less than the time before."""
+        self._counted: i64 = 0
+        self._counted_bytes: i64 = 0
 
     def output_bytes(self) -> int:
-        """Output that was not taken by the network yet; the shell adds what it buffers."""
-        return sum(map(len, self.out)) + int(self.held_bytes)
+        """Output that was not taken by the network yet."""
+        return sum(map(len, self.out)) + self.unsent_bytes()
+
+    def recount(self) -> None:
+        """There may be other output: count anew."""
+        self._counted = 0
+        self._counted_bytes = 0
+
+    def new_bytes(self) -> i64:
+        """What is in `out`; only what was added since the last time is looked at, until `recount`."""
+        out = self.out
+        while self._counted < len(out):
+            self._counted_bytes += len(out[self._counted])
+            self._counted += 1
+        return self._counted_bytes
+
+    def unsent_bytes(self) -> int:
+        """That part of it which is not in `out` any more; the shell adds what it buffers."""
+        return int(self.held_bytes)
 
     def watch_output(self) -> None:
         """More output is held; the shell hangs up if it is more than `client-output-buffer-limit` lets wait."""

@@ -78,9 +78,9 @@ class Connection(Session):
         """The client caught up."""
         self._shell.node.state.slow.pop(self.number, None)
 
-    def output_bytes(self) -> int:
-        """Output that the client has not taken yet."""
-        waiting = super().output_bytes()
+    def unsent_bytes(self) -> int:
+        """Output that waits for the disk, or that the client has not taken yet."""
+        waiting = super().unsent_bytes()
         if self._transport is not None:
             waiting += self._transport.get_write_buffer_size()
         return waiting
