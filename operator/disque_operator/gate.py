@@ -12,6 +12,10 @@ from typing import Final
 
 from disque_operator.members import Member, View
 
+UNDER_WAY: Final = 100
+"""Jobs that wait for copies on a node that is well: each of many clients has one on its way at any moment. None of them
+was answered yet. More than these wait for a node or a link that is slow."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -107,7 +111,7 @@ def _strangers(question: Question) -> str:
 
 
 def _copies(question: Question) -> str:
-    waiting = (member for member in question.view.members if member.node is not None and member.node.waiting_for_copies)
+    waiting = (member for member in question.view.members if member.node and member.node.waiting_for_copies > UNDER_WAY)
     return _named(waiting, "has jobs that wait for copies") if question.copies else ""
 
 

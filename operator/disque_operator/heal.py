@@ -22,12 +22,16 @@ from disque_operator import names
 from disque_operator.actions import Command
 from disque_operator.members import Member, View
 from disque_operator.observed import Node
+from disque_operator.spec import Json
 from disque_operator.steps import Note, Step, problem, progress
+from disque_operator.times import seconds
 
 FORGET_AFTER_S: Final = 60.0
 """A node that was not leaving may come back; so long nobody heard of it."""
 MEET_AFTER_S: Final = 15.0
 """So long members have to find each other by themselves, as `cluster-seeds` has them do."""
+SILENT_S: Final = 15.0
+"""A member that did not answer once may be busy. By the status, nobody remembers otherwise."""
 LOST_AFTER_S: Final = 60.0
 """A pod that runs and does not answer for so long is a problem, before it is starting."""
 MOST_MEETINGS: Final = 8
@@ -87,6 +91,7 @@ def _is_settled(member: Member, node: Node, other: Node) -> bool:
 
 def _absences(view: View) -> Iterator[Note]:
     """Members that are not there, and will be by themselves."""
+    patience_over = _silent_s(view) >= SILENT_S
     if view.missing and not view.observed.quota:
         pods = ", ".join(names.pod(view.spec.name, ordinal) for ordinal in view.missing)
         yield progress("PodsMissing", f"{pods} is to be made by the StatefulSet's controller", "Healing")
@@ -95,8 +100,16 @@ def _absences(view: View) -> Iterator[Note]:
             continue
         if member.pod.terminating:
             yield progress("PodStopping", f"{member.name} is being stopped", "Healing")
-        elif member.loaded is None and not _is_lost(member) and not member.locked:
-            yield progress("PodStarting", f"{member.name} is starting", "Healing")
+        elif member.loaded is None and not member.locked and not (patience_over and _is_lost(member)):
+            what = "does not answer at the moment" if member.pod.ready else "is starting"
+            yield progress("PodStarting", f"{member.name} {what}", "Healing")
+
+
+def _silent_s(view: View) -> float:
+    """How long some member has not answered, by the condition AllMembersReachable."""
+    conditions = view.observed.status.get("conditions") or ()
+    entry: Json = next((entry for entry in conditions if entry["type"] == "AllMembersReachable"), {})
+    return view.now_s - seconds(entry["lastTransitionTime"]) if entry.get("status") == "False" else 0.0
 
 
 def _is_lost(member: Member) -> bool:
@@ -109,6 +122,7 @@ def _is_lost(member: Member) -> bool:
 
 def _problems(view: View) -> Iterator[Note]:
     """What people have to look at."""
+    patience_over = _silent_s(view) >= SILENT_S
     if view.observed.quota:
         yield problem(
             "PodsRefused",
@@ -125,7 +139,7 @@ def _problems(view: View) -> Iterator[Note]:
     for member in view.members:
         if member.pod.trouble:
             yield _trouble(member, view)
-        elif _is_lost(member) and not member.locked and not member.pod.terminating:
+        elif patience_over and _is_lost(member) and not member.locked and not member.pod.terminating:
             yield problem("MemberUnreachable", f"{member.name} does not answer: {member.silence}")
         if member.node is not None and member.node.refusing:
             yield problem(

@@ -124,11 +124,9 @@ class View:
         return tuple(member for member in self.members if member.pod.ordinal >= self.expected)
 
     def ordinal_of(self, host: str) -> int | None:
-        """The ordinal of the pod that an announced name or an address belongs to."""
+        """The ordinal in a pod's name; None for any other name and for addresses, which pods take over from others."""
         match = self._pod_host.fullmatch(host)
-        if match:
-            return int(match[1])
-        return next((member.pod.ordinal for member in self.members if host and member.pod.ip == host), None)
+        return int(match[1]) if match else None
 
     @cached_property
     def known(self) -> tuple[Known, ...]:

@@ -52,12 +52,19 @@ def _seen(step: Step) -> tuple[Note, ...]:
     return tuple(note for note in step.notes if note.topic in {"Degraded", "SpecValid"})
 
 
+_LIVELY: Final = ("HandingOver", "PodStopping")
+"""Reasons of a drain that gets on."""
+
+
 def _again_s(step: Step, *, paused: bool) -> float:
-    if step.actions or (
-        not paused and any(note.topic in {"Progressing", "Draining"} and note.holds for note in step.notes)
-    ):
+    """Soon while something gets on by itself; watches tell of what changes in Kubernetes meanwhile."""
+    if paused or not step.notes:
+        return SOON_S if step.actions else IDLE_S
+    if step.actions or any(note.reason in _LIVELY for note in step.notes):
         return SOON_S
-    return _TROUBLED_S if step.notes and not paused else IDLE_S
+    troubled = any(note.topic in {"Degraded", "SpecValid"} for note in step.notes)
+    moving = any(note.topic == "Progressing" and note.holds for note in step.notes)
+    return SOON_S if moving and not troubled else _TROUBLED_S
 
 
 def _decide(view: View, fresh: str) -> tuple[Step, Json | None]:

@@ -57,7 +57,7 @@ def _due(view: View) -> Iterator[Replacement]:
             yield Replacement(member, "its volume claim is being deleted", drained=True)
         elif pod.revision != stateful_set.revision:
             yield Replacement(member, "it was made from another template", drained=ephemeral)
-        elif member.locked and not ephemeral:
+        elif member.locked and not ephemeral and view.observed.passwords is not None:
             yield Replacement(member, "it takes no password that is known", drained=False)
 
 
@@ -76,7 +76,7 @@ def decide(view: View, *, busy: bool) -> Outcome:
     if broken is not None:
         done = progress("RollingOut", f"{broken.member.name} does not serve and is replaced", "Upgrading")
         return Outcome(Step((_delete(broken),), (*notes, done), disrupts=True))
-    outcome = _next(view, _chosen(replacements), busy=busy)
+    outcome = _next(view, _chosen(replacements), len(replacements), busy=busy)
     return Outcome(
         Step(outcome.step.actions, (*notes, *outcome.step.notes), outcome.step.disrupts), "no", outcome.entry
     )
@@ -88,10 +88,9 @@ def _chosen(replacements: tuple[Replacement, ...]) -> Replacement:
     return next(leaving, replacements[0])
 
 
-def _next(view: View, due: Replacement, *, busy: bool) -> Outcome:
+def _next(view: View, due: Replacement, left: int, *, busy: bool) -> Outcome:
     """The replacement of a pod that serves."""
     member = due.member
-    left = len(view.members) - len(replaced_already(view))
     remaining = f"{left} of {view.expected} pods are to be replaced, next {member.name} ({due.why})"
     if busy:
         return Outcome(Step(notes=(progress("RollingOut", f"{remaining}; another node is leaving", "Upgrading"),)))

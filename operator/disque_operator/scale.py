@@ -133,7 +133,7 @@ def _is_unused(view: View, ordinal: int, member: Member | None) -> bool:
     """Whether the pod never was a member: it does not run, and there is no volume or nobody knows of it."""
     if member is not None and (member.node is not None or member.pod.phase != "Pending"):
         return False
-    if any(known.ordinals & {ordinal} for known in view.known):
+    if any(known.ordinals & {ordinal, None} and known.node_id not in view.ids for known in view.known):
         return False
     volume = view.volumes.get(ordinal)
     if not view.spec.storage.ephemeral and (volume is None or not volume.bound):

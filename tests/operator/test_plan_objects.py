@@ -9,7 +9,8 @@ import pytest
 
 from disque_operator.actions import Apply, Command
 from disque_operator.members import View
-from disque_operator.observed import Observed
+from disque_operator.observed import Leaving, Observed
+from disque_operator.schema import status as schema
 from disque_operator.spec import Auth, Json, Storage
 from support.kubeworld.values import (
     at_rest,
@@ -268,8 +269,40 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
         "Ready",
         "ClusterFormed",
         "AllMembersReachable",
-        "Degraded",
+        "Progressing",
     }
+
+
+def test_a_member_that_did_not_answer_once_is_no_problem_yet() -> None:
+    view = silent(at_rest(), 1)
+    first = planned(view)
+    assert (first.status["phase"], told(view, "Degraded")[0]) == ("Healing", "False")
+    later = View(view.spec, replace(view.observed, status=first.status), view.now_s + 16)
+    assert told(later, "Degraded") == ("True", "MemberUnreachable")
+
+
+def outside(schema: Json, value: object, path: str = "status") -> list[str]:
+    """What the schema does not have, or has as something else."""
+    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
+    if not isinstance(value, kinds[schema["type"]]):  # type: ignore[arg-type]  # a table of types
+        return [path]
+    if isinstance(value, list):
+        return [found for entry in value for found in outside(schema["items"], entry, path)]
+    if not isinstance(value, dict):
+        return []
+    strange = [f"{path}.{name}" for name in value if name not in schema["properties"]]
+    known = {name: entry for name, entry in value.items() if name in schema["properties"]}
+    return strange + [
+        found for name, entry in known.items() for found in outside(schema["properties"][name], entry, f"{path}.{name}")
+    ]
+
+
+def test_the_api_server_keeps_all_of_the_status() -> None:
+    leaving = Leaving(done=False, jobs_left=5, rate=1.5, seconds_left=5.0, seconds_elapsed=10.0)
+    view = status(changed(node(at_rest(), 2, leaving=leaving), replicas=2), formerImage="disque:0")
+    told_status = planned(view).status
+    assert {"drain", "formerImage", "secretName"} <= told_status.keys()
+    assert outside(schema.status(), told_status) == []
 
 
 def test_events_are_told_on_the_transition_only() -> None:

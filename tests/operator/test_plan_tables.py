@@ -64,7 +64,10 @@ CLOSED: dict[str, tuple[Change, str]] = {
         "mail-0 is not connected with mail-1",
     ),
     "somebody is not forgotten": (stranger, "a node that is gone is not forgotten yet"),
-    "copies are under way": (lambda view: node(view, 1, waiting_for_copies=1), "mail-1 has jobs that wait for copies"),
+    "copies are under way": (
+        lambda view: node(view, 1, waiting_for_copies=101),
+        "mail-1 has jobs that wait for copies",
+    ),
     "a pod is ready for a moment": (lambda view: pod(view, 1, ready_for_s=2.0), "mail-1 has just become ready"),
 }
 
@@ -282,7 +285,7 @@ OVERDUE: dict[str, tuple[Change, list[str], str]] = {
             drain={"pod": "mail-2", "nodeId": "", "startedAt": "2020-01-01T00:00:00Z"},
         ),
         ["apply StatefulSet 2"],
-        "MemberUnreachable",
+        "Healthy",
     ),
 }
 
