@@ -17,6 +17,8 @@ from e2e.support.settings import ROOT
 OPERATOR: Final = ROOT / "charts" / "disque-operator"
 CLUSTER: Final = ROOT / "charts" / "disque-cluster"
 COMMAND_S: Final = 240
+OLDEST: Final = "1.29.0"
+"""The oldest Kubernetes that the charts take; what `helm template` without a cluster knows by itself may be older."""
 
 
 class RefusedError(Exception):
@@ -37,7 +39,8 @@ def run(program: str, *arguments: str, given: str = "") -> str:
 
 def rendered(chart: Path, values: Path, namespace: str, *arguments: str) -> list[Json]:
     """The objects of a release for the Kubernetes of the tests."""
-    text = run("helm", "template", "demo", str(chart), "-n", namespace, "-f", str(values), *arguments)
+    given = ("--namespace", namespace, "--values", str(values), "--kube-version", OLDEST)
+    text = run("helm", "template", "demo", str(chart), *given, *arguments)
     return [item for item in yaml.safe_load_all(text) if item]
 
 
