@@ -101,7 +101,7 @@ class Resource:
 
 
 def _established(definitions: list[Json]) -> bool:
-    conditions = [one for item in definitions for one in item.get("status", {}).get("conditions", ())]
+    conditions = [one for item in definitions for one in item.get("status", {}).get("conditions") or ()]
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
@@ -186,7 +186,7 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"drain": {"timeoutSeconds": 0}}, "should be greater than or equal to 1"),
     ({"podDisruptionBudget": {"maxUnavailable": 0}}, "should be greater than or equal to 1"),
     ({"image": ""}, "should be at least 1 chars long"),
-    ({"config": {"HZ": "10", "colour": "red"}}, "HZ, colour: no directive of the broker"),
+    ({"config": {"hz": "10", "colour": "red"}}, "colour: no directive of the broker"),
     (
         {"config": {"port": "7712"}},
         "port can not be given: ports in the pod are fixed; the one for clients is spec.service.port",

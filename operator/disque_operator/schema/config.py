@@ -59,9 +59,9 @@ def _rule(names: list[str], condition: str, message: str) -> Json:
 
 
 def _told(wrong: str, message: str) -> Json:
-    """A message that names the directives for which something is wrong."""
+    """A message that names one of the directives for which something is wrong: all together would cost too much."""
     quoted = json.dumps(message, ensure_ascii=False)
-    return {"messageExpression": f"self.filter(name, {wrong}).join(', ') + {quoted}"}
+    return {"messageExpression": f"self.filter(name, {wrong})[0] + {quoted}"}
 
 
 def _condition(option: Option[Any]) -> tuple[str, str] | None:

@@ -133,7 +133,9 @@ def _type(path: str, node: Json) -> str:
 def _default(node: Json) -> str:
     default = node.get("default")
     return (
-        "" if default is None or default == {} else f"`{default if isinstance(default, str) else json.dumps(default)}`"
+        ""
+        if default is None or isinstance(default, dict)
+        else f"`{default if isinstance(default, str) else json.dumps(default)}`"
     )
 
 

@@ -158,8 +158,10 @@ def _storage() -> Json:
     }
     schema = _section(Storage, "The volume of each pod.", fields, _STORAGE_RULES)
     inner = {name: schema["properties"].pop(name) for name in ("whenDeleted", "whenScaled")}
-    schema["properties"]["retention"] = part("What becomes of volumes that are not needed.", inner, default={})
-    return schema
+    schema["properties"]["retention"] = part(
+        "What becomes of volumes that are not needed.", inner, default=_defaults(inner)
+    )
+    return schema | {"default": _defaults(schema["properties"])}
 
 
 def _placement() -> Json:
@@ -243,7 +245,12 @@ def _section(kind: type[Any], description: str, fields: Mapping[str, Json], rule
         for attribute in dataclasses.fields(kind)
         if attribute.name in fields
     }
-    return part(description, properties, rules, default={})
+    return part(description, properties, rules, default=_defaults(properties))
+
+
+def _defaults(properties: Json) -> Json:
+    """What a section is when it is left out: rules are held against that too, before fields get their own defaults."""
+    return {name: below["default"] for name, below in properties.items() if "default" in below}
 
 
 def _default(attribute: dataclasses.Field[Any]) -> Json:
