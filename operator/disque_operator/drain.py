@@ -70,7 +70,8 @@ def empty(view: View, member: Member, *, keeps_volume: bool, for_good: bool = Tr
     over, late = _policy(view, member, entry, keeps_volume=keeps_volume)
     if over != "no":
         return Outcome(Step(disrupts=True), over, entry)
-    return Outcome(Step(notes=(_progress(member, leaving), *late), disrupts=True), "no", entry)
+    # One that does not answer keeps nobody back: it may need a replacement itself, and the gate sees it anyway.
+    return Outcome(Step(notes=(_progress(member, leaving), *late), disrupts=leaving is not None), "no", entry)
 
 
 def _refusal(view: View, member: Member) -> Note | None:

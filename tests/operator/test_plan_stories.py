@@ -398,6 +398,19 @@ def test_an_operator_that_dies_after_any_action_is_followed_by_one_that_goes_on(
         check_settled(story)
 
 
+# --- found by storms --------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_is_to_leave_and_takes_no_password_is_restarted_first() -> None:
+    """Seed 318: all waited for it to leave, and it could not be told to."""
+    story = a_story(5)
+    story.world.edit(replicas=3)
+    story.world.api.delete("Secret", "mail-auth")
+    story.run(60)
+    story.settle()
+    check_settled(story)
+
+
 # --- storms -----------------------------------------------------------------------------------------------------------
 
 
