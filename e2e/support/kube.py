@@ -49,6 +49,7 @@ PATHS: Final = {
     "ControllerRevision": ("apis/apps/v1", "controllerrevisions"),
     "Deployment": ("apis/apps/v1", "deployments"),
     "StatefulSet": ("apis/apps/v1", "statefulsets"),
+    "Job": ("apis/batch/v1", "jobs"),
     "Lease": ("apis/coordination.k8s.io/v1", "leases"),
     "EndpointSlice": ("apis/discovery.k8s.io/v1", "endpointslices"),
     "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
