@@ -98,9 +98,7 @@ def results(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def namespaces(
-    kube: Kube, operator: Json, request: pytest.FixtureRequest, results: Path, _room: None
-) -> Iterator[Callable[[], str]]:
+def namespaces(kube: Kube, request: pytest.FixtureRequest, results: Path, _room: None) -> Iterator[Callable[[], str]]:
     """Makes namespaces in which only restricted pods may run; they are deleted, their pods at once."""
     made: list[str] = []
 
@@ -115,7 +113,7 @@ def namespaces(
     if request.node.stash.get(FAILED, False):
         for name in made:
             diagnostics.keep(kube, name, results / name)
-        diagnostics.keep(kube, operator["metadata"]["namespace"], results / "operator")
+        diagnostics.keep(kube, operators.deployment()["metadata"]["namespace"], results / "operator")
     for name in made:
         kube.delete("Namespace", name)
 
@@ -127,8 +125,9 @@ def namespace(namespaces: Callable[[], str]) -> str:
 
 
 @pytest.fixture
-def cluster(kube: Kube, namespace: str, settings: Settings) -> DisqueCluster:
-    """A cluster that the test creates."""
+def cluster(kube: Kube, operator: Json, namespace: str, settings: Settings) -> DisqueCluster:
+    """A cluster that the test creates and the operator makes."""
+    assert operator
     return DisqueCluster(kube, namespace, "shop", settings.image)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from e2e.support.cluster import DisqueCluster
-from e2e.support.kube import Kube
+from e2e.support.kube import Json, Kube
 from e2e.support.settings import Settings
 
 
 def test_clusters_in_one_namespace_and_of_one_name_stay_apart(
-    namespaces: Callable[[], str], kube: Kube, settings: Settings
+    namespaces: Callable[[], str], kube: Kube, operator: Json, settings: Settings
 ) -> None:
+    assert operator
     here, there = namespaces(), namespaces()
     clusters = [
         DisqueCluster(kube, namespace, name, settings.image)

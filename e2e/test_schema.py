@@ -130,9 +130,11 @@ def place(kube: Kube) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def resource(kube: Kube, place: str) -> Iterator[Resource]:
     made = Resource(kube, place)
-    made.install()
-    yield made
-    made.uninstall()
+    try:
+        made.install()
+        yield made
+    finally:
+        made.uninstall()
 
 
 # --- what is taken, and what is refused -------------------------------------------------------------------------------

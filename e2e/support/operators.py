@@ -44,9 +44,14 @@ def install(kube: Kube, image: str) -> Json:
         kube.wait(manifest["kind"], "", _is_established, f"{name} is known", name=name, within_s=START_S)
     for manifest in documents(PLAIN):
         kube.apply(_with_image(manifest, image))
-    [deployment] = [item for item in documents(PLAIN) if item["kind"] == "Deployment"]
-    wait_available(kube, deployment, 1)
-    return deployment
+    wait_available(kube, deployment(), 1)
+    return deployment()
+
+
+def deployment() -> Json:
+    """The Deployment of the plain manifests."""
+    [found] = [item for item in documents(PLAIN) if item["kind"] == "Deployment"]
+    return found
 
 
 def uninstall(kube: Kube) -> None:
