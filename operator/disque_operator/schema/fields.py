@@ -35,7 +35,7 @@ _WEEK_S: Final = 7 * _DAY_S
 _RULES: Final = [
     rule("self.replicas >= 1", "replicas is at least 1; to stop all nodes and keep their jobs write hibernate: true"),
     rule(
-        "self.replicas >= self.minReplicas",
+        "self.replicas < 1 || self.replicas >= self.minReplicas",
         "replicas is not less than minReplicas: lower minReplicas too if so few members are wanted",
     ),
     rule(
