@@ -82,7 +82,7 @@ async def act(actions: Sequence[Action], hands: Hands) -> None:
             raise FailedError(_REASONS.get(error.status, "ApiServerError"), f"{_what(action)}: {error}") from error
         except RefusedError as error:
             raise FailedError("CommandFailed", f"{_what(action)}: {error}") from error
-        hands.log.info("%s", _what(action), extra={"why": action.why})
+        hands.log.info("%s: %s", _what(action), action.why)
 
 
 async def _do(action: Action, hands: Hands) -> None:

@@ -183,7 +183,7 @@ def _pod(item: Json, now_s: float) -> Pod:
     metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}
     ready = _condition(status, "Ready")
     is_ready = ready.get("status") == "True"
-    trouble, text = _trouble(status)
+    trouble, text = _trouble(status, now_s)
     return Pod(
         name=metadata["name"],
         ordinal=names.ordinal(metadata["name"]),
@@ -205,28 +205,42 @@ def _pod(item: Json, now_s: float) -> Pod:
 
 
 HARMLESS: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Completed"})
+_IMAGE: Final = {"ErrImagePull": "ImagePullBackOff"}
+"""Kubernetes says one and the other in turn."""
+_CRASHES: Final = "CrashLoopBackOff"
+_CRASHED_S: Final = 60.0
+"""A container that ended badly again and again has to run for so long before it counts as one that runs."""
 
 
-def _trouble(status: Json) -> tuple[str, str]:
-    """What keeps a pod from running, most telling first: it finds no node, can not start, or ended badly."""
+def _trouble(status: Json, now_s: float) -> tuple[str, str]:
+    """What keeps a pod from running, most telling first: it finds no node, can not start, or ends badly.
+
+    The same word as long as it is the same trouble, whatever the container does at this moment.
+    """
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
         return scheduled.get("reason", "Unschedulable"), scheduled.get("message", "")
     if status.get("phase") == "Failed":
         return status.get("reason") or "Failed", status.get("message", "")
     container = _broker(status)
+    if not container or container.get("ready"):
+        return "", ""
     state = container.get("state") or {}
-    last = (container.get("lastState") or {}).get("terminated") or {}
     waiting = state.get("waiting") or {}
-    ended = state.get("terminated") or {}
-    if waiting.get("reason", "") not in HARMLESS:
-        why = f"; it ended before: {_end_of(last)}" if last else ""
-        return waiting["reason"], waiting.get("message", "") + why
-    if ended and ended.get("reason", "") not in HARMLESS:
-        return ended["reason"], _end_of(ended)
-    if last.get("reason") == "OOMKilled" and not container.get("ready"):
+    if waiting.get("reason", "") not in {*HARMLESS, _CRASHES}:
+        return _IMAGE.get(waiting["reason"], waiting["reason"]), waiting.get("message", "")
+    last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
+    if last.get("reason") == "OOMKilled":
         return "OOMKilled", _end_of(last)
+    if waiting.get("reason") == _CRASHES or (last.get("exitCode") and _is_crashing(state, container, now_s)):
+        return _CRASHES, _end_of(last) if last else waiting.get("message", "")
     return "", ""
+
+
+def _is_crashing(state: Json, container: Json, now_s: float) -> bool:
+    """Whether it just ended, or has, after it ended several times, not run for long."""
+    started_s = _age_s((state.get("running") or {}).get("startedAt"), now_s)
+    return "terminated" in state or ((container.get("restartCount") or 0) >= 2 and started_s < _CRASHED_S)
 
 
 def _end_of(terminated: Json) -> str:

@@ -84,6 +84,7 @@ def test_a_pod_that_runs() -> None:
     [
         ({"containerStatuses": [waiting("ContainerCreating")]}, "", ""),
         ({"containerStatuses": [waiting("ImagePullBackOff", "no such image")]}, "ImagePullBackOff", "no such image"),
+        ({"containerStatuses": [waiting("ErrImagePull", "no such image")]}, "ImagePullBackOff", "no such image"),
         (
             {
                 "conditions": [
@@ -101,7 +102,7 @@ def test_a_pod_that_runs() -> None:
                 ]
             },
             "CrashLoopBackOff",
-            "back-off; it ended before: Error, exit status 1: bad directive",
+            "Error, exit status 1: bad directive",
         ),
         (
             {
@@ -138,6 +139,23 @@ def test_a_pod_that_runs() -> None:
 def test_what_keeps_a_pod_from_running_is_told(status: Json, trouble: str, says: str) -> None:
     found = one(**status)
     assert (found.trouble, found.trouble_text) == (trouble, says)
+
+
+@pytest.mark.parametrize(
+    ("state", "restarts", "trouble"),
+    [
+        ({"terminated": {"reason": "Error", "exitCode": 1}}, 0, "CrashLoopBackOff"),
+        ({"waiting": {"reason": "CrashLoopBackOff"}}, 2, "CrashLoopBackOff"),
+        ({"running": {"startedAt": "2026-01-01T11:59:50Z"}}, 2, "CrashLoopBackOff"),
+        ({"running": {"startedAt": "2026-01-01T11:59:50Z"}}, 1, ""),
+        ({"running": {"startedAt": "2026-01-01T11:50:00Z"}}, 9, ""),
+        ({"terminated": {"reason": "Completed", "exitCode": 0}}, 1, ""),
+    ],
+)
+def test_a_pod_that_ends_again_and_again_has_one_trouble(state: Json, restarts: int, trouble: str) -> None:
+    last = {"terminated": {"reason": "Error", "exitCode": 1}}
+    container = {"name": "broker", "ready": False, "state": state, "lastState": last, "restartCount": restarts}
+    assert one(phase="Running", containerStatuses=[container]).trouble == trouble
 
 
 def test_pods_are_the_numbered_ones_in_their_order() -> None:
