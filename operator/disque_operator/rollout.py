@@ -17,8 +17,9 @@ A node alone that has no volume can not hand its jobs over: it is replaced when 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from disque_operator import drain
 from disque_operator.actions import DeletePod
@@ -26,6 +27,12 @@ from disque_operator.drain import Outcome
 from disque_operator.gate import Question, closed
 from disque_operator.members import Member, View
 from disque_operator.steps import Note, Step, problem, progress
+
+_ADVICE: Final[Mapping[bool, str]] = {
+    True: "it is restarted and reads the one in the Secret then",
+    False: "its jobs would be lost with it. Delete the pod if they may be, or wait for their copies to be done",
+}
+"""For pods that take no password, by whether they come back with their jobs."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +54,23 @@ def _due(view: View) -> Iterator[Replacement]:
     stateful_set = view.stateful_set
     if stateful_set is None or not stateful_set.up_to_date:
         return
-    ephemeral = view.spec.storage.ephemeral
     for member in view.members:
         pod = member.pod
-        volume = view.volumes.get(pod.ordinal)
-        if pod.terminating or pod.ordinal >= view.expected:
+        comes_back = _comes_back(view, member)
+        if pod.terminating or pod.ordinal >= view.expected or (member.locked and not comes_back):
             continue
-        if volume is not None and volume.terminating:
-            yield Replacement(member, "its volume claim is being deleted", drained=True)
-        elif pod.revision != stateful_set.revision:
-            yield Replacement(member, "it was made from another template", drained=ephemeral)
-        elif member.locked and not ephemeral and view.observed.passwords is not None:
+        if pod.revision != stateful_set.revision:
+            yield Replacement(member, "it was made from another template", drained=not comes_back)
+        elif member.locked and view.observed.passwords is not None:
             yield Replacement(member, "it takes no password that is known", drained=False)
+        elif not comes_back and not view.spec.storage.ephemeral:
+            yield Replacement(member, "its volume claim is being deleted", drained=True)
+
+
+def _comes_back(view: View, member: Member) -> bool:
+    """Whether the pod that takes its place has the same jobs. One that has not, and can not be told to, stays."""
+    volume = view.volumes.get(member.pod.ordinal)
+    return not view.spec.storage.ephemeral and (volume is None or not volume.terminating)
 
 
 def drained_first(view: View) -> frozenset[str]:
@@ -96,9 +108,11 @@ def _next(view: View, due: Replacement, left: int, *, busy: bool) -> Outcome:
         return Outcome(Step(notes=(progress("RollingOut", f"{remaining}; another node is leaving", "Upgrading"),)))
     if due.drained and view.expected > 1:
         return _drained(view, due, remaining)
-    reason = closed(
-        Question(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, locked=member.locked)
-    ) or _keeps_jobs(view, due)
+    if due.drained and _keeps_jobs(view, due):
+        text = f"{member.name} is to be replaced ({due.why}) and has jobs, no volume, and no member to hand them to"
+        advice = "Set spec.replicas to 2 for the time of this, or have the jobs done"
+        return Outcome(Step(notes=(problem("SingleMember", f"{text}. {advice}"),)))
+    reason = closed(Question(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, locked=member.locked))
     if reason:
         return Outcome(Step(notes=(progress("RollingOut", f"{remaining}; waits: {reason}", "Upgrading"),)))
     return Outcome(Step((_delete(due),), (progress("RollingOut", remaining, "Upgrading"),), disrupts=True))
@@ -117,12 +131,10 @@ def _drained(view: View, due: Replacement, remaining: str) -> Outcome:
     return Outcome(Step((_delete(due),), notes, disrupts=True), "no", outcome.entry)
 
 
-def _keeps_jobs(view: View, due: Replacement) -> str:
-    """Why a node alone without a volume may not be stopped."""
+def _keeps_jobs(view: View, due: Replacement) -> bool:
+    """Whether a node alone without a volume may not be stopped."""
     node = due.member.node
-    if not due.drained or (node is not None and node.jobs == 0) or drain.consents(view):
-        return ""
-    return "it has jobs, no volume, and no other member to hand them to. Set spec.replicas to 2 for the time of this"
+    return (node is None or node.jobs > 0) and not drain.consents(view)
 
 
 def _is_broken(view: View, due: Replacement) -> bool:
@@ -162,10 +174,7 @@ def _failed(view: View, replacements: tuple[Replacement, ...]) -> Iterator[Note]
 
 
 def _locked_out(view: View) -> Iterator[Note]:
-    locked = [member.name for member in view.members if member.locked]
-    if not locked:
-        return
-    advice = "they are restarted one after the other and read the one in the Secret then"
-    if view.spec.storage.ephemeral:
-        advice = "set it by hand (CONFIG SET requirepass), or delete the pods if their jobs may be lost"
-    yield problem("PasswordUnknown", f"{', '.join(locked)} takes no password that is known: {advice}")
+    for comes_back, advice in _ADVICE.items():
+        locked = [one.name for one in view.members if one.locked and _comes_back(view, one) == comes_back]
+        if locked:
+            yield problem("PasswordUnknown", f"{', '.join(locked)} takes no password that is known: {advice}")

@@ -348,6 +348,10 @@ ROLLED: dict[str, tuple[Change, list[str]]] = {
         ["replace mail-2"],
     ),
     "locked out, another one is not ready": (lambda view: pod(silent(view, 1, LOCKED), 0, ready=False), []),
+    "locked out, its claim is being deleted": (
+        lambda view: volumes(silent(silent(view, 1, LOCKED), 0, LOCKED), 1, terminating=True),
+        ["replace mail-0"],
+    ),
     "its claim is being deleted": (lambda view: volumes(view, 1, terminating=True), ["mail-1: CLUSTER LEAVING yes"]),
     "its claim is being deleted, it is empty": (
         lambda view: node(volumes(view, 1, terminating=True), 1, leaving=DONE),
@@ -391,6 +395,7 @@ def test_a_node_alone_without_a_volume_keeps_its_jobs() -> None:
     assert done(view) == ["replace mail-0"]
     busy = node(view, 0, jobs=3)
     assert done(busy) == []
+    assert told(busy, "Degraded") == ("True", "SingleMember")
     assert "Set spec.replicas to 2" in planned(busy).status["message"]
     assert done(changed(busy, drain=Drain(60, "Force"), annotations=CONSENT)) == ["replace mail-0"]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeletePod
-from disque_operator.observed import Observed
+from disque_operator.observed import LOCKED, Observed
 from disque_operator.plan import plan
 from disque_operator.planned import Event, Plan
 from disque_operator.resources import same, settings
@@ -398,12 +398,23 @@ def calm(story: Story) -> None:
     good = world.spec.image if world.spec.image in {"disque:1", "disque:2", "disque:3"} else GOOD_IMAGE
     world.edit(image=good, paused=False, hibernate=False, drain=Drain())
     story.told.append(f"{world.now_s:.0f} calm")
+    alone = world.spec.storage.ephemeral and world.spec.replicas == 1
     story.finish(more_than=world.spec.replicas)
     story.run(30)
-    story.finish(more_than=world.spec.replicas)
     story.load = False
+    story.finish(more_than=0 if alone else world.spec.replicas)
+    story.run(200)
+    give_up_on_locked(story)
     story.settle()
     check_settled(story)
+
+
+def give_up_on_locked(story: Story) -> None:
+    """Somebody reads that a node takes no password and has no volume that stays, and deletes its pod."""
+    world = story.world
+    for name, why in world.observe().silent.items():
+        if why == LOCKED and names.volume_claim(world.spec.name, names.ordinal(name)) in world.going:
+            world.delete_pod(name)
 
 
 def check_settled(story: Story) -> None:
