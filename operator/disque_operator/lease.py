@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from disque_operator import names
-from disque_operator.kube import CONFLICT, KubeError
+from disque_operator.kube import CONFLICT, NOT_FOUND, KubeError
 from disque_operator.spec import Json
 
 DURATION_S: Final = 15.0
@@ -120,7 +120,18 @@ class Lease:
             self._changed.set()
 
     async def _renew(self) -> bool:
-        """One look, and a write if the Lease is ours or free."""
+        """A write over what we wrote last; if that is not there any more a look, and a write if it is ours or free."""
+        if self.held and self._lease is not None:
+            try:
+                self._see(await self._put(self._lease))
+            except KubeError as error:
+                if error.status not in {CONFLICT, NOT_FOUND}:
+                    raise
+            else:
+                return True
+        return await self._take()
+
+    async def _take(self) -> bool:
         found = await self._store.get("Lease", self._namespace, self._name)
         if found is None:
             self._see(await self._store.create("Lease", self._namespace, self._body(None, self._identity)))
@@ -129,8 +140,11 @@ class Lease:
         if self._is_taken(found):
             self._until_s = float("-inf")
             return False
-        self._see(await self._store.replace("Lease", self._namespace, self._body(found, self._identity)))
+        self._see(await self._put(found))
         return True
+
+    async def _put(self, before: Json) -> Json:
+        return await self._store.replace("Lease", self._namespace, self._body(before, self._identity))
 
     def _see(self, lease: Json) -> None:
         if self._lease is None or _version(lease) != _version(self._lease):

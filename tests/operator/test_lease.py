@@ -23,6 +23,7 @@ class Shelf:
         self.lease: Json | None = None
         self.version = 0
         self.writes = 0
+        self.reads = 0
 
 
 class Way:
@@ -37,6 +38,7 @@ class Way:
 
     async def get(self, _kind: str, _namespace: str, _name: str) -> Json | None:
         await self._travel()
+        self.shelf.reads += 1
         return copy.deepcopy(self.shelf.lease)
 
     async def create(self, _kind: str, _namespace: str, body: Json) -> Json:
@@ -232,6 +234,25 @@ def test_it_is_renewed_as_often_as_it_has_to_be_and_not_more() -> None:
         async with running(lease(Way(shelf), "one")):
             await asyncio.sleep(60)
         assert shelf.writes <= 60 / RENEW_S + 2
+        assert shelf.reads == 1
+
+    run(main())
+
+
+def test_who_finds_that_another_one_has_it_stops_at_once() -> None:
+    async def main() -> None:
+        shelf = Shelf()
+        one = lease(Way(shelf), "one")
+        async with running(one):
+            await one.gained()
+            assert shelf.lease is not None
+            shelf.version += 1
+            shelf.lease["metadata"]["resourceVersion"] = str(shelf.version)
+            shelf.lease["spec"]["holderIdentity"] = "a hand"
+            await asyncio.sleep(RENEW_S + 0.1)
+            assert not one.held
+            await asyncio.sleep(DURATION_S + RETRY_S)
+            assert one.held, "a hand does not renew it"
 
     run(main())
 
