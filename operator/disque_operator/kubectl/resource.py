@@ -76,11 +76,12 @@ def drain_line(cluster: Json) -> str:
     drain: Json = status(cluster).get("drain") or {}
     if not drain.get("pod"):
         return ""
-    words = [f"{drain.get('jobsLeft', 0):,} jobs left"]
+    left = drain.get("jobsLeft", -1)
+    words = [f"{left:,} jobs left" if left >= 0 else "it has just been asked to leave"]
     if (rate := drain.get("rate") or 0) > 0:
         words.append(f"{rate:,.0f} jobs/s")
-    if (left := drain.get("secondsLeft", -1)) >= 0:
-        words.append(f"about {human_duration(left)} to go")
+    if (seconds := drain.get("secondsLeft", -1)) > 0:
+        words.append(f"about {human_duration(seconds)} to go")
     words.append(f"{human_duration(drain.get('secondsElapsed') or 0)} so far")
     if waits_for := drain.get("waitsFor"):
         words.append(f"it waits: {waits_for}")

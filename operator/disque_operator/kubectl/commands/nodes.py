@@ -13,6 +13,8 @@ from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.members import Members
 from disque_operator.kubectl.output import form, output_option
+from disque_operator.kubectl.resource import status
+from disque_operator.spec import Json
 from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.table import Column, print_rows
 from disqued.client import Client
@@ -133,7 +135,7 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     cluster = kubectl.cluster(chosen.name)
     members = Members(kubectl, cluster)
     answers = members.ask(ask)
-    rows = table(members.machines, answers, members.missed)
+    rows = table(members.machines, answers, members.missed, _remembered(cluster))
     print_rows(COLUMNS, rows, form(chosen), f"{chosen.name} has no pods.")
     return Exit.CONNECTION if members.missed else Exit.OK
 
@@ -153,9 +155,21 @@ def _peer(line: str) -> Peer:
     return Peer(words[0], words[1], frozenset(words[2].split(",")), words[5] == "connected")
 
 
-def table(machines: Mapping[str, str], answers: Mapping[str, Answers], missed: Mapping[str, str]) -> list[Row]:
-    """A row for each pod, with what is wrong about it in words."""
-    pods = {answer.node_id: pod for pod, answer in answers.items()}
+def _remembered(cluster: Json) -> dict[str, str]:
+    """The pod of each node ID, as the status says."""
+    members = status(cluster).get("members") or ()
+    return {member["nodeId"]: member["pod"] for member in members if member.get("nodeId")}
+
+
+def table(
+    machines: Mapping[str, str],
+    answers: Mapping[str, Answers],
+    missed: Mapping[str, str],
+    remembered: Mapping[str, str],
+) -> list[Row]:
+    """A row for each pod, with what is wrong about it in words; `remembered` names those that do not answer now."""
+    told = {answer.node_id: pod for pod, answer in answers.items() if answer.node_id}
+    pods = {node_id: pod for node_id, pod in remembered.items() if pod in machines and pod not in told.values()} | told
     rows = []
     for pod, machine in machines.items():
         answer = answers.get(pod)
