@@ -12,10 +12,11 @@ from disque_operator.resources.protected import allowed
 from disque_operator.spec import Json, Spec
 
 USER: Final = 10001
-STOP_TIMEOUT_S: Final = 30
+STOP_TIMEOUT_S: Final = 15
 """A pod that is deleted waits so long at most until its loss does no harm, as when another one is being replaced."""
-GRACE_S: Final = 120
-"""For that, and for writing the append only file anew."""
+GRACE_S: Final = 60
+"""For that, and for writing the append only file anew. A namespace that is deleted is looked at again after half of it,
+even if all pods are gone by then: with two minutes it would be there for more than one."""
 START_S: Final = 600
 """A process that does not answer so long after its start is started again. It answers while it loads its file."""
 

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from disque_operator import names
+from disque_operator.resources.pod_template import GRACE_S
 from disque_operator.resources.protected import PROTECTED
 from disque_operator.schema.kinds import LONGEST_NAME, entries, open_part, part, rule, text, texts, whole
 from disque_operator.spec import Json
@@ -46,7 +47,10 @@ def _pod() -> Json:
     properties = {
         **{name: _refused(name) for name in _matches(_FIELD)},
         "terminationGracePeriodSeconds": whole(
-            "How long a pod may take to write its append only file anew when it stops. 120 when not given.", 1, 86400
+            "How long a pod may take to stop: it waits until it does no harm, and writes its append only file anew. "
+            f"{GRACE_S} when not given; half of it is how long the deletion of a namespace may take.",
+            1,
+            86400,
         ),
         "containers": entries(
             f"Other containers beside the broker, and further fields of the container `{names.CONTAINER}`.",
