@@ -31,7 +31,7 @@ def test_what_was_added_and_delivered_adds_up() -> None:
     ("lines", "complaint"),
     [
         ((f"add p.2 plain {OTHER} 1",), "lost ['p.2']"),
-        ((f"add p.2 once {OTHER} 1",), "lost ['p.2']"),
+        ((f"add p.2 once {OTHER} 1",), f"lost {{'p.2': '{OTHER}'}}"),
         ((f"got {ONCE} p.1",), "twice ['p.1']"),
         ((f"got {OTHER} p.9",), "from nowhere ['p.9']"),
         (("unknown p.2 plain NotReplicated NOREPL not enough",), "NOREPL"),

@@ -113,7 +113,8 @@ class Account:
         assert not self.lost, f"{self}: lost {sorted(self.lost)[:20]}"
         assert not self.unexpected, f"{self}: from nowhere {sorted(self.unexpected)[:20]}"
         assert not self.twice_once, f"{self}: twice {sorted(self.twice_once)[:20]}"
-        assert once_may_go or not self.lost_once, f"{self}: lost {sorted(self.lost_once)[:20]}"
+        lost_once = {key: self.job_ids[key] for key in sorted(self.lost_once)[:20]}
+        assert once_may_go or not lost_once, f"{self}: lost {lost_once}"
         assert calls_may_fail or not self.failed, f"{self}: {self.failed[:5]}"
         assert calls_may_fail or not self.unknown, f"{self}: {list(self.unknown.items())[:5]}"
         assert len(self.added) >= at_least, str(self)

@@ -145,8 +145,8 @@ class Kube:
     # --- pods ---------------------------------------------------------------------------------------------------------
 
     def logs(self, pod: str, namespace: str, *, previous: bool = False) -> str:
-        """What the only container of a pod wrote, or its former run."""
-        query = {"previous": "true"} if previous else {}
+        """What the only container of a pod wrote, or its former run; each line begins with its time."""
+        query = {"timestamps": "true"} | ({"previous": "true"} if previous else {})
         return self._read("GET", _path("Pod", namespace, pod) + "/log", None, query).decode(errors="replace")
 
     def execute(self, pod: str, namespace: str, *command: str) -> str:
@@ -302,7 +302,17 @@ def _message(text: str) -> str:
 
 def _short(item: Json) -> Json:
     """What a person needs to see of an object that is not as it should be."""
-    return {"name": item["metadata"]["name"], "status": item.get("status", item.get("reason"))}
+    status = item.get("status", {})
+    return {
+        "name": item["metadata"]["name"],
+        "going": "deletionTimestamp" in item["metadata"],
+        **{key: value for key, value in status.items() if isinstance(value, str | int)},
+        "conditions": [
+            " ".join(str(entry.get(key, "")) for key in ("type", "status", "reason", "message"))
+            for entry in status.get("conditions", [])
+        ],
+        "containers": [entry.get("state") for entry in status.get("containerStatuses", [])],
+    }
 
 
 @contextlib.contextmanager

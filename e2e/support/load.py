@@ -20,8 +20,11 @@ from e2e.support.account import Account
 from e2e.support.brokers import poll
 from e2e.support.cluster import Members
 from e2e.support.kube import Json, Kube
+from e2e.support.settings import RESULTS
 
 SCRIPT: Final = Path(__file__).with_name("loadpod.py")
+KEPT: Final = RESULTS / "load"
+"""What the pods wrote, with the time of each line."""
 START_S: Final = 60
 SETTLE_S: Final = 90
 USER: Final = 10001
@@ -82,7 +85,10 @@ class Load:
         namespace = self._cluster.namespace
         self._kube.execute(pod, namespace, *STOP)
         self._kube.wait("Pod", namespace, _has_ended, f"{pod} ends", name=pod, within_s=START_S)
-        self.account.read(self._kube.logs(pod, namespace).splitlines())
+        text = self._kube.logs(pod, namespace)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / f"{namespace}.{pod}.log").write_text(text)
+        self.account.read(line.partition(" ")[2] for line in text.splitlines())
         self._kube.delete("Pod", pod, namespace, grace_s=0)
         self._running.remove(pod)
 
@@ -170,7 +176,7 @@ class Filling(Load):
         settings = {"jobs": self._jobs, "take": self._take, "replicate": self._replicate}
         self._start("filler", "fill", settings)
         pod = self._pod("filler")
-        poll(lambda: "filled" in self._kube.logs(pod, self._cluster.namespace)[-20:], "all jobs are added", START_S)
+        poll(lambda: self._kube.logs(pod, self._cluster.namespace).endswith(" filled\n"), "all jobs are added", START_S)
         self.stop("filler")
         return self
 
