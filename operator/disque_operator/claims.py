@@ -25,33 +25,45 @@ from disque_operator.spec import Json
 from disque_operator.steps import Step
 
 
-def decide(view: View, drained: int | None) -> Step:
-    """What claims need. The pod with the ordinal `drained`, if any, is at the end of its drain."""
-    return Step(tuple(_changes(view, drained)))
+def decide(view: View, replicas: int, drained: int | None) -> Step:
+    """What claims need while there are to be so many pods. The one `drained`, if any, is at the end of its drain."""
+    return Step(tuple(_changes(view, max(view.entitled, replicas), drained)))
 
 
-def deserted(view: View, volume: Volume) -> bool:
+def _is_deserted(view: View, volume: Volume, entitled: int) -> bool:
     """Whether nobody misses the claim: its pod is not to come back, and it holds no jobs."""
-    gone = volume.ordinal >= view.entitled and volume.ordinal not in view.by_ordinal
+    gone = volume.ordinal >= entitled and volume.ordinal not in view.by_ordinal
     return gone and (bool(volume.drained) or not volume.bound)
 
 
-def _changes(view: View, drained: int | None) -> Iterator[Apply | DeleteChild]:
+def _changes(view: View, entitled: int, drained: int | None) -> Iterator[Apply | DeleteChild]:
     if view.spec.storage.ephemeral or view.stateful_set is None:
         return
     for volume in view.observed.volumes:
         if volume.terminating:
             continue
-        if deserted(view, volume):
+        if _is_deserted(view, volume, entitled):
             if view.spec.storage.when_scaled == "Delete":
                 yield DeleteChild("PersistentVolumeClaim", volume.name, volume.uid, "all its jobs were handed over")
             continue
-        mark = volume.drained if volume.ordinal >= view.entitled or volume.ordinal == drained else ""
+        mark = volume.drained if volume.ordinal >= entitled or volume.ordinal == drained else ""
         owned = view.spec.storage.when_deleted == "Delete"
-        larger = _larger(volume.size, view.spec.storage.size) if volume.bound else ""
-        if mark != volume.drained or owned != volume.owned or larger:
+        if mark != volume.drained or owned != volume.owned:
             why = "its node serves again" if mark != volume.drained else "as spec.storage says"
-            yield Apply(_manifest(view, volume, mark, larger), why)
+            yield Apply(_manifest(view, volume, mark, volume.size), why)
+
+
+def expand(view: View) -> Step:
+    """Claims that are to be larger. After all else: a StorageClass that can not do that refuses."""
+    if view.spec.storage.ephemeral:
+        return Step()
+    return Step(
+        tuple(
+            Apply(_manifest(view, volume, volume.drained, view.spec.storage.size), "spec.storage.size is larger")
+            for volume in view.observed.volumes
+            if volume.bound and not volume.terminating and _is_less(volume.size, view.spec.storage.size)
+        )
+    )
 
 
 def marking(view: View, ordinal: int, node_id: str) -> tuple[Apply, ...]:
@@ -59,7 +71,7 @@ def marking(view: View, ordinal: int, node_id: str) -> tuple[Apply, ...]:
     volume = view.volumes.get(ordinal)
     if volume is None or volume.drained == node_id:
         return ()
-    return (Apply(_manifest(view, volume, node_id, ""), "its node has handed all its jobs over"),)
+    return (Apply(_manifest(view, volume, node_id, volume.size), "its node has handed all its jobs over"),)
 
 
 def _manifest(view: View, volume: Volume, drained: str, size: str) -> Json:
@@ -76,11 +88,10 @@ def _manifest(view: View, volume: Volume, drained: str, size: str) -> Json:
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": metadata,
-        "spec": {"resources": {"requests": {"storage": size or volume.size}}},
+        "spec": {"resources": {"requests": {"storage": size}}},
     }
 
 
-def _larger(there: str, wanted: str) -> str:
-    """The wanted size if it is larger."""
+def _is_less(there: str, wanted: str) -> bool:
     one, other = amount(there), amount(wanted)
-    return wanted if one is not None and other is not None and other > one else ""
+    return one is not None and other is not None and one < other

@@ -6,13 +6,18 @@ the passwords that two of them decide on go into the children. A round is forgot
 between two of its actions, the next one looks again, and begins where things stand.
 
 1. `problems`: what can not be done as it is written changes nothing, but nodes are looked after
-2. `passwords`: what the Secret is to say, and nodes that do not know it yet
-3. `scale` (with `drain`): how many pods there are to be now
-4. `children`, `claims`: the objects are made and put right
-5. `heal`: nodes that are gone are forgotten, strangers introduced
-6. `drain`: nodes that leave for no purpose stay; pods that somebody wants empty
-7. `settings`: directives that change while nodes run
+2. `passwords`: nodes that do not know the one in the Secret yet, and what that is to say
+3. `heal`: nodes that are gone are forgotten, strangers introduced
+4. `claims`: marks of drained nodes, before these serve again; claims that nobody misses
+5. `drain`: nodes that leave for no purpose stay
+6. `scale` (with `drain`): how many pods there are to be now; then pods that somebody wants empty
+7. `children`: the objects are made and put right
 8. `rollout`: pods made anew, one at a time
+9. `settings`: directives that change while nodes run
+10. `claims`: larger ones
+
+The first action that fails ends a round. So what people can get wrong for long, a template or a directive that is
+refused, a StorageClass that can not expand, comes behind what keeps a cluster well.
 """
 
 from __future__ import annotations
@@ -79,9 +84,10 @@ def _decide(view: View, fresh: str) -> tuple[Step, Json | None]:
     wanted = Wanted(
         size.replicas, password.wanted, size.asleep, _claim_templates(view), view.observed.operator_namespace
     )
-    steps = [children.decide(view, wanted), claims.decide(view, size.drained), password.step]
+    marks = claims.decide(view, size.replicas, size.drained)
+    objects = children.decide(view, wanted)
     if size.replicas == 0:
-        return joined((*steps, size.step)), None
+        return joined((password.step, marks, objects, size.step)), None
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
     resting = {member.name for member in view.members if member.pod.drain}
@@ -89,7 +95,8 @@ def _decide(view: View, fresh: str) -> tuple[Step, Json | None]:
     rested = drain.annotated(view, busy=size.step.disrupts or bool(undone))
     busy = size.step.disrupts or rested.step.disrupts or bool(undone)
     rolled = rollout.decide(view, busy=busy)
-    steps += [heal.decide(view), Step(undone), size.step, rested.step, settings.decide(view), rolled.step]
+    nodes = [password.step, heal.decide(view), marks, Step(undone), size.step, rested.step]
+    steps = [*nodes, objects, rolled.step, settings.decide(view), claims.expand(view)]
     return joined(steps), size.entry or rested.entry or rolled.entry
 
 

@@ -75,9 +75,9 @@ ROTATED: dict[str, tuple[Change, list[str]]] = {
     "a node does not take it": (
         lambda view: node(stored(view, former="old"), 1, knows_current=False, accepts="former"),
         [
-            "apply Secret mail-auth",
             "mail-1: CONFIG SET requirepass-former old",
             "mail-1: CONFIG SET requirepass {current}",
+            "apply Secret mail-auth",
         ],
     ),
     "a node takes none": (
@@ -91,9 +91,9 @@ ROTATED: dict[str, tuple[Change, list[str]]] = {
     "switched off": (
         lambda view: node(node(changed(view, auth=Auth(enabled=False)), 0, accepts="none"), 1, accepts="none"),
         [
-            "apply Secret mail-auth",
             "mail-2: CONFIG SET requirepass-former ",
             "mail-2: CONFIG SET requirepass ",
+            "apply Secret mail-auth",
         ],
     ),
     "the Secret was deleted": (lambda view: seen(view, passwords=None), ["apply Secret mail-auth"]),
@@ -220,6 +220,7 @@ LEFT_BEHIND: dict[str, tuple[Change, bool]] = {
     "not drained": (lambda view: view, False),
     "never bound": (lambda view: volumes(view, 2, bound=False), True),
     "going already": (lambda view: volumes(view, 2, drained="id", terminating=True), False),
+    "drained, its pod is to be made again": (lambda view: changed(volumes(view, 2, drained="id"), replicas=3), False),
 }
 
 
