@@ -12,8 +12,8 @@ from typing import Any, Final
 _KNOWN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _KOPF: Final = {"settings", "k8s_skip", "k8s_ref"}
 """What kopf attaches for its own use."""
-QUIET: Final = ("kopf.objects", "kopf.activities", "kopf._core", "kopf._cogs")
-"""Loggers that tell of each event at INFO; only their warnings say something here."""
+QUIET: Final = ("kopf.objects", "kopf.activities", "kopf._core", "kopf._cogs", "aiohttp.access")
+"""Loggers that tell of each event and each probe at INFO; only their warnings say something here."""
 
 
 class JsonFormatter(logging.Formatter):

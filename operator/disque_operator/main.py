@@ -102,15 +102,18 @@ async def serve(options: Options, environ: Mapping[str, str]) -> None:
         failed=failed,
     )
     _LOG.info("disque-operator %s", __version__, extra={"identity": options.identity, "namespaces": options.namespaces})
-    await runtime.check()
-    await kopf.operator(
-        standalone=True,
-        clusterwide=not options.namespaces,
-        namespaces=options.namespaces,
-        liveness_endpoint=options.liveness or None,
-        memo=kopf.Memo(runtime=runtime),
-        stop_flag=stop_flag,
-    )
+    try:
+        await runtime.check()
+        await kopf.operator(
+            standalone=True,
+            clusterwide=not options.namespaces,
+            namespaces=options.namespaces,
+            liveness_endpoint=options.liveness or None,
+            memo=kopf.Memo(runtime=runtime),
+            stop_flag=stop_flag,
+        )
+    finally:
+        await runtime.stop()
     if failures:
         raise failures[0]
 
@@ -126,6 +129,7 @@ def main() -> None:
     """The command."""
     options = parse(sys.argv[1:], os.environ, secrets.token_hex(4), own_namespace(os.environ))
     logs.configure(options.log_format, options.log_level)
+    os.environ.setdefault("POD_ID", options.identity)  # for kopf, whose own guess needs a user with a name
     try:
         asyncio.run(serve(options, os.environ))
     except (ConfigException, NotInstalledError, KubeError) as error:

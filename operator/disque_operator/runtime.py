@@ -110,14 +110,16 @@ class Runtime:
             self._failed(error)
 
     async def stop(self) -> None:
-        """End: first the rounds, then the Lease is given back."""
-        for task in self._tasks:
+        """End: first the rounds, then the Lease is given back. Safe to do twice."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, TimeoutError):
                 async with asyncio.timeout(STOP_S):
                     await asyncio.gather(task, return_exceptions=True)
         await self.kube.close()
-        await asyncio.to_thread(self._stop_metrics)
+        stop_metrics, self._stop_metrics = self._stop_metrics, lambda: None
+        await asyncio.to_thread(stop_metrics)
 
     async def _lead(self) -> None:
         """Work while the Lease is ours."""

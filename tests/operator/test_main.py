@@ -202,6 +202,7 @@ def test_without_the_resource_definition_it_says_what_to_do(tmp_path: Path) -> N
                 assert await operator.process.wait() == 1
             assert "disqueclusters.disque.dev is not installed: apply manifests/crd" in operator.log.read_text()
             assert "Traceback" not in operator.log.read_text()
+            assert "Unclosed" not in operator.log.read_text()
 
     asyncio.run(main())
 
