@@ -20,7 +20,7 @@ from server.refusing import run_server
 from support.cluster import RealCluster
 from support.server import LOOPBACK, ServerProcess, free_port
 
-LONG = 400_000 if FLAVOUR == "compiled" else 40_000
+LONG = 200_000 if FLAVOUR == "compiled" else 30_000
 
 
 class Http:
@@ -67,7 +67,7 @@ def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
         assert text.startswith("not ready: Loading disque.aof: ")
         assert pages.get("/livez") == (200, "alive\n")
         assert pages.get("/stopz") == (200, "safe\n")
-        server.wait_loaded()
+        server.wait_loaded(60)
         assert pages.get("/readyz") == (200, "ready\n")
 
 
