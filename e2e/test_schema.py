@@ -27,7 +27,7 @@ from disqued.config.options import Option
 from e2e.support.brokers import poll
 from e2e.support.kube import PATHS, Json, Kube
 from e2e.support.settings import ROOT
-from tests.support.manifests import EVERYTHING, SAMPLES, bodies, children, sample
+from support.manifests import EVERYTHING, SAMPLES, bodies, children, sample
 
 CRD: Final = ROOT / "manifests" / "crd" / "disqueclusters.yaml"
 ESTABLISHED_S: Final = 30
