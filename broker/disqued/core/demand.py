@@ -125,3 +125,5 @@ class Demand:
         """Queues that others asked for."""
         self.greetings: dict[bytes, Greeting] = {}
         """Nodes that came (back) and are to be told what is wanted here."""
+        self.withdrawn: bool = False
+        """This node is about to end: it wants nothing any more."""

@@ -96,8 +96,8 @@ def needs_of(queue: Queue) -> Needs:
 
 
 def _may_ask(state: NodeState, queue: Queue) -> bool:
-    """Neither a leaving node nor a queue that gives nothing to its clients asks for jobs."""
-    return not state.view.leaving and not queue.pause & PAUSED_OUT
+    """Neither a node that leaves or ends nor a queue that gives nothing to its clients asks for jobs."""
+    return not (state.view.leaving or state.demand.withdrawn or queue.pause & PAUSED_OUT)
 
 
 def _pause_ms(first_ms: i64, attempts: i64, most_ms: i64) -> i64:
@@ -237,6 +237,16 @@ def _greet(state: NodeState, peer: Peer, greeting: Greeting) -> None:
             queue_empty(state, queue, drained=False)
         else:
             send(state, peer, state.bus.about_queue(kinds.NEEDJOBS, queue.name, 1))
+
+
+def withdraw(state: NodeState) -> None:
+    """This node is about to end: others are to send it nothing more, above all no at-most-once job."""
+    state.demand.withdrawn = True
+    _, queues = state.lifecycle.queues.scan(0, len(state.lifecycle.queues))
+    for queue in queues:
+        needs = queue.needs
+        if needs is not None:
+            _enough(state, needs)
 
 
 def queue_gone(state: NodeState, queue: Queue) -> None:

@@ -18,6 +18,7 @@ from disqued import __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config
 from disqued.core.version import SPOKEN_VERSION
+from disqued.federation.needs import withdraw
 from disqued.membership.nodesconf import encode, restore
 from disqued.node import Node
 from disqued.server import daemon, listener, logs
@@ -35,6 +36,8 @@ from disqued.server.signals import Signals
 
 _NODE_ID_BYTES: Final = 20
 _TURN_S: Final = 0.01
+_UNDER_WAY_S: Final = 0.3
+"""What is under way from another node is here by then."""
 _LAST_ATTEMPTS: Final = 10
 _LAST_ATTEMPT_S: Final = 1.0
 """How often, and how many seconds apart, a node that a signal ends tries anew to bring to disk what it knows."""
@@ -129,7 +132,7 @@ class Run:
         if await self._load(shell, on_terminal=background is None):
             servers += await shell.bus.listen(self._bus_sockets, host.bus_descriptors)
             self._announce()
-        written = await self._wait_for_end()
+        written = await self._wait_for_end(shell)
         for server in servers:
             server.close()
         await self._take_leave(shell, http)
@@ -146,7 +149,15 @@ class Run:
                 one.cancel()
         return not self._ended.is_set()
 
-    async def _wait_for_end(self) -> bool:
+    async def _withdraw(self, shell: Shell) -> None:
+        """Have other nodes send no more jobs here, and take those that are on their way."""
+        state = self._node.state
+        withdraw(state)
+        shell.settle()
+        if any(peer.connected for peer in state.view.peers.values()):
+            await asyncio.sleep(_UNDER_WAY_S)
+
+    async def _wait_for_end(self, shell: Shell) -> bool:
         """Return when the node is to end; False if what it knows could not be brought to disk, for so long."""
         await self._ended.wait()
         if self._failure is not None:
@@ -154,6 +165,7 @@ class Run:
         signalled = self._signals.received is not None
         if signalled:
             logs.write("warning", f"Received {self._signals.received}, shutting down...")
+            await self._withdraw(shell)
         rewrite = signalled and self._config.shutdown_on_sigterm == "rewrite-aof"
         for _ in range(_LAST_ATTEMPTS):
             if self._node.end(self._clock.now_ms(), rewrite=rewrite):
