@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # The images: `broker` (the server and its command line) and `operator` (the same, the operator and kubectl-disque).
 # Built by `make image`; what is in them, how large they are and why they have no shell: docs/operations/image.md.
 #
@@ -37,7 +36,7 @@ RUN HATCH_BUILD_HOOKS_ENABLE=1 PATH="/opt/build/bin:$PATH" python -m hatchling b
 
 FROM tools AS python
 COPY image/rootfs.py ./
-RUN python3 rootfs.py /rootfs && find /rootfs -type f -name '*.so*' -exec strip --strip-unneeded {} +
+RUN python3 rootfs.py /rootfs && mkdir /empty
 
 # The environments of both images, in the same place as there: their programs start with its path.
 FROM tools AS environment
@@ -61,7 +60,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 FROM scratch AS runtime
 ENV PATH=/opt/disque/bin LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 COPY --from=python /rootfs /
-COPY --from=python --chown=10001:10001 /rootfs/data /data
+COPY --from=python --chown=10001:10001 /empty /data
 # By number: so Kubernetes can tell that it is not root.
 USER 10001:10001
 WORKDIR /data
@@ -69,7 +68,7 @@ WORKDIR /data
 FROM runtime AS operator
 COPY --from=operator-files /opt/disque /opt/disque
 # Fails here, not in a cluster, when a shared library is missing.
-RUN ["disque-operator", "--help"]
+RUN ["python3", "-c", "import disque_operator.main, disque_operator.kubectl.main, disqued.client"]
 CMD ["disque-operator"]
 ARG BASE_IMAGE
 ARG VERSION
@@ -84,7 +83,7 @@ LABEL org.opencontainers.image.title="disqued-operator" \
 
 FROM runtime AS broker
 COPY --from=broker-files /opt/disque /opt/disque
-RUN ["disque-server", "--version"]
+RUN ["python3", "-c", "import disqued.cli.main, disqued.client, disqued.server.main"]
 # Clients; HTTP for probes, where `http-port 9711` is set; other nodes.
 EXPOSE 7711 9711 17711
 # Jobs and the node's ID. A volume even when nobody asks for one, so that `docker run --read-only` works as it is.

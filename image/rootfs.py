@@ -44,6 +44,7 @@ LEFT_OUT: Final = (
     "_sqlite3*",
     "_test*",
     "_tkinter*",
+    "nis.*",
     "readline*",
     "xxlimited*",
     "posix",  # the time zones once more
@@ -51,8 +52,16 @@ LEFT_OUT: Final = (
 )
 """Of directories, as patterns of names."""
 
-OPENED_BY_NAME: Final = ("libgcc_s.so.1",)
-"""Shared libraries that no program is linked with: glibc opens this one when a thread is ended."""
+PROMISED: Final = (
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libresolv.so.2",
+    "librt.so.1",
+    "libutil.so.1",
+)
+"""Shared libraries that wheels may be linked with (manylinux). glibc opens libgcc_s by itself when a thread ends."""
 
 FILES: Final = (
     "/etc/ld.so.conf",
@@ -70,7 +79,7 @@ WRITTEN: Final = {
     "etc/group": f"root:x:0:\ndisque:x:{USER}:\n",
 }
 
-EMPTY: Final = {"data": 0o750, "dev": 0o755, "proc": 0o755, "run": 0o755, "sys": 0o755, "tmp": 0o1777}
+EMPTY: Final = {"dev": 0o755, "proc": 0o755, "run": 0o755, "sys": 0o755, "tmp": 0o1777}
 """Directories that runtimes mount on or programs expect, with their permissions."""
 
 PACKAGES: Final = Path("/var/lib/dpkg")
@@ -82,7 +91,7 @@ class Root:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.copied: set[Path] = set()
-        """The files and directories that were asked for, as they are called here."""
+        """The files and directories that were asked for, as they are called on this system."""
 
     def inside(self, path: Path) -> Path:
         """Where a path of this system is in the one that is made."""
@@ -143,17 +152,18 @@ def linked(program: Path) -> Iterator[Path]:
         yield Path(found)
 
 
-def opened_by_name() -> Iterator[Path]:
-    """Where the loader finds the libraries of OPENED_BY_NAME."""
+def promised() -> Iterator[Path]:
+    """Where the loader finds the libraries of PROMISED."""
     known = output("ldconfig", "-p")
-    for name in OPENED_BY_NAME:
+    for name in PROMISED:
         for found in re.findall(rf"^\s+{re.escape(name)} .*=> (/\S+)$", known, re.MULTILINE):
             yield Path(found)
 
 
-def owners(paths: set[Path]) -> set[str]:
+def owners(root: Root) -> set[str]:
     """The packages that files came from; what a Python that was built for itself brought is in none."""
-    spellings = {spelling for path in map(str, paths) for spelling in (path, re.sub(r"^/usr(?=/lib)", "", path))}
+    files = [f"/{path.relative_to(root.path)}" for path in root.path.rglob("*") if not path.is_dir()]
+    spellings = {spelling for path in files for spelling in (path, re.sub(r"^/usr(?=/lib)", "", path))}
     lines = output("dpkg", "-S", *sorted(spellings)).splitlines()
     return {package.partition(":")[0] for line in lines for package in line.rpartition(": ")[0].split(", ")}
 
@@ -164,7 +174,7 @@ def write_packages(root: Root) -> None:
     known = {stanza.partition("\n")[0].removeprefix("Package: "): stanza for stanza in stanzas}
     folder = root.inside(PACKAGES / "status.d")
     folder.mkdir(parents=True)
-    for package in sorted(owners(root.copied) & known.keys()):
+    for package in sorted(owners(root) & known.keys()):
         (folder / package).write_text(known[package] + "\n", encoding="utf-8")
         licence = Path("/usr/share/doc", package, "copyright")
         if licence.exists():
@@ -192,7 +202,7 @@ def main() -> None:
     for program in root.programs():
         for found in linked(program):
             root.add(found)
-    for found in opened_by_name():
+    for found in promised():
         root.add(found)
     for name, text in WRITTEN.items():
         (root.path / name).write_text(text, encoding="utf-8")
