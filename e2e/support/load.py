@@ -56,8 +56,9 @@ class Load:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for pod in self._running:
-            self._kube.delete("Pod", pod, self._cluster.namespace, grace_s=0)
+        if error is None:  # otherwise what they wrote is kept with the results, and they go with their namespace
+            for pod in self._running:
+                self._kube.delete("Pod", pod, self._cluster.namespace, grace_s=0)
 
     def produce(self) -> None:
         """Begin to add."""

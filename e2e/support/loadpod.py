@@ -139,7 +139,8 @@ async def fill(settings: dict[str, Any], ending: asyncio.Event) -> None:
                 say("unknown", key, kind, type(result).__name__, result)
             else:
                 say("add", key, kind, result, each_ms)
-    taken = await client.get(QUEUES["held"], count=settings.get("take", 0), nohang=True) if "take" in settings else []
+    take = settings.get("take", 0)
+    taken = await client.get(QUEUES["held"], count=take, nohang=True) if take else []
     for job in taken:
         say("took", job.id, job.body.decode())
     say("filled")
