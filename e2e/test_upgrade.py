@@ -26,7 +26,12 @@ def created(pod: Json) -> str:
 
 def images(cluster: DisqueCluster) -> list[str]:
     """What the pods run, by ordinal."""
-    return [pod["spec"]["containers"][0]["image"] for pod in cluster.pods()]
+    return [image(pod) for pod in cluster.pods()]
+
+
+def image(pod: Json) -> str:
+    """What a pod runs."""
+    return str(pod["spec"]["containers"][0]["image"])
 
 
 def test_a_new_image_comes_pod_by_pod_and_clients_do_not_notice(
@@ -37,7 +42,8 @@ def test_a_new_image_comes_pod_by_pod_and_clients_do_not_notice(
     ids = cluster.ids()
     with load:
         begin_s = cluster.patch(image=settings.next_image)
-        cluster.wait_running(3, within_s=300)
+        cluster.wait_pods(lambda pods: all(image(pod) == settings.next_image for pod in pods), "all are new", 300)
+        cluster.wait_running(3)
         times.note("upgrade_per_pod_s", (time.monotonic() - begin_s) / 3)
         account = load.settle()
     assert images(cluster) == [settings.next_image] * 3

@@ -16,6 +16,7 @@ import hiredis
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
+from disqued.client.values import JobId
 from e2e.support.kube import Kube, WaitFailedError
 
 T = TypeVar("T")
@@ -107,6 +108,15 @@ class Broker:
     def jobs(self) -> int:
         """How many jobs it has, whatever their state."""
         return int(self.info("jobs")["registered_jobs"])
+
+    def has_work(self) -> bool:
+        """Whether it has a job that will be delivered.
+
+        An at-most-once job that was delivered stays until its end if it was acknowledged at a node that did not know it.
+        """
+        if self.info("jobs")["queued_jobs"] != "0":
+            return True
+        return any(not JobId(job_id).at_most_once for job_id in self.job_ids())
 
     def view(self) -> dict[str, set[str]]:
         """The nodes it knows by their IDs, with their flags, `disconnected` among them where there is no connection."""

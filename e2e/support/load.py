@@ -69,16 +69,16 @@ class Load:
         self._start("consumer", "consume", {})
 
     def settle(self) -> Account:
-        """End the producer, wait until no node has any job, end the consumer, and read what they wrote."""
+        """End the producer, wait until no node has work left, end the consumer, and read what they wrote."""
         self.stop("producer")
         self.wait_empty()
         self.stop("consumer")
         return self.account
 
     def wait_empty(self, within_s: float = SETTLE_S) -> None:
-        """Until everything is done and no node knows of any job."""
+        """Until everything is done and no node has a job that it could still deliver."""
         with self._cluster.brokers() as brokers:
-            poll(lambda: not sum(broker.jobs() for broker in brokers), "no node has any job", within_s)
+            poll(lambda: not any(broker.has_work() for broker in brokers), "no node has work left", within_s)
 
     def stop(self, role: str) -> None:
         """End the pod of a role, and take what it wrote."""
@@ -182,7 +182,7 @@ class Filling(Load):
         return self
 
     def settle(self) -> Account:
-        """Wait until no node has any job, end the consumer, and read what it wrote."""
+        """Wait until no node has work left, end the consumer, and read what it wrote."""
         self.wait_empty()
         self.stop("consumer")
         return self.account
