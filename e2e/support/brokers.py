@@ -112,7 +112,7 @@ class Broker:
     def has_work(self) -> bool:
         """Whether it has a job that will be delivered.
 
-        An at-most-once job that was delivered stays until its end if it was acknowledged at a node that did not know it.
+        An at-most-once job that was delivered stays until it expires if it was acknowledged at another node.
         """
         if self.info("jobs")["queued_jobs"] != "0":
             return True
