@@ -12,7 +12,7 @@ ONE = "D-5ca1ab1e-wyYYkRMaIpx0MjZLTUHAcFdS-05a1"
 OTHER = "D-5ca1ab1e-wyYYkRMaIpx0MjZLTUHAcFdT-05a1"
 ONCE = "D-5ca1ab1e-wyYYkRMaIpx0MjZLTUHAcFdU-05a0"
 
-SOUND = (f"add p.0 plain {ONE} 3", f"got {ONE} p.0", f"add p.1 once {ONCE} 900", f"got {ONCE} p.1", "end")
+SOUND = (f"add plain 3 p.0 {ONE}", f"got {ONE} p.0", f"add once 900 p.1 {ONCE}", f"got {ONCE} p.1", "end")
 
 
 def account(*lines: str) -> Account:
@@ -30,8 +30,8 @@ def test_what_was_added_and_delivered_adds_up() -> None:
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [
-        ((f"add p.2 plain {OTHER} 1",), "lost ['p.2']"),
-        ((f"add p.2 once {OTHER} 1",), f"lost {{'p.2': '{OTHER}'}}"),
+        ((f"add plain 1 p.2 {OTHER}",), "lost ['p.2']"),
+        ((f"add once 1 p.2 {OTHER}",), f"lost {{'p.2': '{OTHER}'}}"),
         ((f"got {ONCE} p.1",), "twice ['p.1']"),
         ((f"got {OTHER} p.9",), "from nowhere ['p.9']"),
         (("unknown p.2 plain NotReplicated NOREPL not enough",), "NOREPL"),

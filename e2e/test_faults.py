@@ -84,7 +84,7 @@ def test_a_lost_volume_makes_a_new_member_and_the_old_one_is_forgotten(
         begin_s = time.monotonic()
         cluster.kube.delete("PersistentVolumeClaim", "data-shop-2", cluster.namespace)
         cluster.kube.delete("Pod", "shop-2", cluster.namespace, grace_s=0)
-        poll(lambda: cluster.ids()["shop-2"] != ids["shop-2"], "there is a new node", HEALED_S)
+        poll(lambda: cluster.ids().get("shop-2", ids["shop-2"]) != ids["shop-2"], "there is a new node", HEALED_S)
         cluster.wait_formed(3, within_s=HEALED_S)
         times.since("lost_volume_healed_s", begin_s)
         cluster.wait_running(3)

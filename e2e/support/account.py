@@ -40,18 +40,20 @@ class Account:
     def read(self, lines: Iterable[str]) -> None:
         """Take the facts of a log."""
         for line in lines:
-            match line.split(" ", 4):
-                case ["add", key, kind, job_id, took_ms]:
-                    self.added[key] = kind
-                    self.job_ids[key] = job_id
-                    self.milliseconds.append(int(took_ms))
+            match line.split(" "):
+                case ["add", kind, took_ms, *pairs]:
+                    for key, job_id in zip(pairs[::2], pairs[1::2], strict=True):
+                        self.added[key] = kind
+                        self.job_ids[key] = job_id
+                        self.milliseconds.append(int(took_ms))
                 case ["unknown", key, kind, *error]:
                     self.unknown[key] = f"{kind} {' '.join(error)}"
-                case ["got", job_id, key]:
-                    self.delivered[job_id] += 1
-                    self.keys[job_id] = key
-                case ["took", job_id, key]:
-                    self.taken[job_id] = key
+                case ["got", *pairs]:
+                    for job_id, key in zip(pairs[::2], pairs[1::2], strict=True):
+                        self.delivered[job_id] += 1
+                        self.keys[job_id] = key
+                case ["took", *pairs]:
+                    self.taken |= dict(zip(pairs[::2], pairs[1::2], strict=True))
                 case ["failed", *what]:
                     self.failed.append(" ".join(what))
 

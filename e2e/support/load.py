@@ -177,7 +177,11 @@ class Filling(Load):
         settings = {"jobs": self._jobs, "take": self._take, "replicate": self._replicate}
         self._start("filler", "fill", settings)
         pod = self._pod("filler")
-        poll(lambda: self._kube.logs(pod, self._cluster.namespace).endswith(" filled\n"), "all jobs are added", START_S)
+        poll(
+            lambda: self._kube.logs(pod, self._cluster.namespace).rstrip().endswith(" filled"),
+            "all jobs are added",
+            START_S,
+        )
         self.stop("filler")
         return self
 

@@ -2,9 +2,10 @@
 
 Every fact is a line of the log, written before anything depends on it; `support.account` reads them:
 
-    add <key> <kind> <job ID> <milliseconds>      ADDJOB was answered with an ID
+    add <kind> <milliseconds> <key> <job ID> …    ADDJOB was answered with an ID; how long each took
     unknown <key> <kind> <error>                  it was not: the job may exist
-    got <job ID> <key>                            a job was delivered; it is acknowledged next
+    got <job ID> <key> …                          jobs were delivered; they are acknowledged next
+    took <job ID> <key> …                         jobs were delivered, and are not acknowledged
     failed <call> <error>                         a call of a consumer failed with all its repetitions
     end                                           SIGTERM, or all is done
 
@@ -23,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from disqued.client import AsyncClient, DisqueError
+from disqued.client import AsyncClient, DisqueError, Job
 
 PASSWORD = Path("/auth/password")
 KINDS: dict[str, dict[str, Any]] = {
@@ -44,12 +45,19 @@ QUEUES = {
 STEADY = ("plain", "delayed", "plain", "once", "plain", "plain", "delayed", "plain", "plain", "plain")
 """Kinds in turn."""
 FETCH_MS = 500
+AT_ONCE = 100
+"""Jobs in a line of the log: kubelets cut long lines, and keep only so much of a log."""
 
 
 def say(*words: object) -> None:
     """A line of the log."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
+
+
+def named(jobs: list[Job]) -> list[str]:
+    """The ID and the key of each."""
+    return [word for job in jobs for word in (job.id, job.body.decode())]
 
 
 class Connection:
@@ -96,7 +104,7 @@ async def _produce(
         called_s = time.monotonic()
         try:
             job_id = await connection.client().add(queues[number % len(queues)], key, **options(kind, settings))
-            say("add", key, kind, job_id, round((time.monotonic() - called_s) * 1000))
+            say("add", kind, round((time.monotonic() - called_s) * 1000), key, job_id)
         except DisqueError as error:
             say("unknown", key, kind, type(error).__name__, str(error).replace("\n", " "))
         number += 1
@@ -115,11 +123,10 @@ async def _consume(connection: Connection, ending: asyncio.Event) -> None:
         call = "get"
         try:
             client = connection.client()
-            jobs = await client.get(queues, count=100, timeout_ms=FETCH_MS)
-            for job in jobs:
-                say("got", job.id, job.body.decode())
+            jobs = await client.get(queues, count=AT_ONCE, timeout_ms=FETCH_MS)
             call = "ack"
             if jobs:
+                say("got", *named(jobs))
                 await client.ack(*(job.id for job in jobs))
         except DisqueError as error:
             say("failed", call, type(error).__name__, str(error).replace("\n", " "))
@@ -133,16 +140,17 @@ async def fill(settings: dict[str, Any], ending: asyncio.Event) -> None:
         queue = QUEUES[kind][0]
         called_s = time.monotonic()
         results = await client.add_many(queue, keys, **options(kind, settings))
+        failed = [result for result in results if isinstance(result, DisqueError)]
+        if failed:
+            raise failed[0]  # nothing has happened to the cluster yet
         each_ms = round((time.monotonic() - called_s) * 1000 / max(1, count))
-        for key, result in zip(keys, results, strict=True):
-            if isinstance(result, DisqueError):
-                say("unknown", key, kind, type(result).__name__, result)
-            else:
-                say("add", key, kind, result, each_ms)
+        answered = list(zip(keys, results, strict=True))
+        for at in range(0, count, AT_ONCE):
+            say("add", kind, each_ms, *(word for pair in answered[at : at + AT_ONCE] for word in pair))
     take = settings.get("take", 0)
     taken = await client.get(QUEUES["held"], count=take, nohang=True) if take else []
-    for job in taken:
-        say("took", job.id, job.body.decode())
+    for at in range(0, len(taken), AT_ONCE):
+        say("took", *named(taken[at : at + AT_ONCE]))
     say("filled")
     await ending.wait()
 
