@@ -11,6 +11,7 @@ import logging
 import os
 import secrets
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,8 @@ from disqued import __version__
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LABELLED: Final = {names.CLUSTER_LABEL: kopf.PRESENT}
+_PATIENCE_S: Final = 10.0
+"""How long an operator that is to end takes to do so in order."""
 _LOG: Final = logging.getLogger("disque_operator")
 
 
@@ -50,7 +53,10 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
 
 @kopf.on.cleanup()
 async def stop(memo: kopf.Memo, **_: Any) -> None:
-    """End in order."""
+    """End in order, or else."""
+    give_up = threading.Timer(_PATIENCE_S, _give_up)
+    give_up.daemon = True
+    give_up.start()
     await memo.runtime.stop()
 
 
@@ -116,6 +122,13 @@ async def serve(options: Options, environ: Mapping[str, str]) -> None:
         await runtime.stop()
     if failures:
         raise failures[0]
+
+
+def _give_up() -> None:
+    """End at once: kopf waits for ever for watches that the API server never began to answer."""
+    _LOG.error("watches do not end, so the process does without them")
+    logging.shutdown()
+    os._exit(1)
 
 
 def own_namespace(environ: Mapping[str, str]) -> str:

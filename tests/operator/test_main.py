@@ -207,6 +207,19 @@ def test_without_the_resource_definition_it_says_what_to_do(tmp_path: Path) -> N
     asyncio.run(main())
 
 
+def test_when_the_resource_definition_goes_while_it_runs_it_ends(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        async with running(tmp_path, server) as operator:
+            await operator.until(lambda: LEASE in server.objects, "it acts")
+            server.deaf = True
+            server.refuse = lambda _method, path: 404 if names.PLURAL in path else None
+            async with asyncio.timeout(PATIENCE_S):
+                assert await operator.process.wait() == 1
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_without_rights_it_says_so(tmp_path: Path, status: int) -> None:
     async def main() -> None:
