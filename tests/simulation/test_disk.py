@@ -59,6 +59,18 @@ def test_a_slow_verb_comes_back_later_and_in_order() -> None:
     assert files.files[NAME] == b"onetwo"
 
 
+def test_what_is_started_when_a_slow_one_is_due_still_comes_behind_it() -> None:
+    host, files = opened()
+    do(files, disk.APPEND, b"one")
+    files.delay_ms[disk.SYNC] = 5
+    sync = do(files, disk.SYNC)
+    host.now_ms += 5
+    removal = do(files, disk.REMOVE)
+    assert not removal.finished
+    assert files.take_finished() == [sync, removal]
+    assert (sync.error, removal.error) == ("", "")
+
+
 def test_what_is_appended_does_not_wait_for_a_sync_and_is_not_synced_by_it() -> None:
     _, files = opened()
     do(files, disk.APPEND, b"one")

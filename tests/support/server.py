@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -23,11 +23,27 @@ BUS_PORT_DISTANCE: Final = 10000
 """Ports the kernel gives to no outgoing connection; those of the bus, right above, overlap with none for clients."""
 
 
-def free_port(host: str = LOOPBACK) -> int:
-    """A TCP port nobody listens on, nor on its bus port; drawn by chance, since tests run side by side."""
-    chance = random.SystemRandom()
+SHARES: Final = 8
+"""Processes of pytest-xdist take their ports from a share each."""
+
+
+def _ports() -> Iterator[int]:
+    """The ports of this process, round and round, from some point on: no two servers are given the same one."""
+    share = PORTS // SHARES
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % SHARES
+    at = random.SystemRandom().randrange(share)
     while True:
-        port = FIRST_PORT + chance.randrange(PORTS)
+        at = (at + 1) % share
+        yield FIRST_PORT + number * share + at
+
+
+PORTS_TO_GIVE: Final = _ports()
+
+
+def free_port(host: str = LOOPBACK) -> int:
+    """A TCP port nobody listens on, nor on its bus port, and that was given to nobody lately."""
+    while True:
+        port = next(PORTS_TO_GIVE)
         with socket.socket() as probe, socket.socket() as bus_probe, contextlib.suppress(OSError):
             probe.bind((host, port))
             bus_probe.bind((host, port + BUS_PORT_DISTANCE))

@@ -138,9 +138,9 @@ class MemoryDisk:
         if delay_ms > 0:
             delay_ms += int(self.chance.random() * self.jitter_ms)
         due_ms = NEVER_MS if verb in self.held else self._clock() + delay_ms
-        if self._pending:
-            due_ms = max([due_ms, *[pending.due_ms for pending in self._pending if pending.delays(work)]])
-        if due_ms <= self._clock():
+        before = [pending.due_ms for pending in self._pending if pending.delays(work)]
+        due_ms = max(due_ms, *before) if before else due_ms
+        if due_ms <= self._clock() and not before:
             self._carry_out(work, self._size(work.name))
             return
         self._pending.append(_Pending(work, due_ms, self._size(work.name)))
