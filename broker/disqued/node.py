@@ -31,12 +31,12 @@ from disqued.core.entry import CommandEntry, MessageEntry
 from disqued.core.env import Host
 from disqued.core.events import Events
 from disqued.core.eviction import IdleQueues, Watch, make_room, make_room_for
-from disqued.core.greedy import GREEDY_BYTES, hang_up_greedy, must_read
+from disqued.core.greedy import hang_up_greedy, must_read, sends_too_much
 from disqued.core.idleclients import hang_up_idle
 from disqued.core.job import DUE, Job, Timed
 from disqued.core.link import Link
 from disqued.core.looking import note_slow, show_monitors
-from disqued.core.memory import BIG_BYTES, CLIENT_BYTES, COPIES_UNDER_WAY, EVICTION, FULL
+from disqued.core.memory import BIG_BYTES, CLIENT_BYTES, COPIES_UNDER_WAY, EVICTION
 from disqued.core.message import Message
 from disqued.core.peer import Peer
 from disqued.core.queue import Queue
@@ -282,8 +282,7 @@ class Node:
     def _bound_input(self, session: Session) -> None:
         """A client sent much that can not be run yet: see that there is memory for it, and for what is to come.
 
-        A job that does not fit is refused before the rest of it is stored. Other requests are short; who sends so many
-        of them while none can run is hung up on when memory is used up.
+        A job that does not fit is refused before the rest of it is stored.
         """
         state, parser = self.state, session.parser
         memory = state.lifecycle.memory
@@ -295,7 +294,7 @@ class Node:
                 memory.input_bytes += parser.held_bytes - session.input_bytes
                 session.input_bytes = parser.held_bytes
                 state.stats.requests_refused_unread += 1
-        elif session.input_bytes > GREEDY_BYTES and memory.level() >= FULL:
+        elif sends_too_much(state, session):
             hang_up_greedy(state, session, f"{session.input_bytes} bytes of requests wait to be run")
 
     def _refuse_passed_over(self, session: Session) -> None:

@@ -210,6 +210,38 @@ def test_who_sends_on_while_it_waits_is_hung_up_on_when_memory_is_used_up() -> N
     assert local.node.state.stats.clients_closed_for_memory == 1
 
 
+@pytest.fixture
+def used_up() -> LocalNode:
+    local = limited("100mb")
+    local.host.resident += 200 * MB
+    local.run(milliseconds=200)
+    assert memory_of(local).level() == FULL
+    return local
+
+
+def in_pieces(client: LocalClient, data: bytes) -> None:
+    for start in range(0, len(data), 200_000):
+        client.send_bytes(data[start : start + 200_000])
+
+
+LONG_ACKJOB = encode("ACKJOB", *[b"D-0badcafe-%024d-05a1" % number for number in range(30_000)])
+
+
+def test_a_long_request_is_run_though_memory_is_used_up(used_up: LocalNode) -> None:
+    client = used_up.client()
+    assert len(LONG_ACKJOB) > MB
+    in_pieces(client, LONG_ACKJOB)
+    assert client.replies() == [0]
+
+
+def test_many_long_requests_at_once_are_bounded_when_memory_is_used_up(used_up: LocalNode) -> None:
+    clients = [used_up.client() for _ in range(30)]
+    for client in clients:
+        in_pieces(client, LONG_ACKJOB[:-20])
+        assert memory_of(used_up).input_bytes < 12 * MB
+    assert 0 < sum(client.closed for client in clients) < len(clients)
+
+
 def test_who_reads_slowly_gets_all_and_who_reads_nothing_is_hung_up_on_when_memory_is_used_up() -> None:
     local = limited("100mb")
     reading, resting = local.client(), local.client()

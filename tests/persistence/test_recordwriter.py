@@ -39,15 +39,24 @@ def job_of(number: int, spec: Spec) -> Job:
     return job
 
 
-@given(st.lists(st.tuples(new_jobs, st.booleans(), st.sampled_from(NODES[:2])), max_size=12))
-def test_a_record_made_of_parts_is_the_record_that_the_codec_makes(specs: list[tuple[Spec, bool, bytes]]) -> None:
+alike = st.lists(st.tuples(st.sampled_from([b"body", b"card"]), st.integers(1, (1 << 63) - 1)), max_size=3)
+"""Bodies of one length, and creation times, of jobs that follow one and are like it."""
+
+
+@given(st.lists(st.tuples(new_jobs, alike, st.booleans(), st.sampled_from(NODES[:2])), max_size=12))
+def test_a_record_made_of_parts_is_the_record_that_the_codec_makes(
+    specs: list[tuple[Spec, list[tuple[bytes, int]], bool, bytes]],
+) -> None:
     holders = Holders()
     writer = RecordWriter(holders)
-    for number, (spec, with_sum, node_id) in enumerate(specs):
-        job = job_of(number, spec)
-        parts: list[bytes] = []
-        writer.keep(parts, job, QUEUED, node_id, with_sum=with_sum)
-        assert b"".join(parts) == records.keep(job, holders, node_id, QUEUED, with_sum=with_sum)
+    for number, (spec, followers, with_sum, node_id) in enumerate(specs):
+        jobs = [job_of(number, spec)]
+        for place, (body, ctime) in enumerate(followers):
+            jobs.append(job_of(1000 * place + number, (spec[0], body, ctime, *spec[3:])))
+        for job in jobs:
+            parts: list[bytes] = []
+            writer.keep(parts, job, QUEUED, node_id, with_sum=with_sum)
+            assert b"".join(parts) == records.keep(job, holders, node_id, QUEUED, with_sum=with_sum)
 
 
 @given(st.lists(st.one_of(new_jobs, st.integers(0, 3)), max_size=12))

@@ -2,7 +2,7 @@
 
 A reply takes little memory while its jobs are there, but a client can ask for the same ones many times, and jobs that
 are done stay for who has not read them. So a client that has much to read has its next requests wait until it did.
-When memory is used up all the same, who reads nothing is hung up on, and who sends what can not be run.
+When memory is used up all the same, who reads nothing is hung up on, and who sends more than there is room for.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.memory import BIG_BYTES, BUCKET_BYTES, COPIES
+from disqued.core.memory import BIG_BYTES, BUCKET_BYTES, COPIES, FULL
 from disqued.core.session import Session
 from disqued.core.state import NodeState
 
 GREEDY_BYTES: Final = 1 << 20
 """A client may hold so much however short memory is, and more while it reads."""
+INCOMPLETE_BYTES: Final = 8 << 20
+"""All clients together may hold so much for requests of which a part is still to come, however short memory is."""
 UNREAD_BYTES: Final = 64 << 20
 """So many bytes of replies may wait before further requests of their client do; GREEDY_BYTES when memory is short."""
 
@@ -61,6 +63,15 @@ def let_run(state: NodeState) -> None:
         session.recount()
         if session.closed or not must_read(state, session):
             state.resumed.append(session)
+
+
+def sends_too_much(state: NodeState, session: Session) -> bool:
+    """Whether a client has sent more than there is memory for: what waits to be run, or is not complete yet."""
+    memory = state.lifecycle.memory
+    if session.input_bytes <= GREEDY_BYTES or memory.level() < FULL:
+        return False
+    waits = session.blocked is not None or session.number in state.unread
+    return waits or memory.input_bytes > INCOMPLETE_BYTES
 
 
 def close_greediest(state: NodeState) -> None:

@@ -67,7 +67,7 @@ class Session:
         self.soft_limit_since_ms: i64 = 0
         """When the output grew beyond the soft limit; 0 while it is below."""
         self.unread_bytes: i64 = 0
-        """How much output waited when memory was looked at last (`core.eviction`),"""
+        """How much output waited when memory was looked at last (`core.greedy`),"""
         self.stalled: bool = False
         """and whether it was no less than the time before."""
         self._counted: i64 = 0

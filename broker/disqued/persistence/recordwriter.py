@@ -1,8 +1,9 @@
 """Records in bulk, made fast: what a job has in common with the one before is put together once.
 
 Jobs that follow each other mostly have the same queue, options, holders and expiry second, so that their records
-differ in ID, creation time and body only. The record is the one that `records.keep` would make; a test holds it to
-that.
+differ in ID, creation time and body only. The first of them is written by `records.keep`, the second cut into the parts
+that the others have too; so jobs that have nothing in common cost no more than without this. The record is always the
+one that `records.keep` would make; a test holds it to that.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from disqued.core.jobcodec import (
 from disqued.core.journal import Journal
 from disqued.core.queue import Queue
 from disqued.persistence.records import SUM_BYTES, SUM_MARK, forget, head, pause, stored_state
+from disqued.persistence.records import keep as whole_record
 
 _sum: Final = crc32
 """Taken out of its module once, instead of for each job."""
@@ -53,7 +55,9 @@ class RecordWriter:
         self._additional_deliveries: i64 = 0
         self._expire_at_s: i64 = 0
         self._holders: NodeIds | None = NOBODY
-        """What the parts below were made of."""
+        """What the last job was like,"""
+        self._is_cut: bool = False
+        """and whether the parts below were made of such a job."""
         self._head = b""
         self._before_id = b""
         self._behind_id = b""
@@ -94,7 +98,11 @@ class RecordWriter:
             or node_id is not self._node_id
             or with_sum != self._with_sum
         ):
-            self._cut(job, state, node_id, with_sum=with_sum)
+            self._remember(job, state, node_id, with_sum=with_sum)
+            records.append(whole_record(job, self._all_holders, node_id, state, with_sum=with_sum))
+            return
+        if not self._is_cut:
+            self._cut(job, state)
         records.append(self._head)
         packed = self._pack(
             self._before_id, job.id, self._behind_id, job.ctime, self._behind_ctime, body, self._behind_body
@@ -102,8 +110,9 @@ class RecordWriter:
         records.append(packed)
         records.append(_pack_end(SUM_MARK, _sum(packed), _END) if with_sum else _END)
 
-    def _cut(self, job: Job, state: i64, node_id: bytes, *, with_sum: bool) -> None:
-        """Make one record the slow way and cut it where the others differ."""
+    def _remember(self, job: Job, state: i64, node_id: bytes, *, with_sum: bool) -> None:
+        """Others that follow may be like this one."""
+        self._is_cut = False
         self._node_id = node_id
         self._with_sum = with_sum
         self._queue = job.queue
@@ -117,11 +126,15 @@ class RecordWriter:
         self._nacks = i64(job.nacks)
         self._additional_deliveries = i64(job.additional_deliveries)
         self._holders = job.delivered
+
+    def _cut(self, job: Job, state: i64) -> None:
+        """Make one job's bytes the slow way and cut them where the others differ."""
+        self._is_cut = True
         delivered = job.delivered
-        holders = self._all_holders.pack((node_id,) if delivered is None else delivered)
+        holders = self._all_holders.pack((self._node_id,) if delivered is None else delivered)
         packed = pack_for_disk(job, state, holders)
         body_at: i64 = BODY_AT + len(job.queue)
-        self._head = head(len(packed) + SUM_BYTES if with_sum else len(packed))
+        self._head = head(len(packed) + SUM_BYTES if self._with_sum else len(packed))
         self._before_id = packed[:ID_AT]
         self._behind_id = packed[STATE_AT:CTIME_AT]
         self._behind_ctime = packed[DELAY_AT:body_at]
