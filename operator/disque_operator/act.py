@@ -14,7 +14,7 @@ from typing import Protocol
 from disque_operator import brokers
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.brokers import Door, RefusedError
-from disque_operator.kube import CONFLICT, Kube, KubeError
+from disque_operator.kube import CONFLICT, NAMESPACE_ENDS, Kube, KubeError
 from disque_operator.logs import ClusterLogger
 
 
@@ -31,7 +31,7 @@ class LostError(Exception):
 
 
 class StaleError(Exception):
-    """What was looked at has changed since: look again."""
+    """What was looked at has changed since, or is about to go with its namespace: look again."""
 
 
 class FailedError(Exception):
@@ -77,7 +77,7 @@ async def act(actions: Sequence[Action], hands: Hands) -> None:
         except TimeoutError:
             raise LostError from None
         except KubeError as error:
-            if error.status == CONFLICT:
+            if error.status == CONFLICT or NAMESPACE_ENDS in error.causes:
                 raise StaleError(f"{_what(action)}: {error}") from error
             raise FailedError(_REASONS.get(error.status, "ApiServerError"), f"{_what(action)}: {error}") from error
         except RefusedError as error:

@@ -103,6 +103,8 @@ def _absences(view: View) -> Iterator[Note]:
         elif member.loaded is None and not member.locked and not (patience_over and _is_lost(member)):
             what = "does not answer at the moment" if member.pod.ready else "is starting"
             yield progress("PodStarting", f"{member.name} {what}", "Healing")
+        elif member.loaded is not None and not member.pod.ready and member.loaded.leaving is None:
+            yield progress("PodStarting", f"{member.name} has its jobs and is not ready yet", "Healing")
 
 
 def _silent_s(view: View) -> float:

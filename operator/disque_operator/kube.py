@@ -27,6 +27,8 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 INVALID: Final = 422
 
+NAMESPACE_ENDS: Final = "NamespaceTerminating"
+
 WRITES: Final = frozenset({"apply", "create", "replace", "delete", "status"})
 
 
@@ -54,11 +56,15 @@ KINDS: Final = {
 
 
 class KubeError(Exception):
-    """A request that failed. `status` is the HTTP status, UNREACHABLE when there was no answer."""
+    """A request that failed. `status` is the HTTP status, UNREACHABLE when there was no answer.
 
-    def __init__(self, status: int, message: str) -> None:
+    `causes` are the words for it that the API server added, as NAMESPACE_ENDS.
+    """
+
+    def __init__(self, status: int, message: str, causes: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.status = status
+        self.causes = causes
 
 
 async def load_configuration() -> Any:
@@ -193,7 +199,7 @@ class Kube:
         finally:
             self._counted(verb, kind, status)
         if status >= 300:
-            raise KubeError(status, _message(data, status))
+            raise _error(status, data)
         answer: Json = json.loads(data)
         return answer
 
@@ -205,11 +211,14 @@ def _path(kind: str, namespace: str | None, name: str | None = None) -> str:
     return f"{root}{within}/{entry.plural}" + (f"/{quote(name)}" if name is not None else "")
 
 
-def _message(data: bytes, status: int) -> str:
+def _error(status: int, data: bytes) -> KubeError:
+    """What a `Status` object says, or whatever stands between us and the API server."""
     try:
-        return str(json.loads(data)["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"the API server answered {status}: {data[:200].decode(errors='replace')}"
+        said = json.loads(data)
+        causes = (said.get("details") or {}).get("causes") or ()
+        return KubeError(status, str(said["message"]), tuple(str(cause.get("reason")) for cause in causes))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return KubeError(status, f"the API server answered {status}: {data[:200].decode(errors='replace')}")
 
 
 def _reason(error: Exception) -> str:

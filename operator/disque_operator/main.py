@@ -41,7 +41,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     settings.scanning.disabled = True  # kinds and namespaces are known: no rights over others are needed
     settings.networking.request_timeout = 30
     settings.networking.connect_timeout = 10
-    settings.networking.error_backoffs = (0.5, 1, 2, 3, 5, 5, 5, 5)
+    settings.networking.error_backoffs = (0.5, 1, 2, 3, *[5] * 720)  # an hour; kopf gives up after the last
     settings.watching.connect_timeout = 10
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 310

@@ -207,6 +207,8 @@ def _pod(item: Json, now_s: float) -> Pod:
 HARMLESS: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Completed"})
 _IMAGE: Final = {"ErrImagePull": "ImagePullBackOff"}
 """Kubernetes says one and the other in turn."""
+_SCHEDULING_S: Final = 10.0
+"""A pod finds no machine for a moment while its volume is made, or the cache of the scheduler is behind."""
 _CRASHES: Final = "CrashLoopBackOff"
 _CRASHED_S: Final = 60.0
 """A container that ended badly again and again has to run for so long before it counts as one that runs."""
@@ -219,6 +221,8 @@ def _trouble(status: Json, now_s: float) -> tuple[str, str]:
     """
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
+        if _age_s(scheduled.get("lastTransitionTime"), now_s) < _SCHEDULING_S:
+            return "", ""
         return scheduled.get("reason", "Unschedulable"), scheduled.get("message", "")
     if status.get("phase") == "Failed":
         return status.get("reason") or "Failed", status.get("message", "")

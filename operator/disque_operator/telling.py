@@ -2,7 +2,7 @@
 
 | what differs | event |
 |---|---|
-| the phase | its name, with the message |
+| the phase, but for Degraded and Draining | its name, with the message |
 | Degraded, SpecValid or ReconcileSuccess has another reason, and is not as it should be | a warning with the reason |
 | Degraded ends | Recovered |
 | another pod is drained | DrainStarted; and of the one before DrainFinished or DrainTakenBack |
@@ -20,6 +20,8 @@ from disque_operator.planned import Event
 from disque_operator.spec import Json
 
 _AS_IT_SHOULD_BE: Final[Mapping[str, str]] = {"Degraded": "False", "SpecValid": "True", "ReconcileSuccess": "True"}
+_TOLD_OTHERWISE: Final = frozenset({"Degraded", "Draining"})
+"""Phases with events of their own, which say more."""
 _REFUSALS: Final[Mapping[str, str]] = {
     "BelowMinimum": "DrainRefused",
     "NotEnoughMembers": "DrainRefused",
@@ -39,7 +41,7 @@ def events(before: Json, now: Json) -> tuple[Event, ...]:
 
 
 def _phase(before: Json, now: Json) -> Iterator[Event]:
-    if before.get("phase") != now["phase"] and now["phase"] != "Degraded":
+    if before.get("phase") != now["phase"] and now["phase"] not in _TOLD_OTHERWISE:
         text = _condition(now, "Ready")["message"] if now["phase"] == "Running" else now["message"]
         yield Event("Normal", now["phase"], text)
 

@@ -42,6 +42,11 @@ def waiting(reason: str, message: str = "") -> Json:
     return {"name": "broker", "state": {"waiting": {"reason": reason, "message": message}}}
 
 
+def unscheduled(since: str) -> Json:
+    says = {"reason": "Unschedulable", "message": "0/3 nodes", "lastTransitionTime": since}
+    return {"type": "PodScheduled", "status": "False"} | says
+
+
 def secret(annotations: dict[str, str] | None = None, **data: str) -> Json:
     encoded = {key.replace("_", "-"): base64.b64encode(text.encode()).decode() for key, text in data.items()}
     return {"kind": "Secret", "metadata": {"name": "c-auth", "annotations": annotations}, "data": encoded}
@@ -87,13 +92,12 @@ def test_a_pod_that_runs() -> None:
         ({"containerStatuses": [waiting("ErrImagePull", "no such image")]}, "ImagePullBackOff", "no such image"),
         (
             {
-                "conditions": [
-                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
-                ]
+                "conditions": [unscheduled("2026-01-01T11:59:50Z")],
             },
             "Unschedulable",
             "0/3 nodes",
         ),
+        ({"conditions": [unscheduled("2026-01-01T11:59:51Z")]}, "", ""),
         (
             {
                 "containerStatuses": [

@@ -305,6 +305,13 @@ def test_a_node_that_restarts_while_it_leaves_does_not_begin_its_time_anew() -> 
     assert planned(restarted).status["drain"]["startedAt"] == first["startedAt"]
 
 
+def test_a_cluster_with_a_pod_that_is_not_ready_does_not_say_that_it_runs() -> None:
+    view = pod(at_rest(), 1, ready=False)
+    found = planned(view).status
+    assert (found["phase"], found["message"]) == ("Healing", "mail-1 has its jobs and is not ready yet")
+    assert told(view, "Progressing") == ("True", "PodStarting")
+
+
 # --- pods that people want empty --------------------------------------------------------------------------------------
 
 

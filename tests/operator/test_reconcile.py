@@ -266,6 +266,19 @@ def test_what_can_not_be_done_is_told_once_and_as_long_as_it_is_so() -> None:
     asyncio.run(main())
 
 
+def test_a_namespace_that_is_being_deleted_is_no_failure() -> None:
+    async def main() -> None:
+        async with stage() as one:
+            one.actions = config_when_missing
+            one.server.ending = True
+            for _ in range(3):
+                await one.round()
+            assert condition(one.written, "ReconcileSuccess")["status"] == "True"
+            assert one.posted == []
+
+    asyncio.run(main())
+
+
 def test_an_error_of_our_own_is_a_condition_and_no_end(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with stage() as one:

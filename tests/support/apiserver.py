@@ -32,6 +32,8 @@ class ApiServer:
         self.refuse: Callable[[str, str], int | None] = lambda _method, _path: None
         self.before: Callable[[str, str], None] = lambda _method, _path: None
         """Called before each: what others do meanwhile."""
+        self.ending = False
+        """The namespaces are being deleted: nothing new can be made in them."""
         self.deaf = False
         """Watches stay open and tell nothing."""
         self._watches: list[tuple[str, str, asyncio.Queue[Json]]] = []
@@ -76,6 +78,8 @@ class ApiServer:
         status = self.refuse(method, path)
         if status is not None:
             return _refusal(status, f"{path} is refused")
+        if self.ending and method in {"POST", "PATCH"} and path.removesuffix("/status") not in self.objects:
+            return _refusal(403, f"{path} is forbidden: the namespace is being terminated", "NamespaceTerminating")
         if request.query.get("watch"):
             return await self._watch(request)
         answer = getattr(self, f"_{method.lower()}")
@@ -211,8 +215,9 @@ _BACKBONE: Final = {
 _DISCOVERY: Final = _discovery()
 
 
-def _refusal(status: int, message: str) -> web.Response:
-    return web.json_response({"kind": "Status", "message": message}, status=status)
+def _refusal(status: int, message: str, *causes: str) -> web.Response:
+    details = {"causes": [{"reason": cause} for cause in causes]}
+    return web.json_response({"kind": "Status", "message": message, "details": details}, status=status)
 
 
 def _merged(before: Any, after: Any) -> Any:
