@@ -234,6 +234,21 @@ def test_a_long_request_is_run_though_memory_is_used_up(used_up: LocalNode) -> N
     assert client.replies() == [0]
 
 
+def test_a_long_request_of_a_client_that_has_just_read_much_is_run(used_up: LocalNode) -> None:
+    client = used_up.client()
+    used_up.host.resident -= 200 * MB
+    used_up.run(milliseconds=200)
+    for _ in range(200):
+        client.add("mail", b"x" * 20_000)
+    used_up.host.resident += 200 * MB
+    used_up.run(milliseconds=200)
+    peeked = client.call("QPEEK", "mail", 200)
+    assert isinstance(peeked, list)
+    assert len(peeked) == 200
+    in_pieces(client, LONG_ACKJOB)
+    assert client.replies() == [0]
+
+
 def test_many_long_requests_at_once_are_bounded_when_memory_is_used_up(used_up: LocalNode) -> None:
     clients = [used_up.client() for _ in range(30)]
     for client in clients:

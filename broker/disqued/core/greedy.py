@@ -70,7 +70,7 @@ def sends_too_much(state: NodeState, session: Session) -> bool:
     memory = state.lifecycle.memory
     if session.input_bytes <= GREEDY_BYTES or memory.level() < FULL:
         return False
-    waits = session.blocked is not None or session.number in state.unread
+    waits = session.blocked is not None or must_read(state, session)
     return waits or memory.input_bytes > INCOMPLETE_BYTES
 
 
