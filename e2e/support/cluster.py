@@ -239,7 +239,7 @@ def is_running(status: Json, replicas: int) -> bool:
 
 def condition(status: Json, kind: str) -> Json:
     """A condition of a status; empty when there is none."""
-    return next((entry for entry in status.get("conditions", []) if entry["type"] == kind), {})
+    return next((entry for entry in status.get("conditions") or () if entry["type"] == kind), {})
 
 
 def is_ready(pod: Json) -> bool:

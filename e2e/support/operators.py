@@ -16,7 +16,7 @@ import yaml
 from kubernetes.client.exceptions import ApiException
 
 from e2e.support.cluster import DisqueCluster, condition
-from e2e.support.kube import Json, Kube
+from e2e.support.kube import CLUSTER_WIDE, Json, Kube
 from e2e.support.settings import ROOT
 
 CRDS: Final = ROOT / "manifests" / "crd"
@@ -55,10 +55,15 @@ def deployment() -> Json:
 
 
 def uninstall(kube: Kube) -> None:
-    """Take the operator and the resource definition away."""
-    for manifest in (*reversed(documents(PLAIN)), *documents(CRDS)):
+    """Take the operator and the resource definition away, and wait until they are gone: the next run may come at once."""
+    manifests = [*reversed(documents(PLAIN)), *documents(CRDS)]
+    for manifest in manifests:
         with contextlib.suppress(ApiException):
             kube.delete(manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace", ""))
+    for manifest in manifests:
+        if manifest["kind"] in CLUSTER_WIDE:
+            name = manifest["metadata"]["name"]
+            kube.wait(manifest["kind"], "", lambda found: not found, f"{name} is gone", name=name, within_s=END_S)
 
 
 def _is_established(definitions: list[Json]) -> bool:
