@@ -55,7 +55,7 @@ def deployment() -> Json:
 
 
 def uninstall(kube: Kube) -> None:
-    """Take the operator and the resource definition away, and wait until they are gone: the next run may come at once."""
+    """Take the operator and the resource definition away, and wait until they are gone: the next run may begin."""
     manifests = [*reversed(documents(PLAIN)), *documents(CRDS)]
     for manifest in manifests:
         with contextlib.suppress(ApiException):
