@@ -16,7 +16,7 @@ from uvloop import new_event_loop
 from disqued.server import httpport
 from disqued.server.health import MOST_WAITING, ROUTES
 from disqued.server.httpport import MOST_BYTES, MOST_CONNECTIONS, HttpConnection, HttpPort
-from disqued.server.httproutes import OK, Exchange, Route
+from disqued.server.httproutes import OK, Answer, Exchange, Request, Route
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalNode
 
@@ -168,6 +168,7 @@ def test_a_request_is_answered_with_a_text(request_bytes: bytes, status: int, te
         head, _, body = reply.partition(b"\r\n\r\n")
         assert body.startswith(text)
         assert b"\r\nContent-Type: text/plain; charset=utf-8" in head
+        assert b"\r\nX-Content-Type-Options: nosniff" in head
         assert (b"\r\nAllow: GET, HEAD" in head) == (status == 405)
 
     play(act)
@@ -221,6 +222,184 @@ def test_a_page_that_fails_does_no_harm() -> None:
         assert any("the page /fails could not be made" in text for _, text in stage.local.host.log_lines)
 
     play(act, routes=(*ROUTES, Route("/fails", fail)))
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+
+def _echo(_node: object, exchange: Exchange) -> None:
+    exchange.answer(OK, exchange.request.method + " " + exchange.request.body.decode())
+
+
+ECHO = Route("/echo", _echo, methods=("POST",), most_body_bytes=10)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "text"),
+    [
+        (b"POST /echo HTTP/1.0\r\n\r\n", 200, b"POST \n"),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: 10\r\n\r\n0123456789", 200, b"POST 0123456789\n"),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: 11\r\n\r\n01234567890", 413, b"A body has 10 bytes at most here\n"),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: 99999999999999\r\n\r\n", 413, b"A body has 10 bytes at most here\n"),
+        (
+            b"POST /echo HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+            411,
+            b"Say how long the body is (Content-Length)\n",
+        ),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: -1\r\n\r\n", 400, b"This is no request of HTTP\n"),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: 10\r\n\r\n012", 400, b"This is no request of HTTP\n"),
+        (b"GET /echo HTTP/1.0\r\n\r\n", 405, b"Ask with POST\n"),
+    ],
+)
+def test_a_page_may_take_bodies_of_a_bounded_size(request_bytes: bytes, status: int, text: bytes) -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(request_bytes)
+        client.writer.write_eof()
+        reply = await client.rest()
+        assert status_of(reply) == status
+        assert reply.partition(b"\r\n\r\n")[2] == text
+
+    play(act, routes=(ECHO,))
+
+
+def test_a_body_may_come_in_pieces_and_the_next_request_right_behind() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        for byte in b"POST /echo HTTP/1.1\r\nHost: n\r\nContent-Length: 5\r\n\r\nhello":
+            client.send(bytes((byte,)))
+            await client.writer.drain()
+            await asyncio.sleep(0)
+        assert await client.page() == b"POST hello\n"
+        client.send(b"POST /echo HTTP/1.1\r\nHost: n\r\nContent-Length: 2\r\n\r\nhi" * 3)
+        assert [await client.page() for _ in range(3)] == [b"POST hi\n"] * 3
+
+    play(act, routes=(ECHO,))
+
+
+def test_a_handler_is_told_who_asks_and_what() -> None:
+    asked: list[Request] = []
+
+    def note(_node: object, exchange: Exchange) -> None:
+        asked.append(exchange.request)
+        exchange.answer(OK, "noted")
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(b"GET /note?a=%FF HTTP/1.1\r\nHost: n\r\nX-Odd: \xff\r\n\r\n")
+        await client.page()
+        (request,) = asked
+        assert (request.method, request.query, request.body) == ("GET", "a=%FF", b"")
+        assert (request.headers["host"], request.headers["x-odd"]) == ("n", "\xff")
+        host, port = client.writer.get_extra_info("sockname")
+        assert request.client == f"{host}:{port}"
+
+    play(act, routes=(Route("/note", note),))
+
+
+# --- answers that go on -----------------------------------------------------------------------------------------------
+
+
+class Feed:
+    """A page that says a number again and again."""
+
+    def __init__(self, part: bytes = b"part ", every_s: float = 0.01) -> None:
+        self.part = part
+        self.every_s = every_s
+        self.sent = 0
+        self.left_out = 0
+        self.ended = 0
+
+    @property
+    def route(self) -> Route:
+        return Route("/feed", self.begin, 2, ("GET",))
+
+    def begin(self, _node: object, exchange: Exchange) -> None:
+        exchange.at_end(self._end)
+        exchange.stream(Answer(OK, b"first ", content_type="text/event-stream"))
+        exchange.again(self.every_s, lambda: self._beat(exchange))
+
+    def _beat(self, exchange: Exchange) -> None:
+        if exchange.reads:
+            exchange.push(self.part)
+            self.sent += 1
+        else:
+            self.left_out += 1
+        exchange.again(self.every_s, lambda: self._beat(exchange))
+
+    def _end(self) -> None:
+        self.ended += 1
+
+
+FEED = GET.format("GET", "/feed").encode()
+
+
+def test_an_answer_may_go_on_until_the_client_goes() -> None:
+    feed = Feed()
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(FEED)
+        async with asyncio.timeout(10):
+            head = await client.reader.readuntil(b"\r\n\r\n")
+            assert b"\r\nContent-Type: text/event-stream\r\n" in head
+            assert b"\r\nTransfer-Encoding: chunked\r\n" in head
+            assert await client.reader.readexactly(11) == b"6\r\nfirst \r\n"
+            assert await client.reader.readexactly(10) == b"5\r\npart \r\n"
+        client.writer.close()
+        await stage.until(lambda: feed.ended == 1)
+        assert stage.port._open["/feed"] == 0
+
+    play(act, routes=(feed.route,))
+
+
+def test_an_answer_that_goes_on_ends_with_the_node() -> None:
+    feed = Feed()
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(FEED)
+        await stage.until(lambda: feed.sent > 2)
+        stage.port.end()
+        assert (await client.rest()).endswith(b"part \r\n0\r\n\r\n")
+        await stage.until(lambda: feed.ended == 1)
+
+    play(act, routes=(feed.route,))
+
+
+def test_who_does_not_read_an_answer_that_goes_on_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what waits for it stays bounded meanwhile."""
+    monkeypatch.setattr(httpport, "DEADLINE_S", 0.3)
+    feed = Feed(b"x" * 1_000_000)
+
+    async def act(stage: Stage) -> None:
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(stage.address)
+            deaf.sendall(FEED)
+            await stage.until(lambda: feed.ended == 1)
+        assert feed.left_out > 0
+        assert feed.sent < 20
+
+    play(act, routes=(feed.route,))
+
+
+def test_an_answer_that_goes_wrong_on_its_way_ends_the_connection_only() -> None:
+    def begin(_node: object, exchange: Exchange) -> None:
+        exchange.stream(Answer(OK, b"first"))
+        exchange.again(0.01, lambda: fail(exchange))
+
+    def fail(_exchange: Exchange) -> None:
+        raise ZeroDivisionError
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(GET.format("GET", "/fails").encode())
+        assert (await client.rest()).endswith(b"first\r\n")
+        assert stage.port._open["/fails"] == 0
+        assert any("the page /fails could not be made" in text for _, text in stage.local.host.log_lines)
+
+    play(act, routes=(Route("/fails", begin),))
 
 
 # --- who waits --------------------------------------------------------------------------------------------------------
@@ -389,6 +568,11 @@ def test_nothing_is_left_of_connections_that_are_gone(monkeypatch: pytest.Monkey
                 client.send(data)
                 client.writer.write_eof()
                 await client.rest()
+        for _ in range(5):
+            client = await stage.client()
+            client.send(FEED)
+            await client.reader.readuntil(b"part ")
+            client.writer.close()
         stage.close_clients()
         await stage.until(lambda: stage.port.connected == 0)
         await stage.until(lambda: not stage.made and not stage.parsers)
@@ -396,7 +580,7 @@ def test_nothing_is_left_of_connections_that_are_gone(monkeypatch: pytest.Monkey
     gc.collect()
     gc.disable()
     try:
-        play(act)
-        play(act, lonely())
+        play(act, routes=(*ROUTES, Feed().route))
+        play(act, lonely(), routes=(*ROUTES, Feed().route))
     finally:
         gc.enable()

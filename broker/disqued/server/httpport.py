@@ -1,12 +1,14 @@
-"""The HTTP port (`http-port`): answers probes, as `httproutes` and the rows given to it say.
+"""The HTTP port (`http-port`): answers what is asked, as `httproutes` and the rows given to it say.
 
 h11 reads and writes the protocol. All else here is about bounds, because whoever reaches the port must not be able to
 do harm to the clients of the broker, nor to keep probes from being answered:
 
 - One request is taken per turn of the event loop, however many come: clients are served in between.
 - There are MOST_CONNECTIONS at most. One more takes the place of the one that has waited longest for a request.
-- A request has MOST_BYTES at most, and no body. What comes while it is answered counts for the next one.
-- Within DEADLINE_S a client has sent a whole request, and read the last answer, or it is hung up on.
+- A request has MOST_BYTES at most, and no body, unless its page takes one (`Route.most_body_bytes`, which is not more
+  than MOST_BYTES). What comes while it is answered counts for the next one.
+- Within DEADLINE_S a client has sent a whole request, and read the last answer (or the last part of one that goes on),
+  or it is hung up on.
 
 The garbage collector is off, so a connection must not be left in a cycle of references when it is gone.
 """
@@ -22,7 +24,18 @@ from typing import TYPE_CHECKING, Final
 import h11
 
 from disqued.core.bugs import report_bug
-from disqued.server.httproutes import BUG, CONTENT_TOO_LARGE, UNAVAILABLE, Answer, Exchange, Route, find
+from disqued.server.httproutes import (
+    BUG,
+    CONTENT_TOO_LARGE,
+    LENGTH_REQUIRED,
+    UNAVAILABLE,
+    Answer,
+    Exchange,
+    Request,
+    Route,
+    at,
+    find,
+)
 
 if TYPE_CHECKING:
     from disqued.node import Node
@@ -40,11 +53,13 @@ _REASONS: Final = {
     501: "This way to send a request is not understood",
 }
 _NO_BODY: Final = "A request has no body here"
+_NO_LENGTH: Final = "Say how long the body is (Content-Length)"
 _NONSENSE: Final = "This is no request of HTTP"
 _FULL: Final = "Too many connections are open"
 _WAITING: Final = "Too many requests wait for this page"
 _CLOSE: Final = (("Connection", "close"),)
 _ENDING: Final = "This node ends"
+_FAILED: Final = "Internal error, the server's log has the details"
 
 
 class HttpConnection:
@@ -56,7 +71,13 @@ class HttpConnection:
         self._transport: Transport | None = None
         self._deadline: TimerHandle | None = None
         self._exchange: Exchange | None = None
-        """The request that is being answered."""
+        """The request that is being answered,"""
+        self._streaming = False
+        """and whether its answer began and goes on."""
+        self._asked: h11.Request | None = None
+        """The request whose body is being read,"""
+        self._body = b""
+        """and what there is of it."""
         self._ahead_bytes = 0
         """What came since the last request was taken."""
         self._deaf = False
@@ -110,10 +131,14 @@ class HttpConnection:
     def pause_writing(self) -> None:
         """The client reads too slowly."""
         self._stuck = True
+        if self._streaming:
+            self._arm()
 
     def resume_writing(self) -> None:
         """It has read all."""
         self._stuck = False
+        if self._streaming:
+            self._disarm()
         self._want_turn()
 
     def connection_lost(self, _error: Exception | None) -> None:
@@ -158,53 +183,99 @@ class HttpConnection:
         if self._transport is None or self._exchange is not None or self._stuck or self._deaf:
             return
         try:
-            event = self._parser.next_event()
-            if isinstance(event, h11.Request):
-                if _has_body(event):
-                    self._refuse(CONTENT_TOO_LARGE, _NO_BODY)
-                    return
-                self._parser.next_event()  # its end, which there is without a body
-                self._begin(event)
-            elif event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
-                self._transport.close()
+            self._read_on()
         except h11.RemoteProtocolError as error:
             error.__traceback__ = None  # it leads back to the error, and nobody collects cycles
             status = error.error_status_hint
             self._refuse(status, _REASONS.get(status, _NONSENSE))
 
-    def _begin(self, request: h11.Request) -> None:
+    def _read_on(self) -> None:
+        """Read of a request what is there, and have it answered when it is whole."""
+        parser = self._parser
+        event = parser.next_event()
+        if isinstance(event, h11.Request):
+            route = at(self._port.routes, _path(event))
+            refusal = _refuse_body(event, route.most_body_bytes if route is not None else 0)
+            if refusal is not None:
+                self._refuse(*refusal)
+                return
+            self._asked = event
+            event = parser.next_event()
+        while isinstance(event, h11.Data):
+            self._body += event.data
+            event = parser.next_event()
+        if isinstance(event, h11.EndOfMessage):
+            asked, body = self._asked, self._body
+            self._asked, self._body = None, b""
+            if asked is not None:
+                self._begin(asked, body)
+        elif self._transport is not None and (event is h11.PAUSED or isinstance(event, h11.ConnectionClosed)):
+            self._transport.close()
+
+    def _begin(self, asked: h11.Request, body: bytes) -> None:
         """Have a request answered."""
         self._ahead_bytes = len(self._parser.trailing_data[0])
-        self._head = request.method == b"HEAD"
+        self._head = asked.method == b"HEAD"
         self._disarm()
-        path, _, query = request.target.decode("ascii", "replace").partition("?")
-        route = find(self._port.routes, request.method.decode("ascii", "replace"), path)
+        method = asked.method.decode("ascii", "replace")
+        route = find(self._port.routes, method, _path(asked))
         if isinstance(route, Answer):
             self._send(route)
         elif self._port.may_begin(route):
-            exchange = Exchange(self._port.loop, route, query)
-            exchange.deliver = self._deliver
+            query = asked.target.decode("ascii", "replace").partition("?")[2]
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in asked.headers}
+            exchange = Exchange(self._port.loop, route, Request(method, query, headers, body, self._address()))
+            exchange.client = self
             self._exchange = exchange
             self._port.began(self, route)
-            self._run(exchange)
+            exchange.run(lambda: exchange.route.handler(self._port.node, exchange))
         else:
             self._send(Answer(UNAVAILABLE, _WAITING))
 
-    def _run(self, exchange: Exchange) -> None:
-        """Whatever goes wrong with one page, the broker goes on."""
-        node = self._port.node
-        try:
-            exchange.route.handler(node, exchange)
-        except Exception as bug:  # noqa: BLE001 - a mistake of ours must not end the node
-            report_bug(node.state, f"the page {exchange.route.path} could not be made", bug)
-            exchange.answer(BUG, "Internal error, the server's log has the details")
+    def _address(self) -> str:
+        """Of the client."""
+        peer = self._transport.get_extra_info("peername") if self._transport is not None else None
+        if not isinstance(peer, tuple):
+            return "?:0"
+        return f"[{peer[0]}]:{peer[1]}" if ":" in peer[0] else f"{peer[0]}:{peer[1]}"
 
-    def _deliver(self, answer: Answer) -> None:
+    # --- what an exchange calls ---------------------------------------------------------------------------------------
+
+    @property
+    def reads(self) -> bool:
+        """Whether the client took all it was sent."""
+        return not self._stuck
+
+    def deliver(self, answer: Answer) -> None:
         """The exchange is over."""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             self._port.ended(exchange.route)
-        self._send(answer)
+        if self._streaming:
+            self.hang_up()  # half an answer is there already
+        else:
+            self._send(answer)
+
+    def begin(self, answer: Answer) -> None:
+        """An answer begins whose content comes in parts."""
+        self._streaming = True
+        if self._transport is not None:
+            made = self._start(answer, ()) + (self._parser.send(h11.Data(data=_bytes(answer))) or b"")
+            self._transport.write(made)
+
+    def push(self, data: bytes) -> None:
+        """One more part of it."""
+        if self._transport is not None:
+            self._transport.write(self._parser.send(h11.Data(data=data)) or b"")
+
+    def fail(self, bug: Exception) -> None:
+        """Whatever goes wrong with one page, the broker goes on."""
+        exchange = self._exchange
+        if exchange is not None:
+            report_bug(self._port.node.state, f"the page {exchange.route.path} could not be made", bug)
+            exchange.answer(BUG, _FAILED)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
 
     def _refuse(self, status: int, text: str) -> None:
         """Say what is wrong, and end: whatever else comes can not be understood."""
@@ -220,7 +291,9 @@ class HttpConnection:
 
     def end(self) -> None:
         """The node ends."""
-        if self._exchange is not None:
+        if self._streaming and self._transport is not None:
+            self._transport.write(self._parser.send(h11.EndOfMessage()) or b"")
+        elif self._exchange is not None:
             self._exchange.answer(UNAVAILABLE, _ENDING)
         if self._transport is not None:
             self._transport.close()
@@ -242,26 +315,47 @@ class HttpConnection:
         """Put an answer into bytes and on its way."""
         if self._transport is None:
             return
-        body = answer.text.encode() + b"\n"
-        headers = [
-            ("Date", formatdate(usegmt=True)),
-            ("Content-Type", "text/plain; charset=utf-8"),
-            ("Content-Length", str(len(body))),
-            ("Cache-Control", "no-store"),
-            *answer.headers,
-        ]
-        parser = self._parser
-        status = HTTPStatus(answer.status)
-        made = parser.send(h11.Response(status_code=status, headers=headers, reason=status.phrase.encode())) or b""
-        made += parser.send(h11.Data(data=b"" if self._head else body)) or b""
-        made += parser.send(h11.EndOfMessage()) or b""
+        body = _bytes(answer)
+        made = self._start(answer, (("Content-Length", str(len(body))),))
+        made += self._parser.send(h11.Data(data=b"" if self._head else body)) or b""
+        made += self._parser.send(h11.EndOfMessage()) or b""
         self._transport.write(made)
 
+    def _start(self, answer: Answer, length: tuple[tuple[str, str], ...]) -> bytes:
+        """What stands before the content."""
+        headers = [
+            ("Date", formatdate(usegmt=True)),
+            ("Content-Type", answer.content_type),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Cache-Control", "no-store"),
+            *length,
+            *answer.headers,
+        ]
+        status = HTTPStatus(answer.status)
+        head = h11.Response(status_code=status, headers=headers, reason=status.phrase.encode())
+        return self._parser.send(head) or b""
 
-def _has_body(request: h11.Request) -> bool:
-    """Whether more belongs to it than its headers."""
-    fields = dict(request.headers)
-    return b"transfer-encoding" in fields or fields.get(b"content-length", b"0") != b"0"
+
+def _bytes(answer: Answer) -> bytes:
+    """The content as it travels."""
+    return answer.content.encode() + b"\n" if isinstance(answer.content, str) else answer.content
+
+
+def _path(asked: h11.Request) -> str:
+    """Without what stands behind the question mark."""
+    return asked.target.decode("ascii", "replace").partition("?")[0]
+
+
+def _refuse_body(asked: h11.Request, most_bytes: int) -> tuple[int, str] | None:
+    """Why the body of a request is not taken; None when it is, or when there is none."""
+    fields = dict(asked.headers)
+    chunked = b"transfer-encoding" in fields
+    length = int(fields.get(b"content-length", b"0"))
+    if most_bytes == 0:
+        return (CONTENT_TOO_LARGE, _NO_BODY) if chunked or length else None
+    if chunked:
+        return LENGTH_REQUIRED, _NO_LENGTH
+    return (CONTENT_TOO_LARGE, f"A body has {most_bytes} bytes at most here") if length > most_bytes else None
 
 
 class HttpPort:
