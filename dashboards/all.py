@@ -1,0 +1,14 @@
+"""The list of all dashboards."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.cluster import CLUSTER
+from dashboards.memory_disk import MEMORY_DISK
+from dashboards.model import Board
+from dashboards.operator import OPERATOR
+from dashboards.overview import OVERVIEW
+from dashboards.queues import QUEUES
+
+BOARDS: Final[tuple[Board, ...]] = (OVERVIEW, QUEUES, CLUSTER, MEMORY_DISK, OPERATOR)

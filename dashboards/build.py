@@ -1,0 +1,184 @@
+"""Makes of a dashboard the JSON that Grafana reads, with the foundation SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from grafana_foundation_sdk.builders import common as looks
+from grafana_foundation_sdk.builders import dashboard as boards
+from grafana_foundation_sdk.builders import prometheus, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common, dashboard
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from dashboards.model import HEALTHY, WIDTH, Board, Kind, Panel, Query, Variable
+
+TAG: Final = "disque"
+SOURCE: Final = dashboard.DataSourceRef(type_val="prometheus", uid="$datasource")
+REFRESH: Final = "30s"
+ALL: Final = "$__all"
+
+AnyPanel: TypeAlias = timeseries.Panel | stat.Panel | statetimeline.Panel | table.Panel
+
+
+def json_of(board: Board) -> str:
+    """The dashboard as text that is the same each time."""
+    return JSONEncoder(indent=2, sort_keys=True, ensure_ascii=False).encode(built(board)) + "\n"
+
+
+def built(board: Board) -> dashboard.Dashboard:
+    """The dashboard as Grafana's objects."""
+    made = (
+        boards.Dashboard(board.title)
+        .uid(board.uid)
+        .description(board.text)
+        .tags([TAG])
+        .editable()
+        .refresh(REFRESH)
+        .time("now-1h", "now")
+        .timezone("browser")
+        .tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
+        .link(_other_dashboards())
+        .with_variable(boards.DatasourceVariable("datasource").label("Data source").type("prometheus"))
+    )
+    for variable in board.variables:
+        made = made.with_variable(_choice(variable))
+    number = 0
+    for row in board.rows:
+        number += 1
+        made = made.with_row(boards.Row(row.title).id(number))
+        for panel in row.panels:
+            number += 1
+            made = made.with_panel(_panel(panel).id(number))
+    return made.build()
+
+
+def _other_dashboards() -> boards.DashboardLink:
+    """A menu with all dashboards of ours, which keeps what was chosen."""
+    link = boards.DashboardLink("Disque").type(dashboard.DashboardLinkType.DASHBOARDS).tags([TAG])
+    return link.as_dropdown(True).include_vars(True).keep_time(True)
+
+
+def _choice(variable: Variable) -> boards.QueryVariable:
+    """A variable that chooses all values to begin with, also those of series that lack the label."""
+    return (
+        boards.QueryVariable(variable.name)
+        .label(variable.label)
+        .datasource(SOURCE)
+        .query({"query": variable.values, "refId": variable.name})
+        .refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(dashboard.VariableSort.ALPHABETICAL_ASC)
+        .multi(True)
+        .include_all(True)
+        .all_value(".*")
+        .current(dashboard.VariableOption(selected=True, text="All", value=ALL))
+    )
+
+
+def _panel(panel: Panel) -> AnyPanel:
+    """A panel with what all kinds have; each kind adds its own."""
+    made = _KINDS[panel.kind](panel)
+    made = made.title(panel.title).description(panel.text).unit(panel.unit).datasource(SOURCE)
+    made = made.height(panel.height).span(min(panel.width, WIDTH)).thresholds(_steps(panel))
+    for number, query in enumerate(panel.queries):
+        made = made.with_target(_target(panel, query, chr(ord("A") + number)))
+    if panel.names:
+        words = {
+            f"{value:g}": dashboard.ValueMappingResult(text=text, color=color) for value, text, color in panel.names
+        }
+        made = made.mappings([dashboard.ValueMap(options=words)])
+    if panel.most is not None:
+        made = made.max(panel.most)
+    if panel.empty:
+        made = made.no_value("none")
+    if panel.leads_to:
+        more = boards.DashboardLink("More about it").type(dashboard.DashboardLinkType.LINK)
+        made = made.links([more.url(f"/d/{panel.leads_to}?${{__url_time_range}}&${{__all_variables}}")])
+    return made
+
+
+def _steps(panel: Panel) -> boards.ThresholdsConfig:
+    """From which values on a figure is not green any more."""
+    steps = [dashboard.Threshold(None, HEALTHY), *(dashboard.Threshold(*step) for step in panel.steps)]
+    return boards.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(steps)
+
+
+def _target(panel: Panel, query: Query, letter: str) -> prometheus.Dataquery:
+    """A query: now for figures and tables, over time for all else."""
+    target = prometheus.Dataquery().expr(query.promql).ref_id(letter).datasource(SOURCE)
+    if panel.kind is Kind.TABLE:
+        return target.instant().format(PromQueryFormat.TABLE)
+    return target.range().legend_format(query.legend or "__auto")
+
+
+def _stat(panel: Panel) -> stat.Panel:
+    """One figure, the last one, coloured by the thresholds."""
+    return (
+        stat.Panel()
+        .reduce_options(looks.ReduceDataOptions().calcs(["lastNotNull"]))
+        .color_mode(common.BigValueColorMode.VALUE)
+        .graph_mode(common.BigValueGraphMode.NONE if panel.names else common.BigValueGraphMode.AREA)
+        .color_scheme(boards.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
+    )
+
+
+def _lines(panel: Panel) -> timeseries.Panel:
+    """Figures over time; the thresholds are lines across."""
+    legend = looks.VizLegendOptions().show_legend(True).placement(common.LegendPlacement.BOTTOM)
+    made = (
+        timeseries.Panel()
+        .legend(legend.display_mode(common.LegendDisplayMode.LIST).calcs([]))
+        .tooltip(looks.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING))
+        .line_width(1)
+        .fill_opacity(10)
+        .show_points(common.VisibilityMode.NEVER)
+        .axis_soft_min(0)
+    )
+    if panel.steps:
+        dashed = looks.GraphThresholdsStyleConfig().mode(common.GraphTresholdsStyleMode.DASHED)
+        made = made.thresholds_style(dashed)
+    return made
+
+
+def _stack(panel: Panel) -> timeseries.Panel:
+    """Shares of a whole over time."""
+    return _lines(panel).fill_opacity(40).stacking(looks.StackingConfig().mode(common.StackingMode.NORMAL))
+
+
+def _states(_panel: Panel) -> statetimeline.Panel:
+    """A band for each series."""
+    by_thresholds = boards.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS)
+    return statetimeline.Panel().merge_values(True).fill_opacity(70).line_width(0).color_scheme(by_thresholds)
+
+
+def _table(panel: Panel) -> table.Panel:
+    """A line for each combination of labels, a column for each query."""
+    letters = [chr(ord("A") + number) for number in range(len(panel.queries))]
+    columns = {f"Value #{letter}": query.legend for letter, query in zip(letters, panel.queries, strict=True)}
+    if len(columns) == 1:  # Grafana does not number the only one
+        columns["Value"] = panel.queries[0].legend
+    made = (
+        table.Panel()
+        .with_transformation(dashboard.DataTransformerConfig(id_val="merge", options={}))
+        .with_transformation(
+            dashboard.DataTransformerConfig(
+                id_val="organize", options={"excludeByName": {"Time": True}, "renameByName": columns}
+            )
+        )
+        .sort_by([looks.TableSortByFieldState().display_name(panel.queries[0].legend).desc(True)])
+    )
+    for query in panel.queries:
+        if query.unit:
+            unit = dashboard.DynamicConfigValue(id_val="unit", value=query.unit)
+            made = made.override_by_name(query.legend, [unit])
+    return made
+
+
+_KINDS: Final[dict[Kind, Callable[[Panel], AnyPanel]]] = {
+    Kind.STAT: _stat,
+    Kind.LINES: _lines,
+    Kind.STACK: _stack,
+    Kind.STATES: _states,
+    Kind.TABLE: _table,
+}
