@@ -32,7 +32,7 @@ from disqued.core.env import Host
 from disqued.core.events import Events
 from disqued.core.eviction import IdleQueues, Watch, make_room, make_room_for
 from disqued.core.greedy import hang_up_greedy, must_read, sends_too_much
-from disqued.core.idleclients import hang_up_idle
+from disqued.core.idleclients import IdleClients
 from disqued.core.job import DUE, Job, Timed
 from disqued.core.link import Link
 from disqued.core.looking import note_slow, show_monitors
@@ -86,7 +86,6 @@ WAKE_UPS_PER_TICK: Final = 2000
 LOOK_PARTS: Final = 100
 """So many parts of replies are output before it is seen how much waits to be read."""
 SAMPLE_MS: Final = 100
-IDLE_CLIENTS_MS: Final = 1000
 
 
 class _RoomEvents(Events):
@@ -173,7 +172,7 @@ class Node:
         self._memory_watch = Watch()
         self._next_cron_ms: i64 = now_ms
         self._next_sample_ms: i64 = now_ms
-        self._next_idle_clients_ms: i64 = now_ms
+        self._idle_clients = IdleClients()
         self.state.info_sections = [(room.name.title(), room.info) for room in SUBSYSTEMS if room.info is not None]
         self._crons = [room.cron for room in SUBSYSTEMS if room.cron is not None]
         self._messages = self._make_message_table()
@@ -300,8 +299,10 @@ class Node:
     def _refuse_passed_over(self, session: Session) -> None:
         """Answer a request that was not stored because there is no memory for it."""
         session.parser.passed_over = False
+        error = OutOfMemory(TOO_BIG)
+        self.state.stats.count_error(error.code)
         if session.reply_mode == REPLY_ON:
-            session.out.append(OutOfMemory(TOO_BIG).encode())
+            session.out.append(error.encode())
         elif session.reply_mode == REPLY_SKIP:
             session.reply_mode = REPLY_ON
 
@@ -339,7 +340,7 @@ class Node:
                 ended_ns: i64 = self._stopwatch_ns()
                 if entry is not None:
                     spent_ns: i64 = ended_ns - began_ns
-                    entry.spent_ns += spent_ns
+                    entry.latency.observe(spent_ns)
                     if spent_ns >= state.slow_ns:
                         note_slow(state, entry, args, spent_ns)
                 began_ns = ended_ns
@@ -349,6 +350,7 @@ class Node:
                     state.held[session.number] = session
                     break
         except ProtocolError as error:
+            state.stats.count_error("ERR")
             out.append(error.encode())
             session.closing = True
         if session.closing:
@@ -364,6 +366,7 @@ class Node:
             if entry is None:
                 self._unknown(session, args[0])
                 return
+            entry.asked += 1
             if not entry.accepts(len(args)):
                 raise WrongArity(entry.command.name)
             self._check(entry, session)
@@ -373,11 +376,13 @@ class Node:
             session.last_command = entry.name
             try:
                 entry.handler(state, session, args)
+                entry.done += 1
             finally:
                 # Counted last: INFO does not see itself, and CONFIG RESETSTAT is the first command of the new count.
                 entry.calls += 1
                 state.stats.commands += 1
         except ReplyError as error:
+            self.state.stats.count_error(error.code)
             session.out.append(error.encode())
         except Exception as bug:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
             self._report_bug(session, args, bug)
@@ -385,6 +390,7 @@ class Node:
     def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:
         """A command failed in a way nobody meant: log where, tell the client, drop its connection."""
         name = args[0].decode("utf-8", "replace")
+        self.state.stats.count_error("ERR")
         report_bug(self.state, f"{name} with {len(args) - 1} arguments failed", error)
         session.out.append(b"-ERR internal error, the server's log has the details\r\n")
         session.closing = True
@@ -556,7 +562,7 @@ class Node:
         state = self.state
         if isinstance(timed, Job):
             if state.lifecycle.wake(timed, state.now_ms):
-                state.stats.expired_jobs += 1
+                state.stats.count_expired(is_unfinished=timed.is_unfinished)
         elif isinstance(timed, WaitForJob):
             time_out(state, timed)
         elif isinstance(timed, Alarm):
@@ -574,11 +580,7 @@ class Node:
             for cron in self._crons:
                 cron(state)
             self._settle()
-        if now_ms >= self._next_idle_clients_ms:
-            self._next_idle_clients_ms = now_ms + IDLE_CLIENTS_MS
-            timeout_ms = state.config.timeout * 1000
-            if timeout_ms > 0:
-                hang_up_idle(state, now_ms - timeout_ms)
+        self._idle_clients.visit(state)
 
     def next_deadline_ms(self) -> int:
         """When `tick` should be called next; 0 for as soon as everybody else had a turn."""

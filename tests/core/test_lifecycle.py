@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from disqued.core.job import (
     ACKED,
     ACTIVE,
+    BCAST_QUEUED,
     BCAST_WILLQUEUE,
+    DELAYED,
     DELIVERED,
     MAX_COUNTER,
     QUEUED,
@@ -116,9 +118,13 @@ def test_on_any_history_every_change_of_state_is_in_the_table(
         queue = lifecycle.queues.get(b"queue")
         assert (0 if queue is None else queue.length) == (job.state == QUEUED), "it is in its queue while queued"
         assert lifecycle.queued_jobs == (job.state == QUEUED)
+        never_queued = not job.flags & BCAST_QUEUED and job.nacks == 0
+        assert lifecycle.delayed_jobs == (delay_s > 0 and job.state == ACTIVE and never_queued)
+        assert bool(job.flags & DELAYED) == lifecycle.delayed_jobs
         assert job.awake_ms > 0, "no live job is without a wake time"
     if lifecycle.table.get(job.id) is not None:
         lifecycle.drop(job)
+    assert lifecycle.delayed_jobs == 0
     queue = lifecycle.queues.get(b"queue")
     if queue is not None:
         lifecycle.remove_queue(queue)

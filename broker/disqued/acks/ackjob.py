@@ -36,6 +36,7 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             else:
                 state.ready.tell_again(session)
             collect(state, job)
+    state.stats.jobs_acked += acknowledged
     session.reply_integer(acknowledged)
 
 

@@ -32,6 +32,7 @@ def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
             tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job_id))
         lifecycle.drop(job)  # of one that waits for its copies this tells the others
         deleted += 1
+    state.stats.jobs_acked += deleted
     session.reply_integer(deleted)
 
 

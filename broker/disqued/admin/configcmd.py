@@ -106,8 +106,7 @@ def _resetstat(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Start counting anew."""
     state.stats.reset()
     for entry in state.command_entries:
-        entry.calls = 0
-        entry.spent_ns = 0
+        entry.reset()
     session.reply_ok()
 
 

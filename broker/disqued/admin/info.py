@@ -181,7 +181,7 @@ def _commandstats(state: NodeState) -> Fields:
     fields: Fields = []
     for entry in state.command_entries:
         if entry.calls > 0:
-            calls, spent_us = int(entry.calls), int(entry.spent_ns) // 1000
+            calls, spent_us = int(entry.calls), int(entry.latency.sum) // 1000
             value = f"calls={calls},usec={spent_us},usec_per_call={spent_us / calls:.2f}"
             fields.append((f"cmdstat_{entry.command.name}", value))
     return fields

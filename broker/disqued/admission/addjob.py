@@ -169,6 +169,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         state.events.copies_wanted(session, job, timeout_ms, asynchronous=options.asynchronous, external=external)
         return
     lifecycle.admit(job, now_ms)
+    state.stats.jobs_added += 1
     session.out.append(b"+" + job_id + b"\r\n")
 
 

@@ -62,6 +62,8 @@ class WaitForCopies(Blocked):
         """This node keeps no copy."""
         self.held_back: bool = held_back
         """The client asked for ASYNC and waits only as long as the links to the chosen nodes can not take more."""
+        self.began_ms: i64 = 0
+        """Since when it waits."""
         self.sent_ms: i64 = 0
         """When the job was last sent to anybody."""
 

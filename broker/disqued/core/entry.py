@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from disqued.core.command import Command
+from disqued.core.histogram import PER_NS, Histogram
 from disqued.core.message import Message
 from disqued.core.stats import Traffic
+
+_SPENT_NS: Final = (
+    *(10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000),
+    *(50_000_000, 100_000_000, 500_000_000, 1_000_000_000),
+)
 
 
 class CommandEntry:
@@ -23,7 +31,19 @@ class CommandEntry:
         self.fast: bool = "fast" in command.flags
         self.before_auth: bool = command.before_auth
         self.calls: i64 = 0
-        self.spent_ns: i64 = 0
+        self.asked: i64 = 0
+        """Requests, with those that were refused before the command began,"""
+        self.done: i64 = 0
+        """and calls that did not end with an error."""
+        self.latency = Histogram(_SPENT_NS, PER_NS)
+        """What they took, in nanoseconds; a client that has to wait is let go at once."""
+
+    def reset(self) -> None:
+        """Start counting anew."""
+        self.calls = 0
+        self.asked = 0
+        self.done = 0
+        self.latency.reset()
 
     def accepts(self, words: i64) -> bool:
         """Whether a request of that many words, the name included, is complete."""

@@ -33,6 +33,8 @@ IN_HAND: Final = 8
 """This node handed the job out, and no node queued it since, as far as is known here: a worker of ours may be at it."""
 BY_TIMER: Final = 16
 """This node queued the job last because its retry time was over. Like IN_HAND it is neither sent nor stored."""
+DELAYED: Final = 32
+"""The job waits here for the end of its delay and was never queued: such jobs are counted. Neither sent nor stored."""
 
 NOWHERE: Final = 0
 IN_LINE: Final = 1
@@ -101,6 +103,11 @@ class Job(Timed):
         self.flags: u8 = 0
         self.gc_retry: u8 = 0
         self.place: u8 = NOWHERE
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it may still have to be done by somebody: not acknowledged, nor delivered at most once."""
+        return self.state != ACKED and not (self.retry_s == 0 and self.flags & DELIVERED)
 
     @property
     def is_dummy(self) -> bool:

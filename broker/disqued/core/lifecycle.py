@@ -22,6 +22,7 @@ from disqued.core.job import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     BY_TIMER,
+    DELAYED,
     DELIVERED,
     IN_HAND,
     IN_RECLAIMABLE,
@@ -70,6 +71,7 @@ _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 _FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
 _NOT_IN_HAND: Final = 255 - IN_HAND
 _NOT_AGAIN: Final = 255 - IN_HAND - BY_TIMER
+_NOT_DELAYED: Final = 255 - DELAYED
 _ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """What the flags of a copy may be: it was not delivered here."""
 
@@ -97,6 +99,10 @@ class Lifecycle:
         self.acked_jobs: i64 = 0
         self.queued_jobs: i64 = 0
         """In all queues together."""
+        self.delayed_jobs: i64 = 0
+        """Those that wait here for the end of their delay."""
+        self.requeued_by_timer: i64 = 0
+        """How often a job that had been queued before was queued again because its retry time was over."""
         self.levels = Levels()
         """Of all jobs that are not acknowledged."""
 
@@ -155,9 +161,20 @@ class Lifecycle:
         job.confirmed = None
         self.journal.keep(job)
         if job.delay_s > 0:
+            self._delay(job)
             self._arm(job)
         else:
             self.enqueue(job, now_ms, COUNT_DELIVERY)
+
+    def _delay(self, job: Job) -> None:
+        if not job.flags & DELAYED:
+            job.flags |= DELAYED
+            self.delayed_jobs += 1
+
+    def _end_delay(self, job: Job) -> None:
+        if job.flags & DELAYED:
+            job.flags &= _NOT_DELAYED
+            self.delayed_jobs -= 1
 
     def keep_copy(self, job: Job, now_ms: i64) -> None:
         """Register a copy of another node's job: active, to be queued here if nobody does before."""
@@ -188,6 +205,7 @@ class Lifecycle:
         """
         retry_s = job.retry_s
         was_queued = handed_on and stored == QUEUED
+        job.flags &= _NOT_DELAYED
         due_ms: i64 = 0
         if job.delay_s > 0:
             due_ms = min(job.ctime // 1_000_000, now_ms) + job.delay_s * 1000
@@ -197,6 +215,7 @@ class Lifecycle:
             and (due_ms > now_ms or was_queued or (handed_on and retry_s > 0))
         ):
             job.requeue_at_ms = max(due_ms, now_ms)
+            self._delay(job)
             was_queued = False
         elif retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
@@ -252,6 +271,9 @@ class Lifecycle:
             return False
         else:
             job.requeue_at_ms = 0
+        if flags & DELAYED:
+            flags &= _NOT_DELAYED
+            self.delayed_jobs -= 1
         job.state = QUEUED
         if counting == SILENT:
             flags |= BCAST_QUEUED
@@ -336,13 +358,20 @@ class Lifecycle:
         return job.state == ACTIVE and job.flags & IN_HAND != 0 and job.requeue_at_ms - now_ms > WILLQUEUE_LEAD_MS
 
     def let_go(self, job: Job) -> None:
-        """Another node queued the job: whoever was at it here is given up."""
+        """Another node queued the job: whoever was at it here is given up, and it does not wait here for its delay."""
         job.flags &= _NOT_IN_HAND
+        self._end_delay(job)
 
     def requeue_at(self, job: Job, at_ms: i64) -> None:
         """Have an active job queued at a time that somebody else decided."""
         job.requeue_at_ms = at_ms
         self._arm(job)
+
+    def delay_until(self, job: Job, at_ms: i64) -> None:
+        """Have a copy queued here for the first time when its delay, which another node decided, is over."""
+        job.flags &= _FIRST_QUEUEING
+        self._delay(job)
+        self.requeue_at(job, at_ms)
 
     def postpone(self, job: Job, now_ms: i64) -> None:
         """Start the time to the next requeueing anew; nothing happens to jobs that are not requeued."""
@@ -362,6 +391,7 @@ class Lifecycle:
             self.journal.forget(job)
         if job.state == QUEUED:
             self._leave_queue(job)
+        self._end_delay(job)
         job.state = ACKED
         self.acked_jobs += 1
         job.confirmed = None
@@ -377,6 +407,7 @@ class Lifecycle:
         elif job.state != ACKED:
             self.journal.forget(job)
         self.agenda.disarm(job)
+        self._end_delay(job)
         if job.state == QUEUED:
             self._leave_queue(job)
         if job.state == ACKED:
@@ -414,10 +445,13 @@ class Lifecycle:
             self.postpone(job, now_ms)
             return
         queue = self.queues.get(job.queue)
+        was_queued = job.flags & BCAST_QUEUED != 0
         if job.retry_s > 0 and queue is not None and queue.pause & PAUSED_IN:
             self.postpone(job, now_ms)
         elif self.enqueue(job, now_ms, COUNT_DELIVERY):
             job.flags |= BY_TIMER
+            if was_queued:
+                self.requeued_by_timer += 1
         else:
             job.requeue_at_ms = 0
 

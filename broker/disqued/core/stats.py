@@ -7,9 +7,20 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.bus.kinds import KINDS
+from disqued.core.histogram import PER_MS, Histogram
 
 SAMPLES: Final = 16
 """Instantaneous rates are the mean of this many samples, one per 100 ms."""
+
+MOST_CODES: Final = 32
+LONGEST_CODE: Final = 16
+"""Error codes that are told apart; DEBUG ERROR answers with any."""
+OTHER_CODE: Final = "other"
+_WAITS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
+_AGES_MS: Final = (
+    *(5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000),
+    *(60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000),
+)
 
 
 class Rate:
@@ -53,7 +64,28 @@ class Stats:
         self.commands: i64 = 0
         self.input_bytes: i64 = 0
         self.output_bytes: i64 = 0
+        self.jobs_added: i64 = 0
+        """Jobs whose clients were told their IDs."""
+        self.jobs_delivered: i64 = 0
+        """Jobs that clients got, with those they got again."""
+        self.delivery_age = Histogram(_AGES_MS, PER_MS)
+        """How old they were, in milliseconds."""
+        self.jobs_acked: i64 = 0
+        """Jobs known here that clients said are done."""
+        self.requeued_by_nack: i64 = 0
+        self.requeued_by_enqueue: i64 = 0
+        self.requeued_elsewhere: i64 = 0
+        """Jobs queued here because another node asked for it (ENQUEUE)."""
+        self.replication_ms = Histogram(_WAITS_MS, PER_MS)
+        """How long clients waited for the copies of their jobs."""
+        self.sync_ms = Histogram(_WAITS_MS, PER_MS)
+        """How long it took to sync the append only file."""
+        self.errors: dict[str, int] = {}
+        """Errors that clients were answered with, by their code."""
+        self.clients_closed_for_output: i64 = 0
         self.expired_jobs: i64 = 0
+        self.expired_unfinished: i64 = 0
+        """Those of them that nobody had acknowledged, nor got at most once."""
         self.evicted_jobs: i64 = 0
         self.requests_refused_unread: i64 = 0
         """Requests too big for the memory that was left, whose end was not even read."""
@@ -101,7 +133,19 @@ class Stats:
         self.commands = 0
         self.input_bytes = 0
         self.output_bytes = 0
+        self.jobs_added = 0
+        self.jobs_delivered = 0
+        self.delivery_age.reset()
+        self.jobs_acked = 0
+        self.requeued_by_nack = 0
+        self.requeued_by_enqueue = 0
+        self.requeued_elsewhere = 0
+        self.replication_ms.reset()
+        self.sync_ms.reset()
+        self.errors.clear()
+        self.clients_closed_for_output = 0
         self.expired_jobs = 0
+        self.expired_unfinished = 0
         self.evicted_jobs = 0
         self.requests_refused_unread = 0
         self.clients_closed_for_memory = 0
@@ -120,6 +164,24 @@ class Stats:
         self.jobs_imported = 0
         self.imported_at_most_once = 0
         self.jobs_exported = 0
+
+    def count_error(self, code: str) -> None:
+        """A client was answered with an error."""
+        errors = self.errors
+        if code not in errors and (len(errors) >= MOST_CODES or len(code) > LONGEST_CODE):
+            code = OTHER_CODE
+        errors[code] = errors.get(code, 0) + 1
+
+    def count_expired(self, *, is_unfinished: bool) -> None:
+        """A job was forgotten because its time to live was over."""
+        self.expired_jobs += 1
+        if is_unfinished:
+            self.expired_unfinished += 1
+
+    def count_delivery(self, ctime: i64, now_ms: i64) -> None:
+        """A client got a job that was created at `ctime`."""
+        self.jobs_delivered += 1
+        self.delivery_age.observe(max(now_ms - ctime // 1_000_000, 0))
 
     def count_sent(self, kind: i64, size: i64) -> None:
         """Count a frame for another node."""

@@ -13,6 +13,7 @@ from disqued.core.command import Command
 from disqued.core.message import Message
 
 if TYPE_CHECKING:
+    from disqued.core.metric import NodeMetric, QueueMetric
     from disqued.core.state import NodeState
 
     Fields = list[tuple[str, object]]
@@ -29,3 +30,7 @@ class Subsystem:
     """Called ten times per second."""
     info: Callable[[NodeState], Fields] | None = None
     """Fields of the section that INFO shows under the room's name."""
+    metrics: tuple[NodeMetric, ...] = ()
+    """What the room counts, for Prometheus,"""
+    queue_metrics: tuple[QueueMetric, ...] = ()
+    """and what it counts of each queue."""

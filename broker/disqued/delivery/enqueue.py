@@ -10,7 +10,7 @@ from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.command import Command
 from disqued.core.holding import job_of
-from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED
+from disqued.core.job import ACTIVE, DELIVERED
 from disqued.core.jobid import require_job_ids
 from disqued.core.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
 from disqued.core.message import Message
@@ -18,8 +18,6 @@ from disqued.core.peer import Peer
 from disqued.core.queue import PAUSED_IN
 from disqued.core.session import Session
 from disqued.core.state import NodeState
-
-_WITHOUT_BCAST_QUEUED: Final = 255 - BCAST_QUEUED
 
 
 def requeue_all(state: NodeState, session: Session, args: list[bytes], counting: int) -> None:
@@ -33,6 +31,10 @@ def requeue_all(state: NodeState, session: Session, args: list[bytes], counting:
             queued += int(state.events.passed_on(args[index], kinds.ENQUEUE, flags) >= 0)
         elif state.lifecycle.enqueue(job, state.now_ms, counting):
             queued += 1
+            if counting == COUNT_NACK:
+                state.stats.requeued_by_nack += 1
+            else:
+                state.stats.requeued_by_enqueue += 1
     session.reply_integer(queued)
 
 
@@ -60,11 +62,11 @@ def hear_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: A
         return
     delay_s: i64 = frame.aux
     if delay_s > 0:
-        job.flags &= _WITHOUT_BCAST_QUEUED
-        lifecycle.requeue_at(job, state.now_ms + delay_s * 1000)
+        lifecycle.delay_until(job, state.now_ms + delay_s * 1000)
         return
     job.requeue_at_ms = state.now_ms
-    lifecycle.enqueue(job, state.now_ms, SILENT)
+    if lifecycle.enqueue(job, state.now_ms, SILENT):
+        state.stats.requeued_elsewhere += 1
 
 
 MESSAGE: Final[Message] = Message(kinds.ENQUEUE, hear_enqueue)

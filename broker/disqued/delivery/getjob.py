@@ -106,6 +106,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
                 if taken == 0:
                     out.append(b"")
                 append_job(out, queue, job, options.with_counters)
+                state.stats.count_delivery(job.ctime, now_ms)
                 found = True
                 taken += 1
                 if federated and queue.length == 0:

@@ -26,6 +26,7 @@ def serve(state: NodeState) -> None:
                 job = lifecycle.take(queue, now_ms)
                 if job is None:
                     break
+                state.stats.count_delivery(job.ctime, now_ms)
                 if wants_reply(session):
                     session.out.append(b"*1\r\n")
                     append_job(session.out, queue, job, blocked.with_counters)

@@ -375,6 +375,7 @@ class Aof:
         self._sync = None
         self._is_delayed = False
         self._last_sync_ms = state.now_ms - self._sync_ms
+        state.stats.sync_ms.observe(self._last_sync_ms)
         if state.sync_policy == SYNC_ALWAYS:
             self._note_latency(b"aof-fsync-always", self._last_sync_ms)
         if not work.error:

@@ -169,8 +169,10 @@ class Rewrite:
         self._began_ms: i64 = 0
         self._last_s: i64 = -1
         """How long the last rewrite took; -1 when there was none."""
-        self._failures: i64 = 0
-        """How many failed since the last one that succeeded."""
+        self.succeeded: i64 = 0
+        """How many times the file was written anew,"""
+        self.failures: i64 = 0
+        """and how many failed since the last one that succeeded."""
         self._not_before_ms: i64 = 0
         """When the next one may begin by itself."""
         self.base_bytes: i64 = 0
@@ -382,7 +384,8 @@ class Rewrite:
         """The second file has the name of the first."""
         state = self._state
         self._last_s = (i64(state.host.stopwatch_ns()) - self._began_ns) // 1_000_000_000
-        self._failures = 0
+        self.failures = 0
+        self.succeeded += 1
         self._not_before_ms = 0
         self.base_bytes = self._size_bytes
         jobs = self._snapshot.jobs
@@ -398,8 +401,8 @@ class Rewrite:
     def _fail(self, why: str) -> None:
         """Leave the first file as it is."""
         state = self._state
-        self._failures += 1
-        self._not_before_ms = state.now_ms + min(RETRY_MS << min(self._failures - 1, 8), MAX_RETRY_MS)
+        self.failures += 1
+        self._not_before_ms = state.now_ms + min(RETRY_MS << min(self.failures - 1, 8), MAX_RETRY_MS)
         state.host.log("warning", f"The append only file could not be rewritten, the old one stays: {why}")
         self._leave()
         self._disk.start(DiskWork(disk.REMOVE, self._name))
@@ -457,6 +460,7 @@ class Rewrite:
             if mark is not None:
                 mark.give_up()
             return error
+        self.succeeded += 1
         self.base_bytes = size_bytes
         state.host.log("notice", f"The append only file was rewritten: {snapshot.jobs} jobs, {size_bytes} bytes")
         self._aof.replaced(size_bytes, state.ready.logged)
@@ -494,7 +498,7 @@ class Rewrite:
             ("aof_rewrite_scheduled", 0),
             ("aof_last_rewrite_time_sec", int(self._last_s)),
             ("aof_current_rewrite_time_sec", int(current_s)),
-            ("aof_last_bgrewrite_status", "err" if self._failures > 0 else "ok"),
+            ("aof_last_bgrewrite_status", "err" if self.failures > 0 else "ok"),
         ]
 
     @property

@@ -30,6 +30,7 @@ ASK_MORE_MS: Final = 50
 REPEAT_MS: Final = 100
 """How often nodes that do not confirm are asked again when there is nobody else to ask."""
 
+_CODE: Final = NotReplicated().code
 _TOO_FEW: Final = NotReplicated().encode()
 _TIMEOUT: Final = NotReplicated("Timeout reached before replicating to the requested number of nodes").encode()
 _REMOVED: Final = NotReplicated("job removed (expired?) before the requested replication level was achieved").encode()
@@ -46,7 +47,7 @@ class Replication(WaitForCopies):
             state.stats.replication_timeouts += 1
             _delete_copies(state, job)
             _forget(state, job)
-            release(state, self, _TIMEOUT)
+            _refuse(state, self, _TIMEOUT)
             return
         if self.held_back and not _is_held_back(state, job):
             _count_missing(state, job)
@@ -78,6 +79,7 @@ def replicate(
     deadline_ms: i64 = state.now_ms + timeout_ms if timeout_ms > 0 else 0
     if external:
         if not chosen:
+            state.stats.count_error(_CODE)
             session.out.append(_TOO_FEW)
             return
         wanted: i64 = 1 if asynchronous else needed
@@ -98,6 +100,7 @@ def _send_along(state: NodeState, session: Session, job: Job, chosen: list[Peer]
         _list_holders(state, job, chosen, kept_here=True)
         _send(state, job, chosen, kinds.NOREPLY)
     state.lifecycle.admit(job, state.now_ms)
+    state.stats.jobs_added += 1
     session.out.append(b"+" + job.id + b"\r\n")
 
 
@@ -110,6 +113,7 @@ def _wait(state: NodeState, wait: Replication, chosen: list[Peer]) -> None:
     state.lifecycle.await_copies(job, state.now_ms)
     state.waits_for_copies[job.id] = wait
     suspend(state, wait)
+    wait.began_ms = state.now_ms
     wait.sent_ms = state.now_ms
     wait.arm(state)
 
@@ -187,8 +191,22 @@ def _succeed(state: NodeState, wait: WaitForCopies) -> bool:
         _forget(state, job)
     else:
         return False
-    release(state, wait, b"+" + job.id + b"\r\n")
+    _accept(state, wait)
     return True
+
+
+def _accept(state: NodeState, wait: WaitForCopies) -> None:
+    """Tell the client the ID of its job."""
+    state.stats.jobs_added += 1
+    state.stats.replication_ms.observe(state.now_ms - wait.began_ms)
+    release(state, wait, b"+" + wait.job.id + b"\r\n")
+
+
+def _refuse(state: NodeState, wait: WaitForCopies, error: bytes) -> None:
+    """Tell the client that its job does not have its copies."""
+    state.stats.count_error(_CODE)
+    state.stats.replication_ms.observe(state.now_ms - wait.began_ms)
+    release(state, wait, error)
 
 
 def _forget(state: NodeState, job: Job) -> None:
@@ -233,7 +251,7 @@ def complete(state: NodeState, job: Job) -> bool:
         return _succeed(state, wait)
     _delete_copies(state, job)
     _forget(state, job)
-    release(state, wait, b"+" + job.id + b"\r\n")
+    _accept(state, wait)
     return False
 
 
@@ -242,7 +260,7 @@ def lost(state: NodeState, job: Job) -> None:
     wait = state.waits_for_copies.pop(job.id, None)
     if wait is not None:
         _delete_copies(state, job)
-        release(state, wait, _REMOVED)
+        _refuse(state, wait, _REMOVED)
 
 
 def client_gone(state: NodeState, wait: WaitForCopies) -> None:

@@ -133,6 +133,7 @@ class Connection(Session):
             f"Client {self.address.decode('utf-8', 'replace')} scheduled to be closed ASAP for overcoming of output "
             "buffer limits.",
         )
+        state.stats.clients_closed_for_output += 1
         state.ready.hang_up(self)
         return True
 

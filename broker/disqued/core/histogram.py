@@ -1,0 +1,56 @@
+"""A histogram of whole numbers: how many values were at most so large, for a few fixed bounds, and their sum.
+
+It is fed on the hot path. The first bucket, where most values are, costs two additions of machine integers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+PER_MS: Final = 1_000
+PER_NS: Final = 1_000_000_000
+"""How many of the units that are counted make a second."""
+
+
+class Histogram:
+    """Values by size. The bounds are in the unit that is counted and grow; `per_second` of it make a second."""
+
+    def __init__(self, bounds: tuple[int, ...], per_second: int) -> None:
+        self.bounds = bounds
+        self.per_second = per_second
+        self.sum: i64 = 0
+        self._bound: i64 = bounds[0]
+        self._small: i64 = 0
+        """Values up to the first bound;"""
+        self._large: list[int] = [0] * len(bounds)
+        """up to each further one, and beyond the last."""
+
+    def observe(self, value: i64) -> None:
+        """One more value."""
+        self.sum += value
+        if value <= self._bound:
+            self._small += 1
+            return
+        bounds = self.bounds
+        at: i64 = 1
+        count: i64 = len(bounds)
+        while at < count and value > bounds[at]:
+            at += 1
+        self._large[at - 1] += 1
+
+    def counts(self) -> list[int]:
+        """How many values are in each bucket, the last one beyond all bounds."""
+        return [int(self._small), *self._large]
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self.counts())
+
+    def reset(self) -> None:
+        """Start counting anew."""
+        self.sum = 0
+        self._small = 0
+        self._large = [0] * len(self.bounds)
