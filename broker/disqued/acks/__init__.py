@@ -2,6 +2,7 @@
 
 from disqued.acks import ackjob, deljob, fastack, gc, gotack, setack
 from disqued.acks.figures import figures
+from disqued.acks.metrics import METRICS
 from disqued.core.subsystem import Subsystem
 
 SUBSYSTEM = Subsystem(
@@ -10,4 +11,5 @@ SUBSYSTEM = Subsystem(
     (setack.MESSAGE, gotack.MESSAGE, deljob.MESSAGE),
     cron=gc.visit,
     info=figures,
+    metrics=METRICS,
 )

@@ -18,6 +18,7 @@ from disqued.admin import (
     slowlog,
     timecmd,
 )
+from disqued.admin.metrics import METRICS
 from disqued.core.subsystem import Subsystem
 
 SUBSYSTEM = Subsystem(
@@ -36,4 +37,5 @@ SUBSYSTEM = Subsystem(
         commandcmd.COMMAND,
         latency.COMMAND,
     ),
+    metrics=METRICS,
 )

@@ -4,6 +4,7 @@ How copies are placed on other nodes belongs to replication, how the job is deli
 """
 
 from disqued.admission import addjob
+from disqued.admission.metrics import METRICS
 from disqued.core.subsystem import Subsystem
 
-SUBSYSTEM = Subsystem("admission", (addjob.COMMAND,))
+SUBSYSTEM = Subsystem("admission", (addjob.COMMAND,), metrics=METRICS)

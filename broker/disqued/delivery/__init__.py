@@ -6,10 +6,13 @@ Moving jobs between nodes belongs to federation, forgetting finished ones to ack
 from disqued.core.subsystem import Subsystem
 from disqued.delivery import dequeue, enqueue, getjob, nack, pause, queued, willqueue, working
 from disqued.delivery.figures import figures
+from disqued.delivery.metrics import METRICS, QUEUE_METRICS
 
 SUBSYSTEM = Subsystem(
     "delivery",
     (getjob.COMMAND, enqueue.COMMAND, nack.COMMAND, dequeue.COMMAND, working.COMMAND, pause.COMMAND),
     (enqueue.MESSAGE, queued.MESSAGE, willqueue.MESSAGE, working.MESSAGE, pause.MESSAGE),
     info=figures,
+    metrics=METRICS,
+    queue_metrics=QUEUE_METRICS,
 )

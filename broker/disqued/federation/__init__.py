@@ -4,6 +4,7 @@ from disqued.bus import kinds
 from disqued.core.message import Message
 from disqued.core.subsystem import Subsystem
 from disqued.federation import figures, needjobs, needs, yourjobs
+from disqued.federation.metrics import METRICS, QUEUE_METRICS
 
 SUBSYSTEM = Subsystem(
     "federation",
@@ -14,4 +15,6 @@ SUBSYSTEM = Subsystem(
     ),
     cron=needs.go_on_greeting,
     info=figures.figures,
+    metrics=METRICS,
+    queue_metrics=QUEUE_METRICS,
 )

@@ -2,5 +2,6 @@
 
 from disqued.core.subsystem import Subsystem
 from disqued.leaving.handoff import cron, info
+from disqued.leaving.metrics import METRICS
 
-SUBSYSTEM = Subsystem("leaving", cron=cron, info=info)
+SUBSYSTEM = Subsystem("leaving", cron=cron, info=info, metrics=METRICS)

@@ -10,6 +10,7 @@ from disqued.core.subsystem import Subsystem
 from disqued.membership import commands, hello, hostname
 from disqued.membership.failure import hear_fail
 from disqued.membership.hearing import hear_ping, hear_pong
+from disqued.membership.metrics import METRICS
 from disqued.membership.rounds import go_round
 
 SUBSYSTEM = Subsystem(
@@ -24,4 +25,5 @@ SUBSYSTEM = Subsystem(
     ),
     cron=go_round,
     info=commands.figures,
+    metrics=METRICS,
 )

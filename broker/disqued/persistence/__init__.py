@@ -12,5 +12,6 @@ from disqued.core.subsystem import Subsystem
 from disqued.persistence.aof import cron
 from disqued.persistence.bgrewriteaof import COMMAND as BGREWRITEAOF
 from disqued.persistence.loadjob import COMMAND as LOADJOB
+from disqued.persistence.metrics import METRICS
 
-SUBSYSTEM: Final[Subsystem] = Subsystem("persistence", commands=(BGREWRITEAOF, LOADJOB), cron=cron)
+SUBSYSTEM: Final[Subsystem] = Subsystem("persistence", commands=(BGREWRITEAOF, LOADJOB), cron=cron, metrics=METRICS)

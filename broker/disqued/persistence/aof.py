@@ -80,7 +80,7 @@ class Aof:
         self.rewrite = Rewrite(state, self)
         self.loader: Loader | None = None
         """While it is loaded."""
-        self._damaged_records: i64 = 0
+        self.damaged_records: i64 = 0
         """Places of damage that were left out when it was loaded."""
         self._waiting: list[bytes] = []
         """Groups that were not given to the disk yet,"""
@@ -123,7 +123,7 @@ class Aof:
         """Why no new jobs are taken, as the log was told."""
         self._last_sync_ms: i64 = 0
         """How long the last sync took."""
-        self._delayed_syncs: i64 = 0
+        self.delayed_syncs: i64 = 0
         """How many took too long,"""
         self._is_delayed: bool = False
         """and whether the one that runs is among them."""
@@ -145,6 +145,11 @@ class Aof:
         """Whether the disk does nothing with the file."""
         return self._append is None and self._sync is None
 
+    @property
+    def unsynced_bytes(self) -> i64:
+        """Records that a loss of power would take."""
+        return self._written_bytes - self._synced_bytes + self.buffer_bytes
+
     # --- beginning ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -162,7 +167,7 @@ class Aof:
         state = self._state
         loader = self.loader
         if loader is not None:
-            self._damaged_records += loader.damaged
+            self.damaged_records += loader.damaged
             self.loader = None
         if not state.config.appendonly:
             return
@@ -455,7 +460,7 @@ class Aof:
         delayed = self._sync is not None and state.now_ms - self._sync_ms > SLOW_MS
         if delayed and not self._is_delayed:
             self._is_delayed = True
-            self._delayed_syncs += 1
+            self.delayed_syncs += 1
         why = ""
         if self._failure:
             why = not_written(self._failure, is_full=self._failure_is_full)
@@ -567,10 +572,10 @@ class Aof:
                 ("aof_buffer_length", int(self.buffer_bytes)),
                 ("aof_rewrite_buffer_length", rewrite.buffer_bytes),
                 ("aof_pending_bio_fsync", int(self._sync is not None)),
-                ("aof_delayed_fsync", int(self._delayed_syncs)),
-                ("aof_damaged_records", int(self._damaged_records)),
+                ("aof_delayed_fsync", int(self.delayed_syncs)),
+                ("aof_damaged_records", int(self.damaged_records)),
                 ("aof_last_fsync_ms", int(self._last_sync_ms)),
-                ("aof_unsynced_bytes", int(self._written_bytes - self._synced_bytes + self.buffer_bytes)),
+                ("aof_unsynced_bytes", int(self.unsynced_bytes)),
                 ("aof_refusing", self._told),
             ]
         if self.loader is not None:

@@ -8,6 +8,7 @@ from disqued.bus import kinds
 from disqued.core.message import Message
 from disqued.core.subsystem import Subsystem
 from disqued.replication.gotjob import gotjob
+from disqued.replication.metrics import METRICS
 from disqued.replication.repljob import repljob
 
 if TYPE_CHECKING:
@@ -32,4 +33,5 @@ SUBSYSTEM = Subsystem(
     "replication",
     messages=(Message(kinds.REPLJOB, repljob), Message(kinds.GOTJOB, gotjob)),
     info=_info,
+    metrics=METRICS,
 )

@@ -1,0 +1,137 @@
+"""What the node knows of the cluster and of its links, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from disqued.bus import kinds
+from disqued.core.metric import COUNTER, GAUGE, Metric, Sample, counter, gauge
+
+if TYPE_CHECKING:
+    from disqued.core.metric import NodeMetric
+    from disqued.core.peer import Peer
+    from disqued.core.state import NodeState
+
+STATES: Final = ("connected", "suspected", "failed", "leaving", "handshake")
+
+
+def state_of(peer: Peer) -> str:
+    """What is to be said of another node: the worst that is so."""
+    if peer.in_handshake:
+        return "handshake"
+    if peer.flags & kinds.NODE_FAIL:
+        return "failed"
+    if peer.flags & kinds.NODE_PFAIL or not peer.connected:
+        return "suspected"
+    return "leaving" if peer.flags & kinds.NODE_LEAVING else "connected"
+
+
+def _nodes(state: NodeState) -> Iterator[Sample]:
+    counts = dict.fromkeys(STATES, 0)
+    for peer in state.view.peers.values():
+        counts[state_of(peer)] += 1
+    for name, count in counts.items():
+        yield ((name,), count)
+
+
+def _members(state: NodeState) -> list[Peer]:
+    return [peer for peer in state.view.peers.values() if not peer.in_handshake]
+
+
+def _id(peer: Peer) -> tuple[str, ...]:
+    return (peer.id.decode("ascii", "replace"),)
+
+
+def _links(state: NodeState) -> Iterator[Sample]:
+    for peer in _members(state):
+        yield (_id(peer), int(peer.connected))
+
+
+def _link_buffers(state: NodeState) -> Iterator[Sample]:
+    for peer in _members(state):
+        link = peer.link
+        waiting = 0
+        if link is not None and not link.closed:
+            waiting = int(link.out_bytes) + (link.carrier.unsent_bytes() if link.carrier is not None else 0)
+        yield (_id(peer), waiting)
+
+
+def _skews(state: NodeState) -> Iterator[Sample]:
+    for peer in _members(state):
+        if peer.skew_known:
+            yield (_id(peer), abs(peer.skew_ms) / 1000)
+
+
+def _messages(state: NodeState) -> Iterator[Sample]:
+    for kind, name in kinds.NAMES.items():
+        traffic = state.stats.bus[kind]
+        yield ((name.lower(), "sent"), int(traffic.sent))
+        yield ((name.lower(), "received"), int(traffic.received))
+
+
+def _message_bytes(state: NodeState) -> Iterator[Sample]:
+    for kind, name in kinds.NAMES.items():
+        yield ((name.lower(),), int(state.stats.bus[kind].sent_bytes))
+
+
+METRICS: Final[tuple[NodeMetric, ...]] = (
+    Metric(
+        "disque_cluster_nodes",
+        GAUGE,
+        "The other nodes as this one sees them, each by the worst that is so: it is not a member yet (handshake), the "
+        "majority says that it failed, it does not answer (suspected), it is leaving, or all is well (connected).",
+        _nodes,
+        ("state",),
+    ),
+    gauge(
+        "disque_cluster_size",
+        "Members that this node knows, itself included.",
+        lambda state: int(state.view.size),
+    ),
+    Metric(
+        "disque_cluster_link_up",
+        GAUGE,
+        "1 while the connection that this node opened to another one works.",
+        _links,
+        ("peer",),
+    ),
+    Metric(
+        "disque_cluster_link_buffer_bytes",
+        GAUGE,
+        "What waits to be sent to another node.",
+        _link_buffers,
+        ("peer",),
+    ),
+    Metric(
+        "disque_clock_skew_seconds",
+        GAUGE,
+        "How far the clock of another node is from this one's, either way; missing until it is known.",
+        _skews,
+        ("peer",),
+    ),
+    Metric(
+        "disque_cluster_messages_total",
+        COUNTER,
+        "Messages of the cluster bus by their type.",
+        _messages,
+        ("type", "direction"),
+    ),
+    Metric(
+        "disque_cluster_message_sent_bytes_total",
+        COUNTER,
+        "Bytes of the messages that were sent, by their type.",
+        _message_bytes,
+        ("type",),
+    ),
+    counter(
+        "disque_cluster_links_overflowed_total",
+        "Links that were dropped because too much waited to be sent on them.",
+        lambda state: int(state.stats.bus_links_overflowed),
+    ),
+    counter(
+        "disque_cluster_lost_bytes_total",
+        "Bytes written to links that were gone before the network took them.",
+        lambda state: int(state.stats.bus_lost_bytes),
+    ),
+)

@@ -1,0 +1,74 @@
+"""What the node counts about its append only file, for Prometheus. Without such a file all but the switch is 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.metric import counter, gauge, histogram
+from disqued.persistence.aof import aof_of
+
+if TYPE_CHECKING:
+    from disqued.core.metric import NodeMetric
+
+METRICS: Final[tuple[NodeMetric, ...]] = (
+    gauge(
+        "disque_aof_enabled",
+        "1 while changes are written to the append only file.",
+        lambda state: int(aof_of(state).enabled),
+    ),
+    gauge(
+        "disque_aof_size_bytes",
+        "Size of the append only file.",
+        lambda state: int(aof_of(state).size_bytes),
+    ),
+    gauge(
+        "disque_aof_base_size_bytes",
+        "Its size when it was loaded or last written anew.",
+        lambda state: int(aof_of(state).rewrite.base_bytes),
+    ),
+    gauge(
+        "disque_aof_rewrite_in_progress",
+        "1 while the file is being written anew.",
+        lambda state: int(aof_of(state).rewrite.running),
+    ),
+    gauge(
+        "disque_aof_last_rewrite_ok",
+        "0 after a rewrite that failed, until one succeeds.",
+        lambda state: int(aof_of(state).rewrite.failures == 0),
+    ),
+    counter(
+        "disque_aof_rewrites_total",
+        "How many times the file was written anew.",
+        lambda state: int(aof_of(state).rewrite.succeeded),
+    ),
+    gauge(
+        "disque_aof_failed",
+        "1 while new jobs are refused because the disk does not do what it should (MISCONF).",
+        lambda state: int(bool(state.refusal)),
+    ),
+    histogram(
+        "disque_aof_fsync_duration_seconds",
+        "How long it took to sync the file (fsync).",
+        lambda state: state.stats.sync_ms,
+    ),
+    counter(
+        "disque_aof_delayed_fsyncs_total",
+        "Syncs that took so long that new jobs were refused meanwhile.",
+        lambda state: int(aof_of(state).delayed_syncs),
+    ),
+    gauge(
+        "disque_aof_unwritten_bytes",
+        "Records that wait to be written to the file.",
+        lambda state: int(aof_of(state).buffer_bytes),
+    ),
+    gauge(
+        "disque_aof_unsynced_bytes",
+        "Records that a loss of power would take: not written, or not synced yet.",
+        lambda state: int(aof_of(state).unsynced_bytes),
+    ),
+    counter(
+        "disque_aof_damaged_records_total",
+        "Places of damage that were left out when files were loaded.",
+        lambda state: int(aof_of(state).damaged_records),
+    ),
+)
