@@ -67,6 +67,7 @@ class Config:
     aof_restart_mark: bool
     shutdown_on_sigterm: str
     http_port: int
+    http_actions: bool
     requirepass_former: bytes
     rename_command: tuple[tuple[bytes, bytes], ...]
 

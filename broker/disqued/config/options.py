@@ -409,7 +409,17 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(0, 65535, "Invalid HTTP port"),
         0,
         "sockets",
-        "TCP port for probes: `/livez`, `/readyz`, `/stopz`; 0 for none. See [running](operations/running.md#http).",
+        "TCP port for probes, metrics and the console; 0 for none. See [running](operations/running.md#http).",
+        added=True,
+    ),
+    Option(
+        "http-actions",
+        _YES_NO,
+        False,
+        "sockets",
+        "Whether the console on the HTTP port may pause queues, requeue and delete jobs, or only show them. See "
+        "[the console](howto/console.md).",
+        settable=True,
         added=True,
     ),
     Option(

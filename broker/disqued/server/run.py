@@ -17,6 +17,7 @@ from typing import Final
 from disqued import __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config
+from disqued.console.routes import Console
 from disqued.core.version import SPOKEN_VERSION
 from disqued.federation.needs import withdraw
 from disqued.membership.nodesconf import encode, restore
@@ -120,7 +121,7 @@ class Run:
         host.disk.attach(loop, shell.disk_done)
         backlog = self._config.tcp_backlog
         servers = await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
-        http = HttpPort(loop, self._node, ROUTES)
+        http = HttpPort(loop, self._node, (*ROUTES, *Console(loop, shell).routes))
         servers += await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
         if self._http_sockets:
             logs.write("notice", f"Probes are answered on port {self._config.http_port} (HTTP)")

@@ -1,0 +1,43 @@
+"""What the browser gets as it stands in `page/`: no part of it depends on the node, so it needs no password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from disqued.console.guard import HEADERS
+from disqued.server.httproutes import OK, Answer, Exchange, Route
+
+if TYPE_CHECKING:
+    from disqued.node import Node
+
+_DIRECTORY: Final = Path(__file__).parent / "page"
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_INDEX: Final = "index.html"
+
+
+class Asset:
+    """One file."""
+
+    def __init__(self, path: Path) -> None:
+        self._answer = Answer(OK, path.read_bytes(), HEADERS, _TYPES[path.suffix])
+
+    def show(self, _node: Node, exchange: Exchange) -> None:
+        """Send it."""
+        exchange.send(self._answer)
+
+
+def routes() -> tuple[Route, ...]:
+    """A page for each file: the first one at `/`, those that it loads below `/console/`."""
+    files = sorted(path for path in _DIRECTORY.iterdir() if path.suffix in _TYPES)
+    return tuple(
+        Route("/", Asset(path).show)
+        if path.name == _INDEX
+        else Route(f"/console/{path.name}", Asset(path).show, named=False)
+        for path in files
+    )

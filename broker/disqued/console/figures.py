@@ -1,0 +1,120 @@
+"""Replies of the node as what the page is told: figures of INFO, members of the cluster, queues of QSTAT."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from disqued.console.text import key_of, shown
+from disqued.server.wholereplies import Beginning, Reply
+
+MOST_MEMBERS: Final = 200
+
+NUMBERS: Final = (
+    "registered_jobs",
+    "queued_jobs",
+    "registered_queues",
+    "connected_clients",
+    "blocked_clients",
+    "used_memory",
+    "used_memory_rss",
+    "maxmemory",
+    "memory_level",
+    "total_commands_processed",
+    "total_net_input_bytes",
+    "total_net_output_bytes",
+    "uptime_in_seconds",
+    "expired_jobs",
+    "evicted_jobs",
+    "acked_jobs",
+    "jobs_imported",
+    "jobs_exported",
+    "jobs_waiting_for_copies",
+    "loading",
+    "aof_enabled",
+    "aof_current_size",
+    "aof_refusing",
+    "cluster_max_skew_ms",
+)
+"""Fields of INFO that the page shows; those that a node does not have now are left out."""
+TEXTS: Final = ("disqued_version", "build", "aof_last_write_status", "tcp_port")
+
+
+def node_figures(info: Reply) -> dict[str, Any]:
+    """From the reply to INFO."""
+    lines = text_of(info).splitlines()
+    said = dict(line.split(":", 1) for line in lines if ":" in line)
+    figures: dict[str, Any] = {name: int(said[name]) for name in NUMBERS if said.get(name, "").isdigit()}
+    return figures | {name: said[name] for name in TEXTS if name in said}
+
+
+def members(nodes: Reply, hello: Reply) -> list[dict[str, Any]]:
+    """From the replies to CLUSTER NODES and HELLO: MOST_MEMBERS at most, this node first, troubles before others."""
+    addresses = _announced(hello)
+    rows = []
+    for line in text_of(nodes).splitlines():
+        words = line.split()
+        if len(words) != _WORDS:
+            continue
+        flags = [flag for flag in words[2].split(",") if flag not in {"myself", "noflags"}]
+        rows.append(
+            {
+                "id": words[0],
+                "address": addresses.get(words[0], words[1]),
+                "myself": "myself" in words[2].split(","),
+                "flags": flags,
+                "connected": words[5] == "connected",
+            }
+        )
+    rows.sort(key=lambda row: (not row["myself"], not row["flags"] and row["connected"], row["address"], row["id"]))
+    return rows[:MOST_MEMBERS]
+
+
+_WORDS: Final = 6
+
+
+def _announced(hello: Reply) -> dict[str, str]:
+    """Where clients reach the nodes, by their IDs."""
+    found = {}
+    for node in hello[2:] if isinstance(hello, list) else ():
+        if isinstance(node, list) and len(node) == 4:
+            node_id, host, port = map(text_of, node[:3])
+            if host:
+                found[node_id] = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return found
+
+
+def queue_figures(qstat: Reply) -> dict[str, Any] | None:
+    """From the reply to QSTAT; None when there is no such queue."""
+    if not isinstance(qstat, list):
+        return None
+    said = pairs(qstat)
+    name = bytes_of(said.get("name"))
+    return {
+        "queue": key_of(name),
+        "shown": shown(name),
+        "len": said.get("len"),
+        "age_s": said.get("age"),
+        "idle_s": said.get("idle"),
+        "blocked": said.get("blocked"),
+        "imports": said.get("import-rate"),
+        "jobs_in": said.get("jobs-in"),
+        "jobs_out": said.get("jobs-out"),
+        "pause": text_of(said.get("pause")),
+    }
+
+
+def pairs(flat: list[Reply]) -> dict[str, Reply]:
+    """Names and values that come in turns."""
+    return {text_of(name): value for name, value in zip(flat[::2], flat[1::2], strict=False)}
+
+
+def bytes_of(reply: Reply) -> bytes:
+    """A string, or as much of it as was kept; empty for what is none."""
+    if isinstance(reply, Beginning):
+        return reply.data
+    return reply if isinstance(reply, bytes) else b""
+
+
+def text_of(reply: Reply) -> str:
+    """A string that is a text."""
+    return bytes_of(reply).decode("utf-8", "replace")

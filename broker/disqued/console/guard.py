@@ -1,0 +1,80 @@
+"""Who may ask: those who know the password, if there is one, and no pages of others that the same browser shows.
+
+A browser sends what any page wants it to send, to any address that it reaches. So a request is refused when the browser
+says that another page made it. Actions also need a header that pages of others can not send, and, as long as no
+password is asked for, an address without a name: a name can be made to lead here by whoever owns it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+OWN_HEADER: Final = "x-disque-console"
+"""Any value will do."""
+
+_OWN_SITES: Final = ("same-origin", "none")
+_OTHER_PAGE: Final = "Only the page of this node may ask for that"
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = (
+    ("Content-Security-Policy", _POLICY),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+"""What the page may do in a browser: nothing but load its own files and ask this node; and nobody may frame it."""
+ASK_FOR_PASSWORD: Final = (("WWW-Authenticate", 'Bearer realm="disque"'),)
+"""Not Basic, which is taken as well: browsers would ask by themselves, and tell every page."""
+
+
+def why_foreign(headers: Mapping[str, str]) -> str:
+    """Why a request is not taken for one of the page; empty when it is, or when no browser sent it."""
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        return _OTHER_PAGE
+    return _OTHER_PAGE if headers.get("sec-fetch-site", "none") not in _OWN_SITES else ""
+
+
+def why_no_action(headers: Mapping[str, str], *, enabled: bool, password: bool) -> str:
+    """Why nothing is done; empty when it may be."""
+    if not enabled:
+        return "Actions are off on this node (http-actions)"
+    if OWN_HEADER not in headers:
+        return f"Actions need the header {OWN_HEADER}"
+    if not password and not _is_address(headers.get("host", "")):
+        return "Without a password (requirepass), actions need the address of the node, or localhost, instead of a name"
+    return ""
+
+
+def _is_address(host: str) -> bool:
+    """Whether a header Host says an address, or this machine."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        ip_address(name)
+    except ValueError:
+        return name == "localhost"
+    return True
+
+
+def credentials(headers: Mapping[str, str]) -> tuple[bytes, bytes] | None:
+    """Password and user that a header Authorization gives; an empty user for none; None without such a header."""
+    scheme, _, given = headers.get("authorization", "").strip().partition(" ")
+    token = given.strip().encode("latin-1")
+    if scheme.lower() == "bearer":
+        return token, b""
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, _, password = b64decode(token, validate=True).partition(b":")
+    except Base64Error:
+        return None
+    return password, user

@@ -1,0 +1,114 @@
+"""Jobs of a queue, some at a time: those that wait, from either end, by QPEEK; those in other states by JSCAN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from disqued.console.figures import bytes_of, pairs, text_of
+from disqued.console.text import is_text, shown
+from disqued.server.httproutes import UNAVAILABLE, Exchange
+from disqued.server.wholereplies import Beginning, Failure, Reply
+
+PEEKED: Final = 20
+FOUND: Final = 20
+"""A scan ends when it found so many, or a few more,"""
+SCANNED: Final = 100
+"""in calls that look at ten times as many,"""
+LONGEST_S: Final = 2.0
+"""or after so long: the page can go on from there."""
+PAUSE_S: Final = 0.005
+MOST_BODY_BYTES: Final = 2048
+"""Of a body that is shown."""
+
+PEEKS: Final = {"oldest": PEEKED, "youngest": -PEEKED}
+STATES: Final = ("active", "wait-repl", "acked", "queued")
+
+_NUMBERS: Final = (
+    ("repl", "repl"),
+    ("ttl", "ttl_s"),
+    ("delay", "delay_s"),
+    ("retry", "retry_s"),
+    ("nacks", "nacks"),
+    ("additional-deliveries", "additional_deliveries"),
+    ("next-requeue-within", "next_requeue_ms"),
+)
+
+
+def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
+    """From the reply to SHOW; None when the job is gone."""
+    if not isinstance(show, list):
+        return None
+    said = pairs(show)
+    body = said.get("body")
+    data = bytes_of(body)
+    ctime = said.get("ctime")
+    nodes = said.get("nodes-delivered")
+    return {
+        "id": text_of(said.get("id")),
+        "state": text_of(said.get("state")),
+        "age_ms": max(now_ms - ctime // 1_000_000, 0) if isinstance(ctime, int) else None,
+        **{field: said.get(name) for name, field in _NUMBERS},
+        "nodes": [text_of(node) for node in nodes] if isinstance(nodes, list) else [],
+        "body": shown(data, breaks=True),
+        "body_bytes": body.size_bytes if isinstance(body, Beginning) else len(data),
+        "is_text": is_text(data),
+    }
+
+
+Ask = Callable[[Sequence[Sequence[bytes]], Callable[[list[Reply]], None]], None]
+Done = Callable[[list[dict[str, Any]], str], None]
+
+
+class Search:
+    """One look at the jobs of a queue."""
+
+    def __init__(self, exchange: Exchange, ask: Ask, now_ms: Callable[[], int], done: Done) -> None:
+        """`done` is called with the jobs, and where a scan may go on: a cursor, "0" at the end."""
+        self._exchange = exchange
+        self._ask = ask
+        self._now_ms = now_ms
+        self._done = done
+        self._ids: list[bytes] = []
+        self._cursor = b"0"
+        self._until_s = exchange.now_s() + LONGEST_S
+
+    def peek(self, queue: bytes, count: int) -> None:
+        """Jobs that wait."""
+        self._ask([[b"qpeek", queue, b"%d" % count]], self._peeked)
+
+    def _peeked(self, replies: list[Reply]) -> None:
+        (jobs,) = replies
+        self._ids = [bytes_of(job[1]) for job in jobs if isinstance(job, list)] if isinstance(jobs, list) else []
+        self._show(jobs)
+
+    def scan(self, queue: bytes, state: bytes, cursor: bytes) -> None:
+        """Jobs in a state, from a cursor on."""
+        request = [b"jscan", cursor, b"COUNT", b"%d" % SCANNED, b"QUEUE", queue, b"STATE", state]
+        self._ask([request], lambda replies: self._scanned(replies, queue, state))
+
+    def _scanned(self, replies: list[Reply], queue: bytes, state: bytes) -> None:
+        (found,) = replies
+        if not isinstance(found, list) or not isinstance(found[1], list):
+            self._show(found)
+            return
+        self._cursor = bytes_of(found[0])
+        self._ids += map(bytes_of, found[1])
+        if self._cursor == b"0" or len(self._ids) >= FOUND or self._exchange.now_s() >= self._until_s:
+            self._show(None)
+        else:
+            self._exchange.again(PAUSE_S, lambda: self.scan(queue, state, self._cursor))
+
+    def _show(self, reply: Reply) -> None:
+        """Describe what was found, unless the node refused to look."""
+        if isinstance(reply, Failure):
+            self._exchange.answer(UNAVAILABLE, reply.text)
+        elif self._ids:
+            self._ask([[b"show", job_id] for job_id in self._ids], self._shown)
+        else:
+            self._done([], self._cursor.decode())
+
+    def _shown(self, replies: list[Reply]) -> None:
+        now_ms = self._now_ms()
+        jobs = [job for job in (job_fields(reply, now_ms) for reply in replies) if job is not None]
+        self._done(jobs, self._cursor.decode())

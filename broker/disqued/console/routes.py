@@ -1,0 +1,158 @@
+"""The console on the HTTP port: `/` is the page, `/console/` has its files and what it asks for.
+
+| page | what it is |
+|---|---|
+| `/console/events` | live figures (`console.live`); `match`, `sort`, `most` choose, a `queue` is shown in any case |
+| `/console/jobs` | jobs of a `queue` in a `state`; `cursor` goes on with a scan |
+| `/console/act` | has something done (`console.actions`), by POST |
+"""
+
+from __future__ import annotations
+
+import json
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from disqued.console import actions, assets, guard
+from disqued.console.choice import MOST_CHOSEN, SORTS, Choice
+from disqued.console.jobs import MOST_BODY_BYTES, PEEKS, STATES, Search
+from disqued.console.live import Live
+from disqued.console.text import fields_of
+from disqued.core.authentication import ONLY_USER
+from disqued.errors import ReplyError
+from disqued.server.caller import Caller
+from disqued.server.httproutes import BAD_REQUEST, FORBIDDEN, OK, UNAUTHORIZED, UNAVAILABLE, Answer, Exchange, Route
+from disqued.server.shell import Shell
+from disqued.server.wholereplies import Failure, Reply
+
+if TYPE_CHECKING:
+    from disqued.node import Node
+
+MOST_LIVE: Final = 8
+MOST_ASKING: Final = 4
+"""Pages that may be live, and requests that may be under way, at a time."""
+MOST_TEXT_BYTES: Final = 256 << 10
+"""Of a text of the node, such as the list of its cluster."""
+JSON: Final = "application/json"
+_KEPT_OUT: Final = "This needs the password of the node (requirepass)"
+
+
+class Console:
+    """The console of one node."""
+
+    def __init__(self, loop: AbstractEventLoop, shell: Shell) -> None:
+        self._loop = loop
+        self._shell = shell
+        self._names = {entry.name: name for name, entry in shell.node.state.commands.items()}
+        """What the commands are called on this node."""
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """All its pages."""
+        return (
+            *assets.routes(),
+            Route("/console/events", self._events, MOST_LIVE, ("GET",), named=False),
+            Route("/console/jobs", self._jobs, MOST_ASKING, named=False),
+            Route("/console/act", self._act, MOST_ASKING, ("POST",), actions.MOST_BYTES, named=False),
+        )
+
+    def _events(self, node: Node, exchange: Exchange) -> None:
+        """Live figures, until the client goes."""
+        fields = _fields(exchange)
+        if fields is None:
+            return
+        sort, most = fields.get("sort", b"length").decode("latin-1"), fields.get("most", b"50")
+        if sort not in SORTS or not most.isdigit() or not 0 < int(most[:9]) <= MOST_CHOSEN:
+            exchange.answer(BAD_REQUEST, f"sort is one of {', '.join(SORTS)}, most a number up to {MOST_CHOSEN}")
+            return
+        ask = self._enter(node, exchange, MOST_TEXT_BYTES)
+        if ask is not None:
+            choice = Choice(fields.get("match", b""), sort, int(most))
+            Live(node.state, exchange, ask, choice, fields.get("queue")).step()
+
+    def _jobs(self, node: Node, exchange: Exchange) -> None:
+        """Some jobs of a queue."""
+        fields = _fields(exchange)
+        if fields is None:
+            return
+        queue, state = fields.get("queue"), fields.get("state", b"oldest").decode("latin-1")
+        if queue is None or state not in {*PEEKS, *STATES}:
+            exchange.answer(BAD_REQUEST, f"Give a queue, and as state one of {', '.join((*PEEKS, *STATES))}")
+            return
+        ask = self._enter(node, exchange, MOST_BODY_BYTES)
+        if ask is None:
+            return
+        search = Search(
+            exchange,
+            ask,
+            lambda: int(node.state.now_ms),
+            lambda jobs, cursor: _send_json(exchange, {"jobs": jobs, "cursor": cursor}),
+        )
+        if state in PEEKS:
+            search.peek(queue, PEEKS[state])
+        else:
+            search.scan(queue, state.encode(), fields.get("cursor", b"0"))
+
+    def _act(self, node: Node, exchange: Exchange) -> None:
+        """Have something done."""
+        config = node.state.config
+        headers = exchange.request.headers
+        why = guard.why_no_action(headers, enabled=config.http_actions, password=bool(node.state.password))
+        if why:
+            exchange.answer(FORBIDDEN, why)
+            return
+        try:
+            command = actions.command_of(exchange.request.body)
+        except actions.NoActionError as error:
+            exchange.answer(BAD_REQUEST, str(error))
+            return
+        ask = self._enter(node, exchange, MOST_BODY_BYTES)
+        if ask is not None:
+            ask([command], lambda replies: _tell(exchange, replies[0]))
+
+    def _enter(self, node: Node, exchange: Exchange, most_bytes: int) -> Callable[..., None] | None:
+        """A way to ask the node for whoever may; None for others, who were told why."""
+        request = exchange.request
+        why = guard.why_foreign(request.headers)
+        if why:
+            exchange.answer(FORBIDDEN, why)
+            return None
+        caller = Caller(
+            self._loop, self._shell, request.client, most_bytes, lambda why: exchange.answer(UNAVAILABLE, why)
+        )
+        exchange.at_end(caller.close)
+        if node.state.password:
+            password, user = guard.credentials(request.headers) or (b"", b"")
+            try:
+                caller.authenticate(password, user or ONLY_USER)
+            except ReplyError:
+                exchange.send(Answer(UNAUTHORIZED, _KEPT_OUT, guard.ASK_FOR_PASSWORD))
+                return None
+
+        def ask(requests: Sequence[Sequence[bytes]], then: Callable[[list[Reply]], None]) -> None:
+            named = [[self._names.get(command, command), *words] for command, *words in requests]
+            caller.ask(named, lambda replies: exchange.run(lambda: then(replies)))
+
+        return ask
+
+
+def _fields(exchange: Exchange) -> dict[str, bytes] | None:
+    """Of the query; None when there are too many, which is told."""
+    try:
+        return fields_of(exchange.query)
+    except ValueError:
+        exchange.answer(BAD_REQUEST, "There is too much behind the question mark")
+        return None
+
+
+def _send_json(exchange: Exchange, said: dict[str, Any]) -> None:
+    exchange.send(Answer(OK, json.dumps(said), content_type=JSON))
+
+
+def _tell(exchange: Exchange, reply: Reply) -> None:
+    """What came of an action."""
+    if isinstance(reply, Failure):
+        exchange.answer(BAD_REQUEST, reply.text)
+    else:
+        _send_json(exchange, {"reply": reply.decode() if isinstance(reply, bytes) else reply})
