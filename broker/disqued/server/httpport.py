@@ -57,6 +57,8 @@ _NO_LENGTH: Final = "Say how long the body is (Content-Length)"
 _NONSENSE: Final = "This is no request of HTTP"
 _FULL: Final = "Too many connections are open"
 _WAITING: Final = "Too many requests wait for this page"
+OTHER_PAGE: Final = "other"
+"""Stands for all pages that there are not."""
 _CLOSE: Final = (("Connection", "close"),)
 _ENDING: Final = "This node ends"
 _FAILED: Final = "Internal error, the server's log has the details"
@@ -88,6 +90,8 @@ class HttpConnection:
         """The client sends no more."""
         self._head = False
         """It wants to know of an answer without reading it."""
+        self._page = OTHER_PAGE
+        """What was asked for last, if there is such a page."""
         self.in_line = False
         """It is to have its turn."""
 
@@ -219,6 +223,7 @@ class HttpConnection:
         self._disarm()
         method = asked.method.decode("ascii", "replace")
         route = find(self._port.routes, method, _path(asked))
+        self._page = route.path if isinstance(route, Route) else OTHER_PAGE
         if isinstance(route, Answer):
             self._send(route)
         elif self._port.may_begin(route):
@@ -248,9 +253,7 @@ class HttpConnection:
 
     def deliver(self, answer: Answer) -> None:
         """The exchange is over."""
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            self._port.ended(exchange.route)
+        self._end_exchange()
         if self._streaming:
             self.hang_up()  # half an answer is there already
         else:
@@ -268,6 +271,19 @@ class HttpConnection:
         if self._transport is not None:
             self._transport.write(self._parser.send(h11.Data(data=data)) or b"")
 
+    def complete(self) -> None:
+        """That was the last part."""
+        self._end_exchange()
+        self._streaming = False
+        if self._transport is not None:
+            self._transport.write(self._parser.send(h11.EndOfMessage()) or b"")
+            self._await_next()
+
+    def _end_exchange(self) -> None:
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            self._port.ended(exchange.route)
+
     def fail(self, bug: Exception) -> None:
         """Whatever goes wrong with one page, the broker goes on."""
         exchange = self._exchange
@@ -281,6 +297,7 @@ class HttpConnection:
         """Say what is wrong, and end: whatever else comes can not be understood."""
         self._deaf = True
         self._ahead_bytes = 0
+        self._page = OTHER_PAGE
         self._write(Answer(status, text, _CLOSE))
         if self._transport is None:
             return
@@ -299,10 +316,14 @@ class HttpConnection:
             self._transport.close()
 
     def _send(self, answer: Answer) -> None:
-        """Answer, and wait for the next request if the client wants to ask one."""
+        """Answer."""
         self._write(answer)
-        if self._transport is None:
-            return
+        if self._transport is not None:
+            self._await_next()
+
+    def _await_next(self) -> None:
+        """Wait for the next request if the client wants to ask one."""
+        assert self._transport is not None
         self._arm()
         self._port.waits(self)
         if self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE:
@@ -323,6 +344,7 @@ class HttpConnection:
 
     def _start(self, answer: Answer, length: tuple[tuple[str, str], ...]) -> bytes:
         """What stands before the content."""
+        self._port.count(self._page, answer.status)
         headers = [
             ("Date", formatdate(usegmt=True)),
             ("Content-Type", answer.content_type),
@@ -373,6 +395,8 @@ class HttpPort:
         self._turn_comes = False
         self._open: dict[str, int] = {}
         """How many requests for a page wait for their answers."""
+        self.answers: dict[tuple[str, int], int] = {}
+        """How many were given, by page and status."""
 
     def accept(self) -> HttpConnection:
         """The protocol of a new connection."""
@@ -405,6 +429,10 @@ class HttpPort:
         """A client has its answer, and may ask again."""
         self._idle.pop(connection, None)
         self._idle[connection] = None
+
+    def count(self, page: str, status: int) -> None:
+        """One more answer."""
+        self.answers[page, status] = self.answers.get((page, status), 0) + 1
 
     def may_begin(self, route: Route) -> bool:
         """Whether one more request for a page may wait."""

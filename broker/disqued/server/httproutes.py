@@ -65,6 +65,9 @@ class Client(Protocol):
     def push(self, data: bytes) -> None:
         """Send one more part."""
 
+    def complete(self) -> None:
+        """All parts were sent, which ends the exchange."""
+
     def fail(self, bug: Exception) -> None:
         """Say that there is a mistake of ours."""
 
@@ -107,6 +110,13 @@ class Exchange:
         """Send the next part. To be left out while the client does not read (`reads`), so that nothing piles up."""
         if self.client is not None:
             self.client.push(data)
+
+    def finish(self) -> None:
+        """All parts were sent."""
+        client = self.client
+        self.end()
+        if client is not None:
+            client.complete()
 
     @property
     def reads(self) -> bool:
