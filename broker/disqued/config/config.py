@@ -68,6 +68,7 @@ class Config:
     shutdown_on_sigterm: str
     http_port: int
     http_actions: bool
+    metrics_queues: int
     requirepass_former: bytes
     rename_command: tuple[tuple[bytes, bytes], ...]
 

@@ -147,6 +147,21 @@ class Clamped(Integer):
 
 
 @dataclass(frozen=True)
+class Count(Integer):
+    """How many of something there may be, or `all` of it, which is the largest number there is."""
+
+    error: str = "argument must be a whole number, 0 or greater, or 'all'"
+
+    def number(self, word: bytes) -> int | None:
+        """The number, or all."""
+        return {b"all": _LARGEST}.get(word.lower(), parse_integer(word))
+
+    def show(self, value: int) -> bytes:
+        """In decimal, or `all`."""
+        return b"all" if value == _LARGEST else super().show(value)
+
+
+@dataclass(frozen=True)
 class Seconds(Integer):
     """A time in seconds that CONFIG GET shows as a switch; `yes` means 1, `no` means 0."""
 

@@ -14,6 +14,7 @@ from disqued.config.kinds import (
     Addresses,
     Choice,
     Clamped,
+    Count,
     Directory,
     Endpoints,
     FileName,
@@ -419,6 +420,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "sockets",
         "Whether the console on the HTTP port may pause queues, requeue and delete jobs, or only show them. See "
         "[the console](howto/console.md).",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "metrics-queues",
+        Count(),
+        100,
+        "observation",
+        "How many queues have series of their own on the page `/metrics`, the longest ones; `all` for all of them. See "
+        "[metrics](howto/metrics.md).",
         settable=True,
         added=True,
     ),

@@ -383,7 +383,13 @@ def _refuse_body(asked: h11.Request, most_bytes: int) -> tuple[int, str] | None:
 class HttpPort:
     """All connections to the HTTP port of one node."""
 
-    def __init__(self, loop: AbstractEventLoop, node: Node, routes: tuple[Route, ...]) -> None:
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        node: Node,
+        routes: tuple[Route, ...],
+        answers: dict[tuple[str, int], int] | None = None,
+    ) -> None:
         self.loop = loop
         self.node = node
         self.routes = routes
@@ -395,7 +401,7 @@ class HttpPort:
         self._turn_comes = False
         self._open: dict[str, int] = {}
         """How many requests for a page wait for their answers."""
-        self.answers: dict[tuple[str, int], int] = {}
+        self.answers = {} if answers is None else answers
         """How many were given, by page and status."""
 
     def accept(self) -> HttpConnection:

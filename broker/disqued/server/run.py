@@ -21,15 +21,17 @@ from disqued.console.routes import Console
 from disqued.core.version import SPOKEN_VERSION
 from disqued.federation.needs import withdraw
 from disqued.membership.nodesconf import encode, restore
+from disqued.metrics.surroundings import Surroundings
 from disqued.node import Node
-from disqued.server import daemon, listener, logs
+from disqued.server import daemon, listener, logs, metricspage
 from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
-from disqued.server.health import ROUTES
+from disqued.server.health import ROUTES, why_not_ready
 from disqued.server.host import ProcessHost
 from disqued.server.httpport import MOST_CONNECTIONS, HttpPort
 from disqued.server.leftovers import remove_leftovers
 from disqued.server.loadingline import LoadingLine
+from disqued.server.looplag import LoopLag
 from disqued.server.nodesfile import NodesFile
 from disqued.server.restart import start_anew
 from disqued.server.shell import Clock, Shell
@@ -121,9 +123,13 @@ class Run:
         host.disk.attach(loop, shell.disk_done)
         backlog = self._config.tcp_backlog
         servers = await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
-        http = HttpPort(loop, self._node, (*ROUTES, *Console(loop, shell).routes))
+        around = Surroundings(lambda: why_not_ready(self._node))
+        routes = (*ROUTES, *metricspage.routes(around), *Console(loop, shell).routes)
+        http = HttpPort(loop, self._node, routes, around.http_answers)
         servers += await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
+        lag = LoopLag(loop, around.loop_lag)
         if self._http_sockets:
+            lag.start()
             logs.write("notice", f"Probes are answered on port {self._config.http_port} (HTTP)")
         self._node.start(self._clock.now_ms())
         shell.start()
@@ -134,6 +140,7 @@ class Run:
             servers += await shell.bus.listen(self._bus_sockets, host.bus_descriptors)
             self._announce()
         written = await self._wait_for_end(shell)
+        lag.stop()
         for server in servers:
             server.close()
         await self._take_leave(shell, http)

@@ -1,0 +1,92 @@
+"""The page `/metrics`: made and sent in parts, with everybody else served in between.
+
+`?queues=all`, `?queues=none` and `?queues=20` say how many of the longest queues have series of their own, where the
+directive `metrics-queues` says it otherwise; `?queue=mail.*` chooses among those whose names match.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from disqued.metrics.exposition import Encoder, page
+from disqued.metrics.queues import Wanted, parse
+from disqued.server.httproutes import BAD_REQUEST, OK, Answer, Exchange, Route
+
+if TYPE_CHECKING:
+    from disqued.metrics.surroundings import Surroundings
+    from disqued.node import Node
+
+MOST_AT_A_TIME: Final = 4
+"""Pages that are made at the same time; one that is not read stays until its client is hung up on."""
+TURN_NS: Final = 4_000_000
+"""So long a page is worked on before everybody else has a turn, and at most one part longer."""
+PUSH_BYTES: Final = 64 << 10
+"""So much is sent together."""
+UNREAD_S: Final = 0.02
+"""How soon it is looked again whether the client took what it was sent."""
+
+
+def routes(around: Surroundings) -> tuple[Route, ...]:
+    """The page of a server."""
+    return (Route("/metrics", partial(_answer, around), MOST_AT_A_TIME),)
+
+
+def _answer(around: Surroundings, node: Node, exchange: Exchange) -> None:
+    wanted = parse(exchange.query, node.state.config.metrics_queues)
+    if isinstance(wanted, str):
+        exchange.answer(BAD_REQUEST, wanted)
+        return
+    encoder = Encoder(exchange.request.headers.get("accept", ""))
+    if exchange.request.method == "HEAD":
+        exchange.send(Answer(OK, b"", content_type=encoder.content_type))
+        return
+    _Making(around, node, exchange, wanted, encoder).go_on()
+
+
+class _Making:
+    """One page that is being made."""
+
+    def __init__(self, around: Surroundings, node: Node, exchange: Exchange, wanted: Wanted, encoder: Encoder) -> None:
+        self._around = around
+        self._exchange = exchange
+        self._encoder = encoder
+        self._parts = page(node.state, around, wanted, encoder)
+        self._stopwatch_ns = node.state.host.stopwatch_ns
+        self._spent_ns = 0
+        self._begun = False
+
+    def go_on(self) -> None:
+        """Make and send more of it, and come back, unless that was all."""
+        exchange = self._exchange
+        if self._begun and not exchange.reads:
+            exchange.again(UNREAD_S, self.go_on)
+            return
+        began_ns = self._stopwatch_ns()
+        until_ns = began_ns + TURN_NS
+        made: list[bytes] = []
+        size = 0
+        is_over = False
+        while size < PUSH_BYTES and self._stopwatch_ns() < until_ns:
+            part = next(self._parts, None)
+            if part is None:
+                is_over = True
+                break
+            made.append(part)
+            size += len(part)
+        self._send(b"".join(made))
+        self._spent_ns += self._stopwatch_ns() - began_ns
+        if is_over:
+            self._around.scrape_ns = self._spent_ns
+            exchange.finish()
+        else:
+            exchange.again(0.0, self.go_on)
+
+    def _send(self, data: bytes) -> None:
+        if not data:
+            return
+        if self._begun:
+            self._exchange.push(data)
+        else:
+            self._begun = True
+            self._exchange.stream(Answer(OK, data, content_type=self._encoder.content_type))
