@@ -1,0 +1,26 @@
+"""Writes what is made of the alerts: `python -m alerts`, or `--check` to only tell which files are old."""
+# ruff: noqa: T201  (a script that says what it wrote)
+
+from __future__ import annotations
+
+import sys
+
+from alerts.files import ROOT, generated
+
+
+def main(arguments: list[str]) -> int:
+    """Write what is old, or only name it."""
+    old = [(path, text) for path, text in generated() if not path.exists() or path.read_text("utf-8") != text]
+    check = "--check" in arguments
+    for path, text in old:
+        if not check:
+            path.write_text(text, "utf-8")
+        print(f"{'old' if check else 'written'}: {path.relative_to(ROOT)}")
+    if check and old:
+        print("run: python -m alerts")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,93 @@
+"""Alerts about queues and jobs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from alerts.alert import CLUSTER, Alert, Group, Severity
+from dashboards import uids
+
+_QUEUE: Final = "namespace, cluster, queue"
+_PAUSED: Final = f'max by ({_QUEUE}) (disque_queue_paused{{direction="out"}}) == 1'
+_OLD: Final = "disque_queue_oldest_job_age_seconds > 900 and delta(disque_queue_oldest_job_age_seconds[10m]) > 300"
+"""Older than 15 minutes, and it gets older by at least half of the time that passes. The age counts from creation, so
+with delayed jobs age alone says nothing."""
+_OLD_SOMEWHERE: Final = _OLD.replace("disque_queue_oldest_job_age", "disque_oldest_waiting_job_age")
+
+QUEUES: Final = Group(
+    "disque-queues",
+    "Queues and jobs",
+    (
+        Alert(
+            "DisqueQueueStuck",
+            Severity.WARNING,
+            "5m",
+            f"max by ({_QUEUE}) ({_OLD})\n"
+            f"unless {_PAUSED}\n"
+            "or\n"
+            f"max by (namespace, cluster) ({_OLD_SOMEWHERE})\n"
+            "unless on (namespace, cluster) disque_queue_oldest_job_age_seconds > 900",
+            "Jobs of {{ with $labels.queue }}the queue {{ . }}{{ else }}a queue{{ end }} get older and older"
+            f" in {CLUSTER}",
+            "The first job was created {{ $value | humanizeDuration }} ago: workers are gone, hang, or are too few. "
+            "A message without a queue is about one that has no series of its own: disque top shows it.",
+            uids.QUEUES,
+        ),
+        Alert(
+            "DisqueQueueGrowing",
+            Severity.WARNING,
+            "10m",
+            f"sum by ({_QUEUE}) (min_over_time(disque_queue_jobs[5m])) > 1000\n"
+            "and\n"
+            f"sum by ({_QUEUE}) (min_over_time(disque_queue_jobs[5m]))\n"
+            f"> sum by ({_QUEUE}) (max_over_time(disque_queue_jobs[5m] offset 10m))",
+            f"The queue {{{{ $labels.queue }}}} of {CLUSTER} grows and grows",
+            "{{ $value | humanize }} jobs wait, and for ten minutes it has been longer than ten minutes before: more "
+            "is added than workers do. It ends with full memory.",
+            uids.QUEUES,
+        ),
+        Alert(
+            "DisqueQueueNoConsumers",
+            Severity.WARNING,
+            "10m",
+            f"sum by ({_QUEUE}) (disque_queue_jobs) > 0\n"
+            f"unless sum by ({_QUEUE}) (disque_queue_blocked_clients) > 0\n"
+            f"unless sum by ({_QUEUE}) (increase(disque_queue_jobs_out_total[10m])) > 0\n"
+            f"unless {_PAUSED}",
+            f"Nobody works on the queue {{{{ $labels.queue }}}} of {CLUSTER}",
+            "{{ $value | humanize }} jobs wait; for ten minutes nobody has waited for jobs of this queue or got one.",
+            uids.QUEUES,
+        ),
+        Alert(
+            "DisqueQueuePaused",
+            Severity.INFO,
+            "1h",
+            "max by (namespace, cluster, queue, direction) (disque_queue_paused) == 1",
+            f"The queue {{{{ $labels.queue }}}} of {CLUSTER} has been paused for an hour ({{{{ $labels.direction }}}})",
+            "Somebody paused it, in: ADDJOB is refused, out: GETJOB gets nothing. It stays so until it is resumed.",
+            uids.QUEUES,
+        ),
+        Alert(
+            "DisqueRedeliveriesHigh",
+            Severity.WARNING,
+            "10m",
+            "sum by (namespace, cluster) "
+            '(rate(disque_jobs_requeued_total{reason=~"timeout|nack"}[10m]))\n'
+            "/ (sum by (namespace, cluster) (rate(disque_jobs_delivered_total[10m])) > 0.1) > 0.05",
+            f"Many jobs of {CLUSTER} have to be delivered again",
+            "{{ $value | humanizePercentage }} of the deliveries end with the job back in its queue: workers give it "
+            "back, die, or need longer than its RETRY.",
+            uids.OVERVIEW,
+        ),
+        Alert(
+            "DisqueJobsExpiring",
+            Severity.WARNING,
+            "0m",
+            "sum by (namespace, cluster) (increase(disque_jobs_expired_total[10m])) > 0",
+            f"Jobs of {CLUSTER} expire before they are done",
+            "{{ $value | humanize }} jobs (each copy counted) within ten minutes reached the end of their TTL without "
+            "an acknowledgement. They are gone, and nobody is told.",
+            uids.OVERVIEW,
+        ),
+    ),
+)
