@@ -76,6 +76,12 @@ class Live:
         figures = [queue_figures(reply) for reply in queues]
         opened = figures.pop(0) if self._opened is not None else None
         self._choice.measured(_lengths(names, figures))
+        ranks = {name: rank for rank, name in enumerate(self._choice.names)}
+        chosen = sorted(
+            (ranks[name], queue)
+            for name, queue in zip(names, figures, strict=True)
+            if queue is not None and name in ranks
+        )
         view = self._state.view
         self._send(
             {
@@ -86,7 +92,7 @@ class Live:
                 "figures": node_figures(info),
                 "members": members(nodes, hello),
                 "known_members": int(view.size),
-                "queues": [queue for queue in figures if queue is not None],
+                "queues": [queue for _, queue in chosen],
                 "complete": self._choice.complete,
                 "opened": opened,
             }

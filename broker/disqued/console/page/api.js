@@ -1,0 +1,58 @@
+// Asks the node. The password stays in this variable: it is asked for again when the page is loaded again.
+
+let password = null;
+
+export class Refused extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+}
+
+export function setPassword(text) {
+  password = text;
+}
+
+function headers(more = {}) {
+  if (password === null) return more;
+  const raw = new TextEncoder().encode(`default:${password}`);
+  return { ...more, Authorization: `Basic ${btoa(String.fromCharCode(...raw))}` };
+}
+
+async function ask(path, options = {}) {
+  const reply = await fetch(path, { cache: "no-store", credentials: "omit", ...options, headers: headers(options.headers) });
+  if (!reply.ok) throw new Refused(reply.status, (await reply.text()).trim());
+  return reply;
+}
+
+// Values for an address: names of queues are percent-encoded already, as bytes need it.
+export function query(fields) {
+  return Object.entries(fields).map(([name, value]) => `${name}=${value}`).join("&");
+}
+
+export async function getJobs(fields) {
+  return (await ask(`console/jobs?${query(fields)}`)).json();
+}
+
+export async function act(action) {
+  const sent = { method: "POST", body: JSON.stringify(action), headers: { "Content-Type": "application/json", "X-Disque-Console": "1" } };
+  return (await ask("console/act", sent)).json();
+}
+
+// Calls `told` with each state of the node, until the connection ends or `signal` says stop.
+export async function listen(fields, signal, told) {
+  const reply = await ask(`console/events?${query(fields)}`, { signal });
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    const events = text.split("\n\n");
+    text = events.pop();
+    for (const event of events) {
+      const data = event.split("\n").find((line) => line.startsWith("data: "));
+      if (data) told(JSON.parse(data.slice(6)));
+    }
+  }
+}

@@ -1,0 +1,181 @@
+// Some jobs of the opened queue: those at its ends, or those in another state, and what can be done with them.
+
+import { act, getJobs } from "./api.js";
+import { confirmed } from "./dialogs.js";
+import { Rows, byId, chip, el, setText } from "./dom.js";
+import { bytes, count, span } from "./format.js";
+
+const REFRESH_MS = 2000;
+const PEEKED = ["oldest", "youngest"];
+const STATES = { "wait-repl": "waits for copies", active: "active", queued: "waiting", acked: "acknowledged" };
+const MOST_AT_ONCE = 50;
+
+export class JobsView {
+  constructor(report) {
+    this.report = report;
+    this.key = null;
+    this.jobs = [];
+    this.cursor = "0";
+    this.chosen = new Set();
+    this.details = new Set();
+    this.allowed = false;
+    this.asked = 0;
+    this.timer = null;
+    this.rows = new Rows(byId("jobs"), "Jobs of this queue", [
+      { title: "Job", head: true, kind: "fixed", fill: (cell, job, row) => this.fillName(cell, job, row) },
+      { title: "State", fill: (cell, job) => { if (cell.textContent !== STATES[job.state]) cell.replaceChildren(chip(STATES[job.state] ?? job.state, job.state === "queued" ? "good" : "")); } },
+      { title: "Age", kind: "number", fill: (cell, job) => setText(cell, span(job.age_ms / 1000)) },
+      { title: "Delivered again", kind: "number", fill: (cell, job) => setText(cell, count(job.nacks + job.additional_deliveries)) },
+      { title: "Lives for", kind: "number", fill: (cell, job) => setText(cell, span(job.ttl_s)) },
+      { title: "Size", kind: "number", fill: (cell, job) => setText(cell, bytes(job.body_bytes)) },
+      { title: "Body", kind: "wide", fill: (cell, job) => this.fillBody(cell, job) },
+    ]);
+    byId("jobs-state").addEventListener("change", () => this.restart());
+    byId("jobs-refresh").addEventListener("click", () => this.look());
+    byId("jobs-more").addEventListener("click", () => this.look(this.cursor));
+    this.makeActions();
+  }
+
+  makeActions() {
+    this.note = el("span", { class: "quiet" });
+    const button = (text, title, explanation, action, danger) =>
+      el("button", { type: "button", class: danger ? "danger" : "", onclick: () => this.act(title, explanation, action, danger) }, text);
+    byId("jobs-actions").append(
+      this.note,
+      button("Requeue", "Requeue jobs", "Jobs that were handed out are delivered again, also if a worker is still busy with them.", "requeue", false),
+      button("Delete here", "Delete jobs", "They are forgotten on this node. Other nodes that keep copies still deliver them; ACKJOB ends a job everywhere.", "delete", true),
+    );
+  }
+
+  open(key) {
+    this.key = key;
+    this.jobs = [];
+    this.chosen.clear();
+    this.details.clear();
+    byId("jobs-state").value = PEEKED[0];
+    this.restart();
+  }
+
+  allow(allowed) {
+    if (this.allowed === allowed) return;
+    this.allowed = allowed;
+    this.show();
+  }
+
+  restart() {
+    this.jobs = [];
+    this.cursor = "0";
+    this.chosen.clear();
+    this.rows.show([], () => "");
+    setText(byId("jobs-note"), this.key === null ? "" : "Looking…");
+    this.look();
+  }
+
+  // Waiting jobs are looked at again and again; others only when the user wants it, as that may be much work.
+  async look(cursor = "0") {
+    clearTimeout(this.timer);
+    this.asked += 1;
+    const [asked, key, state] = [this.asked, this.key, byId("jobs-state").value];
+    if (key === null) return;
+    try {
+      const said = await getJobs({ queue: key, state, cursor });
+      if (asked !== this.asked) return;
+      this.jobs = cursor === "0" ? said.jobs : [...this.jobs, ...said.jobs.filter((job) => !this.jobs.some((kept) => kept.id === job.id))];
+      this.cursor = said.cursor;
+      this.show();
+    } catch (error) {
+      if (asked === this.asked) setText(byId("jobs-note"), error.message);
+    }
+    if (asked === this.asked && PEEKED.includes(state)) this.timer = setTimeout(() => this.lookAgain(), REFRESH_MS);
+  }
+
+  lookAgain() {
+    if (document.hidden || this.paused) this.timer = setTimeout(() => this.lookAgain(), REFRESH_MS);
+    else this.look();
+  }
+
+  show() {
+    for (const id of this.chosen) if (!this.jobs.some((job) => job.id === id)) this.chosen.delete(id);
+    this.rows.show(this.jobs, (job) => job.id);
+    for (const [id, row] of this.rows.rows) this.showDetails(id, row);
+    byId("jobs").hidden = !this.jobs.length;
+    byId("jobs-more").hidden = this.cursor === "0";
+    const none = this.cursor === "0" ? "There are none." : "None so far.";
+    setText(byId("jobs-note"), this.jobs.length ? `${count(this.jobs.length)} shown` : none);
+    this.showChosen();
+  }
+
+  showChosen() {
+    byId("jobs-actions").hidden = !this.allowed || !this.chosen.size;
+    setText(this.note, `${this.chosen.size} chosen`);
+  }
+
+  fillName(cell, job, row) {
+    row.item = job;
+    if (!cell.firstChild) {
+      const box = el("input", { type: "checkbox", "aria-label": `Choose job ${job.id}`, onchange: () => this.choose(job.id, box.checked) });
+      const toggle = el("button", { type: "button", class: "link mono", "aria-expanded": "false", title: job.id, onclick: () => this.toggle(job.id) }, job.id.slice(0, 18));
+      cell.append(el("span", { class: "choice" }, box, " "), toggle);
+    }
+    cell.firstChild.hidden = !this.allowed;
+    cell.querySelector("input").checked = this.chosen.has(job.id);
+  }
+
+  fillBody(cell, job) {
+    if (!cell.firstChild) cell.append(el("span", { class: "preview mono" }));
+    setText(cell.firstChild, job.body.slice(0, 200));
+  }
+
+  choose(id, wanted) {
+    if (wanted) this.chosen.add(id);
+    else this.chosen.delete(id);
+    this.showChosen();
+  }
+
+  toggle(id) {
+    if (this.details.has(id)) this.details.delete(id);
+    else this.details.add(id);
+    this.show();
+  }
+
+  showDetails(id, row) {
+    const open = this.details.has(id);
+    row.element.querySelector("button").setAttribute("aria-expanded", String(open));
+    if (!open) {
+      row.more?.remove();
+      row.more = null;
+      return;
+    }
+    const job = row.item;
+    if (!row.more) {
+      row.facts = el("dl", { class: "facts" });
+      row.body = el("pre", { tabindex: "0", "aria-label": "Body" });
+      row.more = el("tr", { class: "more" }, el("td", { colspan: "7" }, row.facts, row.body));
+      row.element.after(row.more);
+    }
+    const cut = job.body_bytes > 2048 ? `, the first 2 KB are shown` : "";
+    const facts = {
+      ID: job.id,
+      Copies: `${job.repl} wanted, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
+      Delay: span(job.delay_s),
+      Retry: job.retry_s ? `every ${span(job.retry_s)}${job.next_requeue_ms === null ? "" : `, next in ${span(Math.floor(job.next_requeue_ms / 1000))}`}` : "never (at most once)",
+      Deliveries: `${count(job.nacks)} after NACK, ${count(job.additional_deliveries)} after a time-out`,
+      Body: `${bytes(job.body_bytes)}${cut}${job.is_text ? "" : ", not text: other bytes are shown as \\x.."}`,
+    };
+    const shown = JSON.stringify(facts);
+    if (row.facts.dataset.shown !== shown) {
+      row.facts.replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+      row.facts.dataset.shown = shown;
+    }
+    setText(row.body, job.body);
+  }
+
+  async act(title, explanation, action, danger) {
+    const jobs = [...this.chosen].slice(0, MOST_AT_ONCE);
+    const many = jobs.length === 1 ? "1 job" : `${jobs.length} jobs`;
+    if (!(await confirmed(`${title}: ${many}`, explanation, danger ? "Delete" : "Requeue", danger))) return;
+    await this.report(act({ action, jobs }), ({ reply }) => `${reply} of ${many} ${action === "delete" ? "deleted" : "requeued"}.`);
+    this.chosen.clear();
+    this.look();
+  }
+}

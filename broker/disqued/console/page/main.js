@@ -1,0 +1,141 @@
+// The console: keeps the connection to the node, and shows what it says in the view that the address names.
+
+import { Refused, listen, setPassword } from "./api.js";
+import { askPassword } from "./dialogs.js";
+import { byId, setText } from "./dom.js";
+import { Histories } from "./history.js";
+import { NodeView } from "./node.js";
+import { QueueView } from "./queue.js";
+import { QueuesView } from "./queues.js";
+import { startTheme } from "./theme.js";
+
+const MOST = 50;
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 10000;
+const TYPING_MS = 300;
+const SAID_MS = 6000;
+
+const histories = new Histories();
+const nodeView = new NodeView();
+const queuesView = new QueuesView(histories);
+const queueView = new QueueView(histories, report);
+
+let stop = null;
+let paused = false;
+let connected = false;
+let retry_ms = FIRST_RETRY_MS;
+let retry = null;
+let said_timer = null;
+
+function showState(state, text) {
+  byId("dot").dataset.state = state;
+  setText(byId("live"), text);
+}
+
+function notice(text) {
+  byId("notice").hidden = !text;
+  setText(byId("notice"), text);
+}
+
+// What came of an action, in words.
+async function report(work, words) {
+  clearTimeout(said_timer);
+  try {
+    notice("");
+    showState("live", words(await work));
+  } catch (error) {
+    if (error instanceof Refused && error.status === 401) await login(error.message);
+    else notice(error.message);
+  }
+  said_timer = setTimeout(() => connected && showState("live", "Live"), SAID_MS);
+}
+
+function take(said) {
+  connected = true;
+  retry_ms = FIRST_RETRY_MS;
+  notice("");
+  if (byId("dot").dataset.state !== "live") showState("live", "Live");
+  nodeView.add(said);
+  const queues = said.opened ? [...said.queues.filter((queue) => queue.queue !== said.opened.queue), said.opened] : said.queues;
+  for (const queue of queues) histories.of(queue.queue).add(said.now_ms, queue, ["jobs_in", "jobs_out"]);
+  histories.forget(said.now_ms);
+  nodeView.show(said);
+  queuesView.show(said, byId("match").value.trim());
+  queueView.show(said);
+}
+
+async function login(why) {
+  const given = await askPassword(why);
+  if (given !== null) setPassword(given);
+  return given !== null;
+}
+
+// Hears the node until it is stopped, and comes back by itself when the connection is lost.
+async function connect() {
+  stop?.abort();
+  clearTimeout(retry);
+  if (paused || document.hidden) return;
+  stop = new AbortController();
+  const { signal } = stop;
+  const opened = queueKey();
+  const fields = { match: encodeURIComponent(byId("match").value.trim()), sort: byId("sort").value, most: MOST };
+  try {
+    await listen(opened === null ? fields : { ...fields, queue: opened }, signal, (said) => { if (!signal.aborted) take(said); });
+    if (signal.aborted) return;
+    showState("lost", "Connection lost, trying again");
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error instanceof Refused && error.status === 401) {
+      showState("lost", "Waiting for the password");
+      if (await login(error.message)) connect();
+      return;
+    }
+    showState("lost", "Not connected, trying again");
+    if (error instanceof Refused) notice(error.message);
+  }
+  connected = false;
+  retry = setTimeout(connect, retry_ms);
+  retry_ms = Math.min(2 * retry_ms, LAST_RETRY_MS);
+}
+
+// The name of the opened queue, percent-encoded; whatever else somebody wrote there becomes part of the name.
+function queueKey() {
+  if (!location.hash.startsWith("#queue=")) return null;
+  return location.hash.slice("#queue=".length).replace(/[^\w.~%-]/g, encodeURIComponent);
+}
+
+function navigate() {
+  const key = queueKey();
+  byId("overview").hidden = key !== null;
+  byId("queue").hidden = key === null;
+  if (key === null) queueView.close();
+  else queueView.open(key);
+  connect();
+}
+
+function setPaused(wanted) {
+  paused = wanted;
+  queueView.jobs.paused = wanted;
+  byId("pause").setAttribute("aria-pressed", String(wanted));
+  if (!wanted) {
+    showState("waiting", "Connecting…");
+    connect();
+    return;
+  }
+  stop?.abort();
+  clearTimeout(retry);
+  showState("waiting", "Updates are paused");
+}
+
+startTheme(byId("theme"));
+byId("pause").addEventListener("click", () => setPaused(!paused));
+byId("search").addEventListener("submit", (event) => { event.preventDefault(); connect(); });
+byId("sort").addEventListener("change", connect);
+let typing = null;
+byId("match").addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(connect, TYPING_MS);
+});
+addEventListener("hashchange", navigate);
+document.addEventListener("visibilitychange", () => (document.hidden ? stop?.abort() : connect()));
+navigate();

@@ -1,0 +1,45 @@
+// The list of queues: the longest ones, or those whose names match.
+
+import { Rows, byId, chip, el, setText } from "./dom.js";
+import { count, rate, span } from "./format.js";
+import { drawSpark } from "./spark.js";
+
+const PAUSES = { in: "adding paused", out: "delivery paused", all: "paused" };
+
+export class QueuesView {
+  constructor(histories) {
+    this.rows = new Rows(byId("queues"), "Queues of this node", [
+      { title: "Queue", head: true, fill: (cell, queue) => this.fillName(cell, queue) },
+      { title: "Waiting", kind: "number", fill: (cell, queue) => setText(cell, count(queue.len)) },
+      {
+        title: "Last two minutes",
+        kind: "spark",
+        fill: (cell, queue) => drawSpark(cell, histories.of(queue.queue).values("len"), `Waiting jobs of ${queue.shown} in the last two minutes`),
+      },
+      { title: "In per second", kind: "number", fill: (cell, queue) => setText(cell, rate(histories.of(queue.queue).rate("jobs_in"))) },
+      { title: "Out per second", kind: "number", fill: (cell, queue) => setText(cell, rate(histories.of(queue.queue).rate("jobs_out"))) },
+      { title: "Clients waiting", kind: "number", fill: (cell, queue) => setText(cell, count(queue.blocked)) },
+      { title: "Idle for", kind: "number", fill: (cell, queue) => setText(cell, span(queue.idle_s)) },
+    ]);
+  }
+
+  fillName(cell, queue) {
+    if (!cell.firstChild) cell.append(el("a", { href: `#queue=${queue.queue}` }, queue.shown || "(no name)"), " ", el("span"));
+    const mark = cell.lastChild;
+    const text = PAUSES[queue.pause] ?? "";
+    if (mark.textContent !== text) mark.replaceChildren(...(text ? [chip(text, "warn")] : []));
+  }
+
+  show(said, sought) {
+    const known = said.figures.registered_queues ?? 0;
+    const shown = said.queues.length;
+    let note = "";
+    if (said.figures.loading) note = "Queues are shown when the node has loaded its jobs.";
+    else if (!shown && !said.complete) note = "Looking…";
+    else if (!shown) note = sought ? "No queue of this node has such a name." : "There are no queues on this node yet.";
+    else if (shown < known) note = `${count(shown)} of ${count(known)} queues${said.complete ? "" : ", still looking"}`;
+    setText(byId("queues-note"), note);
+    byId("queues").hidden = !shown;
+    this.rows.show(said.queues, (queue) => queue.queue);
+  }
+}

@@ -1,0 +1,188 @@
+"""Takes the pictures of the console for the guide: `python docs/consoleshots.py [DIRECTORY]`.
+
+Three brokers with a small load, one of them with actions enabled, and a real Chromium, in several sizes and both themes.
+A test takes them anew, so the script can not grow old; those in the guide are taken by hand and looked at.
+"""
+# ruff: noqa: INP001, S603, T201  (a script, not a package, that starts what it names and says what it does)
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from disqued.client import Client, ConnectionLost
+
+IMAGES = Path(__file__).parent / "images"
+WARM_UP_S = 20.0
+"""So long a page is open before its picture is taken: curves need something to show."""
+PRODUCED = {"mail": 30, "thumbnails": 60, "billing:invoices": 10, "search-index": 25, "webhooks": 15, "mail-retry": 4}
+"""Queue -> jobs added in a second."""
+CONSUMED = {"mail": 0.13, "thumbnails": 0.06, "search-index": 0.25, "webhooks": 0.2, "reports": 1.0}
+"""Queue -> pause of its worker in seconds."""
+PAUSED = "mail-retry"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A page in a window of some size."""
+
+    name: str
+    width: int
+    height: int
+    dark: bool = False
+    target: str = ""
+    act: Callable[[Page], None] | None = None
+    """What is done before the picture is taken."""
+
+
+def choose_jobs(page: Page) -> None:
+    """Open one job and choose two."""
+    page.locator("#pausing").wait_for()
+    page.locator("#jobs tbody tr .mono").first.wait_for()
+    page.locator("#pause").click()
+    for index in (1, 2):
+        page.locator("#jobs input[type=checkbox]").nth(index).check()
+    page.locator("#jobs button.link").first.click()
+
+
+PICTURES = (
+    Picture("console-overview", 1280, 1000),
+    Picture("console-overview-dark", 1280, 1000, dark=True),
+    Picture("console-queue", 1280, 1000, target=f"#queue={PAUSED}", act=choose_jobs),
+    Picture("console-phone", 390, 844, dark=True),
+    Picture("console-phone-queue", 390, 844, target="#queue=mail"),
+)
+
+
+def main(arguments: list[str]) -> None:
+    """Write all pictures into a directory, by default that of the guides."""
+    directory = Path(arguments[0]) if arguments else IMAGES
+    for path in take(directory, WARM_UP_S):
+        print(path)
+
+
+def find_chromium() -> str | None:
+    """The browser of the system, if there is one."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def take(directory: Path, warm_up_s: float) -> list[Path]:
+    """Write the pictures; returns where they are."""
+    directory.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as home, cluster(Path(home)) as (port, http_port):
+        for work in (*(lambda q=queue: consume(port, q) for queue in CONSUMED), lambda: produce(port)):
+            threading.Thread(target=work, daemon=True).start()
+        with (
+            sync_playwright() as playwright,
+            contextlib.closing(
+                playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+            ) as browser,
+        ):
+            pages = [(picture, opened(browser, picture, f"http://127.0.0.1:{http_port}/")) for picture in PICTURES]
+            time.sleep(warm_up_s)
+            return [save(page, picture, directory) for picture, page in pages]
+
+
+def opened(browser: Browser, picture: Picture, address: str) -> Page:
+    """A window that shows the console."""
+    page = browser.new_page(
+        viewport={"width": picture.width, "height": picture.height},
+        color_scheme="dark" if picture.dark else "light",
+        device_scale_factor=1,
+    )
+    page.goto(address + picture.target)
+    return page
+
+
+def save(page: Page, picture: Picture, directory: Path) -> Path:
+    """Write one picture, and close its window."""
+    page.bring_to_front()
+    page.locator("#dot[data-state=live]").wait_for()
+    if picture.act is not None:
+        picture.act(page)
+    path = directory / f"{picture.name}.png"
+    page.screenshot(path=path)
+    page.close()
+    return path
+
+
+@contextlib.contextmanager
+def cluster(directory: Path) -> Iterator[tuple[int, int]]:
+    """Three brokers that met and end with the block: where clients and browsers reach the first one."""
+    ports = free_ports(4)
+    command = [sys.executable, "-m", "disqued.server", "--bind", "127.0.0.1", "--loglevel", "warning"]
+    http = ["--http-port", str(ports[3]), "--http-actions", "yes", "--appendonly", "yes"]
+    nodes = []
+    for port in ports[:3]:
+        home = directory / str(port)
+        home.mkdir()
+        words = [*command, "--port", str(port), "--cluster-node-timeout", "1500", *(http if port == ports[0] else [])]
+        nodes.append(subprocess.Popen(words, cwd=home))
+    try:
+        time.sleep(1.5)
+        with client(ports[0]) as first:
+            for port in ports[1:3]:
+                first.execute("CLUSTER", "MEET", "127.0.0.1", port)
+        time.sleep(2.0)
+        yield ports[0], ports[3]
+    finally:
+        for node in nodes:
+            node.terminate()
+            node.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, below those that the system gives to outgoing connections."""
+    found: list[int] = []
+    chance = random.SystemRandom()
+    while len(found) < count:
+        port = chance.randrange(23000, 31000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
+
+
+def client(port: int) -> Client:
+    """A client of the first broker."""
+    return Client([f"127.0.0.1:{port}"], discover=False)
+
+
+def produce(port: int) -> None:
+    """Add jobs until the broker ends."""
+    chance = random.Random(1)  # noqa: S311  load, no secret
+    numbers = iter(range(10**9))
+    with contextlib.suppress(ConnectionLost), client(port) as producer:
+        producer.pause(PAUSED, "out")
+        while True:
+            for queue, rate in PRODUCED.items():
+                for _ in range(max(0, round(chance.gauss(rate, rate / 3) / 5))):
+                    body = {"to": f"user{next(numbers)}@example.org", "template": "welcome", "language": "en"}
+                    producer.add(queue, json.dumps(body), replicate=2)
+            time.sleep(0.2)
+
+
+def consume(port: int, queue: str) -> None:
+    """Fetch and acknowledge jobs until the broker ends."""
+    with contextlib.suppress(ConnectionLost), client(port) as worker:
+        while True:
+            for job in worker.get(queue, count=5, timeout_ms=2000):
+                worker.ack(job.id)
+            time.sleep(CONSUMED[queue])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
