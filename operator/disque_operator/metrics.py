@@ -11,6 +11,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from disque_operator.kube import WRITES
 from disque_operator.spec import Json
+from disqued import __version__
 
 PHASES: Final = (
     "Creating",
@@ -70,6 +71,15 @@ class Metrics:
             (*_CLUSTER, "phase"),
             registry=registry,
         )
+        self._condition = Gauge(
+            "disque_operator_cluster_condition",
+            "1 while a condition of a cluster is True, 0 while it is False.",
+            (*_CLUSTER, "condition"),
+            registry=registry,
+        )
+        self._paused = Gauge(
+            "disque_operator_paused", "1 while a cluster is only looked at (spec.paused).", _CLUSTER, registry=registry
+        )
         self._members = Gauge(
             "disque_operator_cluster_members",
             "Members that are ready, and wanted.",
@@ -88,6 +98,9 @@ class Metrics:
             _CLUSTER,
             registry=registry,
         )
+        self._states = (self._phase, self._condition, self._paused, self._members, self._jobs_left, self._seconds_left)
+        about = Gauge("disque_operator_build_info", "1, with the version.", ("version",), registry=registry)
+        about.labels(__version__).set(1)
 
     def watch(self, *, queue: Callable[[], float], overdue_s: Callable[[], float], lease: Callable[[], float]) -> None:
         """Figures that are asked for when somebody reads the page."""
@@ -120,8 +133,11 @@ class Metrics:
         if failed:
             errors.inc()
 
-    def cluster(self, namespace: str, name: str, status: Json) -> None:
+    def cluster(self, namespace: str, name: str, status: Json, *, paused: bool) -> None:
         """How a cluster is."""
+        self._paused.labels(namespace, name).set(paused)
+        for condition in status.get("conditions") or ():
+            self._condition.labels(namespace, name, condition["type"]).set(condition["status"] == "True")
         for phase in PHASES:
             self._phase.labels(namespace, name, phase).set(status.get("phase") == phase)
         self._members.labels(namespace, name, "ready").set(status.get("readyReplicas") or 0)
@@ -134,12 +150,16 @@ class Metrics:
             else:
                 gauge.remove_by_labels({"namespace": namespace, "cluster": name})
 
+    def rest(self, namespace: str, name: str) -> None:
+        """Somebody else looks after a cluster from now on, and says how it is."""
+        for metric in self._states:
+            metric.remove_by_labels({"namespace": namespace, "cluster": name})
+
     def forget(self, namespace: str, name: str) -> None:
         """A cluster is gone."""
-        labels = {"namespace": namespace, "cluster": name}
-        gone = (self._round_s, self._errors, self._phase, self._members, self._jobs_left, self._seconds_left)
-        for metric in gone:
-            metric.remove_by_labels(labels)
+        self.rest(namespace, name)
+        for metric in (self._round_s, self._errors):
+            metric.remove_by_labels({"namespace": namespace, "cluster": name})
 
     def serve(self, port: int) -> Callable[[], None]:
         """Answer `/metrics` on a port; returns how to stop."""

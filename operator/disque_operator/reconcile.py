@@ -206,7 +206,8 @@ class Reconciler:
                 return  # it was deleted meanwhile
             memory.written_s = self._clock()
             memory.changed = True
-        self._metrics.cluster(metadata["namespace"], metadata["name"], status)
+        paused = bool((cluster.get("spec") or {}).get("paused"))
+        self._metrics.cluster(metadata["namespace"], metadata["name"], status, paused=paused)
         for event in events:
             _log_event(metadata["namespace"], metadata["name"], event)
             try:

@@ -135,6 +135,8 @@ class Runtime:
             finally:
                 rounds.cancel()
                 await asyncio.gather(rounds, return_exceptions=True)
+                for key in self.queue.keys:  # who acts now says how they are
+                    self.metrics.rest(*key)
 
     async def _resync(self) -> None:
         """Look now and then for what was not told."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 
 from disque_operator import names
 from disque_operator.act import FailedError
@@ -431,7 +432,9 @@ def test_brokers_are_asked_and_told(tmp_path: Path) -> None:
 def test_a_cluster_is_in_the_metrics_until_it_is_gone() -> None:
     async def main() -> None:
         async with stage() as one:
-            one.status = STATUS | {"drain": {"pod": "c-1", "jobsLeft": 7, "secondsLeft": 2.0}, "replicas": 3}
+            unready = {"type": "Ready", "status": "False", "reason": "PodsNotReady"}
+            drain = {"pod": "c-1", "jobsLeft": 7, "secondsLeft": 2.0}
+            one.status = {"phase": "Running", "conditions": [*STATUS["conditions"], unready], "drain": drain}
             await one.round()
             labels = {"namespace": "ns", "cluster": "c"}
 
@@ -440,11 +443,21 @@ def test_a_cluster_is_in_the_metrics_until_it_is_gone() -> None:
 
             assert value("disque_operator_cluster_phase", phase="Running") == 1
             assert value("disque_operator_cluster_phase", phase="Degraded") == 0
+            assert value("disque_operator_cluster_condition", condition="ReconcileSuccess") == 1
+            assert value("disque_operator_cluster_condition", condition="Ready") == 0
+            assert value("disque_operator_paused") == 0
             assert value("disque_operator_drain_jobs_left") == 7
             assert value("disque_operator_reconcile_seconds_count") == 1
             one.status = STATUS
+            one.server.objects[CLUSTER]["spec"]["paused"] = True
+            one.subject.changed(KEY)
             await one.round()
             assert value("disque_operator_drain_jobs_left") is None
+            assert value("disque_operator_paused") == 1
+            one.metrics.rest("ns", "c")
+            for name in ("cluster_phase", "cluster_condition", "cluster_members", "paused"):
+                assert f"disque_operator_{name}{{" not in generate_latest(one.metrics.registry).decode()
+            assert value("disque_operator_reconcile_seconds_count") == 2, "what was counted stays counted"
             del one.server.objects[CLUSTER]
             one.subject.changed(KEY)
             await one.round()
