@@ -366,7 +366,6 @@ class Node:
             if entry is None:
                 self._unknown(session, args[0])
                 return
-            entry.asked += 1
             if not entry.accepts(len(args)):
                 raise WrongArity(entry.command.name)
             self._check(entry, session)
@@ -382,15 +381,15 @@ class Node:
                 entry.calls += 1
                 state.stats.commands += 1
         except ReplyError as error:
-            self.state.stats.count_error(error.code)
+            self.state.stats.count_error(error.code, entry)
             session.out.append(error.encode())
         except Exception as bug:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
+            self.state.stats.count_error("ERR", entry)
             self._report_bug(session, args, bug)
 
     def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:
         """A command failed in a way nobody meant: log where, tell the client, drop its connection."""
         name = args[0].decode("utf-8", "replace")
-        self.state.stats.count_error("ERR")
         report_bug(self.state, f"{name} with {len(args) - 1} arguments failed", error)
         session.out.append(b"-ERR internal error, the server's log has the details\r\n")
         session.closing = True

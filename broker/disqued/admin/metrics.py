@@ -24,15 +24,15 @@ def _build(_state: NodeState) -> Iterator[Sample]:
 
 def _commands(state: NodeState) -> Iterator[Sample]:
     for entry in state.command_entries:
-        if entry.asked > 0:
+        if entry.done or entry.failed:
             name = entry.command.name
             yield ((name, "ok"), int(entry.done))
-            yield ((name, "error"), int(entry.asked - entry.done))
+            yield ((name, "error"), int(entry.failed))
 
 
 def _durations(state: NodeState) -> Iterator[Sample]:
     for entry in state.command_entries:
-        if entry.asked > 0:
+        if entry.done or entry.failed:
             yield ((entry.command.name,), entry.latency)
 
 

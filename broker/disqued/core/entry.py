@@ -31,18 +31,18 @@ class CommandEntry:
         self.fast: bool = "fast" in command.flags
         self.before_auth: bool = command.before_auth
         self.calls: i64 = 0
-        self.asked: i64 = 0
-        """Requests, with those that were refused before the command began,"""
         self.done: i64 = 0
-        """and calls that did not end with an error."""
+        """Calls that did not end with an error,"""
+        self.failed: i64 = 0
+        """and requests that did, in the command or before it began."""
         self.latency = Histogram(_SPENT_NS, PER_NS)
         """What they took, in nanoseconds; a client that has to wait is let go at once."""
 
     def reset(self) -> None:
         """Start counting anew."""
         self.calls = 0
-        self.asked = 0
         self.done = 0
+        self.failed = 0
         self.latency.reset()
 
     def accepts(self, words: i64) -> bool:

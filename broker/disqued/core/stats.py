@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
 from disqued.bus.kinds import KINDS
 from disqued.core.histogram import PER_MS, Histogram
+
+if TYPE_CHECKING:
+    from disqued.core.entry import CommandEntry
 
 SAMPLES: Final = 16
 """Instantaneous rates are the mean of this many samples, one per 100 ms."""
@@ -165,8 +168,10 @@ class Stats:
         self.imported_at_most_once = 0
         self.jobs_exported = 0
 
-    def count_error(self, code: str) -> None:
-        """A client was answered with an error."""
+    def count_error(self, code: str, entry: CommandEntry | None = None) -> None:
+        """A client was answered with an error, to a request of that command if it was to one."""
+        if entry is not None:
+            entry.failed += 1
         errors = self.errors
         if code not in errors and (len(errors) >= MOST_CODES or len(code) > LONGEST_CODE):
             code = OTHER_CODE

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from prometheus_client import metrics_core
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from disqued.core.histogram import Histogram
 from disqued.core.metric import COUNTER, GAUGE, HISTOGRAM, Metric, QueueSeen, Sample
@@ -76,7 +75,7 @@ class Encoder:
 def _add(family: Family, labels: tuple[str, ...], value: float | Histogram) -> None:
     if isinstance(value, Histogram):
         assert isinstance(family, metrics_core.HistogramMetricFamily), "only its kind has histograms"
-        bounds = [floatToGoString(bound / value.per_second) for bound in value.bounds]
+        bounds = [str(bound / value.per_second) for bound in value.bounds]
         buckets = list(zip([*bounds, "+Inf"], accumulate(value.counts()), strict=True))
         family.add_metric(labels, buckets, value.sum / value.per_second)
     else:

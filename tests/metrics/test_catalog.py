@@ -1,0 +1,83 @@
+"""Every metric is declared once, named by the rules of Prometheus, and on the reference page."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disqued.core.histogram import PER_MS, Histogram
+from disqued.core.metric import COUNTER, GAUGE, HISTOGRAM, Metric
+from disqued.metrics.catalog import ALL, SERIES, labels_of
+from disqued.testing.cluster import Cluster
+from disqued.testing.local import LocalNode
+from metrics.pages import OPENMETRICS, scrape
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "metrics.md"
+UNITS = ("_seconds", "_bytes", "_total", "_info", "_ratio")
+WRONG_UNITS = re.compile(r"_(ms|milliseconds|minutes|kb|mb|percent|count)(_|$)")
+
+
+def test_the_reference_page_is_what_the_rows_say() -> None:
+    run = subprocess.run([sys.executable, "-m", "disqued.metrics.docs"], capture_output=True, check=True)
+    assert PAGE.read_bytes() == run.stdout, "write it anew: python -m disqued.metrics.docs > docs/metrics.md"
+
+
+@pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
+def test_a_metric_is_named_and_described(metric: Metric[Any]) -> None:
+    assert re.fullmatch(r"(disque|process)_[a-z]+(_[a-z]+)*", metric.name)
+    assert metric.kind in {COUNTER, GAUGE, HISTOGRAM}
+    assert metric.name.endswith("_total") == (metric.kind == COUNTER)
+    assert not WRONG_UNITS.search(metric.name)
+    assert metric.help.endswith(".")
+    assert "|" not in metric.help, "it stands in a table"
+    assert not {"le", "instance", "job", "pod", "node"} & set(labels_of(metric))
+    assert f"| `{metric.name}` |" in PAGE.read_text()
+    if metric.kind == HISTOGRAM:
+        assert metric.name.endswith("_seconds")
+
+
+def test_no_name_stands_for_two_things() -> None:
+    names = [metric.name for metric in ALL]
+    assert len(names) == len(set(names))
+    assert len(SERIES) == sum(len(metric.series) for metric in ALL)
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS, "text/plain;version=1.0.0;escaping=allow-utf-8"])
+def test_the_page_has_what_is_declared_and_nothing_else(accept: str) -> None:
+    cluster = Cluster(2)
+    one = cluster.members[0]
+    two = cluster.members[1]
+    two.skew_ms = 2000
+    two.jump()
+    cluster.run(seconds=20)
+    one.admin.add("q", "x", "REPLICATE", 1)
+    one.admin.call("NONSENSE")
+    page = scrape(one, accept=accept)
+    missing = SERIES - page.names
+    assert missing == {"disque_http_requests_total"}, "that is of a server"
+    assert page.names <= SERIES
+    kinds = {series: metric.kind for metric in ALL for series in metric.series}
+    assert {name: page.kinds[name] for name in page.names} == {name: kinds[name] for name in page.names}
+
+
+def test_a_node_that_loads_has_a_page() -> None:
+    local = LocalNode()
+    local.node.state.loading = True
+    assert scrape(local).value("disque_loading") == 1
+
+
+def test_a_histogram_has_each_value_in_one_bucket() -> None:
+    histogram = Histogram((1, 5, 10), PER_MS)
+    for value in (0, 1, 2, 5, 6, 10, 11, 1 << 40):
+        histogram.observe(value)
+    assert histogram.counts() == [2, 2, 2, 2]
+    assert histogram.count == 8
+    assert histogram.sum == 35 + (1 << 40)
+    histogram.reset()
+    assert (histogram.count, histogram.sum) == (0, 0)

@@ -1,0 +1,170 @@
+"""What metrics say of clients, commands, the cluster and the disk."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from disqued.core import disk
+from disqued.testing.cluster import Cluster
+from disqued.testing.local import LocalNode
+from metrics.pages import scrape
+from support.logging_node import AOF, logging_node
+
+
+def test_clients_and_bytes_are_counted() -> None:
+    local = LocalNode()
+    client = local.client()
+    client.call("PING")
+    waiting = local.client()
+    waiting.send("GETJOB", "FROM", "q")
+    page = scrape(local)
+    assert page.value("disque_connected_clients") == 2
+    assert page.value("disque_blocked_clients") == 1
+    assert page.value("disque_connections_received_total") == 2
+    assert page.value("disque_network_received_bytes_total") > 20
+    waiting.disconnect()
+    assert scrape(local).value("disque_connected_clients") == 1
+
+
+def test_commands_are_counted_by_their_outcome() -> None:
+    local = LocalNode()
+    local.host.command_ns = 40_000
+    client = local.client()
+    client.add("q")
+    client.call("ADDJOB", "q")
+    client.call("ADDJOB", "q", "x", 0, "REPLICATE", 7)
+    client.call("NONSENSE")
+    client.send_bytes(b"*1\r\nnonsense\r\n")
+    page = scrape(local)
+    assert page.value("disque_commands_total", command="addjob", result="ok") == 1
+    assert page.value("disque_commands_total", command="addjob", result="error") == 2
+    assert page.by("code", "disque_errors_total") == {"ERR": 3, "NOREPL": 1}
+    assert page.by("command", "disque_command_duration_seconds_count") == {"addjob": 3}
+    buckets = page.by("le", "disque_command_duration_seconds_bucket", command="addjob")
+    assert (buckets["2.5e-05"], buckets["5e-05"], buckets["+Inf"]) == (0, 3, 3)
+    assert page.value("disque_command_duration_seconds_sum", command="addjob") == pytest.approx(3 * 40e-6)
+
+
+def test_what_is_counted_begins_anew_when_that_is_asked_for() -> None:
+    local = LocalNode()
+    client = local.client()
+    client.add("q")
+    client.call("NONSENSE")
+    assert client.call("CONFIG", "RESETSTAT") == b"OK"
+    page = scrape(local)
+    assert page.by("command", "disque_command_duration_seconds_count") == {"config": 1}
+    assert page.by("code", "disque_errors_total") == {}
+    assert page.value("disque_jobs_added_total") == 0
+    assert page.value("disque_jobs", state="queued") == 1
+
+
+def test_codes_that_nobody_knows_are_bounded() -> None:
+    local = LocalNode()
+    client = local.client()
+    client.call("DEBUG", "ERROR", "x" * 100_000)
+    for number in range(100):
+        client.call("DEBUG", "ERROR", f"CODE{number} what")
+    errors = scrape(local).by("code", "disque_errors_total")
+    assert len(errors) <= 33
+    assert sum(errors.values()) == 101
+    assert errors["other"] > 60
+
+
+def test_a_node_that_is_used_up_says_why_it_refuses() -> None:
+    local = logging_node()
+    client = local.client()
+    client.add("q")
+    local.host.disk.fail(disk.APPEND, error=errno.ENOSPC)
+    client.send("ADDJOB", "q", "x", 0)
+    local.run(seconds=1)
+    assert "MISCONF" in str(local.client().call("ADDJOB", "q", "y", 0))
+    page = scrape(local)
+    assert page.value("disque_aof_failed") == 1
+    assert page.value("disque_aof_unwritten_bytes") > 0
+    assert page.by("reason", "disque_requests_refused_total") == {"memory": 0, "disk": 1, "leaving": 0, "loading": 0}
+    local.host.disk.mend()
+    local.run(seconds=3)
+    page = scrape(local)
+    assert page.value("disque_aof_failed") == 0
+    assert page.value("disque_aof_unwritten_bytes") == 0
+
+
+def test_the_append_only_file_is_measured() -> None:
+    local = logging_node()
+    client = local.client()
+    assert scrape(local).value("disque_aof_enabled") == 1
+    client.add("q")
+    local.host.disk.hold(disk.SYNC)
+    local.run(seconds=2)
+    local.host.disk.mend()
+    local.finish()
+    local.run(seconds=2)
+    assert client.call("BGREWRITEAOF") is not None
+    local.run(seconds=5)
+    page = scrape(local)
+    assert page.value("disque_aof_size_bytes") == len(local.host.disk.files[AOF])
+    assert page.value("disque_aof_fsync_duration_seconds_count") >= 1
+    assert page.value("disque_aof_fsync_duration_seconds_sum") >= 1
+    assert page.value("disque_aof_rewrites_total") == 1
+    assert page.value("disque_aof_rewrite_in_progress") == 0
+    assert page.value("disque_aof_last_rewrite_ok") == 1
+
+
+def test_without_an_append_only_file_there_is_nothing_to_tell_of_it() -> None:
+    page = scrape(LocalNode())
+    assert page.value("disque_aof_enabled") == 0
+    assert page.value("disque_aof_size_bytes") == 0
+    assert page.value("disque_aof_fsync_duration_seconds_count") == 0
+
+
+def test_other_nodes_are_seen_as_they_are() -> None:
+    cluster = Cluster(3)
+    cluster.run(seconds=10)
+    one, two, three = cluster.members
+    page = scrape(one)
+    peers = {two.id.decode(), three.id.decode()}
+    assert page.by("state", "disque_cluster_nodes") == {
+        "connected": 2,
+        "suspected": 0,
+        "failed": 0,
+        "leaving": 0,
+        "handshake": 0,
+    }
+    assert page.value("disque_cluster_size") == 3
+    assert page.by("peer", "disque_cluster_link_up") == dict.fromkeys(peers, 1)
+    assert set(page.by("peer", "disque_cluster_link_buffer_bytes")) == peers
+    assert page.value("disque_cluster_messages_total", type="ping", direction="sent") > 0
+    assert page.value("disque_cluster_messages_total", type="pong", direction="received") > 0
+    assert page.value("disque_cluster_message_sent_bytes_total", type="ping") > 0
+
+    three.crash()
+    cluster.run(milliseconds=500)
+    page = scrape(one)
+    assert page.value("disque_cluster_nodes", state="suspected") == 1
+    assert page.value("disque_cluster_link_up", peer=three.id.decode()) == 0
+    cluster.run(seconds=30)
+    assert scrape(one).value("disque_cluster_nodes", state="failed") == 1
+
+
+def test_how_far_clocks_are_apart_is_known() -> None:
+    cluster = Cluster(2)
+    one, two = cluster.members
+    two.skew_ms = -3000
+    two.jump()
+    cluster.run(seconds=20)
+    assert scrape(one).value("disque_clock_skew_seconds", peer=two.id.decode()) == pytest.approx(3, abs=0.1)
+
+
+def test_what_info_shows_is_what_it_was() -> None:
+    local = LocalNode()
+    local.host.command_ns = 1000
+    client = local.client()
+    client.add("q")
+    client.call("ADDJOB", "q")
+    client.call("NOSUCH")
+    text = client.call("INFO", "all")
+    assert isinstance(text, bytes)
+    assert b"\r\ncmdstat_addjob:calls=1,usec=2,usec_per_call=2.00\r\n" in text
+    assert b"\r\ntotal_commands_processed:1\r\n" in text

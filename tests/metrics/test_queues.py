@@ -1,0 +1,193 @@
+"""Which queues have series, how their names are written, and that many of them hold nobody up."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from disqued.config import Config
+from disqued.metrics.labels import LONGEST_NAME, label_of
+from disqued.metrics.queues import AT_A_TIME, LONGEST_PATTERN, Survey, Wanted, parse
+from disqued.testing.local import LocalNode
+from metrics.pages import OPENMETRICS, parts, scrape
+
+HOSTILE = [
+    b'"} 1\ndisque_jobs{state="queued',
+    b"new\r\nline",
+    b"zero\0byte",
+    b"\xff\xfe",
+    b"\\xff\\xfe",
+    b"caf\xc3\xa9",
+    b"\xe2\x80\xa8\xe2\x80\xae",
+    b"\\",
+    b"\\n",
+    b"#{}= ,",
+    b"",
+    b"x" * LONGEST_NAME,
+]
+
+
+def with_queues(lengths: dict[bytes, int], most: int = 100) -> LocalNode:
+    """A node with jobs in some queues."""
+    config = Config()
+    config.assign("metrics_queues", most)
+    local = LocalNode(config)
+    client = local.client()
+    for name, length in lengths.items():
+        for _ in range(length):
+            client.send("ADDJOB", name, "x", 0)
+    return local
+
+
+def test_queues_are_told_apart_with_what_happened_to_them() -> None:
+    local = with_queues({b"one": 3, b"two": 1})
+    client = local.client()
+    local.run(seconds=2)
+    client.take("two")
+    client.send("GETJOB", "FROM", "two")
+    local.client().call("PAUSE", "one", "in")
+    page = scrape(local)
+    assert page.by("queue", "disque_queue_jobs") == {"one": 3, "two": 0}
+    assert page.by("queue", "disque_queue_oldest_job_age_seconds") == {"one": 2, "two": 0}
+    assert page.by("queue", "disque_queue_blocked_clients") == {"one": 0, "two": 1}
+    assert page.by("direction", "disque_queue_paused", queue="one") == {"in": 1, "out": 0}
+    assert page.by("queue", "disque_queue_jobs_in_total") == {"one": 3, "two": 1}
+    assert page.by("queue", "disque_queue_jobs_out_total") == {"one": 0, "two": 1}
+    assert page.by("queue", "disque_queue_imported_jobs_per_second") == {"one": 0, "two": 0}
+    assert page.value("disque_queues") == 2
+    assert page.value("disque_queues_left_out") == 0
+
+
+def test_the_oldest_job_is_that_of_all_queues_also_of_those_without_series() -> None:
+    local = with_queues({b"old": 1}, most=1)
+    assert scrape(local).value("disque_oldest_waiting_job_age_seconds") == 0
+    local.run(seconds=5)
+    client = local.client()
+    for _ in range(3):
+        client.add("long")
+    page = scrape(local)
+    assert set(page.by("queue", "disque_queue_jobs")) == {"long"}
+    assert page.value("disque_oldest_waiting_job_age_seconds") == 5
+    assert page.value("disque_queues_left_out") == 1
+    client.take("old")
+    assert scrape(local).value("disque_oldest_waiting_job_age_seconds") == 0
+    client.take("long", count=3)
+    local.run(seconds=2)
+    assert scrape(local).value("disque_oldest_waiting_job_age_seconds") == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", {"q4", "q3"}),
+        ("queues=1", {"q4"}),
+        ("queues=0", set()),
+        ("queues=none", set()),
+        ("queues=all", {"q0", "q1", "q2", "q3", "q4"}),
+        ("queues=ALL", {"q0", "q1", "q2", "q3", "q4"}),
+        ("queue=q[12]", {"q1", "q2"}),
+        ("queue=q%5b12%5D&queues=1", {"q2"}),
+        ("queue=", set()),
+        ("queue=nothing", set()),
+    ],
+)
+def test_the_longest_queues_have_series_or_those_that_are_asked_for(query: str, names: set[str]) -> None:
+    local = with_queues({b"q%d" % number: number for number in range(5)} | {b"q0": 1}, most=2)
+    local.client().take("q0")
+    page = scrape(local, query)
+    assert set(page.by("queue", "disque_queue_jobs")) == names
+    assert page.value("disque_queues_left_out") == 5 - len(names)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("queues=many", "queues is all, none or a number of queues, queue a glob pattern; not 'many'"),
+        ("queues=-1", "not '-1'"),
+        ("queues=99999999999999999999", "not '99999999999999999999'"),
+        ("limit=3", "There is no such parameter; queues is all, none or a number"),
+        ("queue=" + "*" * (LONGEST_PATTERN + 1), "A pattern has 128 bytes at most"),
+        ("queues=" + "9" * 5000, "not '" + "9" * LONGEST_PATTERN + "'"),
+    ],
+)
+def test_what_can_not_be_asked_for_is_explained(query: str, said: str) -> None:
+    answer = parse(query, 100)
+    assert isinstance(answer, str)
+    assert said in answer
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_any_name_is_a_label_that_reads_back(name: bytes, accept: str) -> None:
+    local = with_queues({name: 2})
+    page = scrape(local, accept=accept)
+    assert page.by("queue", "disque_queue_jobs") == {label_of(name): 2}
+    assert page.value("disque_jobs", state="queued") == 2
+    assert "\0" not in page.text
+
+
+def test_labels_can_be_read_by_people() -> None:
+    assert label_of(b"mail.welcome") == "mail.welcome"
+    assert label_of("café ☕".encode()) == "café ☕"
+    assert label_of(b"\xff\0") == "\\xff\\x00"
+    assert label_of(b"a\\b") == "a\\\\b"
+    assert label_of("\N{NO-BREAK SPACE}".encode()) == "\\xc2\\xa0"
+
+
+@given(st.binary(max_size=12))
+def test_from_a_label_the_name_can_be_told(name: bytes) -> None:
+    def byte(found: re.Match[str]) -> str:
+        code = found[0]
+        return "\\" if code == "\\\\" else chr(0xDC00 + bytes.fromhex(code[2:])[0])
+
+    text = re.sub(r"\\\\|\\x[0-9a-f]{2}", byte, label_of(name))
+    raw = b"".join(
+        bytes([ord(character) - 0xDC00]) if 0xDC00 <= ord(character) < 0xDD00 else character.encode()
+        for character in text
+    )
+    assert raw == name
+
+
+def test_a_name_that_is_too_long_has_no_series() -> None:
+    local = with_queues({b"x" * (LONGEST_NAME + 1): 5, b"y": 1})
+    page = scrape(local)
+    assert page.by("queue", "disque_queue_jobs") == {"y": 1}
+    assert page.value("disque_queues_left_out") == 1
+
+
+def test_many_queues_are_looked_at_in_small_steps_while_others_come_and_go() -> None:
+    count = 20 * AT_A_TIME
+    local = with_queues({b"q%d" % number: 1 for number in range(count)})
+    client = local.client()
+    survey = Survey(local.node.state, Wanted(count))
+    steps = 0
+    for _ in survey.steps():
+        steps += 1
+        client.call("ADDJOB", f"new{steps}", "x", 0)
+        client.take(f"q{count - steps}")
+    assert steps >= 20
+    names = {queue.name for _, _, queue in survey.chosen}
+    assert len(names) == len(survey.chosen) == count
+
+
+def test_a_page_of_many_queues_comes_in_many_small_parts() -> None:
+    local = with_queues({b"q%d" % number: 1 for number in range(2000)})
+    made = list(parts(local, "queues=all"))
+    assert max(map(len, made)) < 12_000
+    assert max(part.count(b"\n") for part in made) <= 200
+    assert len(scrape(local, "queues=all").by("queue", "disque_queue_jobs")) == 2000
+    assert len(scrape(local).by("queue", "disque_queue_jobs")) == 100
+
+
+def test_how_many_queues_have_series_can_be_changed_while_the_node_runs() -> None:
+    local = with_queues({b"q%d" % number: 1 for number in range(5)})
+    client = local.client()
+    assert client.call("CONFIG", "SET", "metrics-queues", "3") == b"OK"
+    assert len(scrape(local).by("queue", "disque_queue_jobs")) == 3
+    assert client.call("CONFIG", "SET", "metrics-queues", "all") == b"OK"
+    assert client.call("CONFIG", "GET", "metrics-queues") == [b"metrics-queues", b"all"]
+    assert len(scrape(local).by("queue", "disque_queue_jobs")) == 5
+    assert "Invalid argument" in str(client.call("CONFIG", "SET", "metrics-queues", "few"))
