@@ -1,6 +1,6 @@
 """Takes the pictures of the console for the guide: `python docs/consoleshots.py [DIRECTORY]`.
 
-Three brokers with a small load, one of them with actions enabled, and a real Chromium, in several sizes and both themes.
+Three brokers with a small load, one of them with actions enabled, and a real Chromium: several sizes, both themes.
 A test takes them anew, so the script can not grow old; those in the guide are taken by hand and looked at.
 """
 # ruff: noqa: INP001, S603, T201  (a script, not a package, that starts what it names and says what it does)

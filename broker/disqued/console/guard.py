@@ -38,8 +38,8 @@ ASK_FOR_PASSWORD: Final = (("WWW-Authenticate", 'Bearer realm="disque"'),)
 
 def why_foreign(headers: Mapping[str, str]) -> str:
     """Why a request is not taken for one of the page; empty when it is, or when no browser sent it."""
-    origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+    origin, host = headers.get("origin"), headers.get("host", "").lower()
+    if origin is not None and (not host or origin.lower().partition("://")[2] != host):
         return _OTHER_PAGE
     return _OTHER_PAGE if headers.get("sec-fetch-site", "none") not in _OWN_SITES else ""
 
@@ -58,11 +58,10 @@ def why_no_action(headers: Mapping[str, str], *, enabled: bool, password: bool) 
 def _is_address(host: str) -> bool:
     """Whether a header Host says an address, or this machine."""
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-        ip_address(name)
+        name = urlsplit(f"//{host}").hostname
+        return name == "localhost" or ip_address(name or "") is not None
     except ValueError:
-        return name == "localhost"
-    return True
+        return False
 
 
 def credentials(headers: Mapping[str, str]) -> tuple[bytes, bytes] | None:

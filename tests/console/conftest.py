@@ -1,0 +1,116 @@
+"""Fixtures for the tests of the console: real nodes with an HTTP port, and a real browser where there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from support.chromium import find_chromium
+from support.cluster import NodeClient
+from support.server import LOOPBACK, ServerProcess, free_port
+
+OWN = {"X-Disque-Console": "1"}
+
+
+class Reply:
+    """An answer of the HTTP port."""
+
+    def __init__(self, reply: http.client.HTTPResponse) -> None:
+        self.status = reply.status
+        self.headers = reply.headers
+        self.data = reply.read()
+
+    @property
+    def text(self) -> str:
+        return self.data.decode()
+
+    @property
+    def json(self) -> Any:
+        assert self.headers["Content-Type"] == "application/json"
+        return json.loads(self.data)
+
+
+class ConsoleNode:
+    """A node with a console."""
+
+    def __init__(self, server: ServerProcess, http_port: int) -> None:
+        self.server = server
+        self.http_port = http_port
+
+    @property
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self.http_port}/"
+
+    def client(self) -> AbstractContextManager[NodeClient]:
+        return contextlib.closing(NodeClient(self.server.port))
+
+    def call(self, *words: bytes | str | int) -> Any:
+        with self.client() as client:
+            return client.call(*words)
+
+    def ask(self, target: str, body: object = None, headers: dict[str, str] | None = None, method: str = "") -> Reply:
+        """Status and content of one page; with a body it is sent as JSON."""
+        connection = http.client.HTTPConnection(LOOPBACK, self.http_port, timeout=30)
+        with contextlib.closing(connection):
+            sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+            method = method or ("GET" if body is None else "POST")
+            connection.request(method, target, None if body is None else sent, headers or {})
+            return Reply(connection.getresponse())
+
+    def act(self, **action: object) -> Reply:
+        """What the page does when a button is pressed."""
+        return self.ask("/console/act", action, OWN)
+
+    @contextlib.contextmanager
+    def events(self, query: str = "", headers: dict[str, str] | None = None) -> Iterator[Iterator[Any]]:
+        """What a live page is told, one state after the other."""
+        connection = http.client.HTTPConnection(LOOPBACK, self.http_port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("GET", f"/console/events?{query}", headers=headers or {})
+            with connection.getresponse() as reply:
+                assert reply.status == 200, reply.read()
+                assert reply.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+                yield (json.loads(line[6:]) for line in reply if line.startswith(b"data: "))
+
+    def state(self, query: str = "", until: Callable[[Any], bool] = lambda _said: True) -> Any:
+        """The first state that is as wanted."""
+        with self.events(query) as told:
+            return next(said for said in told if until(said))
+
+
+OpenNode: TypeAlias = Callable[..., ConsoleNode]
+
+
+@pytest.fixture
+def open_node(tmp_path: Path) -> Iterator[OpenNode]:
+    """Starts nodes with a console, with the given directives; they are stopped when the test ends."""
+    with contextlib.ExitStack() as opened:
+
+        def start(*arguments: str) -> ConsoleNode:
+            port = free_port()
+            directory = tmp_path / str(port)
+            directory.mkdir()
+            server = ServerProcess(directory, "--http-port", str(port), *arguments)
+            return ConsoleNode(opened.enter_context(server), port)
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real Chromium without a window."""
+    path = find_chromium()
+    if path is None:
+        pytest.skip("There is no Chromium on this machine (Debian: apt install chromium)")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

@@ -1,0 +1,56 @@
+"""What the page sends becomes a command, or is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from disqued.console.actions import MOST_BYTES, MOST_JOBS, NoActionError, command_of
+from disqued.core.jobid import JOB_ID_BYTES
+
+JOB = "D-" + "0" * 38
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ({"action": "pause", "queue": "mail", "pause": "in"}, [b"pause", b"mail", b"in"]),
+        ({"action": "pause", "queue": "%FF%20", "pause": "none"}, [b"pause", b"\xff ", b"none"]),
+        ({"action": "pause", "queue": "q", "pause": "all", "everywhere": True}, [b"pause", b"q", b"all", b"bcast"]),
+        ({"action": "requeue", "jobs": [JOB]}, [b"enqueue", JOB.encode()]),
+        ({"action": "delete", "jobs": [JOB, JOB]}, [b"deljob", JOB.encode(), JOB.encode()]),
+    ],
+)
+def test_an_action_is_one_command(action: object, words: list[bytes]) -> None:
+    assert command_of(json.dumps(action).encode()) == words
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "JSON"),
+        (b"\xff", "JSON"),
+        (b"[" * 3000, "JSON"),
+        (b"[]", "one of: pause, requeue, delete"),
+        (b"{}", "one of: pause, requeue, delete"),
+        (b'{"action": "flushall"}', "one of"),
+        (b'{"action": ["pause"]}', "one of"),
+        (b'{"action": "pause", "queue": "q", "pause": "bcast"}', "in, out, all, none"),
+        (b'{"action": "pause", "queue": "q", "pause": ["in"]}', "in, out, all, none"),
+        (b'{"action": "pause", "queue": 7, "pause": "in"}', "needs a queue"),
+        (b'{"action": "pause", "queue": "q", "pause": "in", "everywhere": 1}', "needs a queue"),
+        (b'{"action": "delete"}', "IDs of 1 to 50 jobs"),
+        (b'{"action": "delete", "jobs": []}', "IDs of 1 to 50 jobs"),
+        (b'{"action": "delete", "jobs": [1]}', "IDs of 1 to 50 jobs"),
+        (json.dumps({"action": "delete", "jobs": ["x"] * 51}).encode(), "IDs of 1 to 50 jobs"),
+    ],
+)
+def test_what_is_no_action_is_refused_with_a_reason(body: bytes, why: str) -> None:
+    with pytest.raises(NoActionError, match=why):
+        command_of(body)
+
+
+def test_the_jobs_that_can_be_chosen_fit() -> None:
+    body = json.dumps({"action": "requeue", "jobs": ["x" * JOB_ID_BYTES] * MOST_JOBS})
+    assert len(body) <= MOST_BYTES

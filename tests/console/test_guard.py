@@ -1,0 +1,82 @@
+"""Who may look and act: no pages of others, no guesses, no names that anybody could point here."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+
+from disqued.console.guard import credentials, why_foreign, why_no_action
+
+OWN = {"x-disque-console": "1"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "foreign"),
+    [
+        ({}, False),
+        ({"host": "node:9711"}, False),
+        ({"host": "node:9711", "origin": "http://node:9711"}, False),
+        ({"host": "Node:9711", "origin": "https://node:9711", "sec-fetch-site": "same-origin"}, False),
+        ({"host": "node:9711", "sec-fetch-site": "none"}, False),
+        ({"host": "node:9711", "origin": "http://node"}, True),
+        ({"host": "node:9711", "origin": "http://evil.example"}, True),
+        ({"host": "node:9711", "origin": "null"}, True),
+        ({"host": "node:9711", "origin": ""}, True),
+        ({"host": "node:9711", "origin": "http://[::1"}, True),
+        ({"origin": "null"}, True),
+        ({"host": "", "origin": "null"}, True),
+        ({"host": "node:9711", "sec-fetch-site": "cross-site"}, True),
+        ({"host": "node:9711", "sec-fetch-site": "same-site"}, True),
+    ],
+)
+def test_pages_of_others_are_told_apart(headers: dict[str, str], foreign: bool) -> None:
+    assert bool(why_foreign(headers)) is foreign
+
+
+@pytest.mark.parametrize(
+    ("host", "possible"),
+    [
+        ("127.0.0.1:9711", True),
+        ("10.1.2.3", True),
+        ("[::1]:9711", True),
+        ("localhost:9711", True),
+        ("LOCALHOST", True),
+        ("disque.example:9711", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("[::1", False),
+        ("", False),
+    ],
+)
+def test_without_a_password_actions_need_an_address(host: str, possible: bool) -> None:
+    assert bool(why_no_action({**OWN, "host": host}, enabled=True, password=False)) is not possible
+    assert why_no_action({**OWN, "host": host}, enabled=True, password=True) == ""
+
+
+def test_actions_have_to_be_enabled_and_meant() -> None:
+    assert "http-actions" in why_no_action({**OWN, "host": "localhost"}, enabled=False, password=True)
+    assert "x-disque-console" in why_no_action({"host": "localhost"}, enabled=True, password=True)
+
+
+def basic(text: bytes) -> str:
+    return "Basic " + b64encode(text).decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("Bearer secret", (b"secret", b"")),
+        ("bearer  secret ", (b"secret", b"")),
+        ("Bearer p\xe4ss", (b"p\xe4ss", b"")),
+        (basic(b"default:sec:ret"), (b"sec:ret", b"default")),
+        (basic(b":secret"), (b"secret", b"")),
+        (basic("default:pä€".encode()), ("pä€".encode(), b"default")),
+        ("Basic !!!", None),
+        ("Digest x", None),
+        ("", None),
+    ],
+)
+def test_a_password_comes_in_one_of_two_ways(given: str, found: tuple[bytes, bytes] | None) -> None:
+    assert credentials({"authorization": given}) == found
+    assert credentials({}) is None

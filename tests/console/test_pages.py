@@ -1,0 +1,369 @@
+"""The console over HTTP, on real nodes: what it shows, what it has done, and whom it refuses."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import time
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from console.conftest import OWN, ConsoleNode, OpenNode
+from disqued.console.jobs import MOST_BODY_BYTES
+from disqued.console.routes import MOST_LIVE
+from disqued.console.text import key_of
+from support.cluster import RealCluster
+from support.server import LOOPBACK, free_port
+
+HOSTILE = b"\xff\x00<img src=x onerror=alert(1)>\"'&\r\n\xe2\x80\xae"
+PASSWORD = "pass wörd"
+BASIC = {"Authorization": "Basic " + b64encode(f"default:{PASSWORD}".encode()).decode()}
+BEARER = {"Authorization": f"Bearer {PASSWORD}".encode().decode("latin-1")}
+ALL_PAGES = ["/console/events", "/console/jobs?queue=q"]
+
+
+def wait_until_nobody_is_there(node: ConsoleNode) -> None:
+    """Clients of the console leave CLIENT LIST when their requests are over."""
+    deadline = time.monotonic() + 20
+    with node.client() as client:
+        while len(client.call("CLIENT", "LIST").splitlines()) > 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+# --- the files --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_and_all_it_loads_come_from_the_node(open_node: OpenNode) -> None:
+    node = open_node("--requirepass", "secret")
+    page = node.ask("/")
+    assert page.status == 200
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert page.headers["X-Frame-Options"] == "DENY"
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+    assert "http://" not in page.text
+    assert "https://" not in page.text
+    wanted = [part.split('"')[0] for part in page.text.split("console/")[1:]]
+    assert {"main.js", "console.css", "icon.svg"} <= set(wanted)
+    for name in wanted:
+        assert node.ask(f"/console/{name}").status == 200
+    script = node.ask("/console/main.js")
+    assert script.headers["Content-Type"] == "text/javascript; charset=utf-8"
+    for line in script.text.splitlines():
+        if line.startswith("import"):
+            assert node.ask("/console/" + line.split("./")[1].rstrip('";')).status == 200
+
+
+@pytest.mark.parametrize("target", ["/console/", "/console/../routes.py", "/console/%2e%2e/routes.py", "/console/x.js"])
+def test_there_are_no_other_files(open_node: OpenNode, target: str) -> None:
+    reply = open_node().ask(target)
+    assert reply.status == 404
+    assert "/console/main.js" not in reply.text
+
+
+# --- live figures -----------------------------------------------------------------------------------------------------
+
+
+def test_a_live_page_is_told_once_a_second(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.client() as client:
+        for _ in range(3):
+            client.call("ADDJOB", "mail", "x", 0)
+        client.call("ADDJOB", "other", "x", 0)
+        with node.events() as told:
+            first = next(told)
+            assert first["node"] == client.call("CLUSTER", "MYID").decode()
+            assert first["figures"]["registered_jobs"] == 4
+            assert [(queue["queue"], queue["len"]) for queue in first["queues"]] == [("mail", 3), ("other", 1)]
+            assert first["complete"]
+            assert first["actions"] is False
+            assert first["opened"] is None
+            assert [member["myself"] for member in first["members"]] == [True]
+            client.call("ADDJOB", "other", "x", 0)
+            client.call("ADDJOB", "other", "x", 0)
+            client.call("ADDJOB", "other", "x", 0)
+            second = next(told)
+            assert second["now_ms"] - first["now_ms"] >= 900
+            assert [(queue["queue"], queue["jobs_in"]) for queue in second["queues"]] == [("other", 4), ("mail", 3)]
+    wait_until_nobody_is_there(node)
+
+
+def test_queues_are_searched_and_one_may_be_opened(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.client() as client:
+        client.pipeline([("ADDJOB", f"q{number % 300}", "x", 0) for number in range(600)])
+        client.call("ADDJOB", HOSTILE, "x", 0)
+    said = node.state(f"match=q29&sort=name&most=7&queue={key_of(HOSTILE)}", lambda said: said["complete"])
+    assert [queue["queue"] for queue in said["queues"]] == ["q29", *(f"q29{digit}" for digit in range(6))]
+    assert said["opened"]["queue"] == key_of(HOSTILE)
+    assert said["opened"]["shown"] == "\\xff\\x00<img src=x onerror=alert(1)>\"'&\\r\\n\\u202e"
+    assert node.state("queue=gone")["opened"] is None
+
+
+@pytest.mark.parametrize("query", ["sort=size", "most=0", "most=101", "most=x", "most=-1", "&".join(["a=1"] * 20)])
+def test_what_can_not_be_asked_for_is_refused(open_node: OpenNode, query: str) -> None:
+    assert open_node().ask(f"/console/events?{query}").status == 400
+
+
+def test_so_many_pages_may_be_live(open_node: OpenNode) -> None:
+    node = open_node()
+    connections = []
+    try:
+        for _ in range(MOST_LIVE):
+            connection = http.client.HTTPConnection(LOOPBACK, node.http_port, timeout=30)
+            connections.append(connection)
+            connection.request("GET", "/console/events")
+            assert connection.getresponse().status == 200
+        assert node.ask("/console/events").status == 503
+        assert node.ask("/livez").status == 200
+    finally:
+        for connection in connections:
+            connection.close()
+    wait_until_nobody_is_there(node)
+    assert node.state()["members"]
+
+
+def test_the_members_of_the_cluster_are_shown(tmp_path: Path) -> None:
+    port = free_port()
+    with RealCluster(tmp_path, 3, meet=False) as cluster:
+        one, _, three = cluster.nodes
+        one.kill()
+        one.arguments += ["--http-port", str(port)]
+        one.restart()
+        cluster.meet()
+        cluster.wait_whole()
+        node = ConsoleNode(one.server, port)
+        said = node.state()
+        assert said["known_members"] == 3
+        assert said["members"][0]["myself"]
+        assert {member["address"] for member in said["members"]} == {member.address for member in cluster.nodes}
+        assert all(member["connected"] and not member["flags"] for member in said["members"])
+
+        three.kill()
+        said = node.state("", lambda said: any("fail" in member["flags"] for member in said["members"]))
+        assert [member["address"] for member in said["members"]][1] == three.address, "troubles come first"
+        assert not said["members"][1]["connected"]
+
+
+def test_a_node_that_has_no_room_for_clients_says_so(open_node: OpenNode) -> None:
+    node = open_node()
+    wait_until_nobody_is_there(node)
+    with node.client() as client:
+        client.call("CONFIG", "SET", "maxclients", 1)
+        reply = node.ask("/console/events")
+    assert (reply.status, reply.text) == (503, "ERR max number of clients reached\n")
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+
+def test_jobs_at_both_ends_of_a_queue_are_shown(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.client() as client:
+        ids = [client.call("ADDJOB", HOSTILE, f"body {number}", 0).decode() for number in range(30)]
+    oldest = node.ask(f"/console/jobs?queue={key_of(HOSTILE)}").json
+    assert [job["id"] for job in oldest["jobs"]] == ids[:20]
+    assert (oldest["jobs"][0]["body"], oldest["jobs"][0]["state"]) == ("body 0", "queued")
+    youngest = node.ask(f"/console/jobs?queue={key_of(HOSTILE)}&state=youngest").json
+    assert [job["id"] for job in youngest["jobs"]] == ids[:9:-1]
+    assert node.ask("/console/jobs?queue=gone").json == {"jobs": [], "cursor": "0"}
+    wait_until_nobody_is_there(node)
+
+
+def test_jobs_in_other_states_are_found_among_many(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.client() as client:
+        client.pipeline([("ADDJOB", "crowd", "x", 0) for _ in range(5000)])
+        ids = {client.call("ADDJOB", "rare", "x", 0).decode() for _ in range(5)}
+        client.call("GETJOB", "COUNT", 3, "FROM", "rare")
+    found: set[str] = set()
+    cursor, calls = "0", 0
+    while True:
+        said = node.ask(f"/console/jobs?queue=rare&state=active&cursor={cursor}").json
+        found |= {job["id"] for job in said["jobs"]}
+        cursor = said["cursor"]
+        calls += 1
+        if cursor == "0" or calls > 50:
+            break
+    assert len(found) == 3
+    assert found < ids
+    assert len(node.ask("/console/jobs?queue=rare&state=queued").json["jobs"]) == 2
+    assert node.ask("/console/jobs?queue=rare&state=acked").json["jobs"] == []
+
+
+def test_of_a_long_body_the_beginning_is_sent(open_node: OpenNode) -> None:
+    node = open_node()
+    body = b"\x00\xff" + b"ab" * 4_000_000
+    for _ in range(10):
+        node.call("ADDJOB", "long", body, 0)
+    said = node.ask("/console/jobs?queue=long").json
+    assert len(said["jobs"]) == 10
+    for job in said["jobs"]:
+        assert job["body_bytes"] == len(body)
+        assert job["body"].startswith("\\x00\\xffabab")
+        assert len(job["body"]) <= 4 * MOST_BODY_BYTES
+        assert not job["is_text"]
+
+
+@pytest.mark.parametrize("query", ["", "state=oldest", "queue=q&state=gone", "queue=q&state=Active"])
+def test_what_are_no_jobs_is_refused(open_node: OpenNode, query: str) -> None:
+    reply = open_node().ask(f"/console/jobs?{query}")
+    assert reply.status == 400
+    assert "oldest, youngest, active" in reply.text
+
+
+def test_a_cursor_that_is_none_is_told(open_node: OpenNode) -> None:
+    reply = open_node().ask("/console/jobs?queue=q&state=active&cursor=COUNT")
+    assert reply.status == 503
+    assert reply.text.startswith("ERR ")
+
+
+# --- actions ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_is_paused_and_resumed(open_node: OpenNode) -> None:
+    node = open_node("--http-actions", "yes")
+    assert node.state()["actions"] is True
+    reply = node.act(action="pause", queue=key_of(HOSTILE), pause="in")
+    assert (reply.status, reply.json) == (200, {"reply": "in"})
+    assert node.call("PAUSE", HOSTILE, "state") == b"in"
+    assert node.act(action="pause", queue=key_of(HOSTILE), pause="none").json == {"reply": "none"}
+    assert node.call("PAUSE", HOSTILE, "state") == b"none"
+
+
+def test_jobs_are_requeued_and_deleted(open_node: OpenNode) -> None:
+    node = open_node("--http-actions", "yes")
+    jobs = [node.call("ADDJOB", "q", "x", 0).decode() for _ in range(3)]
+    node.call("GETJOB", "COUNT", 2, "FROM", "q")
+    assert node.act(action="requeue", jobs=jobs).json == {"reply": 2}
+    assert node.call("QLEN", "q") == 3
+    assert node.act(action="delete", jobs=jobs[:2]).json == {"reply": 2}
+    assert node.call("QLEN", "q") == 1
+    refused = node.act(action="delete", jobs=["no ID"])
+    assert (refused.status, refused.text) == (400, "BADID Invalid Job ID format.\n")
+
+
+def test_actions_are_off_unless_enabled(open_node: OpenNode) -> None:
+    node = open_node()
+    assert node.act(action="pause", queue="q", pause="in").status == 403
+    assert node.call("CONFIG", "SET", "http-actions", "yes") == b"OK"
+    assert node.act(action="pause", queue="q", pause="in").status == 200
+    assert node.call("CONFIG", "GET", "http-actions") == [b"http-actions", b"yes"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({"Content-Type": "text/plain"}, 403),
+        ({**OWN, "Origin": "http://evil.example"}, 403),
+        ({**OWN, "Sec-Fetch-Site": "cross-site"}, 403),
+        ({**OWN, "Host": "rebound.example:9711"}, 403),
+        ({**OWN, "Host": "localhost:9711", "Origin": "http://localhost:9711", "Sec-Fetch-Site": "same-origin"}, 200),
+    ],
+)
+def test_pages_of_others_can_not_act(open_node: OpenNode, headers: dict[str, str], status: int) -> None:
+    node = open_node("--http-actions", "yes")
+    action = {"action": "pause", "queue": "q", "pause": "all"}
+    assert node.ask("/console/act", action, headers).status == status
+    assert node.call("PAUSE", "q", "state") == (b"all" if status == 200 else b"none")
+
+
+def test_pages_of_others_can_not_look(open_node: OpenNode) -> None:
+    node = open_node()
+    for target in ALL_PAGES:
+        for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            reply = node.ask(target, headers=headers)
+            assert reply.status == 403
+            assert "Access-Control-Allow-Origin" not in reply.headers
+
+
+def test_bodies_are_bounded_and_have_to_make_sense(open_node: OpenNode) -> None:
+    node = open_node("--http-actions", "yes")
+    assert node.ask("/console/act", b"{", OWN).status == 400
+    assert node.ask("/console/act", b" " * 4097, OWN).status == 413
+    assert node.ask("/console/act", headers=OWN).status == 405
+    assert node.ask("/console/jobs?queue=q", {"x": 1}).status == 413
+    assert node.ask("/console/events", method="HEAD").status == 405
+
+
+def test_what_was_done_is_only_told_when_it_is_on_disk(open_node: OpenNode) -> None:
+    """The gate holds for the console as for every client."""
+    node = open_node("--http-actions", "yes", "--appendonly", "yes", "--appendfsync", "always")
+    jobs = [node.call("ADDJOB", "q", "x", 0).decode() for _ in range(2)]
+    assert node.act(action="delete", jobs=jobs[:1]).json == {"reply": 1}
+    assert node.act(action="pause", queue="q", pause="out").json == {"reply": "out"}
+    node.server.process.kill()
+    node.server.process.wait()
+    assert b"DELJOB" in (node.server.directory / "disque.aof").read_bytes().upper()
+
+
+# --- the password -----------------------------------------------------------------------------------------------------
+
+
+def test_a_password_keeps_others_out(open_node: OpenNode) -> None:
+    node = open_node("--requirepass", PASSWORD, "--http-actions", "yes")
+    wrong = {"Authorization": "Bearer wrong"}
+    other = {"Authorization": "Basic " + b64encode(f"other:{PASSWORD}".encode()).decode()}
+    for headers in ({}, wrong, other, {"Authorization": "Basic !"}):
+        for target in ALL_PAGES:
+            reply = node.ask(target, headers=headers)
+            assert (reply.status, reply.text) == (401, "This needs the password of the node (requirepass)\n")
+            assert reply.headers["WWW-Authenticate"].startswith("Bearer")
+        action = {"action": "pause", "queue": "q", "pause": "in"}
+        assert node.ask("/console/act", action, {**OWN, **headers}).status == 401
+    for headers in (BASIC, BEARER):
+        assert node.ask("/console/jobs?queue=q", headers=headers).status == 200
+        with node.events(headers=headers) as told:
+            assert next(told)["queues"] == []
+    assert node.ask("/console/act", action, {**OWN, **BASIC, "Host": "any.example"}).json == {"reply": "in"}
+
+
+def test_while_passwords_change_the_former_one_is_taken(open_node: OpenNode) -> None:
+    node = open_node("--requirepass", "new", "--requirepass-former", PASSWORD)
+    assert node.ask("/console/jobs?queue=q", headers=BASIC).status == 200
+    assert node.ask("/console/jobs?queue=q", headers={"Authorization": "Bearer new"}).status == 200
+    assert node.ask("/console/jobs?queue=q", headers={"Authorization": "Bearer "}).status == 401
+
+
+# --- in the way of nobody ---------------------------------------------------------------------------------------------
+
+
+def test_renamed_commands_are_found_and_removed_ones_told(open_node: OpenNode) -> None:
+    node = open_node(
+        "--http-actions", "yes", "--rename-command", "QSTAT", "statistics", "--rename-command", "DELJOB", ""
+    )  # fmt: skip
+    job = node.call("ADDJOB", "q", "x", 0).decode()
+    assert [queue["queue"] for queue in node.state()["queues"]] == ["q"]
+    refused = node.act(action="delete", jobs=[job])
+    assert (refused.status, refused.text) == (400, "ERR unknown command 'deljob'\n")
+
+
+def test_a_live_page_that_is_not_read_does_no_harm(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.client() as client:
+        client.pipeline([("ADDJOB", f"{'q' * 200}{number}", "x", 0) for number in range(200)])
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect((LOOPBACK, node.http_port))
+        deaf.sendall(b"GET /console/events?most=100 HTTP/1.1\r\nHost: n\r\n\r\n")
+        assert node.state()["queues"]
+        assert node.call("PING") == b"PONG"
+    wait_until_nobody_is_there(node)
+
+
+def test_the_node_ends_while_pages_are_live(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.events() as told:
+        next(told)
+        stopped = threading.Thread(target=node.server.stop)
+        stopped.start()
+        assert all("queues" in said for said in told), "and the answer ends as it should"
+        stopped.join()
+    assert node.server.process.returncode == 0
