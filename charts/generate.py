@@ -1,6 +1,7 @@
 """Writes what the charts have from elsewhere: `python charts/generate.py`, or `--check` to only tell what is old.
 
-- The resource definition in the operator's chart is that of `manifests/crd`.
+- The resource definition in the operator's chart is that of `manifests/crd`; dashboards and alerts are those of
+  `dashboards/json` and `alerts`.
 - The values of the cluster's chart are the fields of the resource's `spec`: names, defaults and comments.
 - `values.schema.json` says the same of the values as the resource definition and the comments in `values.yaml`, and
   refuses keys that nobody knows. What only the API server can check (rules across fields) stays with it.
@@ -29,6 +30,8 @@ Json: TypeAlias = dict[str, Any]
 
 CHARTS: Final = Path(__file__).resolve().parent
 DEFINITION: Final = CHARTS.parent / "manifests" / "crd" / "disqueclusters.yaml"
+DASHBOARDS: Final = CHARTS.parent / "dashboards" / "json"
+RULES: Final = CHARTS.parent / "alerts" / "disque.rules.yaml"
 OPERATOR: Final = CHARTS / "disque-operator"
 CLUSTER: Final = CHARTS / "disque-cluster"
 
@@ -222,10 +225,18 @@ def between(text: str, marks: tuple[str, str], new: str) -> str:
     return f"{head}{begin}\n{new}\n\n{end}{tail}"
 
 
+def compact(text: str) -> str:
+    """JSON without spaces: Helm keeps a release in a Secret, of which a megabyte is the limit."""
+    return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
 def generated() -> Iterator[tuple[Path, str]]:
     """All files with what they should be."""
     definition = DEFINITION.read_text()
     yield OPERATOR / "files" / "crd" / DEFINITION.name, definition
+    yield OPERATOR / "files" / RULES.name, RULES.read_text()
+    for path in sorted(DASHBOARDS.glob("*.json")):
+        yield OPERATOR / "files" / "dashboards" / path.name, compact(path.read_text())
 
     spec = yaml.safe_load(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     fields = "\n\n".join("\n".join(field_lines(name, field, None)) for name, field in spec["properties"].items())

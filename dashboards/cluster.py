@@ -101,7 +101,11 @@ _MEMBERS: Final = Row(
             "Jobs left to hand over",
             "Of nodes that leave. A level line is a node that can not get rid of its jobs.",
             "short",
-            (Query("disque_leaving_jobs_left{<nodes>}", "{{instance}}"),),
+            (
+                Query("disque_leaving_jobs_left{<nodes>}", "{{instance}}: left"),
+                Query("disque_leaving_jobs_held{<nodes>} > 0", "{{instance}}: nobody takes them"),
+                Query("disque_leaving_jobs_handed_over{<nodes>} > 0", "{{instance}}: handed over"),
+            ),
         ),
         Panel(
             "Clocks",
@@ -124,6 +128,13 @@ _MEMBERS: Final = Row(
             empty="there is one node only",
         ),
         Panel(
+            "Bytes of messages",
+            "Sent to other nodes per second, by the type of the message, the ten largest.",
+            "Bps",
+            (Query(f"topk(10, {rate('disque_cluster_message_sent_bytes_total', by='type')})", "{{type}}"),),
+            empty="there is one node only",
+        ),
+        Panel(
             "Waiting to be sent",
             "Bytes in the buffers of links. From a quarter of cluster-link-sendbuf-limit on ASYNC adds wait.",
             "bytes",
@@ -132,10 +143,18 @@ _MEMBERS: Final = Row(
         ),
         Panel(
             "Links that overflowed",
-            "Times a link was closed because the other node took it too slowly. What waited was lost, and is repeated "
-            "where it matters.",
-            "ops",
-            (Query(rate("disque_cluster_links_overflowed_total", by="instance"), "{{instance}}"),),
+            "Times in five minutes that a link was closed because the other node took it too slowly. What waited was "
+            "lost, and is repeated where it matters.",
+            "short",
+            (Query("increase(disque_cluster_links_overflowed_total{<nodes>}[5m])", "{{instance}}"),),
+            width=12,
+        ),
+        Panel(
+            "Bytes lost on the way",
+            "Written to links that were gone before the network took them; each end of a link loses some.",
+            "Bps",
+            (Query(rate("disque_cluster_lost_bytes_total", by="instance"), "{{instance}}"),),
+            width=12,
         ),
     ),
 )
@@ -158,6 +177,7 @@ _COPIES: Final = Row(
             "ops",
             (
                 Query(rate("disque_replication_failures_total"), "NOREPL"),
+                Query(rate("disque_replication_timeouts_total"), "NOREPL after their time"),
                 Query(rate("disque_async_copies_missing_total"), "missing"),
                 Query(rate("disque_copies_refused_total"), "refused"),
             ),
@@ -165,11 +185,13 @@ _COPIES: Final = Row(
         ),
         Panel(
             "Copies kept",
-            "Copies per second that nodes took for others, and ASYNC adds that waited because links were full.",
+            "Copies per second that nodes took for others; ASYNC adds that waited because links were full; new jobs "
+            "that others keep, because a node leaves or is short of memory.",
             "ops",
             (
                 Query(rate("disque_copies_kept_total", by="instance"), "{{instance}}"),
                 Query(rate("disque_async_adds_held_back_total"), "held back"),
+                Query(rate("disque_external_replications_total"), "kept by others only"),
             ),
             width=6,
         ),
@@ -194,7 +216,9 @@ _BETWEEN: Final = Row(
             (
                 Query(rate("disque_jobs_imported_total", by="instance"), "to {{instance}}"),
                 Query(rate("disque_jobs_exported_total", by="instance"), "from {{instance}}"),
+                Query(rate("disque_jobs_imported_at_most_once_total"), "those with RETRY 0"),
             ),
+            width=6,
         ),
         Panel(
             "Queues asked for",
@@ -204,17 +228,31 @@ _BETWEEN: Final = Row(
                 Query("disque_queues_asked_for{<nodes>}", "{{instance}} asks"),
                 Query("disque_queues_wanted_elsewhere{<nodes>}", "{{instance}} is asked"),
             ),
+            width=6,
+        ),
+        Panel(
+            "Acknowledgements",
+            "Collections: holders of a finished job were asked, or found to know. Of unknown jobs: kept until a holder "
+            "is found, and those that all nodes answered. Passed on: by a node that leaves.",
+            "ops",
+            (
+                Query(rate("disque_ack_collections_total"), "collections"),
+                Query(rate("disque_dummy_acks_made_total"), "of unknown jobs"),
+                Query(rate("disque_dummy_acks_collected_total"), "of unknown jobs, answered"),
+                Query(rate("disque_acks_for_others_total"), "passed on"),
+            ),
+            width=6,
         ),
         Panel(
             "One job, several nodes",
-            "Collections: holders of a finished job were asked, or found to know. Averted: a node was about to queue a "
-            "job that another one had. Ties: two queued one at once, and one gave way.",
+            "Averted: a node was about to queue a job that another one had. Ties: two queued one at once, and one gave "
+            "way. Both are the cluster at work.",
             "ops",
             (
-                Query(rate("disque_ack_collections_total"), "collections of acknowledgements"),
                 Query(rate("disque_requeues_averted_total"), "requeues averted"),
                 Query(rate("disque_queued_ties_lost_total"), "ties"),
             ),
+            width=6,
         ),
     ),
 )

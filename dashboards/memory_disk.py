@@ -68,9 +68,14 @@ _MEMORY: Final = Row(
     (
         Panel(
             "Used by jobs, queues and clients",
-            "What is counted against maxmemory.",
+            "What is counted against maxmemory, with the part of it that only waits (requests, replies, frames, "
+            "records), and the most that there was.",
             "bytes",
-            (Query("disque_memory_used_bytes{<nodes>}", "{{instance}}"),),
+            (
+                Query("disque_memory_used_bytes{<nodes>}", "{{instance}}"),
+                Query("disque_memory_buffers_bytes{<nodes>}", "{{instance}}, waiting"),
+                Query("disque_memory_peak_bytes{<nodes>}", "{{instance}}, at most"),
+            ),
         ),
         Panel(
             "Share of maxmemory",
@@ -89,7 +94,10 @@ _MEMORY: Final = Row(
             "Level",
             "What each node does about it.",
             "short",
-            (Query("disque_memory_level{<nodes>}", "{{instance}}"),),
+            (
+                Query("disque_memory_level{<nodes>}", "{{instance}}"),
+                Query("disque_memory_squeezed{<nodes>} * 3 > 0", "{{instance}}: the process is too large"),
+            ),
             Kind.STATES,
             names=_LEVELS,
         ),
@@ -113,6 +121,7 @@ _MEMORY: Final = Row(
                     rate("disque_requests_refused_total", '<nodes>,reason="memory"', by="instance"),
                     "refused by {{instance}}",
                 ),
+                Query(rate("disque_requests_refused_unread_total"), "too big to be read"),
             ),
         ),
         Panel(
@@ -159,20 +168,27 @@ _DISK: Final = Row(
         ),
         Panel(
             "Waiting for the disk",
-            "Bytes that are not written yet. It grows when the disk is slower than the load.",
+            "Bytes that are not written yet; they grow when the disk is slower than the load. And what a loss of power "
+            "would take.",
             "bytes",
-            (Query("disque_aof_unwritten_bytes{<nodes>}", "{{instance}}"),),
+            (
+                Query("disque_aof_unwritten_bytes{<nodes>}", "{{instance}}: not written"),
+                Query("disque_aof_unsynced_bytes{<nodes>}", "{{instance}}: not synced"),
+            ),
         ),
         Panel(
             "Trouble",
-            "The disk fails: new jobs are refused. The file could not be written anew: it grows.",
+            "The disk fails: new jobs are refused. The file could not be written anew: it grows. A sync took so long "
+            "that new jobs were refused meanwhile. Damage was left out when the file was loaded.",
             "short",
             (
                 Query("disque_aof_failed{<nodes>} == 1", "{{instance}}: disk"),
-                Query("disque_aof_last_rewrite_ok{<nodes>} == 0", "{{instance}}: writing anew"),
+                Query("(disque_aof_last_rewrite_ok{<nodes>} == 0) + 1", "{{instance}}: writing anew"),
+                Query("increase(disque_aof_delayed_fsyncs_total{<nodes>}[5m]) > bool 0 == 1", "{{instance}}: syncs"),
+                Query("disque_aof_damaged_records_total{<nodes>} > bool 0 == 1", "{{instance}}: damage"),
             ),
             Kind.STATES,
-            names=((0, "failed", BAD), (1, "fails", BAD)),
+            names=((1, "trouble", BAD),),
             empty="all is well",
         ),
         Panel(

@@ -68,10 +68,19 @@ _CLUSTERS: Final = Row(
             "Phases",
             "What each cluster was busy with. Degraded: somebody has to do something.",
             "short",
-            (Query("disque_operator_cluster_phase{<clusters>} == 1", "{{namespace}}/{{cluster}}: {{phase}}"),),
+            (
+                Query(
+                    'disque_operator_cluster_phase{<clusters>,phase!="Degraded"} == 1',
+                    "{{namespace}}/{{cluster}}: {{phase}}",
+                ),
+                Query(
+                    'disque_operator_cluster_phase{<clusters>,phase="Degraded"} * 2 == 2',
+                    "{{namespace}}/{{cluster}}: Degraded",
+                ),
+            ),
             Kind.STATES,
             width=12,
-            names=((1, "yes", HEALTHY),),
+            names=((1, "yes", HEALTHY), (2, "needs somebody", BAD)),
             empty="there are no clusters",
         ),
         Panel(

@@ -98,11 +98,15 @@ _JOBS: Final = Row(
         Panel(
             "Lost by age or for memory",
             "Expired: the TTL ended before somebody acknowledged. Evicted: what may be lost (acknowledgements, "
-            "at-most-once jobs that were delivered) went for memory. Expired jobs were mostly not done.",
+            "at-most-once jobs that were delivered) went for memory. Expired when done is nothing lost.",
             "ops",
             (
                 Query(rate("disque_jobs_expired_total"), "expired"),
                 Query(rate("disque_jobs_evicted_total"), "evicted"),
+                Query(
+                    f"{rate('disque_records_expired_total')} - {rate('disque_jobs_expired_total')}",
+                    "expired when done",
+                ),
             ),
         ),
         Panel(

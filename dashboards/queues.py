@@ -13,7 +13,7 @@ _NOW: Final = Row(
     "Now",
     (
         stat(
-            "Queues",
+            "Queues known",
             "The largest number of queues that a node knows. Queues that nobody uses are forgotten after a while.",
             "short",
             "max(disque_queues{<nodes>})",

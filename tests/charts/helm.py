@@ -19,7 +19,7 @@ CHARTS = Path(__file__).parents[2] / "charts"
 OPERATOR = CHARTS / "disque-operator"
 CLUSTER = CHARTS / "disque-cluster"
 KUBERNETES = "1.34.0"
-MONITORS = ("monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/ServiceMonitor")
+MONITORS = tuple(f"monitoring.coreos.com/v1/{kind}" for kind in ("PodMonitor", "PrometheusRule", "ServiceMonitor"))
 
 
 def ci_values() -> list[Path]:

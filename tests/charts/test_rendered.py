@@ -166,9 +166,10 @@ def test_the_pods_that_are_monitored_are_the_members(helm: Helm) -> None:
         (CLUSTER, {"podMonitor": {"enabled": True}}, "PodMonitor"),
         (OPERATOR, {"metrics": {"podMonitor": {"enabled": True}}}, "PodMonitor"),
         (OPERATOR, {"metrics": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor"),
+        (OPERATOR, {"alerts": {"enabled": True}}, "PrometheusRule"),
     ],
 )
-def test_a_monitor_needs_the_prometheus_operator(helm: Helm, chart: Path, values: Json, kind: str) -> None:
+def test_monitors_and_alerts_need_the_prometheus_operator(helm: Helm, chart: Path, values: Json, kind: str) -> None:
     said = helm.refusal(chart, values, apis=())
     assert f"this Kubernetes has no {kind} (monitoring.coreos.com/v1)" in said
     assert "install the Prometheus Operator first" in said

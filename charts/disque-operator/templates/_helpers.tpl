@@ -57,6 +57,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "disque-operator.needs" -}}
 {{- $kind := .kind }}
 {{- if not (.root.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" $kind)) }}
-{{- fail (printf "metrics.%s.enabled is true, but this Kubernetes has no %s (monitoring.coreos.com/v1): install the Prometheus Operator first, or set metrics.%s.enabled=false. With `helm template`, add --api-versions monitoring.coreos.com/v1/%s." .key $kind .key $kind) }}
+{{- fail (printf "%s.enabled is true, but this Kubernetes has no %s (monitoring.coreos.com/v1): install the Prometheus Operator first, or set %s.enabled=false. With `helm template`, add --api-versions monitoring.coreos.com/v1/%s." .key $kind .key $kind) }}
 {{- end }}
 {{- end }}

@@ -1,0 +1,114 @@
+"""Dashboards, alerts and monitors that the charts bring, and that they fit together."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from alerts.all import ALERTS
+from charts.helm import CHARTS, CLUSTER, OPERATOR, Helm, Json
+from dashboards.all import BOARDS
+from dashboards.build import json_of
+from disque_operator import names
+
+RULES = CHARTS.parent / "alerts" / "disque.rules.yaml"
+MEGABYTE = 1 << 20
+
+
+def test_no_dashboards_and_alerts_unless_asked_for(helm: Helm) -> None:
+    objects = helm.template(OPERATOR)
+    assert objects.of("PrometheusRule") == []
+    assert objects.of("ConfigMap") == []
+
+
+def test_every_dashboard_is_there_as_it_is(helm: Helm) -> None:
+    maps = helm.template(OPERATOR, {"dashboards": {"enabled": True}}).of("ConfigMap")
+    assert len({item["metadata"]["name"] for item in maps}) == len(BOARDS)
+    shown = {name: json.loads(text) for item in maps for name, text in item["data"].items()}
+    assert shown == {board.file: json.loads(json_of(board)) for board in BOARDS}
+    for item in maps:
+        assert item["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert item["metadata"]["namespace"] == "here"
+        assert len(json.dumps(item)) < MEGABYTE / 4, "what a ConfigMap can hold, and a release of all of them"
+
+
+def test_the_chart_has_no_dashboard_that_is_gone() -> None:
+    files = {path.name for path in (OPERATOR / "files" / "dashboards").iterdir()}
+    assert files == {board.file for board in BOARDS}
+
+
+def test_dashboards_go_where_grafana_looks(helm: Helm) -> None:
+    given = {"enabled": True, "namespace": "grafana", "labels": {"find": "me"}, "annotations": {"folder": "Disque"}}
+    for item in helm.template(OPERATOR, {"dashboards": given}).of("ConfigMap"):
+        assert item["metadata"]["namespace"] == "grafana"
+        assert item["metadata"]["labels"]["find"] == "me"
+        assert item["metadata"]["annotations"] == {"folder": "Disque"}
+
+
+def rules(helm: Helm, **given: object) -> list[Json]:
+    groups: list[Json] = helm.template(OPERATOR, {"alerts": {"enabled": True, **given}}).one("PrometheusRule")["spec"][
+        "groups"
+    ]
+    return groups
+
+
+def test_the_alerts_are_those_of_the_rules_file(helm: Helm) -> None:
+    assert rules(helm) == yaml.safe_load(RULES.read_text())["groups"]
+
+
+def test_prometheus_takes_the_alerts(helm: Helm, tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed")
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump({"groups": rules(helm, runbookUrl="https://wiki.example/disque")}))
+    done = subprocess.run([promtool, "check", "rules", path], capture_output=True, text=True, check=False)
+    assert f"SUCCESS: {len(ALERTS)} rules found" in done.stdout, done.stderr
+
+
+def test_alerts_can_be_left_out_and_lead_to_other_pages(helm: Helm) -> None:
+    left = ["DisqueQueuePaused", "DisqueDown"]
+    found = [
+        rule for group in rules(helm, without=left, runbookUrl="https://wiki.example/disque") for rule in group["rules"]
+    ]
+    assert [rule["alert"] for rule in found] == [alert.name for alert in ALERTS if alert.name not in left]
+    assert {rule["annotations"]["runbook_url"] for rule in found} == {
+        f"https://wiki.example/disque/{rule['alert']}.md" for rule in found
+    }
+
+
+def test_an_alert_that_is_not_there_can_not_be_left_out(helm: Helm) -> None:
+    said = helm.refusal(OPERATOR, {"alerts": {"enabled": True, "without": ["DisqueDown", "DisqueUp"]}})
+    assert "alerts.without names what is no alert of this chart: DisqueUp. docs/runbooks lists all." in said
+
+
+def test_brokers_have_the_labels_that_alerts_and_dashboards_expect(helm: Helm) -> None:
+    monitor = helm.template(CLUSTER, {"podMonitor": {"enabled": True}}).one("PodMonitor")["spec"]
+    assert names.selector("demo-disque")[monitor["jobLabel"]] == "disque", 'up{job="disque"}'
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    label = names.CLUSTER_LABEL.replace(".", "_").replace("/", "_")
+    assert {rule["targetLabel"]: rule["sourceLabels"] for rule in endpoint["relabelings"]} == {
+        "cluster": [f"__meta_kubernetes_pod_label_{label}"],
+        "instance": ["__meta_kubernetes_pod_name"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "of_whom"),
+    [("podMonitor", "PodMonitor", "Deployment"), ("serviceMonitor", "ServiceMonitor", "Service")],
+)
+def test_the_operator_has_the_labels_that_alerts_and_dashboards_expect(
+    helm: Helm, key: str, kind: str, of_whom: str
+) -> None:
+    objects = helm.template(OPERATOR, {"metrics": {key: {"enabled": True}}})
+    monitor = objects.one(kind)["spec"]
+    source = objects.one(of_whom)
+    labels = (source["spec"]["template"] if of_whom == "Deployment" else source)["metadata"]["labels"]
+    assert labels[monitor["jobLabel"]] == "disque-operator", 'up{job="disque-operator"}'
+    (endpoint,) = monitor["endpoints" if kind == "ServiceMonitor" else "podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True, "namespace and cluster are those that it speaks of"
