@@ -1,0 +1,94 @@
+"""All queries of dashboards and alerts, and what there is to be asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from alerts.all import ALERTS
+from dashboards.all import BOARDS
+from dashboards.model import CHOSEN, Variable
+from disque_operator.metrics import Metrics
+from disqued.metrics import catalog
+
+FOREIGN = {
+    "up": "Prometheus, of each target",
+    "ALERTS": "Prometheus, of each alert",
+    "kubelet_volume_stats_available_bytes": "Kubernetes",
+    "kubelet_volume_stats_capacity_bytes": "Kubernetes",
+}
+"""Series that others declare, and who does."""
+FOREIGN_LABELS = {"up": set(), "ALERTS": {"alertname", "alertstate"}} | {
+    name: {"persistentvolumeclaim"} for name in FOREIGN if name.startswith("kubelet")
+}
+TARGET_LABELS = {"job", "namespace", "cluster", "instance"}
+"""What Prometheus gives to all series of a target."""
+CHOICES = {"namespace", "cluster", "instance", "queue"}
+
+NAME = re.compile(r"\b(disque_\w+|process_\w+|kubelet_\w+|up|ALERTS)\b(?![\"(])")
+
+
+def of_dashboards() -> Iterator[tuple[str, str]]:
+    """Each query with where it stands."""
+    for board in BOARDS:
+        for panel in board.panels():
+            for query in panel.queries:
+                yield f"{board.uid}: {panel.title}", query.expr
+
+
+def of_variables() -> Iterator[tuple[str, Variable]]:
+    for board in BOARDS:
+        for variable in board.variables:
+            yield board.uid, variable
+
+
+def of_all() -> Iterator[tuple[str, str]]:
+    yield from of_dashboards()
+    for uid, variable in of_variables():
+        yield f"{uid}: ${variable.name}", variable.values
+    for alert in ALERTS:
+        yield alert.name, alert.expr
+
+
+def without_texts(query: str) -> str:
+    """With nothing between quotation marks."""
+    return re.sub(r'"[^"]*"', '""', query)
+
+
+def names_in(query: str) -> set[str]:
+    """The series that a query asks for."""
+    return set(NAME.findall(without_texts(query)))
+
+
+def operator_series() -> dict[str, set[str]]:
+    """The series of the operator with their labels, as it shows them when everything has happened once."""
+    metrics = Metrics()
+    metrics.watch(queue=lambda: 0.0, overdue_s=lambda: 0.0, lease=lambda: 1.0)
+    metrics.round("ns", "c", 0.1, failed=True)
+    metrics.request("create", "Pod", 201)
+    metrics.command(("CLUSTER", "MEET"))
+    metrics.event("Pod")
+    drain = {"jobsLeft": 1, "secondsLeft": 1}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "drain": drain}
+    metrics.cluster("ns", "c", status, paused=False)
+    samples = (sample for family in metrics.registry.collect() for sample in family.samples)
+    return {sample.name: set(sample.labels) for sample in samples if not sample.name.endswith("_created")}
+
+
+def declared() -> dict[str, set[str]]:
+    """The series that our programs have, with their labels."""
+    series = {
+        name: {*catalog.labels_of(metric), *(("le",) if metric.kind == "histogram" else ())}
+        for metric in catalog.ALL
+        for name in metric.series
+    }
+    return operator_series() | series
+
+
+def with_choices(query: str) -> str:
+    """A query as Grafana sends it when all is chosen."""
+    for word, selector in CHOSEN.items():
+        query = query.replace(word, selector)
+    for name in CHOICES:
+        query = query.replace(f"${name}", ".*")
+    return query.replace("$__rate_interval", "5m")

@@ -1,0 +1,127 @@
+"""The alerts: what Prometheus says of them, their tests, and their pages."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from alerts.alert import Alert, Severity
+from alerts.all import ALERTS
+from alerts.files import BEGIN, PAGES, ROOT, RULES, between
+from dashboards.all import BOARDS
+from disque_operator.kubectl.main import COMMANDS as OF_KUBECTL
+from disqued.cli.main import VIEWS
+from disqued.node import COMMANDS
+
+TESTS = sorted((ROOT / "alerts" / "tests").glob("*.yaml"))
+SECTIONS = ("What it means", "What to look at", "What to do")
+each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+
+
+def promtool(*arguments: str | Path) -> str:
+    """What it says; fails when it finds something wrong."""
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not installed")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def scenarios() -> list[dict[str, Any]]:
+    return [test for path in TESTS for test in yaml.safe_load(path.read_text())["tests"]]
+
+
+def test_the_files_are_current() -> None:
+    command = [sys.executable, "-m", "alerts", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_prometheus_takes_the_rules() -> None:
+    assert f"SUCCESS: {len(ALERTS)} rules found" in promtool("check", "rules", RULES)
+
+
+def test_the_alerts_fire_when_they_should_and_only_then() -> None:
+    assert promtool("test", "rules", *TESTS).count("SUCCESS") == len(TESTS)
+
+
+@each_alert
+def test_there_is_a_case_in_which_it_fires_and_one_in_which_it_does_not(alert: Alert) -> None:
+    fired = set()
+    for scenario in scenarios():
+        cases = [case for case in scenario.get("promql_expr_test", ()) if f'alertname="{alert.name}"' in case["expr"]]
+        fired |= {bool(case["exp_samples"]) for case in cases}
+        cases = [case for case in scenario.get("alert_rule_test", ()) if case["alertname"] == alert.name]
+        fired |= {bool(case["exp_alerts"]) for case in cases}
+    assert fired == {True, False}
+
+
+def test_no_two_alerts_have_one_name() -> None:
+    assert [name for name, times in Counter(alert.name for alert in ALERTS).items() if times > 1] == []
+
+
+@each_alert
+def test_it_says_what_is_wrong(alert: Alert) -> None:
+    assert alert.name.startswith("Disque")
+    assert alert.summary
+    assert not alert.summary.endswith(".")
+    assert "\n" not in alert.summary
+    assert alert.description.endswith(".")
+    assert re.fullmatch(r"\d+[mh]", alert.lasting)
+    assert alert.board in {board.uid for board in BOARDS}
+    assert alert.severity is not Severity.CRITICAL or alert.lasting != "0m", "nobody is woken by a moment"
+
+
+@each_alert
+def test_messages_name_labels_that_the_alert_has(alert: Alert) -> None:
+    """An aggregation leaves the labels that it names; without one all of the series are there."""
+    kept = re.findall(r"\bby \(([\w, ]+)\)", alert.expr)
+    named = set(re.findall(r"\$labels\.(\w+)", alert.summary + alert.description))
+    outer = set(kept[0].split(", ")) if kept and not alert.expr.startswith(("label_replace", "disque_")) else None
+    if outer is not None:
+        assert named <= outer
+
+
+@each_alert
+def test_its_page_says_what_to_do(alert: Alert) -> None:
+    text = (PAGES / f"{alert.name}.md").read_text()
+    assert text.startswith(f"# {alert.name}\n\n{BEGIN}")
+    parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert tuple(parts[1::2]) == SECTIONS
+    assert all(len(part.split()) > 5 for part in parts[2::2])
+
+
+def test_every_page_is_of_an_alert() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} - {"README"} == {alert.name for alert in ALERTS}
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_commands_and_links_of_a_page_exist(page: Path) -> None:
+    text = page.read_text()
+    known = {command.name for command in COMMANDS} | set(VIEWS)
+    assert set(re.findall(r"`disque(?: -h \w+)? ([a-z]+)", text)) <= known
+    of_kubectl = set(OF_KUBECTL)
+    assert set(re.findall(r"`kubectl disque ([a-z]+)", text)) <= of_kubectl
+    for link in re.findall(r"\]\(([^)#:]*)(?:#[^)]*)?\)", text):
+        assert (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_headings_that_are_linked_to_exist(page: Path) -> None:
+    for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]*)\)", page.read_text()):
+        titles = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(), re.MULTILINE)
+        assert heading in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, heading
+
+
+def test_a_page_that_lost_its_marks_is_told_of() -> None:
+    with pytest.raises(ValueError, match="put them back"):
+        between("# Title\n", ("<!-- begin -->\n", "<!-- end -->\n"), "new")
