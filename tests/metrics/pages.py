@@ -21,7 +21,7 @@ class Page:
 
     def __init__(self, text: str, *, openmetrics: bool = False) -> None:
         self.text = text
-        families = parse_openmetrics(text) if openmetrics else parse_text(text)
+        families = parse_openmetrics(text) if openmetrics else parse_text(text)  # type: ignore[no-untyped-call]
         self._samples: dict[str, list[Sample]] = {}
         self.kinds: dict[str, str] = {}
         for family in families:

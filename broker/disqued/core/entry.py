@@ -11,7 +11,7 @@ from disqued.core.histogram import PER_NS, Histogram
 from disqued.core.message import Message
 from disqued.core.stats import Traffic
 
-_SPENT_NS: Final = (
+_SPENT_NS: Final[tuple[int, ...]] = (
     *(10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000),
     *(50_000_000, 100_000_000, 500_000_000, 1_000_000_000),
 )

@@ -107,7 +107,7 @@ class Job(Timed):
     @property
     def is_unfinished(self) -> bool:
         """Whether it may still have to be done by somebody: not acknowledged, nor delivered at most once."""
-        return self.state != ACKED and not (self.retry_s == 0 and self.flags & DELIVERED)
+        return self.state != ACKED and not (self.retry_s == 0 and self.flags & DELIVERED != 0)
 
     @property
     def is_dummy(self) -> bool:

@@ -19,8 +19,8 @@ MOST_CODES: Final = 32
 LONGEST_CODE: Final = 16
 """Error codes that are told apart; DEBUG ERROR answers with any."""
 OTHER_CODE: Final = "other"
-_WAITS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
-_AGES_MS: Final = (
+_WAITS_MS: Final[tuple[int, ...]] = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
+_AGES_MS: Final[tuple[int, ...]] = (
     *(5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000),
     *(60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000),
 )

@@ -1,0 +1,169 @@
+"""What the page `/metrics` costs: how long it is worked on, and for how long at most without a break.
+
+    python bench/metrics.py                                  interpreted
+    PYTHONPATH=build/compiled python bench/metrics.py        compiled
+
+The page is made as the server makes it, in turns of its event loop, for nodes with many queues; nothing is sent. Times
+are those of the processor, whatever else goes on on the machine. The longest turn is what a client of the broker may
+have to wait: it has to stay below LONGEST_MS however many queues there are, and the script fails if it does not. At the
+end stands what the counting itself costs: one value of a histogram.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+from time import process_time_ns
+from typing import Any, cast
+
+from disqued.build import FLAVOUR
+from disqued.core.histogram import PER_NS, Histogram
+from disqued.metrics.surroundings import Surroundings
+from disqued.server import metricspage
+from disqued.server.httproutes import Answer, Exchange, Request
+from disqued.testing.host import FakeHost
+from disqued.testing.local import LocalNode
+
+LONGEST_MS = 20.0
+COUNTS = (100, 10_000, 100_000)
+QUERIES = ("", "queues=all", "queue=*-7*&queues=all")
+OBSERVED = 1_000_000
+RUNS = 3
+
+
+class TimedHost(FakeHost):
+    """Its stopwatch runs."""
+
+    def stopwatch_ns(self) -> int:
+        """What the processor spent."""
+        return process_time_ns()
+
+
+class Turns:
+    """An event loop on which nothing else happens: what is to be done next, and how long each turn took."""
+
+    def __init__(self) -> None:
+        self._next: deque[Callable[[], None]] = deque()
+        self.longest_ns = 0
+        self.all_ns = 0
+        self.count = 0
+
+    def call_later(self, _delay_s: float, callback: Callable[..., None], *args: Any) -> Turns:
+        """Do it in the next turn."""
+        self._next.append(lambda: callback(*args))
+        return self
+
+    def cancel(self) -> None:
+        """Handles can be cancelled; here that comes too late."""
+
+    def run(self) -> None:
+        """Until nothing is left to be done."""
+        while self._next:
+            work = self._next.popleft()
+            began_ns = process_time_ns()
+            work()
+            spent_ns = process_time_ns() - began_ns
+            self.count += 1
+            self.all_ns += spent_ns
+            self.longest_ns = max(self.longest_ns, spent_ns)
+
+
+class Reader:
+    """A client that takes everything at once."""
+
+    reads = True
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+    def deliver(self, answer: Answer) -> None:
+        """A short answer: not what was asked for."""
+        raise AssertionError(answer)
+
+    def begin(self, answer: Answer) -> None:
+        """The first part."""
+        self.push(cast(bytes, answer.content))
+
+    def push(self, data: bytes) -> None:
+        """One more."""
+        self.size_bytes += len(data)
+
+    def complete(self) -> None:
+        """That was all."""
+
+    def fail(self, bug: Exception) -> None:
+        """It goes wrong here too."""
+        raise bug
+
+
+def scrape(local: LocalNode, query: str) -> tuple[Turns, int]:
+    """Make one page: how it went, and its size."""
+    turns, reader = Turns(), Reader()
+    (route,) = metricspage.routes(Surroundings(lambda: ""))
+    exchange = Exchange(cast(AbstractEventLoop, turns), route, Request(query=query))
+    exchange.client = reader
+    exchange.again(0, lambda: route.handler(local.node, exchange))
+    turns.run()
+    return turns, reader.size_bytes
+
+
+def with_queues(count: int) -> LocalNode:
+    """A node with a job in each of so many queues."""
+    local = LocalNode(host=TimedHost())
+    client = local.client()
+    for number in range(count):
+        client.call("ADDJOB", f"some-queue-{number}", "x", 0)
+    return local
+
+
+def measure_pages(counts: list[int]) -> float:
+    """Print the table of pages; the longest turn of all, in milliseconds."""
+    longest_ms = 0.0
+    print(f"{'queues':>8} {'query':24} {'page kB':>8} {'work ms':>8} {'turns':>6} {'longest ms':>10}")
+    for count in counts:
+        local = with_queues(count)
+        gc.collect()
+        gc.freeze()
+        for query in QUERIES:
+            runs = [scrape(local, query) for _ in range(RUNS)]
+            turns, size_bytes = min(runs, key=lambda run: run[0].longest_ns)
+            turn_ms = turns.longest_ns / 1e6
+            longest_ms = max(longest_ms, turn_ms)
+            print(
+                f"{count:8} {query or '(default)':24} {size_bytes / 1e3:8.0f} {turns.all_ns / 1e6:8.1f} "
+                f"{turns.count:6} {turn_ms:10.2f}"
+            )
+    return longest_ms
+
+
+def measure_counting() -> None:
+    """Print what one value costs, in the first bucket and in a later one."""
+    for name, value in (("first", 1), ("fourth", 75)):
+        histogram = Histogram((10, 25, 50, 100, 250), PER_NS)
+        began_ns = process_time_ns()
+        for _ in range(OBSERVED):
+            histogram.observe(value)
+        print(f"a value of the {name} bucket: {(process_time_ns() - began_ns) / OBSERVED:.0f} ns, with the call of it")
+
+
+def main() -> int:
+    """Measure; the exit status says whether no turn was too long."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--queues", type=int, nargs="+", default=list(COUNTS), help="numbers of queues")
+    arguments = parser.parse_args()
+    gc.disable()
+    print(f"the page /metrics, {FLAVOUR}")
+    longest_ms = measure_pages(arguments.queues)
+    measure_counting()
+    if longest_ms > LONGEST_MS:
+        print(f"A turn took {longest_ms:.1f} ms: more than {LONGEST_MS:.0f} ms", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
