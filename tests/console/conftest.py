@@ -104,6 +104,15 @@ def open_node(tmp_path: Path) -> Iterator[OpenNode]:
         yield start
 
 
+@pytest.fixture(scope="module")
+def acting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleNode]:
+    """One node for all tests of a file that leave nothing behind; actions are enabled."""
+    port = free_port()
+    directory = tmp_path_factory.mktemp("acting")
+    with ServerProcess(directory, "--http-port", str(port), "--http-actions", "yes") as server:
+        yield ConsoleNode(server, port)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A real Chromium without a window."""

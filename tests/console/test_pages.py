@@ -61,8 +61,8 @@ def test_the_page_and_all_it_loads_come_from_the_node(open_node: OpenNode) -> No
 
 
 @pytest.mark.parametrize("target", ["/console/", "/console/../routes.py", "/console/%2e%2e/routes.py", "/console/x.js"])
-def test_there_are_no_other_files(open_node: OpenNode, target: str) -> None:
-    reply = open_node().ask(target)
+def test_there_are_no_other_files(acting_node: ConsoleNode, target: str) -> None:
+    reply = acting_node.ask(target)
     assert reply.status == 404
     assert "/console/main.js" not in reply.text
 
@@ -77,11 +77,10 @@ def test_a_live_page_is_told_once_a_second(open_node: OpenNode) -> None:
             client.call("ADDJOB", "mail", "x", 0)
         client.call("ADDJOB", "other", "x", 0)
         with node.events() as told:
-            first = next(told)
+            first = next(said for said in told if said["complete"])
             assert first["node"] == client.call("CLUSTER", "MYID").decode()
             assert first["figures"]["registered_jobs"] == 4
             assert [(queue["queue"], queue["len"]) for queue in first["queues"]] == [("mail", 3), ("other", 1)]
-            assert first["complete"]
             assert first["actions"] is False
             assert first["opened"] is None
             assert [member["myself"] for member in first["members"]] == [True]
@@ -107,8 +106,8 @@ def test_queues_are_searched_and_one_may_be_opened(open_node: OpenNode) -> None:
 
 
 @pytest.mark.parametrize("query", ["sort=size", "most=0", "most=101", "most=x", "most=-1", "&".join(["a=1"] * 20)])
-def test_what_can_not_be_asked_for_is_refused(open_node: OpenNode, query: str) -> None:
-    assert open_node().ask(f"/console/events?{query}").status == 400
+def test_what_can_not_be_asked_for_is_refused(acting_node: ConsoleNode, query: str) -> None:
+    assert acting_node.ask(f"/console/events?{query}").status == 400
 
 
 def test_so_many_pages_may_be_live(open_node: OpenNode) -> None:
@@ -212,14 +211,14 @@ def test_of_a_long_body_the_beginning_is_sent(open_node: OpenNode) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "state=oldest", "queue=q&state=gone", "queue=q&state=Active"])
-def test_what_are_no_jobs_is_refused(open_node: OpenNode, query: str) -> None:
-    reply = open_node().ask(f"/console/jobs?{query}")
+def test_what_are_no_jobs_is_refused(acting_node: ConsoleNode, query: str) -> None:
+    reply = acting_node.ask(f"/console/jobs?{query}")
     assert reply.status == 400
     assert "oldest, youngest, active" in reply.text
 
 
-def test_a_cursor_that_is_none_is_told(open_node: OpenNode) -> None:
-    reply = open_node().ask("/console/jobs?queue=q&state=active&cursor=COUNT")
+def test_a_cursor_that_is_none_is_told(acting_node: ConsoleNode) -> None:
+    reply = acting_node.ask("/console/jobs?queue=q&state=active&cursor=COUNT")
     assert reply.status == 503
     assert reply.text.startswith("ERR ")
 
@@ -227,8 +226,8 @@ def test_a_cursor_that_is_none_is_told(open_node: OpenNode) -> None:
 # --- actions ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_queue_is_paused_and_resumed(open_node: OpenNode) -> None:
-    node = open_node("--http-actions", "yes")
+def test_a_queue_is_paused_and_resumed(acting_node: ConsoleNode) -> None:
+    node = acting_node
     assert node.state()["actions"] is True
     reply = node.act(action="pause", queue=key_of(HOSTILE), pause="in")
     assert (reply.status, reply.json) == (200, {"reply": "in"})
@@ -268,15 +267,15 @@ def test_actions_are_off_unless_enabled(open_node: OpenNode) -> None:
         ({**OWN, "Host": "localhost:9711", "Origin": "http://localhost:9711", "Sec-Fetch-Site": "same-origin"}, 200),
     ],
 )
-def test_pages_of_others_can_not_act(open_node: OpenNode, headers: dict[str, str], status: int) -> None:
-    node = open_node("--http-actions", "yes")
-    action = {"action": "pause", "queue": "q", "pause": "all"}
-    assert node.ask("/console/act", action, headers).status == status
-    assert node.call("PAUSE", "q", "state") == (b"all" if status == 200 else b"none")
+def test_pages_of_others_can_not_act(acting_node: ConsoleNode, headers: dict[str, str], status: int) -> None:
+    action = {"action": "pause", "queue": "guarded", "pause": "all"}
+    assert acting_node.ask("/console/act", action, headers).status == status
+    assert acting_node.call("PAUSE", "guarded", "state") == (b"all" if status == 200 else b"none")
+    acting_node.call("PAUSE", "guarded", "none")
 
 
-def test_pages_of_others_can_not_look(open_node: OpenNode) -> None:
-    node = open_node()
+def test_pages_of_others_can_not_look(acting_node: ConsoleNode) -> None:
+    node = acting_node
     for target in ALL_PAGES:
         for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
             reply = node.ask(target, headers=headers)
@@ -284,8 +283,8 @@ def test_pages_of_others_can_not_look(open_node: OpenNode) -> None:
             assert "Access-Control-Allow-Origin" not in reply.headers
 
 
-def test_bodies_are_bounded_and_have_to_make_sense(open_node: OpenNode) -> None:
-    node = open_node("--http-actions", "yes")
+def test_bodies_are_bounded_and_have_to_make_sense(acting_node: ConsoleNode) -> None:
+    node = acting_node
     assert node.ask("/console/act", b"{", OWN).status == 400
     assert node.ask("/console/act", b" " * 4097, OWN).status == 413
     assert node.ask("/console/act", headers=OWN).status == 405
@@ -340,7 +339,8 @@ def test_renamed_commands_are_found_and_removed_ones_told(open_node: OpenNode) -
         "--http-actions", "yes", "--rename-command", "QSTAT", "statistics", "--rename-command", "DELJOB", ""
     )  # fmt: skip
     job = node.call("ADDJOB", "q", "x", 0).decode()
-    assert [queue["queue"] for queue in node.state()["queues"]] == ["q"]
+    said = node.state("", lambda said: said["complete"])
+    assert [queue["queue"] for queue in said["queues"]] == ["q"]
     refused = node.act(action="delete", jobs=[job])
     assert (refused.status, refused.text) == (400, "ERR unknown command 'deljob'\n")
 
@@ -353,7 +353,7 @@ def test_a_live_page_that_is_not_read_does_no_harm(open_node: OpenNode) -> None:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect((LOOPBACK, node.http_port))
         deaf.sendall(b"GET /console/events?most=100 HTTP/1.1\r\nHost: n\r\n\r\n")
-        assert node.state()["queues"]
+        assert node.state("", lambda said: said["complete"])["queues"]
         assert node.call("PING") == b"PONG"
     wait_until_nobody_is_there(node)
 

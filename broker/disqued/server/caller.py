@@ -78,6 +78,7 @@ class Caller:
         self._connection: Connection | None = Connection(shell, 0)
         self._connection.address = address.encode()
         self._connection.connection_made(self._pipe)
+        self._admitted = not self._connection.closing
 
     def authenticate(self, password: bytes, user: bytes = ONLY_USER) -> None:
         """What AUTH does; raises ReplyError."""
@@ -94,7 +95,7 @@ class Caller:
     def heard(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
         """The node replied. It is in the middle of its output, so nothing is asked of it now."""
         self._received += read_replies(parts, self._most_bytes)
-        while self._asked and len(self._received) >= self._asked[0][0]:
+        while self._admitted and self._asked and len(self._received) >= self._asked[0][0]:
             count, then = self._asked.popleft()
             replies, self._received = self._received[:count], self._received[count:]
             self._loop.call_soon(then, replies)
