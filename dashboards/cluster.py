@@ -103,8 +103,8 @@ _MEMBERS: Final = Row(
             "short",
             (
                 Query("disque_leaving_jobs_left{<nodes>}", "{{instance}}: left"),
-                Query("disque_leaving_jobs_held{<nodes>} > 0", "{{instance}}: nobody takes them"),
-                Query("disque_leaving_jobs_handed_over{<nodes>} > 0", "{{instance}}: handed over"),
+                Query("disque_leaving_jobs_held{<nodes>}", "{{instance}}: nobody takes them"),
+                Query("disque_leaving_jobs_handed_over{<nodes>}", "{{instance}}: handed over"),
             ),
         ),
         Panel(

@@ -1,0 +1,108 @@
+"""A real Prometheus (Debian's), in a hurry: it looks every second, and what rules call a minute is a second.
+
+    with Prometheus(directory, {"disque": ["127.0.0.1:9711"]}) as prometheus:
+        prometheus.until(lambda: prometheus.ask("up") != [], "something is read")
+
+Rules are read with their durations made short, and the age that `DisqueQueueStuck` wants as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from support.server import LOOPBACK, free_port
+
+PATIENCE_S = 60.0
+LOOK_S = 0.25
+HOURS_S = 5
+"""What an hour of a rule is."""
+
+
+def hurried(rules: str) -> str:
+    """Rules that do not wait for long."""
+    rules = rules.replace("> 900", "> 15").replace("> 300", "> 3")
+    rules = re.sub(r"\b(\d+)m\b", r"\1s", rules)
+    return re.sub(r"\b\d+h\b", f"{HOURS_S}s", rules)
+
+
+class Prometheus:
+    """One process with a directory of its own. Used as a context."""
+
+    def __init__(self, directory: Path, targets: Mapping[str, Sequence[str]], rules: Path) -> None:
+        program = shutil.which("prometheus")
+        assert program is not None, "look with `shutil.which` before"
+        directory.mkdir()
+        (directory / "rules.yaml").write_text(hurried(rules.read_text()))
+        jobs = [
+            {
+                "job_name": name,
+                "honor_labels": True,
+                "static_configs": [{"targets": list(places), "labels": {"namespace": "n", "cluster": "c"}}],
+            }
+            for name, places in targets.items()
+        ]
+        every_second = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+        config = {"global": every_second, "rule_files": ["rules.yaml"], "scrape_configs": jobs}
+        (directory / "prometheus.yaml").write_text(yaml.safe_dump(config))
+        self._address = f"{LOOPBACK}:{free_port()}"
+        self._log = directory / "log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    program,
+                    f"--config.file={directory / 'prometheus.yaml'}",
+                    f"--storage.tsdb.path={directory / 'data'}",
+                    f"--web.listen-address={self._address}",
+                    "--query.lookback-delta=5s",
+                    "--log.level=warn",
+                ],
+                stdout=log,
+                stderr=log,
+            )
+
+    def ask(self, query: str) -> list[dict[str, Any]]:
+        """The series that a query has now. Raises `OSError` while it starts, and when it does not like the query."""
+        words = urllib.parse.urlencode({"query": query})
+        with urllib.request.urlopen(f"http://{self._address}/api/v1/query?{words}", timeout=10) as answer:
+            result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+            return result
+
+    def firing(self) -> set[str]:
+        """The names of the alerts that fire."""
+        return {series["metric"]["alertname"] for series in self.ask('ALERTS{alertstate="firing"}')}
+
+    def until(self, happened: Callable[[], bool], what: str) -> None:
+        """Wait for something; fails with the log when it does not come."""
+        end_s = time.monotonic() + PATIENCE_S
+        while True:
+            assert self._process.poll() is None, self._log.read_text()
+            try:
+                if happened():
+                    return
+            except OSError as error:
+                trouble = str(error)
+            else:
+                trouble = ""
+            assert time.monotonic() < end_s, f"waited in vain until {what}. {trouble}"
+            time.sleep(LOOK_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        self._process.wait()

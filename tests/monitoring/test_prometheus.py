@@ -1,0 +1,237 @@
+"""A real Prometheus reads a real cluster under load: every panel has data, and alerts fire when something is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import hiredis
+import pytest
+
+from alerts.files import RULES
+from dashboards import uids
+from dashboards.all import BOARDS
+from dashboards.model import Board
+from disque_operator.metrics import Metrics
+from monitoring.prometheus import Prometheus
+from monitoring.queries import FOREIGN, names_in, with_choices
+from support.cluster import NodeClient, RealNode
+from support.server import LOOPBACK, free_port
+from support.wires import WiredCluster, Wires
+
+EMPTY_HERE = {
+    uids.OVERVIEW: set(),
+    uids.QUEUES: {"Paused"},
+    uids.CLUSTER: {"Loading or leaving"},
+    uids.MEMORY_DISK: {"Space on volumes", "Trouble"},
+    uids.OPERATOR: {"Conditions that are not as they should be", "Paused", "Phases"},
+}
+"""Panels of which a query finds nothing while all is well and outside of Kubernetes: they say why that may be."""
+PAUSE_S = 0.02
+"""Between two turns of the load: the machine has others to serve."""
+
+
+@dataclass
+class Stage:
+    """A cluster with load, a Prometheus that reads it, and what stands in for an operator."""
+
+    cluster: WiredCluster
+    wires: Wires
+    prometheus: Prometheus
+    operator: Metrics
+
+    def fires(self, *alerts: str) -> None:
+        self.prometheus.until(lambda: set(alerts) <= self.prometheus.firing(), f"{alerts} fire")
+
+    def is_quiet(self, *alerts: str) -> None:
+        self.prometheus.until(lambda: not set(alerts) & self.prometheus.firing(), f"{alerts} are over")
+
+
+def say(node: RealNode, *words: bytes | str | int) -> object:
+    """The reply, an error too: what is provoked here may well be refused."""
+    try:
+        return node.call(*words)
+    except (hiredis.ReplyError, EOFError, OSError) as error:
+        return error
+
+
+def turn(one: NodeClient, two: NodeClient, number: int) -> None:
+    """A bit of everything that happens to jobs."""
+    replies = one.pipeline(
+        [
+            ("ADDJOB", "mail", "body", 500, "REPLICATE", 2),
+            ("ADDJOB", f"queue-{number % 5}", "body", 500, "REPLICATE", 2, "ASYNC"),
+            ("ADDJOB", "later", "body", 500, "DELAY", 5, "TTL", 60),
+            ("ADDJOB", "mail", "body", 500, "RETRY", 0, "REPLICATE", 1),
+            ("NOSUCHCOMMAND",),
+        ]
+    )
+    found = two.pipeline(
+        [("GETJOB", "NOHANG", "COUNT", 5, "FROM", "mail", "later", *(f"queue-{i}" for i in range(5)))]
+    )[0]
+    if isinstance(found, list):
+        ids = [job[1] for job in found]
+        two.pipeline([("NACK", ids[0]), ("ACKJOB", *ids)])
+    first = replies[0]
+    if isinstance(first, bytes) and number % 3 == 0:
+        one.pipeline([("ENQUEUE", first), ("SHOW", first), ("FASTACK", first)])
+
+
+def load(nodes: list[RealNode], ended: threading.Event) -> None:
+    number = 0
+    while not ended.wait(PAUSE_S):
+        with contextlib.suppress(OSError, EOFError), contextlib.ExitStack() as stack:
+            one, two = (stack.enter_context(contextlib.closing(node.connect())) for node in nodes)
+            waiting = stack.enter_context(contextlib.closing(nodes[1].connect()))
+            waiting.send("GETJOB", "FROM", "nothing-comes")
+            while not ended.wait(PAUSE_S):
+                turn(one, two, number)
+                number += 1
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    if shutil.which("prometheus") is None:
+        pytest.skip("prometheus is not installed")
+    folder = tmp_path_factory.mktemp("stage")
+    http_port, operator_port = free_port(), free_port()
+    operator = Metrics()
+    operator.watch(queue=lambda: 0.0, overdue_s=lambda: 0.0, lease=lambda: 1.0)
+    operator_now(operator, phase="Draining")
+    directives = ("--http-port", str(http_port), "--appendonly", "yes")
+    with contextlib.ExitStack() as stack:
+        stack.callback(operator.serve(operator_port))
+        wires = stack.enter_context(Wires())
+        cluster = stack.enter_context(WiredCluster(folder, wires, 3, *directives))
+        targets = {
+            "disque": [f"{node.host}:{http_port}" for node in cluster.nodes],
+            "disque-operator": [f"{LOOPBACK}:{operator_port}"],
+        }
+        prometheus = stack.enter_context(Prometheus(folder / "prometheus", targets, RULES))
+        ended = threading.Event()
+        thread = threading.Thread(target=load, args=(cluster.nodes[:2], ended))
+        thread.start()
+        stack.callback(thread.join)
+        stack.callback(ended.set)
+        yield Stage(cluster, wires, prometheus, operator)
+
+
+def operator_now(metrics: Metrics, *, phase: str) -> None:
+    """What an operator shows of a cluster."""
+    metrics.round("n", "c", 0.1, failed=False)
+    metrics.request("create", "Pod", 201)
+    metrics.command(("CLUSTER", "MEET"))
+    metrics.event("Pod")
+    drain = {"jobsLeft": 5, "secondsLeft": 1}
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "Draining", "status": "True"}]
+    status = {"phase": phase, "conditions": conditions, "drain": drain, "replicas": 3, "readyReplicas": 3}
+    metrics.cluster("n", "c", status, paused=False)
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
+def test_every_panel_shows_something_or_says_why_not(stage: Stage, board: Board) -> None:
+    ask = stage.prometheus.ask
+    warm = "count(rate(disque_aof_fsync_duration_seconds_count[10s]) > 0) > 2 and on () disque_clock_skew_seconds >= 0"
+    stage.prometheus.until(lambda: bool(ask(warm)), "there are rates of all nodes")
+    stage.prometheus.until(lambda: bool(ask("sum(rate(disque_jobs_imported_total[1m])) > 0")), "jobs have moved")
+    operator_now(stage.operator, phase="Draining")
+    silent = [panel for panel in board.panels() if not all(ask(with_choices(query.expr)) for query in panel.queries)]
+    assert {panel.title for panel in silent} == EMPTY_HERE[board.uid]
+    assert [panel.title for panel in silent if not panel.empty] == [], "these do not say why"
+
+
+def test_every_broker_series_of_the_dashboards_is_there(stage: Stage) -> None:
+    asked = {
+        name for board in BOARDS for panel in board.panels() for query in panel.queries for name in names_in(query.expr)
+    }
+    assert [name for name in sorted(asked - FOREIGN.keys()) if not stage.prometheus.ask(name)] == []
+
+
+def test_nothing_fires_while_all_is_well(stage: Stage) -> None:
+    stage.is_quiet("DisqueDown", "DisqueNodeUnreachable", "DisqueClusterPartitioned", "DisqueMemoryHigh")
+    assert stage.prometheus.firing() & {"DisqueAOFErrors", "DisqueClockSkew", "DisqueNotReady"} == set()
+
+
+def test_a_queue_that_nobody_works_on(stage: Stage) -> None:
+    node = stage.cluster.nodes[2]
+    node.call("ADDJOB", "forgotten", "body", 500)
+    stage.fires("DisqueQueueStuck", "DisqueQueueNoConsumers")
+    node.call("GETJOB", "FROM", "forgotten")
+    stage.is_quiet("DisqueQueueStuck")
+
+
+def test_a_queue_that_is_paused(stage: Stage) -> None:
+    node = stage.cluster.nodes[2]
+    node.call("PAUSE", "mail", "in")
+    stage.fires("DisqueQueuePaused")
+    node.call("PAUSE", "mail", "none")
+    stage.is_quiet("DisqueQueuePaused")
+
+
+def test_jobs_that_expire_and_jobs_that_come_back(stage: Stage) -> None:
+    for _ in range(3):
+        stage.cluster.nodes[2].call("ADDJOB", "short", "body", 500, "TTL", 1)
+    stage.fires("DisqueJobsExpiring", "DisqueRedeliveriesHigh")
+
+
+def test_memory_that_is_full(stage: Stage) -> None:
+    node = stage.cluster.nodes[2]
+    limit = node.call("CONFIG", "GET", "maxmemory")[1]
+    node.call("CONFIG", "SET", "maxmemory", "1000")
+    stage.fires("DisqueMemoryHigh", "DisqueMemoryCritical")
+    node.call("CONFIG", "SET", "maxmemory", limit)
+    stage.is_quiet("DisqueMemoryHigh", "DisqueMemoryCritical")
+
+
+def test_a_file_that_can_not_be_written(stage: Stage) -> None:
+    node = stage.cluster.nodes[2]
+    old = resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+    client = node.connect()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
+    stage.fires("DisqueAOFErrors")
+    resource.prlimit(node.pid, resource.RLIMIT_FSIZE, old)
+    stage.is_quiet("DisqueAOFErrors")
+    client.close()
+
+
+def test_a_cluster_that_is_divided(stage: Stage) -> None:
+    one, two, three = stage.cluster.nodes
+    stage.wires.halve([one, two], [three])
+
+    def refused() -> bool:
+        say(three, "ADDJOB", "mail", "body", 100, "REPLICATE", 2)
+        wanted = {"DisqueClusterPartitioned", "DisqueNodeUnreachable", "DisqueReplicationFailing"}
+        return wanted <= stage.prometheus.firing()
+
+    stage.prometheus.until(refused, "the partition is told of")
+    stage.wires.mend()
+    stage.is_quiet("DisqueClusterPartitioned", "DisqueNodeUnreachable")
+
+
+def test_an_operator_that_needs_somebody(stage: Stage) -> None:
+    ways: dict[str, Callable[[], None]] = {
+        "DisqueClusterDegraded": lambda: operator_now(stage.operator, phase="Degraded"),
+        "DisqueUpgradeStuck": lambda: operator_now(stage.operator, phase="Upgrading"),
+        "DisqueOperatorErrors": lambda: stage.operator.round("n", "c", 1.0, failed=True),
+    }
+    for alert, provoke in ways.items():
+
+        def fires(alert: str = alert, provoke: Callable[[], None] = provoke) -> bool:
+            provoke()
+            return alert in stage.prometheus.firing()
+
+        stage.prometheus.until(fires, f"{alert} fires")
+    operator_now(stage.operator, phase="Running")
+
+
+def test_a_node_that_is_killed(stage: Stage) -> None:
+    node = stage.cluster.nodes[2]
+    node.kill()
+    stage.fires("DisqueDown", "DisqueNodeUnreachable")
+    assert "DisqueClusterPartitioned" not in stage.prometheus.firing()
+    node.restart()
+    stage.is_quiet("DisqueDown", "DisqueNodeUnreachable")
