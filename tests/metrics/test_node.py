@@ -112,6 +112,23 @@ def test_the_append_only_file_is_measured() -> None:
     assert page.value("disque_aof_last_rewrite_ok") == 1
 
 
+def test_jobs_that_were_found_on_disk_are_counted_by_their_state() -> None:
+    local = logging_node()
+    client = local.client()
+    client.add("later", "x", "DELAY", 100)
+    client.add("q")
+    client.add("q")
+    client.take("q")
+    local.run(seconds=3)
+    local.restart()
+    while local.node.state.loading:
+        local.run(milliseconds=1)
+    jobs = scrape(local).by("state", "disque_jobs")
+    assert jobs == {"wait_repl": 0, "delayed": 1, "active": 2, "queued": 0, "acked": 0}
+    local.run(seconds=120)
+    assert scrape(local).value("disque_jobs", state="delayed") == 0
+
+
 def test_without_an_append_only_file_there_is_nothing_to_tell_of_it() -> None:
     page = scrape(LocalNode())
     assert page.value("disque_aof_enabled") == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from disqued.core.job import ACKED, QUEUED, WAIT_REPL
+from disqued.core.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
 from disqued.core.lifecycle import SPENT_MS_PER_S
 from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, body_bytes, queue_bytes
 from disqued.testing.cluster import Cluster, Member
@@ -62,12 +62,14 @@ def check_node(member: Member, history: History) -> None:
     lifecycle = state.lifecycle
     used_bytes = BASE_BYTES + CLIENT_BYTES * len(state.sessions)
     queued: Counter[bytes] = Counter()
-    unplaced = 0
+    unplaced = acked = delayed = 0
     highest = 1
     jobs = lifecycle.table.jobs()
     for job in jobs:
         used_bytes += JOB_BYTES + body_bytes(len(job.body))
         queued[job.queue] += job.state == QUEUED
+        acked += job.state == ACKED
+        delayed += job.state == ACTIVE and job.flags & DELAYED != 0
         unplaced += job.state == WAIT_REPL
         if job.state != ACKED:
             highest = max(highest, job.repl)
@@ -77,6 +79,8 @@ def check_node(member: Member, history: History) -> None:
             history.violate(now_ms, f"node {member.number}: {job.id!r} has no holders")
     if (lifecycle.queued_jobs, lifecycle.levels.highest()) != (queued.total(), highest):
         history.violate(now_ms, f"node {member.number}: what is queued, or the copies asked for, are miscounted")
+    if (lifecycle.acked_jobs, lifecycle.delayed_jobs) != (acked, delayed):
+        history.violate(now_ms, f"node {member.number}: what is acknowledged, or waits for its delay, is miscounted")
     _, queues = lifecycle.queues.scan(0, 1 << 30)
     for queue in queues:
         used_bytes += queue_bytes(queue.name)
