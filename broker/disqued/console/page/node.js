@@ -106,7 +106,7 @@ export class NodeView {
     const address = (me?.address ?? "").replace(/^:/, `${location.hostname}:`) || `${location.hostname}:${figures.tcp_port ?? ""}`;
     setText(byId("address"), address);
     setText(byId("version"), `${said.node.slice(0, 8)} · ${figures.disqued_version ?? ""} · up ${span(figures.uptime_in_seconds)}`);
-    document.title = `${address} – Disque`;
+    document.title = `${address} · Disque`;
     const chips = [];
     if (figures.loading) chips.push(chip("loads its jobs", "warn"));
     if (said.leaving) chips.push(chip("leaves the cluster", "warn"));

@@ -14,6 +14,8 @@ const STATES = [
   ["all", "Both paused", "Pause both", "Clients that add jobs will get an error, and those that want jobs wait."],
 ];
 
+const PAUSED = { in: "adding is paused", out: "delivery is paused", all: "paused" };
+
 const TILES = [
   {
     title: "Waiting jobs",
@@ -53,7 +55,7 @@ export class QueueView {
   open(key) {
     this.key = key;
     this.last = null;
-    setText(byId("queue-title"), "…");
+    this.setTitle("…");
     byId("queue-tiles").hidden = true;
     this.jobs.open(key);
     byId("queue-title").focus();
@@ -71,19 +73,21 @@ export class QueueView {
     byId("pausing").hidden = !said.actions || queue === null;
     this.jobs.allow(said.actions);
     if (queue === null) {
-      setText(byId("queue-title"), this.last?.shown ?? decodeKey(this.key));
+      this.setTitle(this.last?.shown ?? decodeKey(this.key));
       setText(byId("queue-note"), "There is no such queue on this node now: queues that are empty and unused for long are forgotten.");
       return;
     }
     this.last = queue;
-    const mark = queue.pause === "none" ? [] : [" ", chip({ in: "adding is paused", out: "delivery is paused", all: "paused" }[queue.pause], "warn")];
-    if (byId("queue-title").dataset.shown !== `${queue.shown}/${queue.pause}`) {
-      byId("queue-title").replaceChildren(queue.shown || "(no name)", ...mark);
-      byId("queue-title").dataset.shown = `${queue.shown}/${queue.pause}`;
-    }
+    this.setTitle(queue.shown || "(no name)", PAUSED[queue.pause]);
     setText(byId("queue-note"), said.actions ? "" : "Read only: actions are off on this node (http-actions).");
     for (const [state, button] of this.buttons) button.setAttribute("aria-pressed", String(state === queue.pause));
     this.tiles.fill({ queue, series: this.histories.of(queue.queue) });
+  }
+
+  setTitle(name, mark = "") {
+    if (this.title === `${mark}/${name}`) return;
+    this.title = `${mark}/${name}`;
+    byId("queue-title").replaceChildren(name, ...(mark ? [" ", chip(mark, "warn")] : []));
   }
 
   async pause(state, verb, text) {

@@ -1,0 +1,366 @@
+"""The console in a real Chromium: what people see and press."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from console.conftest import ConsoleNode, OpenNode
+
+HOSTILE: Final = b"\xff<img src=x onerror=alert(1)>'\"&amp;"
+HOSTILE_SHOWN: Final = "\\xff<img src=x onerror=alert(1)>'\"&amp;"
+PATIENCE_MS: Final = 20_000
+PHONE: Final = {"width": 360, "height": 740}
+
+Look: TypeAlias = Callable[..., Page]
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Look]:
+    """Opens the console of a node; whatever the page does wrong fails the test."""
+    wrong: list[str] = []
+    with contextlib.ExitStack() as opened:
+
+        def open_page(node: ConsoleNode, target: str = "", **options: Any) -> Page:
+            context = browser.new_context(**options)
+            opened.callback(context.close)
+            page = context.new_page()
+            page.set_default_timeout(PATIENCE_MS)
+            page.on("pageerror", lambda error: wrong.append(str(error)))
+            page.on("dialog", lambda dialog: wrong.append(f"a dialog: {dialog.message}"))
+            page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
+            page.on(
+                "request",
+                lambda sent: None if sent.url.startswith(node.address) else wrong.append(f"asks {sent.url}"),
+            )
+            page.goto(node.address + target)
+            return page
+
+        yield open_page
+    assert wrong == []
+
+
+def add(node: ConsoleNode, queue: bytes | str, count: int = 1, body: str = "body") -> list[str]:
+    """The IDs of new jobs."""
+    with node.client() as client:
+        return [reply.decode() for reply in client.pipeline([("ADDJOB", queue, body, 0) for _ in range(count)])]
+
+
+def row(page: Page, text: str) -> Any:
+    return page.locator("#queues tbody tr", has_text=text)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def test_the_queues_are_shown_and_live(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    add(node, "mail", 3)
+    page = look(node)
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(row(page, "mail").locator("td").first).to_have_text("3")
+    add(node, "mail", 2)
+    add(node, "thumbnails", 7)
+    expect(row(page, "mail").locator("td").first).to_have_text("5")
+    expect(page.locator("#queues tbody tr").first).to_contain_text("thumbnails")
+    expect(row(page, "mail").locator("svg .line")).to_have_attribute("d", re.compile(r"^M.*L"))
+    expect(page.locator("#members tbody tr")).to_have_count(1)
+    expect(page.locator("#chips")).to_contain_text("read only")
+    expect(page).to_have_title(re.compile(r":\d+ · Disque$"))
+
+
+def test_names_and_bodies_are_only_ever_text(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    add(node, HOSTILE, body="<script>alert(2)</script>\n<b>bold</b>")
+    page = look(node)
+    link = page.locator("#queues a")
+    expect(link).to_have_text(HOSTILE_SHOWN)
+    link.click()
+    expect(page.locator("#queue-title")).to_have_text(HOSTILE_SHOWN)
+    page.locator("#jobs button.link").click()
+    expect(page.locator("#jobs pre")).to_have_text("<script>alert(2)</script>\n<b>bold</b>")
+    page.get_by_role("button", name="Adding paused").click()
+    expect(page.locator("#confirm-title")).to_have_text(f"Pause adding: {HOSTILE_SHOWN}")
+    page.get_by_role("button", name="Pause adding").click()
+    expect(page.locator("#queue-title .chip")).to_have_text("adding is paused")
+    assert node.call("PAUSE", HOSTILE, "state") == b"in"
+    assert page.locator("main img, main script, main b").count() == 0
+
+
+def test_queues_are_searched(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    for name in ("mail", "mail-retry", "billing"):
+        add(node, name)
+    page = look(node)
+    expect(page.locator("#queues tbody tr")).to_have_count(3)
+    page.get_by_role("searchbox").fill("mail")
+    expect(page.locator("#queues tbody tr")).to_have_count(2)
+    page.get_by_role("searchbox").fill("*ing")
+    expect(page.locator("#queues a")).to_have_text(["billing"])
+    page.get_by_role("searchbox").fill("nothing")
+    expect(page.locator("#queues-note")).to_have_text("No queue of this node has such a name.")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Order").select_option("name")
+    expect(page.locator("#queues a")).to_have_text(["billing", "mail", "mail-retry"])
+
+
+def test_jobs_in_all_states_are_shown(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    jobs = add(node, "mail", 25)
+    node.call("GETJOB", "COUNT", 2, "FROM", "mail")
+    page = look(node, "#queue=mail")
+    expect(page.locator("#jobs-note")).to_have_text("20 shown")
+    expect(page.locator("#jobs tbody tr").first.locator("button")).to_have_attribute("title", jobs[2])
+    page.get_by_label("Show").select_option("youngest")
+    expect(page.locator("#jobs tbody tr").first.locator("button")).to_have_attribute("title", jobs[-1])
+    page.get_by_label("Show").select_option("active")
+    expect(page.locator("#jobs tbody tr")).to_have_count(2)
+    page.get_by_label("Show").select_option("acked")
+    expect(page.locator("#jobs-note")).to_have_text("There are none.")
+    page.get_by_role("link", name="All queues").click()
+    expect(page.locator("#overview")).to_be_visible()
+    expect(page.locator("#queue")).to_be_hidden()
+    page.go_back()
+    expect(page.locator("#queue-title")).to_have_text("mail")
+
+
+def test_a_queue_that_is_not_there_is_told(open_node: OpenNode, look: Look) -> None:
+    page = look(open_node(), "#queue=gone")
+    expect(page.locator("#queue-note")).to_contain_text("There is no such queue on this node")
+
+
+# --- what is done -----------------------------------------------------------------------------------------------------
+
+
+def test_without_actions_nothing_can_be_pressed(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    add(node, "mail")
+    page = look(node, "#queue=mail")
+    expect(page.locator("#queue-note")).to_contain_text("actions are off")
+    expect(page.locator("#pausing")).to_be_hidden()
+    expect(page.locator("#jobs tbody tr")).to_have_count(1)
+    expect(page.locator("#jobs input")).to_be_hidden()
+
+
+def test_a_queue_is_paused_and_resumed_by_buttons(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    add(node, "mail")
+    page = look(node, "#queue=mail")
+    page.get_by_role("button", name="Both paused").click()
+    page.locator("#confirm").get_by_role("button", name="Cancel").click()
+    expect(page.locator("#confirm")).to_be_hidden()
+    assert node.call("PAUSE", "mail", "state") == b"none"
+    page.get_by_role("button", name="Both paused").click()
+    page.locator("#confirm").get_by_role("button", name="Pause both").click()
+    expect(page.get_by_role("button", name="Both paused")).to_have_attribute("aria-pressed", "true")
+    assert node.call("PAUSE", "mail", "state") == b"all"
+    page.get_by_role("button", name="Running").click()
+    page.locator("#confirm").get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("button", name="Running")).to_have_attribute("aria-pressed", "true")
+    assert node.call("PAUSE", "mail", "state") == b"none"
+
+
+def test_chosen_jobs_are_requeued_and_deleted(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    jobs = add(node, "mail", 4)
+    node.call("GETJOB", "COUNT", 2, "FROM", "mail")
+    page = look(node, "#queue=mail")
+    page.get_by_label("Show").select_option("active")
+    for job in jobs[:2]:
+        page.get_by_label(f"Choose job {job}").check()
+    expect(page.locator("#jobs-actions")).to_contain_text("2 chosen")
+    page.get_by_role("button", name="Requeue").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#live")).to_have_text("2 of 2 jobs requeued.")
+    assert node.call("QLEN", "mail") == 4
+    page.get_by_label("Show").select_option("oldest")
+    page.get_by_label(f"Choose job {jobs[0]}").check()
+    page.get_by_role("button", name="Delete here").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#jobs tbody tr")).to_have_count(3)
+    assert node.call("SHOW", jobs[0]) is None
+
+
+def test_what_the_node_refuses_is_told(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    add(node, "mail")
+    page = look(node, "#queue=mail")
+    page.get_by_role("button", name="Both paused").click()
+    node.call("CONFIG", "SET", "http-actions", "no")
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#notice")).to_have_text("Actions are off on this node (http-actions)")
+
+
+# --- who may ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_password_is_asked_for(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--requirepass", "pä€ss", "--http-actions", "yes")
+    page = look(node, "#queue=mail")
+    for given in ("wrong", "pä€ss"):
+        expect(page.locator("#password")).to_be_visible()
+        page.get_by_label("Password", exact=True).fill(given)
+        page.keyboard.press("Enter")
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(page.locator("#password")).to_be_hidden()
+    expect(page.locator("#jobs-note")).to_have_text("There are none.")
+    assert "ss" not in page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_connection_is_told_and_made_again(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    add(node, "mail")
+    page = look(node)
+    expect(page.locator("#live")).to_have_text("Live")
+    node.server.stop()
+    expect(page.locator("#live")).to_have_text("Not connected, trying again")
+    node.server.__init__(  # type: ignore[misc]  # the same node once more
+        node.server.directory, "--http-port", str(node.http_port), port=node.server.port
+    )
+    node.server.wait_ready()
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(page.locator("#queues-note")).to_have_text("There are no queues on this node yet.")
+
+
+def test_updates_are_paused_and_resumed(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    add(node, "mail")
+    page = look(node)
+    expect(row(page, "mail").locator("td").first).to_have_text("1")
+    page.get_by_role("button", name="Pause updates").click()
+    expect(page.locator("#live")).to_have_text("Updates are paused")
+    add(node, "mail")
+    node.state("", lambda said: said["queues"] and said["queues"][0]["len"] == 2)
+    expect(row(page, "mail").locator("td").first).to_have_text("1")
+    page.get_by_role("button", name="Pause updates").click()
+    expect(row(page, "mail").locator("td").first).to_have_text("2")
+
+
+# --- for everybody ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 900, 1280, 1920])
+def test_nothing_sticks_out_at_any_width(acting_node: ConsoleNode, look: Look, width: int) -> None:
+    add(acting_node, "a-long-name-" * 12, 3, "a body without any place to break it " + "x" * 3000)
+    add(acting_node, "mail", 3)
+    for target in ("", "#queue=mail", "#queue=" + "a-long-name-" * 12):
+        page = look(acting_node, target, viewport={"width": width, "height": 800})
+        expect(page.locator("#live")).to_have_text("Live")
+        if target:
+            page.locator("#jobs input").first.check()
+            page.locator("#jobs button.link").first.click()
+            expect(page.locator("#jobs pre")).to_be_visible()
+        else:
+            expect(row(page, "mail")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+CONTRASTS: Final = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const part = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  const ground = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length === 3 || colour[3] > 0.99) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const text = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!text || !node.checkVisibility() || node.tagName === "NOSCRIPT") continue;
+    const [one, other] = [light(parse(getComputedStyle(node).color)), light(ground(node))].sort((a, b) => b - a);
+    const contrast = (one + 0.05) / (other + 0.05);
+    if (contrast < 4.5) found.push(`${node.outerHTML.slice(0, 60)}: ${contrast.toFixed(2)}`);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_texts_can_be_read_in_both_themes(acting_node: ConsoleNode, look: Look, theme: str) -> None:
+    add(acting_node, "mail", 3)
+    acting_node.call("PAUSE", "mail", "out")
+    try:
+        for target in ("", "#queue=mail"):
+            page = look(acting_node, target, color_scheme=theme)
+            expect(page.locator(".chip:visible", has_text="paused").first).to_be_visible()
+            assert page.locator("html").get_attribute("data-theme") == theme
+            assert page.evaluate(CONTRASTS) == []
+    finally:
+        acting_node.call("PAUSE", "mail", "none")
+
+
+def test_the_theme_can_be_chosen_and_is_kept(acting_node: ConsoleNode, look: Look) -> None:
+    page = look(acting_node, color_scheme="light")
+    root = page.locator("html")
+    for label, theme in (("Theme: light", "light"), ("Theme: dark", "dark"), ("Theme: system", "light")):
+        page.locator("#theme").click()
+        expect(page.locator("#theme")).to_have_text(label)
+        expect(root).to_have_attribute("data-theme", theme)
+    page.locator("#theme").click()
+    page.locator("#theme").click()
+    page.reload()
+    expect(root).to_have_attribute("data-theme", "dark")
+
+
+UNNAMED: Final = """() => [...document.querySelectorAll("button, input, select, a, table, section, dialog, svg")]
+  .filter((node) => node.checkVisibility())
+  .filter((node) => !(node.textContent.trim() || node.ariaLabel || node.labels?.length
+    || node.getAttribute("aria-labelledby") || node.caption))
+  .map((node) => node.outerHTML.slice(0, 80))"""
+
+
+def test_everything_has_a_name_and_a_place(acting_node: ConsoleNode, look: Look) -> None:
+    add(acting_node, "mail", 3)
+    for target in ("", "#queue=mail"):
+        page = look(acting_node, target)
+        expect(page.locator("table:visible tbody tr").first).to_be_visible()
+        assert page.evaluate(UNNAMED) == []
+        for landmark in ("banner", "main", "contentinfo"):
+            expect(page.get_by_role(landmark)).to_have_count(1)
+        assert page.locator("h1:visible").count() == 1
+        assert page.locator("[onclick], [style*=url]").count() == 0
+
+
+def test_it_works_from_the_keyboard(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    add(node, "mail")
+    page = look(node)
+    expect(row(page, "mail")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(page.locator("#queues a")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#queue-title")).to_be_focused()
+    page.get_by_role("button", name="Adding paused").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#confirm")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#confirm")).to_be_hidden()
+    expect(page.get_by_role("button", name="Adding paused")).to_be_focused()
+    assert node.call("PAUSE", "mail", "state") == b"none"
+
+
+def test_a_phone_shows_the_same(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    add(node, "mail", 3)
+    page = look(node, viewport=PHONE, has_touch=True, is_mobile=True)
+    expect(row(page, "mail")).to_contain_text("3")
+    page.locator("#queues a").tap()
+    expect(page.locator("#queue-title")).to_have_text("mail")
+    expect(page.locator("#jobs tbody tr")).to_have_count(3)
