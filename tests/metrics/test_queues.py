@@ -173,6 +173,13 @@ def test_many_queues_are_looked_at_in_small_steps_while_others_come_and_go() -> 
     assert len(names) == len(survey.chosen) == count
 
 
+def test_a_pattern_that_takes_long_is_tried_on_one_name_at_a_time() -> None:
+    local = with_queues({b"a" * 50 + b"%d" % number: 1 for number in range(20)})
+    survey = Survey(local.node.state, Wanted(100, b"*a*a*a*a*b"))
+    assert sum(1 for _ in survey.steps()) > 20
+    assert survey.chosen == []
+
+
 def test_a_page_of_many_queues_comes_in_many_small_parts() -> None:
     local = with_queues({b"q%d" % number: 1 for number in range(2000)})
     made = list(parts(local, "queues=all"))

@@ -106,9 +106,9 @@ class Survey:
             if len(queue.name) > LONGEST_NAME:
                 continue
             if pattern is not None:
+                yield  # some patterns take long
                 if not glob_match(pattern, queue.name):
                     continue
-                yield  # some patterns take long
             self._choose(queue)
 
     def _choose(self, queue: Queue) -> None:
