@@ -60,7 +60,7 @@ def _link_buffers(state: NodeState) -> Iterator[Sample]:
 def _skews(state: NodeState) -> Iterator[Sample]:
     for peer in _members(state):
         if peer.skew_known:
-            yield (_id(peer), abs(peer.skew_ms) / 1000)
+            yield (_id(peer), abs(int(peer.skew_ms)) / 1000)
 
 
 def _messages(state: NodeState) -> Iterator[Sample]:
