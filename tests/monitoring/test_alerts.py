@@ -19,6 +19,7 @@ from alerts.files import BEGIN, PAGES, ROOT, RULES, between
 from dashboards.all import BOARDS
 from disque_operator.kubectl.main import COMMANDS as OF_KUBECTL
 from disqued.cli.main import VIEWS
+from disqued.config.options import OPTIONS
 from disqued.node import COMMANDS
 
 TESTS = sorted((ROOT / "alerts" / "tests").glob("*.yaml"))
@@ -109,8 +110,11 @@ def test_commands_and_links_of_a_page_exist(page: Path) -> None:
     text = page.read_text()
     known = {command.name for command in COMMANDS} | set(VIEWS)
     assert set(re.findall(r"`disque(?: -h \w+)? ([a-z]+)", text)) <= known
-    of_kubectl = set(OF_KUBECTL)
-    assert set(re.findall(r"`kubectl disque ([a-z]+)", text)) <= of_kubectl
+    assert set(re.findall(r"`kubectl disque ([a-z]+)", text)) <= set(OF_KUBECTL)
+    directives = {option.name for option in OPTIONS}
+    assert set(re.findall(r"config (?:set|get) ([a-z-]+)", text)) <= directives
+    like_directives = set(re.findall(r"`((?:cluster|maxmemory|auto-aof|slowlog|tcp)-[a-z-]+)(?: \w+)?`", text))
+    assert like_directives <= directives
     for link in re.findall(r"\]\(([^)#:]*)(?:#[^)]*)?\)", text):
         assert (page.parent / link).exists(), link
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import resource
 import shutil
 import threading
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import hiredis
 import pytest
 
+from alerts.all import ALERTS
 from alerts.files import RULES
 from dashboards import uids
 from dashboards.all import BOARDS
@@ -149,6 +151,18 @@ def test_every_broker_series_of_the_dashboards_is_there(stage: Stage) -> None:
         name for board in BOARDS for panel in board.panels() for query in panel.queries for name in names_in(query.expr)
     }
     assert [name for name in sorted(asked - FOREIGN.keys()) if not stage.prometheus.ask(name)] == []
+
+
+def test_quantiles_can_exceed_what_alerts_compare_them_with(stage: Stage) -> None:
+    compared = [
+        (alert.name, *found)
+        for alert in ALERTS
+        for found in re.findall(r"histogram_quantile\(.*?(\w+_bucket).*\) > ([\d.]+)", alert.expr)
+    ]
+    assert len(compared) > 1
+    for alert, name, limit in compared:
+        ends = {float(series["metric"]["le"]) for series in stage.prometheus.ask(name)} - {float("inf")}
+        assert max(ends) > float(limit), f"{alert} would never fire: the last bucket ends before"
 
 
 def test_nothing_fires_while_all_is_well(stage: Stage) -> None:

@@ -1,0 +1,62 @@
+"""The page about monitoring: its configurations are what Prometheus takes, and its words are those of the program."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from alerts.files import ROOT, RULES
+from charts.helm import CLUSTER, OPERATOR
+from dashboards.all import BOARDS
+from dashboards.model import Board
+from monitoring.queries import declared, names_in
+
+PAGE = ROOT / "docs" / "howto" / "monitoring.md"
+TEXT = PAGE.read_text()
+CONFIGURATIONS = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("text", CONFIGURATIONS, ids=["by hand", "on Kubernetes"])
+def test_prometheus_takes_a_configuration(text: str, tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed")
+    configuration = yaml.safe_load(text)
+    for job in configuration["scrape_configs"]:
+        if job.pop("kubernetes_sd_configs", [{"role": "pod"}]) == [{"role": "pod"}]:  # Debian's knows no Kubernetes
+            job.setdefault("static_configs", [{"targets": ["10.0.0.1:9711"]}])
+    path = tmp_path / "prometheus.yaml"
+    path.write_text(yaml.safe_dump(configuration))
+    (tmp_path / RULES.name).write_text(RULES.read_text())
+    done = subprocess.run([promtool, "check", "config", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_without_the_prometheus_operator_targets_have_the_labels_that_alerts_want() -> None:
+    (job,) = yaml.safe_load(CONFIGURATIONS[1])["scrape_configs"]
+    targets = {rule["target_label"] for rule in job["relabel_configs"] if "target_label" in rule}
+    assert targets == {"job", "namespace", "cluster", "instance"}
+    assert job["honor_labels"] is True
+
+
+@pytest.mark.parametrize("query", re.findall(r"```promql\n(.*?)```", TEXT, re.DOTALL))
+def test_series_on_the_page_exist(query: str) -> None:
+    assert names_in(query)
+    assert names_in(query) <= declared().keys()
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
+def test_every_dashboard_is_on_the_page(board: Board) -> None:
+    assert f"| {board.title.removeprefix('Disque / ')} |" in TEXT
+
+
+def test_values_on_the_page_are_values_of_the_charts() -> None:
+    named = set(re.findall(r"[`=,\s](metrics\.\w+\.\w+|alerts\.\w+|dashboards\.\w+|podMonitor\.\w+)", TEXT))
+    assert len(named) > 5
+    tables = (OPERATOR / "README.md").read_text() + (CLUSTER / "README.md").read_text()
+    assert [value for value in named if f"| `{value}` |" not in tables] == []
