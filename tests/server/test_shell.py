@@ -247,6 +247,7 @@ def test_a_reply_below_the_hard_limit_is_written_and_one_above_ends_the_connecti
     stage.loop.run()
     assert (len(client.writes), client.ended) == (1, "aborted")
     assert "output buffer limits" in stage.host.log_lines[-1][1]
+    assert stage.node.state.stats.clients_closed_for_output == 1
 
 
 def test_replies_that_nobody_takes_add_up(stage: Stage) -> None:
