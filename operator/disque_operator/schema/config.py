@@ -9,7 +9,7 @@ from typing import Any, Final
 from disque_operator.directives import FREE, OWNED
 from disque_operator.schema.kinds import rule, texts
 from disque_operator.spec import Json
-from disqued.config.kinds import Choice, Clamped, Integer, Kind, Size, YesNo
+from disqued.config.kinds import Choice, Clamped, Count, Integer, Kind, Size, YesNo
 from disqued.config.options import Option
 
 _LARGEST: Final = (1 << 63) - 1
@@ -89,6 +89,13 @@ def _integer(kind: Any) -> tuple[str, str]:
     return condition, f'a whole number{least}, in quotation marks: "100"'
 
 
+def _count(_kind: Any) -> tuple[str, str]:
+    return (
+        "VALUE.lowerAscii() == 'all' || VALUE.matches('^[0-9]{1,18}$')",
+        'all, or a whole number, 0 or greater, in quotation marks: "100"',
+    )
+
+
 def _size(_kind: Any) -> tuple[str, str]:
     return (
         "VALUE.lowerAscii().matches('^[0-9]{1,18}(b|k|kb|m|mb|g|gb)?$')",
@@ -101,6 +108,7 @@ _KINDS: Final[dict[type[Kind[Any]], Callable[[Any], tuple[str, str]]]] = {
     Choice: _choice,
     Integer: _integer,
     Clamped: _integer,
+    Count: _count,
     Size: _size,
 }
 
