@@ -7,10 +7,16 @@ from typing import Final
 from alerts.alert import CLUSTER, NODE, Alert, Group, Severity
 from dashboards import uids
 
-_REACHED: Final = (
-    'sum by (namespace, cluster, instance) (disque_cluster_nodes{state=~"connected|leaving"}) + 1\n'
-    "    and on (namespace, cluster, instance) disque_cluster_size > 1"
-)
+
+def _reached(*states: str) -> str:
+    """How many members a node reaches, itself counted; once, though several jobs of Prometheus may read it."""
+    choice = "|".join(states)
+    return (
+        "sum by (namespace, cluster, instance) (\n"
+        f'    max by (namespace, cluster, instance, state) (disque_cluster_nodes{{state=~"{choice}"}})\n'
+        "  ) + 1"
+    )
+
 
 BETWEEN: Final = Group(
     "disque-cluster",
@@ -30,9 +36,11 @@ BETWEEN: Final = Group(
             "DisqueClusterPartitioned",
             Severity.CRITICAL,
             "2m",
-            "count by (namespace, cluster) (disque_cluster_size > 1)\n"
-            "> on (namespace, cluster)\n"
-            f"  min by (namespace, cluster) (\n    {_REACHED}\n  )",
+            "count by (namespace, cluster) (max by (namespace, cluster, instance) (disque_cluster_size) > 1)\n"
+            "> on (namespace, cluster) min by (namespace, cluster) (\n"
+            f"  {_reached('connected', 'leaving')}\n"
+            "  and on (namespace, cluster, instance) disque_cluster_size > 1\n"
+            ")",
             f"Nodes of {CLUSTER} run, but do not reach each other",
             "{{ $value }} nodes answer Prometheus, and one of them reaches fewer. Both sides go on: jobs that have "
             "copies on both may be delivered twice, and REPLICATE may be refused.",
@@ -74,7 +82,7 @@ BETWEEN: Final = Group(
             "5m",
             "max by (namespace, cluster) (disque_max_replicate)\n"
             "> max by (namespace, cluster) (\n"
-            '  sum by (namespace, cluster, instance) (disque_cluster_nodes{state="connected"}) + 1\n'
+            f"  {_reached('connected')}\n"
             ")",
             f"Jobs of {CLUSTER} want more copies than there are nodes",
             "The highest REPLICATE of a job is {{ $value }}, and fewer nodes reach each other. New jobs like it are "

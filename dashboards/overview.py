@@ -153,11 +153,12 @@ _COMMANDS: Final = Row(
         ),
         Panel(
             "Clients",
-            "Connections of clients, and those among them that wait in GETJOB, which are workers with nothing to do.",
+            "Connections of clients, and those among them that wait: workers with nothing to do (GETJOB), producers "
+            "whose jobs get their copies (ADDJOB).",
             "short",
             (
                 Query("sum(disque_connected_clients{<nodes>})", "connected"),
-                Query("sum(disque_blocked_clients{<nodes>})", "waiting for jobs"),
+                Query("sum(disque_blocked_clients{<nodes>})", "waiting"),
             ),
         ),
         Panel(

@@ -50,6 +50,15 @@ class Operator:
         except TimeoutError:
             raise AssertionError(f"not in time: {what}\n{self.log.read_text()}") from None
 
+    async def until_page(self, condition: Callable[[str], object], what: str) -> None:
+        """Wait until the page of metrics is so."""
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(int(PATIENCE_S / 0.1)):
+                if condition((await read(self.metrics))[1]):
+                    return
+                await asyncio.sleep(0.1)
+        raise AssertionError(f"not in time: {what}")
+
     async def end(self) -> int:
         """SIGTERM, then the exit status."""
         self.process.send_signal(signal.SIGTERM)
@@ -172,6 +181,24 @@ def test_it_goes_on_when_the_api_server_was_away(tmp_path: Path) -> None:
             server.refuse = lambda _method, _path: None
             await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
             assert (await read(operator.liveness))[0] == 200
+
+    asyncio.run(main())
+
+
+def test_who_lost_the_lease_says_nothing_of_clusters_any_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
+        async with running(tmp_path, server) as operator:
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
+            await operator.until_page(lambda page: 'phase="Creating"} 1.0' in page, "it tells of the cluster")
+            lease = server.objects[LEASE]
+            server.put(LEASE, lease | {"spec": lease["spec"] | {"holderIdentity": "another"}})
+            await operator.until_page(lambda page: "disque_operator_lease_held 0.0" in page, "it has lost the Lease")
+            states = ("cluster_phase", "cluster_condition", "cluster_members", "paused")
+            await operator.until_page(
+                lambda page: not any(f"disque_operator_{state}{{" in page for state in states), "it says nothing of it"
+            )
 
     asyncio.run(main())
 
