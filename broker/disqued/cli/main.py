@@ -31,6 +31,7 @@ VIEWS = {
     "queues": "table of queues",
     "jobs": "table of jobs",
     "peek": "waiting jobs of a queue with their bodies",
+    "console": "open the page of a node in the browser",
     "aof": "look into append only files",
     "bench": "measure the server",
     "help": "explain commands",

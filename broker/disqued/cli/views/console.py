@@ -1,0 +1,58 @@
+"""`disque console`: opens the page that a node has for browsers, or says where it is."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import webbrowser
+
+from disqued.cli.arguments import Parser
+from disqued.cli.connection import RefusedError
+from disqued.cli.endpoint import DEFAULT_HOST, Endpoint, choose_endpoint, endpoint_options
+from disqued.cli.exits import Exit
+from disqued.cli.views.client import connected_client
+from disqued.client import Client
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print the address; on a terminal, open it too."""
+    parser = Parser("disque console", None, "Opens the console of a node in the browser.", [endpoint_options()])
+    parser.add_argument("--node", metavar="NODE", help="another member: its address, or its ID or how that begins")
+    parser.add_argument("--print", dest="only_print", action="store_true", help="only print the address")
+    options = parser.parse(options.command[1:], options)
+    endpoint = choose_endpoint(options)
+    if options.node is not None:
+        with connected_client(endpoint) as client:
+            endpoint = _member(client, endpoint, options.node)
+    address = _address(endpoint)
+    sys.stdout.write(address + "\n")
+    sys.stdout.flush()
+    on_terminal = sys.stdout.isatty() or "FAKETTY" in os.environ
+    if on_terminal and not options.only_print and not webbrowser.open(address):
+        sys.stderr.write("There is no browser here: open the address in one that reaches the node.\n")
+    return Exit.OK
+
+
+def _member(client: Client, asked: Endpoint, wanted: str) -> Endpoint:
+    """Where clients reach the node that is meant."""
+    found = []
+    for node in client.hello().nodes:
+        at = Endpoint(node.host or asked.host, node.port, password=asked.password)
+        if node.id.startswith(wanted) or str(at) == wanted:
+            found.append(at)
+    if len(found) != 1:
+        how_many = "No member is" if not found else f"{len(found)} members are"
+        raise RefusedError(f"{how_many} meant by '{wanted}': 'disque nodes' lists them")
+    return found[0]
+
+
+def _address(endpoint: Endpoint) -> str:
+    """Of the page."""
+    with connected_client(endpoint) as client:
+        reply = client.execute("CONFIG", "GET", "http-port", repeat=True)
+    port = reply[1].decode() if isinstance(reply, list) and len(reply) == 2 and isinstance(reply[1], bytes) else "0"
+    if port == "0":
+        raise RefusedError(f"The node {endpoint} has no console: start it with http-port (9711 by habit)")
+    host = endpoint.host if endpoint.path is None else DEFAULT_HOST
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

@@ -1,0 +1,43 @@
+"""The pictures of the guide are taken by a script that works, and the guide shows them all."""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.chromium import find_chromium
+
+ROOT = Path(__file__).parents[2]
+IMAGES = ROOT / "docs" / "images"
+GUIDE = ROOT / "docs" / "howto" / "console.md"
+SCRIPT = ROOT / "docs" / "consoleshots.py"
+
+
+def size_of(picture: Path) -> tuple[int, int]:
+    """Width and height of a PNG."""
+    head = picture.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", head[16:24])
+    return width, height
+
+
+def test_the_guide_shows_all_pictures() -> None:
+    shown = set(re.findall(r"\(\.\./images/(console-[\w-]+\.png)\)", GUIDE.read_text()))
+    assert shown == {path.name for path in IMAGES.glob("console-*.png")}
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="There is no Chromium on this machine (apt install chromium)")
+def test_the_script_takes_them_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    import consoleshots  # noqa: PLC0415  (found by the line above)
+
+    taken = consoleshots.take(tmp_path, 3.0)
+    assert {path.name for path in taken} == {path.name for path in IMAGES.glob("console-*.png")}
+    for path, picture in zip(taken, consoleshots.PICTURES, strict=True):
+        assert size_of(path) == size_of(IMAGES / path.name) == (picture.width, picture.height)
+        assert path.stat().st_size > 10_000, "not an empty page"
+    del sys.modules["consoleshots"]
