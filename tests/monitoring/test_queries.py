@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from alerts.files import ROOT
 from dashboards.all import BOARDS
 from dashboards.model import Board
 from monitoring.queries import (
@@ -28,6 +29,8 @@ SERIES = declared()
 LABELS = SERIES | {name: FOREIGN_LABELS[name] for name in FOREIGN}
 NOT_SHOWN = {"process_virtual_memory_bytes", "process_start_time_seconds", "python_info"}
 """What prometheus-client's collectors show beside what is of use."""
+NO_METRICS = {"disque_history", "disque_operator", "disque_version"}
+"""What else is called like one: a file, a package, a field of INFO."""
 NOT_A_RATE = {"disque_aof_damaged_records_total"}
 """Counters whose number itself matters."""
 
@@ -91,3 +94,11 @@ def test_prometheus_understands_every_query_of_the_dashboards(tmp_path: Path) ->
     path.write_text(yaml.safe_dump({"groups": [{"name": "all", "rules": records}]}))
     done = subprocess.run([promtool, "check", "rules", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_metrics_that_pages_speak_of_exist() -> None:
+    families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in SERIES} | SERIES.keys()
+    pages = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("charts/*/README.md"), ROOT / "README.md"]
+    spoken_of = {(name, page.name) for page in pages for name in re.findall(r"\bdisque_[a-z_]+", page.read_text())}
+    assert len(spoken_of) > len(SERIES) / 2
+    assert {(name, page) for name, page in spoken_of if name not in families | NO_METRICS} == set()
