@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from disqued import errors
 from disqued.errors import (
     AuthenticationRequired,
     BadJobId,
@@ -22,6 +26,7 @@ from disqued.errors import (
     WrongArity,
 )
 
+ROOT = Path(__file__).parents[1]
 CODES = [
     (CommandSyntaxError(), "ERR"),
     (WrongArity("qlen"), "ERR"),
@@ -47,3 +52,9 @@ def test_an_error_line_begins_with_its_code(error: ReplyError, code: str) -> Non
     assert error.encode().startswith(b"-" + code.encode() + b" ")
     assert error.encode().endswith(b"\r\n")
     assert error.text == str(error)
+
+
+def test_all_codes_are_listed_since_they_are_counted_by_name() -> None:
+    sources = "\n".join(path.read_text() for path in (ROOT / "broker" / "disqued").rglob("*.py"))
+    raised = set(re.findall(r'(?:ReplyError|super\(\).__init__)\(\s*f?"([A-Z]+) ', sources)) | {"MISCONF"}
+    assert raised == set(errors.CODES)

@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+CODES: Final[tuple[str, ...]] = (
+    *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "NOREPL", "PAUSED", "MAXLEN"),
+    *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "NOPROTO"),
+)
+"""All that this broker answers with."""
+
 
 class ReplyError(Exception):
     """A refused command. `text` is the reply line without the leading dash, `code` its first word."""

@@ -37,13 +37,13 @@ def _durations(state: NodeState) -> Iterator[Sample]:
 
 
 def _errors(state: NodeState) -> Iterator[Sample]:
-    for code, count in list(state.stats.errors.items()):
+    for code, count in state.stats.errors.items():
         yield ((code,), count)
 
 
 def _refusals(state: NodeState) -> Iterator[Sample]:
     for reason, code in REFUSALS.items():
-        yield ((reason,), state.stats.errors.get(code, 0))
+        yield ((reason,), state.stats.errors[code])
 
 
 def _closed(state: NodeState) -> Iterator[Sample]:
@@ -132,8 +132,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     Metric(
         "disque_errors_total",
         COUNTER,
-        "Errors that clients were answered with, by their first word; of further ones than "
-        "can be told apart that is `other`.",
+        "Errors that clients were answered with, by their first word; `other` for those of DEBUG ERROR.",
         _errors,
         ("code",),
     ),

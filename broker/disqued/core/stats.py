@@ -8,6 +8,7 @@ from mypy_extensions import i64
 
 from disqued.bus.kinds import KINDS
 from disqued.core.histogram import PER_MS, Histogram
+from disqued.errors import CODES
 
 if TYPE_CHECKING:
     from disqued.core.entry import CommandEntry
@@ -15,10 +16,8 @@ if TYPE_CHECKING:
 SAMPLES: Final = 16
 """Instantaneous rates are the mean of this many samples, one per 100 ms."""
 
-MOST_CODES: Final = 32
-LONGEST_CODE: Final = 16
-"""Error codes that are told apart; DEBUG ERROR answers with any."""
 OTHER_CODE: Final = "other"
+"""Stands for all error codes that are not ours: DEBUG ERROR answers with any."""
 _WAITS_MS: Final[tuple[int, ...]] = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 _AGES_MS: Final[tuple[int, ...]] = (
     *(5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000),
@@ -58,6 +57,13 @@ class Traffic:
         self.received: i64 = 0
 
 
+def _no_errors() -> dict[str, int]:
+    """None of any code."""
+    errors = dict.fromkeys(CODES, 0)
+    errors[OTHER_CODE] = 0
+    return errors
+
+
 class Stats:
     """Counters of one node."""
 
@@ -83,7 +89,7 @@ class Stats:
         """How long clients waited for the copies of their jobs."""
         self.sync_ms = Histogram(_WAITS_MS, PER_MS)
         """How long it took to sync the append only file."""
-        self.errors: dict[str, int] = {}
+        self.errors = _no_errors()
         """Errors that clients were answered with, by their code."""
         self.clients_closed_for_output: i64 = 0
         self.expired_jobs: i64 = 0
@@ -145,7 +151,7 @@ class Stats:
         self.requeued_elsewhere = 0
         self.replication_ms.reset()
         self.sync_ms.reset()
-        self.errors.clear()
+        self.errors = _no_errors()
         self.clients_closed_for_output = 0
         self.expired_jobs = 0
         self.expired_unfinished = 0
@@ -173,9 +179,7 @@ class Stats:
         if entry is not None:
             entry.failed += 1
         errors = self.errors
-        if code not in errors and (len(errors) >= MOST_CODES or len(code) > LONGEST_CODE):
-            code = OTHER_CODE
-        errors[code] = errors.get(code, 0) + 1
+        errors[code if code in errors else OTHER_CODE] += 1
 
     def count_expired(self, *, is_unfinished: bool) -> None:
         """A job was forgotten because its time to live was over."""

@@ -21,7 +21,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     counter(
         "disque_replication_failures_total",
         "Jobs that were refused because they could not get their copies (NOREPL).",
-        lambda state: state.stats.errors.get(_NOREPL, 0),
+        lambda state: state.stats.errors[_NOREPL],
     ),
     counter(
         "disque_replication_timeouts_total",
