@@ -22,9 +22,9 @@ from typing import Any, cast
 
 from disqued.build import FLAVOUR
 from disqued.core.histogram import PER_NS, Histogram
+from disqued.httproutes import Answer, Exchange, Request
 from disqued.metrics.surroundings import Surroundings
 from disqued.server import metricspage
-from disqued.server.httproutes import Answer, Exchange, Request
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode
 

@@ -1,4 +1,4 @@
-"""Takes the pictures of the console for the guide: `python docs/consoleshots.py [DIRECTORY]`.
+"""Takes the pictures of the console for the guide: `python docs/consoleshots.py [DIRECTORY [SECONDS]]`.
 
 Three brokers with a small load, one of them with actions enabled, and a real Chromium: several sizes, both themes.
 A test takes them anew, so the script can not grow old; those in the guide are taken by hand and looked at.
@@ -68,9 +68,9 @@ PICTURES = (
 
 
 def main(arguments: list[str]) -> None:
-    """Write all pictures into a directory, by default that of the guides."""
+    """Write all pictures into a directory, by default that of the guides; curves are as long as the time given."""
     directory = Path(arguments[0]) if arguments else IMAGES
-    for path in take(directory, WARM_UP_S):
+    for path in take(directory, float(arguments[1]) if len(arguments) > 1 else WARM_UP_S):
         print(path)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -44,10 +46,23 @@ class ConsoleNode:
     def __init__(self, server: ServerProcess, http_port: int) -> None:
         self.server = server
         self.http_port = http_port
+        self.wait_open()
 
     @property
     def address(self) -> str:
         return f"http://{LOOPBACK}:{self.http_port}/"
+
+    def wait_open(self) -> None:
+        """Until the port is open: that for clients may be open a little before."""
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                socket.create_connection((LOOPBACK, self.http_port), 10).close()
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            else:
+                return
 
     def client(self) -> AbstractContextManager[NodeClient]:
         return contextlib.closing(NodeClient(self.server.port))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.server.wholereplies import Beginning, Failure, Reply, read_replies
+from disqued.console.wholereplies import Beginning, Failure, Reply, read_replies
 
 CASES = [
     (b"+OK\r\n", [b"OK"]),

@@ -13,10 +13,10 @@ import h11
 import pytest
 from uvloop import new_event_loop
 
+from disqued.httproutes import OK, Answer, Exchange, Request, Route
 from disqued.server import httpport
 from disqued.server.health import MOST_WAITING, ROUTES
 from disqued.server.httpport import MOST_BYTES, MOST_CONNECTIONS, HttpConnection, HttpPort
-from disqued.server.httproutes import OK, Answer, Exchange, Request, Route
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalNode
 
@@ -351,6 +351,22 @@ def test_an_answer_may_go_on_until_the_client_goes() -> None:
         assert stage.port._open["/feed"] == 0
 
     play(act, routes=(feed.route,))
+
+
+def test_who_wants_no_content_gets_the_head_of_an_answer_in_parts() -> None:
+    def begin(_node: object, exchange: Exchange) -> None:
+        exchange.stream(Answer(OK, b"first"))
+        exchange.push(b"second")
+        exchange.finish()
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(GET.format("HEAD", "/parts").encode() + b"GET /parts HTTP/1.0\r\n\r\n")
+        head, first, rest = (await client.rest()).split(b"\r\n\r\n")
+        assert status_of(head) == status_of(first) == 200
+        assert rest == b"firstsecond"
+
+    play(act, routes=(Route("/parts", begin),))
 
 
 def test_an_answer_that_goes_on_ends_with_the_node() -> None:

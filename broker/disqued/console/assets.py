@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from disqued.console.guard import HEADERS
-from disqued.server.httproutes import OK, Answer, Exchange, Route
+from disqued.httproutes import OK, Answer, Exchange, Route
 
 if TYPE_CHECKING:
     from disqued.node import Node

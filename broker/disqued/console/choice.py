@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from disqued.config.glob import glob_match
 from disqued.console.figures import bytes_of
-from disqued.server.wholereplies import Reply
+from disqued.console.wholereplies import Reply
 
 SCANNED: Final = 500
 """Queues that one QSCAN looks for,"""

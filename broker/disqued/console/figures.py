@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from disqued.console.text import key_of, shown
-from disqued.server.wholereplies import Beginning, Reply
+from disqued.console.wholereplies import Beginning, Reply
 
 MOST_MEMBERS: Final = 200
 

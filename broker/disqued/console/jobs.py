@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
+from disqued.console.calling import Ask
 from disqued.console.figures import bytes_of, pairs, text_of
 from disqued.console.text import is_text, shown
-from disqued.server.httproutes import UNAVAILABLE, Exchange
-from disqued.server.wholereplies import Beginning, Failure, Reply
+from disqued.console.wholereplies import Beginning, Failure, Reply
+from disqued.httproutes import UNAVAILABLE, Exchange
 
 PEEKED: Final = 20
 FOUND: Final = 20
@@ -56,7 +57,6 @@ def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
     }
 
 
-Ask = Callable[[Sequence[Sequence[bytes]], Callable[[list[Reply]], None]], None]
 Done = Callable[[list[dict[str, Any]], str], None]
 
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from disqued.console.calling import Ask
 from disqued.console.choice import Choice
 from disqued.console.figures import members, node_figures, queue_figures
-from disqued.console.jobs import Ask
+from disqued.console.wholereplies import Reply
 from disqued.core.state import NodeState
-from disqued.server.httproutes import OK, Answer, Exchange
-from disqued.server.wholereplies import Reply
+from disqued.httproutes import OK, Answer, Exchange
 
 FIRST_S: Final = 0.1
 """Until the first event: queues are looked for before."""

@@ -10,21 +10,20 @@
 from __future__ import annotations
 
 import json
-from asyncio import AbstractEventLoop
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
+from disqued.console.calling import Ask, Callers, Requests, Then
 from disqued.console.choice import MOST_CHOSEN, SORTS, Choice
 from disqued.console.jobs import MOST_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.text import fields_of
+from disqued.console.wholereplies import Failure, Reply
 from disqued.core.authentication import ONLY_USER
+from disqued.core.entry import CommandEntry
 from disqued.errors import ReplyError
-from disqued.server.caller import Caller
-from disqued.server.httproutes import BAD_REQUEST, FORBIDDEN, OK, UNAUTHORIZED, UNAVAILABLE, Answer, Exchange, Route
-from disqued.server.shell import Shell
-from disqued.server.wholereplies import Failure, Reply
+from disqued.httproutes import BAD_REQUEST, FORBIDDEN, OK, UNAUTHORIZED, UNAVAILABLE, Answer, Exchange, Route
 
 if TYPE_CHECKING:
     from disqued.node import Node
@@ -41,10 +40,9 @@ _KEPT_OUT: Final = "This needs the password of the node (requirepass)"
 class Console:
     """The console of one node."""
 
-    def __init__(self, loop: AbstractEventLoop, shell: Shell) -> None:
-        self._loop = loop
-        self._shell = shell
-        self._names = {entry.name: name for name, entry in shell.node.state.commands.items()}
+    def __init__(self, callers: Callers, commands: Iterable[tuple[bytes, CommandEntry]]) -> None:
+        self._callers = callers
+        self._names = {entry.name: name for name, entry in commands}
         """What the commands are called on this node."""
 
     @property
@@ -111,16 +109,14 @@ class Console:
         if ask is not None:
             ask([command], lambda replies: _tell(exchange, replies[0]))
 
-    def _enter(self, node: Node, exchange: Exchange, most_bytes: int) -> Callable[..., None] | None:
+    def _enter(self, node: Node, exchange: Exchange, most_bytes: int) -> Ask | None:
         """A way to ask the node for whoever may; None for others, who were told why."""
         request = exchange.request
         why = guard.why_foreign(request.headers)
         if why:
             exchange.answer(FORBIDDEN, why)
             return None
-        caller = Caller(
-            self._loop, self._shell, request.client, most_bytes, lambda why: exchange.answer(UNAVAILABLE, why)
-        )
+        caller = self._callers(request.client, most_bytes, lambda why: exchange.answer(UNAVAILABLE, why))
         exchange.at_end(caller.close)
         if node.state.password:
             password, user = guard.credentials(request.headers) or (b"", b"")
@@ -130,7 +126,7 @@ class Console:
                 exchange.send(Answer(UNAUTHORIZED, _KEPT_OUT, guard.ASK_FOR_PASSWORD))
                 return None
 
-        def ask(requests: Sequence[Sequence[bytes]], then: Callable[[list[Reply]], None]) -> None:
+        def ask(requests: Requests, then: Then) -> None:
             named = [[self._names.get(command, command), *words] for command, *words in requests]
             caller.ask(named, lambda replies: exchange.run(lambda: then(replies)))
 

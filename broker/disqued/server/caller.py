@@ -9,14 +9,13 @@ from __future__ import annotations
 from asyncio import AbstractEventLoop, Transport
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from disqued.console.calling import Requests, Then
+from disqued.console.wholereplies import Failure, Reply, read_replies
 from disqued.core.authentication import ONLY_USER, authenticate
 from disqued.server.connection import Connection
 from disqued.server.shell import Shell
-from disqued.server.wholereplies import Failure, Reply, read_replies
-
-Then: TypeAlias = Callable[[list[Reply]], None]
 
 _HUNG_UP: Final = "The node closed the connection; its log says why"
 
@@ -85,7 +84,7 @@ class Caller:
         if self._connection is not None:
             authenticate(self._shell.node.state, self._connection, password, user)
 
-    def ask(self, requests: Sequence[Sequence[bytes]], then: Then) -> None:
+    def ask(self, requests: Requests, then: Then) -> None:
         """Have commands run, and `then` called with their replies; not if the connection ends before."""
         connection = self._connection
         if connection is not None and requests:

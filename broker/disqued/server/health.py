@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
+from disqued.httproutes import BAD_REQUEST, OK, UNAVAILABLE, Exchange, Route
 from disqued.leaving.progress import jobs_left
-from disqued.server.httproutes import BAD_REQUEST, OK, UNAVAILABLE, Exchange, Route
 
 if TYPE_CHECKING:
     from disqued.core.peer import Peer

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 import h11
 
 from disqued.core.bugs import report_bug
-from disqued.server.httproutes import (
+from disqued.httproutes import (
     BUG,
     CONTENT_TOO_LARGE,
     LENGTH_REQUIRED,
@@ -263,13 +263,12 @@ class HttpConnection:
         """An answer begins whose content comes in parts."""
         self._streaming = True
         if self._transport is not None:
-            made = self._start(answer, ()) + (self._parser.send(h11.Data(data=_bytes(answer))) or b"")
-            self._transport.write(made)
+            self._transport.write(self._start(answer, ()) + self._part(_bytes(answer)))
 
     def push(self, data: bytes) -> None:
         """One more part of it."""
         if self._transport is not None:
-            self._transport.write(self._parser.send(h11.Data(data=data)) or b"")
+            self._transport.write(self._part(data))
 
     def complete(self) -> None:
         """That was the last part."""
@@ -338,9 +337,13 @@ class HttpConnection:
             return
         body = _bytes(answer)
         made = self._start(answer, (("Content-Length", str(len(body))),))
-        made += self._parser.send(h11.Data(data=b"" if self._head else body)) or b""
+        made += self._part(body)
         made += self._parser.send(h11.EndOfMessage()) or b""
         self._transport.write(made)
+
+    def _part(self, data: bytes) -> bytes:
+        """Some of the content, unless the client wants to know of it only."""
+        return self._parser.send(h11.Data(data=b"" if self._head else data)) or b""
 
     def _start(self, answer: Answer, length: tuple[tuple[str, str], ...]) -> bytes:
         """What stands before the content."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from disqued.httproutes import BAD_REQUEST, OK, Answer, Exchange, Route
 from disqued.metrics.exposition import Encoder, page
 from disqued.metrics.queues import Wanted, parse
-from disqued.server.httproutes import BAD_REQUEST, OK, Answer, Exchange, Route
 
 if TYPE_CHECKING:
     from disqued.metrics.surroundings import Surroundings

@@ -11,6 +11,7 @@ import os
 import platform
 import secrets
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from disqued.membership.nodesconf import encode, restore
 from disqued.metrics.surroundings import Surroundings
 from disqued.node import Node
 from disqued.server import daemon, listener, logs, metricspage
+from disqued.server.caller import Caller
 from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
 from disqued.server.health import ROUTES, why_not_ready
@@ -124,7 +126,7 @@ class Run:
         backlog = self._config.tcp_backlog
         servers = await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
         around = Surroundings(lambda: why_not_ready(self._node))
-        routes = (*ROUTES, *metricspage.routes(around), *Console(loop, shell).routes)
+        routes = (*ROUTES, *metricspage.routes(around), *self._console(loop, shell).routes)
         http = HttpPort(loop, self._node, routes, around.http_answers)
         servers += await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
         lag = LoopLag(loop, around.loop_lag)
@@ -147,6 +149,10 @@ class Run:
         if not written:
             raise Fatal("Ending without that. Clients that wait for it were told nothing.")
         logs.write("warning", "Disque is now ready to exit, bye bye...")
+
+    def _console(self, loop: asyncio.AbstractEventLoop, shell: Shell) -> Console:
+        """The page for browsers."""
+        return Console(partial(Caller, loop, shell), self._node.state.commands.items())
 
     async def _load(self, shell: Shell, *, on_terminal: bool) -> bool:
         """Return when the node has its jobs; False when it is to end before. Other nodes do not reach it meanwhile."""
