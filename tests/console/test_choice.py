@@ -71,7 +71,7 @@ def test_among_many_queues_a_round_takes_bounded_steps() -> None:
     chosen = page.round()
     assert len(chosen) == 50
     assert chosen == [b"q%04d" % (7 * number + 6) for number in range(50)]
-    assert page.steps < 60
+    assert page.steps < 80
 
 
 def test_what_grows_comes_in_and_what_goes_leaves() -> None:

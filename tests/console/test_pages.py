@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import random
 import socket
 import threading
 import time
@@ -15,6 +16,8 @@ from console.conftest import OWN, ConsoleNode, OpenNode
 from disqued.console.jobs import MOST_BODY_BYTES
 from disqued.console.routes import MOST_LIVE
 from disqued.console.text import key_of
+from persistence.samples import kept, make_job
+from server.test_http import LONG
 from support.cluster import RealCluster
 from support.server import LOOPBACK, free_port
 
@@ -157,6 +160,21 @@ def test_a_node_that_has_no_room_for_clients_says_so(open_node: OpenNode) -> Non
         client.call("CONFIG", "SET", "maxclients", 1)
         reply = node.ask("/console/events")
     assert (reply.status, reply.text) == (503, "ERR max number of clients reached\n")
+
+
+def test_a_node_that_loads_is_shown_already(open_node: OpenNode, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    records = [kept(make_job(random.Random(seed), b"body %d" % seed)) for seed in range(100)]
+    (tmp_path / "kept" / "disque.aof").write_bytes(b"".join(records) * (LONG // 100))
+    node = open_node("--dir", str(tmp_path / "kept"), "--appendonly", "yes", "--http-actions", "yes")
+    said = node.state()
+    assert said["figures"]["loading"] == 1
+    assert (said["queues"], said["members"]) == ([], [])
+    refused = node.ask("/console/jobs?queue=q")
+    assert (refused.status, refused.text) == (503, "LOADING Disque is loading the dataset in memory\n")
+    assert node.act(action="pause", queue="q", pause="in").status == 400
+    said = node.state("", lambda said: not said["figures"]["loading"])
+    assert len(said["members"]) == 1
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------

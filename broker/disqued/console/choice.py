@@ -13,9 +13,9 @@ from disqued.config.glob import glob_match
 from disqued.console.figures import bytes_of
 from disqued.console.wholereplies import Reply
 
-SCANNED: Final = 500
+SCANNED: Final = 250
 """Queues that one QSCAN looks for,"""
-MEASURED: Final = 100
+MEASURED: Final = 50
 """and queues that are asked for their figures at a time."""
 MOST_CHOSEN: Final = 100
 
