@@ -9,7 +9,7 @@ SOURCES := $(shell find broker -name '*.py')
 CAN_COMPILE := command -v cc >/dev/null && test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 FAST := PYTHONPATH=$(CURDIR)/build/compiled
 
-.PHONY: help run test test-interpreted test-compiled sim e2e check format bench docs manifests charts image lock clean
+.PHONY: help run test test-interpreted test-compiled sim e2e check format bench docs manifests dashboards charts image lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ test: test-interpreted test-compiled ## Run every test, on the interpreted and o
 
 # Tests whose time goes into real processes, or into many seeds of the simulator (whose digests are the same on both
 # builds), run on one build, the one that people run.
-ONCE := cluster durability bench charts image operator simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+ONCE := cluster durability bench charts image operator monitoring simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
 	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
@@ -53,6 +53,7 @@ bench: $(COMPILED) ## Measure beside redis-server, beanstalkd and RabbitMQ (ARGS
 
 docs: $(INSTALLED) ## Write the generated pages of docs/
 	$(BIN)/python -m disqued.config.docs > docs/configuration.md
+	$(BIN)/python -m disqued.metrics.docs > docs/metrics.md
 	$(BIN)/python -m disqued.testing.jobstates > docs/architecture/job-states.md
 	$(BIN)/python -m disqued.testing.busdocs > docs/protocol/bus.md
 	$(BIN)/python -m disque_operator.schema.docs > docs/disquecluster.md
@@ -60,6 +61,11 @@ docs: $(INSTALLED) ## Write the generated pages of docs/
 manifests: $(INSTALLED) ## Write the resource definition, and the snapshots of what the operator makes of resources
 	$(BIN)/python -m disque_operator.schema > manifests/crd/disqueclusters.yaml
 	$(BIN)/python tests/support/manifests.py
+
+dashboards: $(INSTALLED) ## Write the dashboards, the alerts, and what the chart has of them
+	$(BIN)/python -m dashboards
+	$(BIN)/python -m alerts
+	$(BIN)/python charts/generate.py
 
 charts: $(INSTALLED) ## Write what the charts have from the resource definition and from their values
 	$(BIN)/python charts/generate.py
