@@ -1,0 +1,183 @@
+"""The clients that the server makes for the console: they go when their work is done, and leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from uvloop import new_event_loop
+
+from disqued.console.routes import Console
+from disqued.console.wholereplies import Beginning, Failure, Reply
+from disqued.server.caller import Caller
+from disqued.server.connection import Connection
+from disqued.server.httpport import HttpPort
+from disqued.server.shell import Clock, Shell
+from disqued.testing.local import LocalNode
+
+START_MS = 1_700_000_000_000
+
+
+def play(act: Callable[[Shell], Coroutine[Any, Any, None]]) -> None:
+    """Have a scene played with a node on the loop that the server has."""
+
+    async def run() -> None:
+        shell = Shell(asyncio.get_running_loop(), LocalNode().node, Clock(START_MS))
+        shell.start()
+        try:
+            await act(shell)
+        finally:
+            shell.stop()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(run())
+
+
+class Asker:
+    """Somebody in the process who waits for replies."""
+
+    def __init__(self, shell: Shell, most_bytes: int = 100) -> None:
+        self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.caller = Caller(asyncio.get_running_loop(), shell, "192.0.2.1:5", most_bytes, self.gone.set_result)
+
+    async def ask(self, *requests: list[bytes]) -> list[Reply]:
+        replied: asyncio.Future[list[Reply]] = asyncio.get_running_loop().create_future()
+        self.caller.ask(requests, replied.set_result)
+        async with asyncio.timeout(10):
+            return await replied
+
+
+def test_it_is_a_client_like_others() -> None:
+    async def act(shell: Shell) -> None:
+        asker = Asker(shell)
+        sessions = shell.node.state.sessions
+        (listed,) = await asker.ask([b"CLIENT", b"LIST"])
+        assert isinstance(listed, Beginning)
+        assert b"addr=192.0.2.1:5" in listed.data
+        replies = await asker.ask([b"QLEN", b"q"], [b"nothing"], [b"QLEN"])
+        assert replies[0] == 0
+        assert replies[1:] == [
+            Failure("ERR unknown command 'nothing'"),
+            Failure("ERR wrong number of arguments for 'qlen' command"),
+        ]
+        assert len(sessions) == 1
+        asker.caller.close()
+        await asyncio.sleep(0)
+        assert not sessions
+        assert not asker.gone.done()
+
+    play(act)
+
+
+def test_who_asked_is_told_in_a_later_turn() -> None:
+    """In the middle of the node's output nothing must be asked of it."""
+
+    async def act(shell: Shell) -> None:
+        asker = Asker(shell)
+        told: list[list[Reply]] = []
+
+        def again(replies: list[Reply]) -> None:
+            told.append(replies)
+            if len(told) < 3:
+                asker.caller.ask([[b"PING"]], again)
+
+        asker.caller.ask([[b"PING"]], again)
+        assert told == []
+        shell.carry()
+        assert told == []
+        await asker.ask([b"PING"])
+        await asker.ask([b"PING"])
+        await asker.ask([b"PING"])
+        assert told == [[b"PONG"]] * 3
+
+    play(act)
+
+
+def test_it_is_told_when_the_node_hangs_up() -> None:
+    async def act(shell: Shell) -> None:
+        asker = Asker(shell)
+        (number,) = await asker.ask([b"CLIENT", b"LIST"])
+        assert isinstance(number, Beginning)
+        state = shell.node.state
+        state.ready.hang_up(next(iter(state.sessions.values())))
+        shell.settle()
+        async with asyncio.timeout(10):
+            assert await asker.gone == "The node closed the connection; its log says why"
+        asker.caller.ask([[b"PING"]], lambda _replies: None)
+        asker.caller.close()
+        assert not state.sessions
+
+    play(act)
+
+
+def test_nothing_is_left_of_pages_that_were_asked_for() -> None:
+    """The garbage collector is off in a server."""
+    made: weakref.WeakSet[Caller] = weakref.WeakSet()
+    connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+    served: list[str] = []
+
+    async def act(shell: Shell) -> None:
+        loop, node = asyncio.get_running_loop(), shell.node
+        node.state.config.http_actions = True
+
+        def callers(address: str, most_bytes: int, gone: Callable[[str], None]) -> Caller:
+            caller = Caller(loop, shell, address, most_bytes, gone)
+            made.add(caller)
+            served.append(address)
+            if caller._connection is not None:
+                connections.add(caller._connection)
+            return caller
+
+        port = HttpPort(loop, node, Console(callers, node.state.commands.items()).routes)
+        server = await loop.create_server(port.accept, "127.0.0.1", 0)  # type: ignore[arg-type]
+        address = server.sockets[0].getsockname()
+
+        async def ask(target: str, more: str = "", body: str = "") -> None:
+            reader, writer = await asyncio.open_connection(*address)
+            method = "POST" if body else "GET"
+            size = f"Content-Length: {len(body)}\r\n" if body else ""
+            writer.write(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n{size}{more}\r\n{body}".encode())
+            async with asyncio.timeout(10):
+                await reader.readuntil(b"\r\n\r\n")
+                await reader.read(10)
+            writer.close()
+            await writer.wait_closed()
+
+        for _ in range(3):
+            await ask("/console/events")
+            await ask("/console/jobs?queue=q")
+            await ask("/console/jobs?queue=q&state=active")
+            await ask("/console/act", "X-Disque-Console: 1\r\n", '{"action": "pause", "queue": "q", "pause": "in"}')
+        node.state.config.requirepass = b"secret"
+        node.state.apply_config()
+        await ask("/console/events")
+        await ask("/console/events", "Authorization: Bearer secret\r\n")
+        server.close()
+        async with asyncio.timeout(10):
+            while port.connected or node.state.sessions:  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.005)
+        await asyncio.sleep(0.01)
+        assert len(served) == 14
+        assert not made
+        assert not connections
+
+    gc.collect()
+    gc.disable()
+    try:
+        play(act)
+    finally:
+        gc.enable()
+
+
+def test_only_the_page_itself_is_named_to_those_who_look_for_pages() -> None:
+
+    async def act(shell: Shell) -> None:
+        console = Console(partial(Caller, asyncio.get_running_loop(), shell), shell.node.state.commands.items())
+        assert {route.path for route in console.routes} > {"/", "/console/events", "/console/jobs", "/console/act"}
+        assert [route.path for route in console.routes if route.named] == ["/"]
+
+    play(act)
