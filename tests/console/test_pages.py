@@ -342,6 +342,15 @@ def test_a_password_keeps_others_out(open_node: OpenNode) -> None:
     assert node.ask("/console/act", action, {**OWN, **BASIC, "Host": "any.example"}).json == {"reply": "in"}
 
 
+def test_a_page_that_is_live_when_a_password_is_set_has_to_ask_anew(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.events() as told:
+        next(told)
+        node.call("CONFIG", "SET", "requirepass", "secret")
+        assert all("registered_jobs" in said["figures"] for said in told), "and then it ends"
+    assert node.ask("/console/events").status == 401
+
+
 def test_while_passwords_change_the_former_one_is_taken(open_node: OpenNode) -> None:
     node = open_node("--requirepass", "new", "--requirepass-former", PASSWORD)
     assert node.ask("/console/jobs?queue=q", headers=BASIC).status == 200

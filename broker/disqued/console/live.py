@@ -9,9 +9,9 @@ from typing import Any, Final
 from disqued.console.calling import Ask
 from disqued.console.choice import Choice
 from disqued.console.figures import members, node_figures, queue_figures
-from disqued.console.wholereplies import Reply
+from disqued.console.wholereplies import Failure, Reply
 from disqued.core.state import NodeState
-from disqued.httproutes import OK, Answer, Exchange
+from disqued.httproutes import OK, UNAVAILABLE, Answer, Exchange
 
 FIRST_S: Final = 0.1
 """Until the first event: queues are looked for before."""
@@ -22,6 +22,7 @@ STEP_S: Final = 0.02
 REST_S: Final = 2.0
 """and when all were looked at."""
 EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
+_LOCKED: Final = "NOAUTH"
 _NODE: Final = ((b"info",), (b"cluster", b"nodes"), (b"hello",))
 
 
@@ -73,6 +74,12 @@ class Live:
 
     def _tell(self, names: Sequence[bytes], replies: list[Reply]) -> None:
         info, nodes, hello, *queues = replies
+        if isinstance(info, Failure) and info.text.startswith(_LOCKED):  # a password was set meanwhile
+            if self._began:
+                self._exchange.finish()
+            else:
+                self._exchange.answer(UNAVAILABLE, info.text)
+            return
         figures = [queue_figures(reply) for reply in queues]
         opened = figures.pop(0) if self._opened is not None else None
         self._choice.measured(_lengths(names, figures))
