@@ -20,7 +20,8 @@ function headers(more = {}) {
 }
 
 async function ask(path, options = {}) {
-  const reply = await fetch(path, { cache: "no-store", credentials: "omit", ...options, headers: headers(options.headers) });
+  const always = { cache: "no-store", credentials: "omit", headers: headers(options.headers) };
+  const reply = await fetch(path, { ...options, ...always });
   if (!reply.ok) throw new Refused(reply.status, (await reply.text()).trim());
   return reply;
 }
@@ -35,8 +36,8 @@ export async function getJobs(fields) {
 }
 
 export async function act(action) {
-  const sent = { method: "POST", body: JSON.stringify(action), headers: { "Content-Type": "application/json", "X-Disque-Console": "1" } };
-  return (await ask("console/act", sent)).json();
+  const own = { "Content-Type": "application/json", "X-Disque-Console": "1" };
+  return (await ask("console/act", { method: "POST", body: JSON.stringify(action), headers: own })).json();
 }
 
 // Calls `told` with each state of the node, until the connection ends or `signal` says stop.

@@ -55,8 +55,9 @@ export class Rows {
   make(item) {
     const row = { more: null, item };
     row.cells = this.columns.map((column, index) => {
-      const label = index === 0 || column.kind === "spark" ? {} : { "data-label": column.title };
-      return el(column.head ? "th" : "td", { ...label, class: column.kind ?? "", ...(column.head ? { scope: "row" } : {}) });
+      const label = index === 0 || column.kind === "spark" ? null : column.title;
+      const attributes = { "data-label": label, class: column.kind ?? "", scope: column.head ? "row" : null };
+      return el(column.head ? "th" : "td", attributes);
     });
     row.element = el("tr", {}, ...row.cells);
     return row;

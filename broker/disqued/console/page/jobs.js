@@ -9,6 +9,24 @@ const REFRESH_MS = 2000;
 const PEEKED = ["oldest", "youngest"];
 const STATES = { "wait-repl": "waits for copies", active: "active", queued: "waiting", acked: "acknowledged" };
 const MOST_AT_ONCE = 50;
+const ACTIONS = [
+  {
+    name: "requeue",
+    text: "Requeue",
+    verb: "Requeue",
+    done: "requeued",
+    explanation: "Jobs that were handed out are delivered again, also if a worker is still busy with them.",
+  },
+  {
+    name: "delete",
+    text: "Delete here",
+    verb: "Delete",
+    done: "deleted",
+    danger: true,
+    explanation: "They are forgotten on this node. Other nodes that keep copies still deliver them; "
+      + "ACKJOB ends a job everywhere.",
+  },
+];
 
 export class JobsView {
   constructor(report) {
@@ -23,9 +41,13 @@ export class JobsView {
     this.timer = null;
     this.rows = new Rows(byId("jobs"), "Jobs of this queue", [
       { title: "Job", head: true, kind: "fixed", fill: (cell, job, row) => this.fillName(cell, job, row) },
-      { title: "State", fill: (cell, job) => { if (cell.textContent !== STATES[job.state]) cell.replaceChildren(chip(STATES[job.state] ?? job.state, job.state === "queued" ? "good" : "")); } },
+      { title: "State", fill: (cell, job) => this.fillState(cell, job) },
       { title: "Age", kind: "number", fill: (cell, job) => setText(cell, span(job.age_ms / 1000)) },
-      { title: "Delivered again", kind: "number", fill: (cell, job) => setText(cell, count(job.nacks + job.additional_deliveries)) },
+      {
+        title: "Delivered again",
+        kind: "number",
+        fill: (cell, job) => setText(cell, count(job.nacks + job.additional_deliveries)),
+      },
       { title: "Lives for", kind: "number", fill: (cell, job) => setText(cell, span(job.ttl_s)) },
       { title: "Size", kind: "number", fill: (cell, job) => setText(cell, bytes(job.body_bytes)) },
       { title: "Body", kind: "wide", fill: (cell, job) => this.fillBody(cell, job) },
@@ -38,13 +60,11 @@ export class JobsView {
 
   makeActions() {
     this.note = el("span", { class: "quiet" });
-    const button = (text, title, explanation, action, danger) =>
-      el("button", { type: "button", class: danger ? "danger" : "", onclick: () => this.act(title, explanation, action, danger) }, text);
-    byId("jobs-actions").append(
-      this.note,
-      button("Requeue", "Requeue jobs", "Jobs that were handed out are delivered again, also if a worker is still busy with them.", "requeue", false),
-      button("Delete here", "Delete jobs", "They are forgotten on this node. Other nodes that keep copies still deliver them; ACKJOB ends a job everywhere.", "delete", true),
-    );
+    const buttons = ACTIONS.map((action) => {
+      const kind = action.danger ? "danger" : "";
+      return el("button", { type: "button", class: kind, onclick: () => this.act(action) }, action.text);
+    });
+    byId("jobs-actions").append(this.note, ...buttons);
   }
 
   open(key) {
@@ -80,7 +100,9 @@ export class JobsView {
     try {
       const said = await getJobs({ queue: key, state, cursor });
       if (asked !== this.asked) return;
-      this.jobs = cursor === "0" ? said.jobs : [...this.jobs, ...said.jobs.filter((job) => !this.jobs.some((kept) => kept.id === job.id))];
+      const kept = cursor === "0" ? [] : this.jobs;
+      const known = new Set(kept.map((job) => job.id));
+      this.jobs = [...kept, ...said.jobs.filter((job) => !known.has(job.id))];
       this.cursor = said.cursor;
       this.show();
     } catch (error) {
@@ -113,12 +135,19 @@ export class JobsView {
   fillName(cell, job, row) {
     row.item = job;
     if (!cell.firstChild) {
-      const box = el("input", { type: "checkbox", "aria-label": `Choose job ${job.id}`, onchange: () => this.choose(job.id, box.checked) });
-      const toggle = el("button", { type: "button", class: "link mono", "aria-expanded": "false", title: job.id, onclick: () => this.toggle(job.id) }, job.id.slice(0, 18));
+      const choose = () => this.choose(job.id, box.checked);
+      const box = el("input", { type: "checkbox", "aria-label": `Choose job ${job.id}`, onchange: choose });
+      const expands = { type: "button", class: "link mono", "aria-expanded": "false", title: job.id };
+      const toggle = el("button", { ...expands, onclick: () => this.toggle(job.id) }, job.id.slice(0, 18));
       cell.append(el("span", { class: "choice" }, box, " "), toggle);
     }
     cell.firstChild.hidden = !this.allowed;
     cell.querySelector("input").checked = this.chosen.has(job.id);
+  }
+
+  fillState(cell, job) {
+    const text = STATES[job.state] ?? job.state;
+    if (cell.textContent !== text) cell.replaceChildren(chip(text, job.state === "queued" ? "good" : ""));
   }
 
   fillBody(cell, job) {
@@ -154,27 +183,30 @@ export class JobsView {
       row.element.after(row.more);
     }
     const cut = job.body_bytes > 2048 ? `, the first 2 KB are shown` : "";
+    const next = job.next_requeue_ms === null ? "" : `, next in ${span(Math.floor(job.next_requeue_ms / 1000))}`;
     const facts = {
       ID: job.id,
       Copies: `${job.repl} wanted, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
       Delay: span(job.delay_s),
-      Retry: job.retry_s ? `every ${span(job.retry_s)}${job.next_requeue_ms === null ? "" : `, next in ${span(Math.floor(job.next_requeue_ms / 1000))}`}` : "never (at most once)",
+      Retry: job.retry_s ? `every ${span(job.retry_s)}${next}` : "never (at most once)",
       Deliveries: `${count(job.nacks)} after NACK, ${count(job.additional_deliveries)} after a time-out`,
       Body: `${bytes(job.body_bytes)}${cut}${job.is_text ? "" : ", not text: other bytes are shown as \\x.."}`,
     };
     const shown = JSON.stringify(facts);
     if (row.facts.dataset.shown !== shown) {
-      row.facts.replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+      const lines = Object.entries(facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
+      row.facts.replaceChildren(...lines);
       row.facts.dataset.shown = shown;
     }
     setText(row.body, job.body);
   }
 
-  async act(title, explanation, action, danger) {
+  async act(action) {
     const jobs = [...this.chosen].slice(0, MOST_AT_ONCE);
     const many = jobs.length === 1 ? "1 job" : `${jobs.length} jobs`;
-    if (!(await confirmed(`${title}: ${many}`, explanation, danger ? "Delete" : "Requeue", danger))) return;
-    await this.report(act({ action, jobs }), ({ reply }) => `${reply} of ${many} ${action === "delete" ? "deleted" : "requeued"}.`);
+    const title = `${action.verb}: ${many}`;
+    if (!(await confirmed(title, action.explanation, action.verb, action.danger))) return;
+    await this.report(act({ action: action.name, jobs }), ({ reply }) => `${reply} of ${many} ${action.done}.`);
     this.chosen.clear();
     this.look();
   }

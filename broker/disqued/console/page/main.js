@@ -56,8 +56,9 @@ function take(said) {
   notice("");
   if (byId("dot").dataset.state !== "live") showState("live", "Live");
   nodeView.add(said);
-  const queues = said.opened ? [...said.queues.filter((queue) => queue.queue !== said.opened.queue), said.opened] : said.queues;
-  for (const queue of queues) histories.of(queue.queue).add(said.now_ms, queue, ["jobs_in", "jobs_out"]);
+  const queues = new Map(said.queues.map((queue) => [queue.queue, queue]));
+  if (said.opened) queues.set(said.opened.queue, said.opened);
+  for (const [key, queue] of queues) histories.of(key).add(said.now_ms, queue, ["jobs_in", "jobs_out"]);
   histories.forget(said.now_ms);
   nodeView.show(said);
   queuesView.show(said, byId("match").value.trim());
@@ -79,8 +80,9 @@ async function connect() {
   const { signal } = stop;
   const opened = queueKey();
   const fields = { match: encodeURIComponent(byId("match").value.trim()), sort: byId("sort").value, most: MOST };
+  if (opened !== null) fields.queue = opened;
   try {
-    await listen(opened === null ? fields : { ...fields, queue: opened }, signal, (said) => { if (!signal.aborted) take(said); });
+    await listen(fields, signal, (said) => signal.aborted || take(said));
     if (signal.aborted) return;
     showState("lost", "Connection lost, trying again");
   } catch (error) {

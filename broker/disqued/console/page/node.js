@@ -34,7 +34,7 @@ const TILES = [
     title: "Requests per second",
     show: ({ series }) => ({
       value: rate(series.rate("total_commands_processed")),
-      note: `${bytes(series.rate("total_net_input_bytes"))}/s in, ${bytes(series.rate("total_net_output_bytes"))}/s out`,
+      note: ["input", "output"].map((way) => `${bytes(series.rate(`total_net_${way}_bytes`))}/s ${way}`).join(", "),
       curve: series.rates("total_commands_processed"),
       curveLabel: "Requests per second in the last two minutes",
     }),
@@ -52,7 +52,8 @@ const TILES = [
     title: "Memory",
     show: ({ figures, series }) => {
       const level = LEVELS[figures.memory_level] ?? LEVELS[0];
-      const share = figures.maxmemory ? `${((100 * figures.used_memory) / figures.maxmemory).toFixed(1)} % of ${bytes(figures.maxmemory)}` : "no limit";
+      const percent = ((100 * figures.used_memory) / figures.maxmemory).toFixed(1);
+      const share = figures.maxmemory ? `${percent} % of ${bytes(figures.maxmemory)}` : "no limit";
       return {
         value: bytes(figures.used_memory),
         note: level.tone ? `${share}, ${level.note}` : share,
@@ -65,7 +66,9 @@ const TILES = [
   {
     title: "Disk",
     show: ({ figures }) => {
-      if (figures.aof_refusing || figures.aof_last_write_status === "err") return { value: "fails", note: "the log of the server says why; new jobs are refused", tone: "bad" };
+      if (figures.aof_refusing || figures.aof_last_write_status === "err") {
+        return { value: "fails", note: "the log of the server says why; new jobs are refused", tone: "bad" };
+      }
       if (!figures.aof_enabled) return { value: "not used", note: "jobs are in memory only (appendonly no)" };
       return { value: bytes(figures.aof_current_size), note: "append only file" };
     },
@@ -79,9 +82,18 @@ const TILES = [
   },
 ];
 
+function nameOf(member) {
+  return member.address.replace(/^:/, "this host:") + (member.myself ? " (this node)" : "");
+}
+
 function stateOf(member) {
-  const said = member.flags.map((flag) => FLAGS[flag] ?? [flag, "warn"]);
-  return said.length ? said : [["member", "good"]];
+  if (!member.flags.length) return [chip("member", "good")];
+  return member.flags.map((flag) => chip(...(FLAGS[flag] ?? [flag, "warn"])));
+}
+
+function linkOf(member) {
+  if (member.myself) return "–";
+  return member.connected ? chip("connected", "good") : chip("down", "bad");
 }
 
 export class NodeView {
@@ -89,10 +101,10 @@ export class NodeView {
     this.series = new Series();
     this.tiles = new Tiles(byId("tiles"), TILES);
     this.members = new Rows(byId("members"), "The nodes of the cluster as this one sees them", [
-      { title: "Node", head: true, fill: (cell, member) => setText(cell, member.address.replace(/^:/, "this host:") + (member.myself ? " (this node)" : "")) },
-      { title: "State", fill: (cell, member) => cell.replaceChildren(...stateOf(member).map(([text, tone]) => chip(text, tone))) },
-      { title: "Link", fill: (cell, member) => cell.replaceChildren(member.myself ? "–" : chip(member.connected ? "connected" : "down", member.connected ? "good" : "bad")) },
-      { title: "ID", kind: "wide", fill: (cell, member) => { setText(cell, member.id.slice(0, 12)); cell.title = member.id; cell.classList.add("mono"); } },
+      { title: "Node", head: true, fill: (cell, member) => setText(cell, nameOf(member)) },
+      { title: "State", fill: (cell, member) => cell.replaceChildren(...stateOf(member)) },
+      { title: "Link", fill: (cell, member) => cell.replaceChildren(linkOf(member)) },
+      { title: "ID", kind: "wide mono", fill: (cell, member) => setText(cell, member.id) },
     ]);
   }
 
@@ -103,9 +115,11 @@ export class NodeView {
   show(said) {
     const { figures, members } = said;
     const me = members.find((member) => member.myself);
-    const address = (me?.address ?? "").replace(/^:/, `${location.hostname}:`) || `${location.hostname}:${figures.tcp_port ?? ""}`;
+    const known = me?.address ?? `:${figures.tcp_port ?? ""}`;
+    const address = known.replace(/^:/, `${location.hostname}:`);
     setText(byId("address"), address);
-    setText(byId("version"), `${said.node.slice(0, 8)} · ${figures.disqued_version ?? ""} · up ${span(figures.uptime_in_seconds)}`);
+    const version = figures.disqued_version ?? "";
+    setText(byId("version"), `${said.node.slice(0, 8)} · ${version} · up ${span(figures.uptime_in_seconds)}`);
     document.title = `${address} · Disque`;
     const chips = [];
     if (figures.loading) chips.push(chip("loads its jobs", "warn"));
@@ -116,8 +130,10 @@ export class NodeView {
     this.tiles.fill({ figures, series: this.series });
     const troubled = members.filter((member) => !member.myself && (member.flags.length || !member.connected)).length;
     const hidden = said.known_members - members.length;
-    const more = hidden > 0 ? `, ${hidden} of them not shown` : "";
-    setText(byId("cluster-note"), `${count(said.known_members)} ${said.known_members === 1 ? "node" : "nodes"}${more}${troubled ? `, ${troubled} in trouble` : ""}`);
+    const notes = [said.known_members === 1 ? "1 node" : `${count(said.known_members)} nodes`];
+    if (hidden > 0) notes.push(`${hidden} of them not shown`);
+    if (troubled) notes.push(`${troubled} in trouble`);
+    setText(byId("cluster-note"), notes.join(", "));
     this.members.show(members, (member) => member.id);
   }
 }

@@ -14,24 +14,44 @@ const STATES = [
   ["all", "Both paused", "Pause both", "Clients that add jobs will get an error, and those that want jobs wait."],
 ];
 
+const GONE = "There is no such queue on this node now: queues that are empty and unused for long are forgotten.";
 const PAUSED = { in: "adding is paused", out: "delivery is paused", all: "paused" };
 
 const TILES = [
   {
     title: "Waiting jobs",
-    show: ({ queue, series }) => ({ value: count(queue.len), curve: series.values("len"), curveLabel: "Waiting jobs in the last two minutes" }),
+    show: ({ queue, series }) => ({
+      value: count(queue.len),
+      curve: series.values("len"),
+      curveLabel: "Waiting jobs in the last two minutes",
+    }),
   },
   {
     title: "In per second",
-    show: ({ queue, series }) => ({ value: rate(series.rate("jobs_in")), note: `${count(queue.jobs_in)} so far`, curve: series.rates("jobs_in"), curveLabel: "Jobs queued per second in the last two minutes" }),
+    show: ({ queue, series }) => ({
+      value: rate(series.rate("jobs_in")),
+      note: `${count(queue.jobs_in)} so far`,
+      curve: series.rates("jobs_in"),
+      curveLabel: "Jobs queued per second in the last two minutes",
+    }),
   },
   {
     title: "Out per second",
-    show: ({ queue, series }) => ({ value: rate(series.rate("jobs_out")), note: `${count(queue.jobs_out)} so far`, curve: series.rates("jobs_out"), curveLabel: "Jobs delivered per second in the last two minutes" }),
+    show: ({ queue, series }) => ({
+      value: rate(series.rate("jobs_out")),
+      note: `${count(queue.jobs_out)} so far`,
+      curve: series.rates("jobs_out"),
+      curveLabel: "Jobs delivered per second in the last two minutes",
+    }),
   },
   {
     title: "Clients waiting",
-    show: ({ queue, series }) => ({ value: count(queue.blocked), note: `last used ${span(queue.idle_s)} ago`, curve: series.values("blocked"), curveLabel: "Clients waiting in the last two minutes" }),
+    show: ({ queue, series }) => ({
+      value: count(queue.blocked),
+      note: `last used ${span(queue.idle_s)} ago`,
+      curve: series.values("blocked"),
+      curveLabel: "Clients waiting in the last two minutes",
+    }),
   },
   { title: "From other nodes", show: ({ queue }) => ({ value: `${rate(queue.imports)}/s`, note: "imported jobs" }) },
 ];
@@ -46,10 +66,11 @@ export class QueueView {
     this.jobs = new JobsView(report);
     this.everywhere = el("input", { type: "checkbox", id: "everywhere" });
     this.buttons = STATES.map(([state, name, verb, text]) => {
-      const button = el("button", { type: "button", "aria-pressed": "false", onclick: () => this.pause(state, verb, text) }, name);
-      return [state, button];
+      const pause = () => this.pause(state, verb, text);
+      return [state, el("button", { type: "button", "aria-pressed": "false", onclick: pause }, name)];
     });
-    byId("pausing").append(...this.buttons.map(([, button]) => button), el("label", {}, this.everywhere, " on all nodes"));
+    const everywhere = el("label", {}, this.everywhere, " on all nodes");
+    byId("pausing").append(...this.buttons.map(([, button]) => button), everywhere);
   }
 
   open(key) {
@@ -74,7 +95,7 @@ export class QueueView {
     this.jobs.allow(said.actions);
     if (queue === null) {
       this.setTitle(this.last?.shown ?? decodeKey(this.key));
-      setText(byId("queue-note"), "There is no such queue on this node now: queues that are empty and unused for long are forgotten.");
+      setText(byId("queue-note"), GONE);
       return;
     }
     this.last = queue;

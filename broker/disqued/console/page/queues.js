@@ -8,23 +8,30 @@ const PAUSES = { in: "adding paused", out: "delivery paused", all: "paused" };
 
 export class QueuesView {
   constructor(histories) {
+    const speed = (queue, counter) => rate(histories.of(queue.queue).rate(counter));
     this.rows = new Rows(byId("queues"), "Queues of this node", [
       { title: "Queue", head: true, fill: (cell, queue) => this.fillName(cell, queue) },
       { title: "Waiting", kind: "number", fill: (cell, queue) => setText(cell, count(queue.len)) },
       {
         title: "Last two minutes",
         kind: "spark",
-        fill: (cell, queue) => drawSpark(cell, histories.of(queue.queue).values("len"), `Waiting jobs of ${queue.shown} in the last two minutes`),
+        fill: (cell, queue) => {
+          const label = `Waiting jobs of ${queue.shown} in the last two minutes`;
+          drawSpark(cell, histories.of(queue.queue).values("len"), label);
+        },
       },
-      { title: "In per second", kind: "number", fill: (cell, queue) => setText(cell, rate(histories.of(queue.queue).rate("jobs_in"))) },
-      { title: "Out per second", kind: "number", fill: (cell, queue) => setText(cell, rate(histories.of(queue.queue).rate("jobs_out"))) },
+      { title: "In per second", kind: "number", fill: (cell, queue) => setText(cell, speed(queue, "jobs_in")) },
+      { title: "Out per second", kind: "number", fill: (cell, queue) => setText(cell, speed(queue, "jobs_out")) },
       { title: "Clients waiting", kind: "number", fill: (cell, queue) => setText(cell, count(queue.blocked)) },
       { title: "Idle for", kind: "number", fill: (cell, queue) => setText(cell, span(queue.idle_s)) },
     ]);
   }
 
   fillName(cell, queue) {
-    if (!cell.firstChild) cell.append(el("a", { href: `#queue=${queue.queue}` }, queue.shown || "(no name)"), " ", el("span"));
+    if (!cell.firstChild) {
+      const link = el("a", { href: `#queue=${queue.queue}` }, queue.shown || "(no name)");
+      cell.append(link, " ", el("span"));
+    }
     const mark = cell.lastChild;
     const text = PAUSES[queue.pause] ?? "";
     if (mark.textContent !== text) mark.replaceChildren(...(text ? [chip(text, "warn")] : []));
