@@ -84,7 +84,7 @@ LABEL org.opencontainers.image.title="disqued-operator" \
 FROM runtime AS broker
 COPY --from=broker-files /opt/disque /opt/disque
 RUN ["python3", "-c", "import disqued.cli.main, disqued.client, disqued.server.main"]
-# Clients; HTTP for probes, where `http-port 9711` is set; other nodes.
+# Clients; HTTP: probes, metrics, the console; other nodes.
 EXPOSE 7711 9711 17711
 # Jobs and the node's ID. A volume even when nobody asks for one, so that `docker run --read-only` works as it is.
 VOLUME ["/data"]

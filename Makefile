@@ -21,7 +21,7 @@ test: test-interpreted test-compiled ## Run every test, on the interpreted and o
 
 # Tests whose time goes into real processes, or into many seeds of the simulator (whose digests are the same on both
 # builds), run on one build, the one that people run.
-ONCE := cluster durability bench charts image operator monitoring simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+ONCE := cluster console durability bench charts image operator monitoring simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
 	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)

@@ -80,4 +80,4 @@ def test_without_a_browser_that_is_told(cluster: tuple[RealCluster, list[int]]) 
 def test_a_node_without_an_http_port_is_told(server: ServerProcess) -> None:
     done = Disque(server.port)("console")
     assert done.returncode == Exit.REFUSED
-    assert done.stderr.startswith(b"The node 127.0.0.1:%d has no console: start it with http-port" % server.port)
+    assert done.stderr.startswith(b"The node 127.0.0.1:%d has no console: give it an http-port" % server.port)

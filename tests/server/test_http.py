@@ -51,11 +51,32 @@ def test_a_node_alone_is_alive_ready_and_safe_to_stop(tmp_path: Path) -> None:
         assert pages.get("/readyz") == (200, "ready\n")
         assert pages.get("/stopz") == (200, "safe\n")
         assert pages.get("/stopz?timeout=0") == (200, "safe\n")
-        assert f"Probes are answered on port {pages.port} (HTTP)\n" in server.log.read_text()
+        assert f"Probes, metrics and the console are on port {pages.port} (HTTP)\n" in server.log.read_text()
 
 
-def test_without_the_directive_there_is_no_such_port(server: ServerProcess) -> None:
-    assert "Probes are answered" not in server.log.read_text()
+ELSEWHERE = "127.97.11.1"
+"""An address of this machine at which nobody else listens."""
+
+
+def test_with_0_there_is_no_such_port(server: ServerProcess) -> None:
+    assert "(HTTP)" not in server.log.read_text()
+
+
+def test_the_default_port_is_the_first_nodes_and_others_do_without(tmp_path: Path) -> None:
+    def node(name: str) -> ServerProcess:
+        (tmp_path / name).mkdir()
+        port = free_port(ELSEWHERE)
+        words = ("--port", str(port), "--bind", ELSEWHERE)
+        return ServerProcess(tmp_path / name, *words, port=port, at=ELSEWHERE, bare=True)
+
+    def http_port(server: ServerProcess) -> bytes:
+        with server.connect() as connection:
+            connection.sendall(b"CONFIG GET http-port\r\n")
+            return connection.recv(1000).split(b"\r\n")[-2]
+
+    with node("one") as first, node("two") as second:
+        assert (http_port(first), http_port(second)) == (b"9711", b"0")
+        assert "So there are no probes, no metrics and no console here: set http-port." in second.log.read_text()
 
 
 def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:

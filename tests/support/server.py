@@ -83,7 +83,7 @@ class ServerProcess:
             path.write_text(config)
             command.append(str(path))
         if not bare:
-            command += ["--port", str(self.port), "--bind", LOOPBACK if "/" in at else at]
+            command += ["--port", str(self.port), "--bind", LOOPBACK if "/" in at else at, "--http-port", "0"]
         command += arguments
         with self.log.open("ab") as log, tempfile.TemporaryFile() as given:
             given.write(stdin)

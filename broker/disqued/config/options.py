@@ -66,6 +66,7 @@ class Option(Generic[_T]):
         return self.name.replace("-", "_")
 
 
+DEFAULT_HTTP_PORT: Final = 9711
 _FACILITIES: Final = ("user", *(f"local{number}" for number in range(8)))
 _YES_NO: Final = YesNo()
 _COUNT: Final = Integer()
@@ -408,9 +409,10 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
     Option(
         "http-port",
         Integer(0, 65535, "Invalid HTTP port"),
-        0,
+        DEFAULT_HTTP_PORT,
         "sockets",
-        "TCP port for probes, metrics and the console; 0 for none. See [running](operations/running.md#http).",
+        "TCP port for probes, metrics and the console; 0 for none. The default is left to others when it is taken. See "
+        "[running](operations/running.md#http).",
         added=True,
     ),
     Option(

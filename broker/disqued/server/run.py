@@ -10,6 +10,7 @@ import contextlib
 import os
 import platform
 import secrets
+import socket
 import time
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Final
 from disqued import __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config
+from disqued.config.options import DEFAULT_HTTP_PORT
 from disqued.console.routes import Console
 from disqued.core.version import SPOKEN_VERSION
 from disqued.federation.needs import withdraw
@@ -65,7 +67,7 @@ class Run:
         with contextlib.ExitStack() as leftovers:
             self._sockets = listener.open_sockets(config)
             self._bus_sockets = listener.open_bus_sockets(config)
-            self._http_sockets = listener.open_http_sockets(config)
+            self._http_sockets = self._open_http()
             if config.unixsocket:
                 leftovers.callback(Path(config.unixsocket).absolute().unlink, missing_ok=True)
             nodes = NodesFile(Path(config.cluster_config_file).absolute())
@@ -73,7 +75,7 @@ class Run:
             remove_leftovers(Path.cwd())
             self._host = ProcessHost(config_path, nodes, self._ended.set, self._fail, self._restart)
             self._host.keep_alive(config.tcp_keepalive)
-            if config.http_port:
+            if self._http_sockets:
                 self._host.reserved_descriptors += MOST_CONNECTIONS
             self._limit_clients()
             self._clock = Clock(time.time_ns() // 1_000_000)
@@ -84,6 +86,17 @@ class Run:
             "notice",
             f"Server started, Disque version {SPOKEN_VERSION} (disqued {__version__}, {FLAVOUR}, Python {python})",
         )
+
+    def _open_http(self) -> list[socket.socket]:
+        """The sockets for HTTP; none when nobody asked for the port, which is the default, and another node has it."""
+        try:
+            return listener.open_http_sockets(self._config)
+        except Fatal as error:
+            if self._config.http_port != DEFAULT_HTTP_PORT:
+                raise
+            logs.write("notice", f"{error} So there are no probes, no metrics and no console here: set http-port.")
+            self._config.http_port = 0
+            return []
 
     def _limit_clients(self) -> None:
         """Lower `maxclients` to what the operating system allows."""
@@ -132,7 +145,7 @@ class Run:
         lag = LoopLag(loop, around.loop_lag)
         if self._http_sockets:
             lag.start()
-            logs.write("notice", f"Probes are answered on port {self._config.http_port} (HTTP)")
+            logs.write("notice", f"Probes, metrics and the console are on port {self._config.http_port} (HTTP)")
         self._node.start(self._clock.now_ms())
         shell.start()
         if background is not None and self._failure is None:

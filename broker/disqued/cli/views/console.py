@@ -53,6 +53,6 @@ def _address(endpoint: Endpoint) -> str:
         reply = client.execute("CONFIG", "GET", "http-port", repeat=True)
     port = reply[1].decode() if isinstance(reply, list) and len(reply) == 2 and isinstance(reply[1], bytes) else "0"
     if port == "0":
-        raise RefusedError(f"The node {endpoint} has no console: start it with http-port (9711 by habit)")
+        raise RefusedError(f"The node {endpoint} has no console: give it an http-port of its own")
     host = endpoint.host if endpoint.path is None else DEFAULT_HOST
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
