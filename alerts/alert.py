@@ -1,4 +1,4 @@
-"""What an alert is."""
+"""An alert: when it fires, how grave it is, and what people read then."""
 
 from __future__ import annotations
 
