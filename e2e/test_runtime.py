@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Final
@@ -31,8 +32,7 @@ def figures(kube: Kube, operator: Json) -> Figures:
     """The metrics of the operator's only pod."""
     namespace = operator["metadata"]["namespace"]
     [pod] = kube.all("Pod", namespace, operators.SELECTOR)
-    connection = kube.forward(pod["metadata"]["name"], namespace, METRICS_PORT)
-    with connection:
+    with contextlib.closing(kube.forward(pod["metadata"]["name"], namespace, METRICS_PORT)) as connection:
         connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         answer = b""
         while chunk := connection.recv(1 << 16):
