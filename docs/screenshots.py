@@ -1,7 +1,8 @@
 """Takes the pictures of the command line for the guides: `python docs/screenshots.py`.
 
 Real screens: three brokers and a small load are started, `disque` runs in tmux, what tmux shows becomes an SVG by
-`rich`. For the last picture one of the brokers is killed.
+`rich`. For the last picture one of the brokers is killed. `python docs/screenshots.py kubernetes` takes that of
+`kubectl disque` instead, of the cluster `jobs` in the namespace that kubectl points to, as it is.
 The fonts that `rich` would load from the network are left out, so a viewer takes its own monospace font.
 """
 # ruff: noqa: INP001, S603  (a script, not a package, that starts what it names)
@@ -49,6 +50,7 @@ class Picture:
     keys: str = ""
     wait_s: float = 3.0
     lines: int = LINES
+    columns: int = COLUMNS
 
 
 PICTURES = (
@@ -58,11 +60,15 @@ PICTURES = (
 )
 WITHOUT_ONE = Picture("cli-nodes", "disque nodes", lines=8)
 """Taken after a node was killed."""
+ON_KUBERNETES = Picture("kubectl-status", "kubectl disque status jobs", lines=30, columns=120)
 
 
 def main() -> None:
-    """Write all pictures."""
+    """Write the pictures."""
     IMAGES.mkdir(exist_ok=True)
+    if sys.argv[1:] == ["kubernetes"]:
+        save(capture(ON_KUBERNETES, Path.home()), ON_KUBERNETES)
+        return
     with tempfile.TemporaryDirectory() as directory, cluster(Path(directory)) as nodes:
         for work in (*(lambda q=queue: consume(q) for queue in CONSUMED), produce):
             threading.Thread(target=work, daemon=True).start()
@@ -128,8 +134,8 @@ def consume(queue: str) -> None:
 def capture(picture: Picture, home: Path) -> str:
     """What the screen shows, with colours as escape sequences."""
     session = ["-L", "screenshots"]
-    size = ["-x", str(COLUMNS), "-y", str(LINES)]
-    path = f"PATH={Path(sys.executable).parent}:/usr/bin:/bin"
+    size = ["-x", str(picture.columns), "-y", str(max(LINES, picture.lines))]
+    path = f"PATH={Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
     shell = ["env", path, f"DISQUE_PORT={PORTS[0]}", f"HOME={home}", "PS1=$ ", "sh"]
     tmux(*session, "new-session", "-d", *size, *shell)
     tmux(*session, "send-keys", picture.command, "Enter")
@@ -150,7 +156,7 @@ def tmux(*arguments: str) -> str:
 
 def save(screen: str, picture: Picture) -> None:
     """Write the screen as an SVG."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console = Console(record=True, width=picture.columns, file=io.StringIO(), force_terminal=True)
     lines = screen.splitlines()[: picture.lines]
     console.print(Text.from_ansi("\n".join(lines)))
     svg = console.export_svg(title=picture.command, theme=MONOKAI)

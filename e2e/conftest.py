@@ -47,11 +47,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let fixtures see that their test failed."""
+    """Let fixtures see that their test failed, and people before all others are done."""
     report = yield
     if report.failed:
         item.stash[FAILED] = True
+        (folder_of(item) / f"{report.when}.failure.txt").write_text(report.longreprtext)
     return report
+
+
+def folder_of(item: pytest.Item) -> Path:
+    """Where a test may leave what a person wants to see when it failed."""
+    folder = RESULTS / re.sub(r"[^\w.-]+", "-", item.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -91,10 +99,7 @@ def operator(kube: Kube, settings: Settings) -> Json:
 
 @pytest.fixture
 def results(request: pytest.FixtureRequest) -> Path:
-    """Where a test may leave what a person wants to see when it failed."""
-    folder = RESULTS / re.sub(r"[^\w.-]+", "-", request.node.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return folder_of(request.node)
 
 
 @pytest.fixture

@@ -16,7 +16,12 @@ CASES: dict[str, tuple[dict[str, Any], str, str, dict[str, Any]]] = {
     "image": ({"image": "localhost/there-is-no-such-image:1"}, "ImageMissing", "spec.image", {}),
     "no machine": ({"nodeSelector": {"no": "machine"}}, "Unschedulable", "spec.nodeSelector", {"nodeSelector": None}),
     "consent": ({"drain": {"onTimeout": "Force"}}, "", "disque.dev/allow-job-loss", {"drain": None}),
-    "directive": ({"config": {"hz": "often"}}, "", "spec.config.hz", {"config": None}),
+    "directive": (
+        {"config": {"client-output-buffer-limit": "normal 1gb"}},
+        "",
+        "spec.config.client-output-buffer-limit",
+        {"config": None},
+    ),
 }
 """What is asked for; the reason of Degraded, or none where SpecValid says it; a word of the message; what mends it."""
 

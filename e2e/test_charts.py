@@ -131,8 +131,8 @@ def test_a_cluster_without_a_password_and_one_with_its_own_secret_are_tested(
 
 
 def test_what_only_the_api_server_knows_is_told_by_helm(namespace: str, settings: Settings) -> None:
-    with Release(namespace, "mail") as release, pytest.raises(RefusedError, match="allow-job-loss"):
-        release.install(CLUSTER, cluster_values(settings, drain={"onTimeout": "Force"}))
+    with Release(namespace, "mail") as release, pytest.raises(RefusedError, match="lower minReplicas too"):
+        release.install(CLUSTER, cluster_values(settings, replicas=2, minReplicas=3))
 
 
 @pytest.mark.alone

@@ -50,7 +50,7 @@ def test_a_pod_that_is_killed_comes_back(cluster: DisqueCluster, load: Load, tim
         cluster.wait_running(3)
         account = load.settle()
     assert cluster.ids() == ids
-    account.check(at_least=200, once_may_go=True)
+    account.check(at_least=100, once_may_go=True)
 
 
 @pytest.mark.parametrize("grace_s", [None, 0], ids=["in order", "killed"])

@@ -12,7 +12,8 @@ ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = ROOT / "build" / "e2e"
 """Times, and what is kept of tests that failed."""
 
-HOOK_S: Final = 120
+HOOK_S: Final = 300
+"""Machines may take a minute to be ready again after the API server is."""
 
 
 @dataclass(frozen=True)

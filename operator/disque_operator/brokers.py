@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from disque_operator.observed import LOCKED, Leaving, Node, Peer
 from disqued.client import (
@@ -28,8 +28,6 @@ _ONCE: Final = Backoff(attempts=1)
 _ABOUT_AUTH: Final = ("no password is set", "invalid password")
 """What stands in the errors of AUTH."""
 
-Accepts: TypeAlias = Literal["current", "former", "none"]
-
 
 class SilentError(Exception):
     """A broker that gave no answer, and why: not reachable, or another password."""
@@ -47,24 +45,12 @@ class Door:
     password: str | None
 
 
-@dataclass(frozen=True)
-class Keys:
-    """The passwords to try, in this order. Without a current one, brokers are to have none."""
-
-    current: str | None = None
-    former: tuple[str, ...] = ()
-
-    def tries(self) -> Iterator[tuple[Accepts, str | None]]:
-        """Which, and the password itself."""
-        if self.current is not None:
-            yield "current", self.current
-        for password in self.former:
-            yield "former", password
-        yield "none", None
-
-
-async def look(pod: str, address: str, keys: Keys, directives: Collection[str], now_s: float) -> tuple[Node, Door]:
+async def look(
+    pod: str, address: str, passwords: Sequence[str], directives: Collection[str], now_s: float
+) -> tuple[Node, Door]:
     """What a broker says of itself, these directives included; `now_s` is the time of day.
+
+    The passwords are tried in this order, then none.
 
     Raises:
         SilentError: it does not answer.
@@ -76,12 +62,11 @@ async def look(pod: str, address: str, keys: Keys, directives: Collection[str], 
         ("CLUSTER", "LEAVING", "STATUS"),
         ("CONFIG", "GET", "*"),
     )
-    for accepts, password in keys.tries():
+    for password in (*passwords, None):
         door = Door(address, password)
         replies = await _ask(door, commands)
         if replies is not None:
-            knows_current = accepts == "current" or keys.current is None
-            return _read(pod, replies, directives, now_s, accepts, knows_current), door
+            return _read(pod, replies, directives, now_s, password or ""), door
     raise SilentError(LOCKED)
 
 
@@ -143,33 +128,23 @@ def _client(door: Door) -> AsyncClient:
 
 
 def _read(
-    pod: str,
-    replies: Sequence[Reply | DisqueError],
-    directives: Collection[str],
-    now_s: float,
-    accepts: Accepts,
-    knows_current: bool,
+    pod: str, replies: Sequence[Reply | DisqueError], directives: Collection[str], now_s: float, password: str
 ) -> Node:
     try:
-        return _node(pod, replies, directives, now_s, accepts, knows_current)
+        return _node(pod, replies, directives, now_s, password)
     except (ValueError, LookupError) as error:
         raise SilentError(f"it answers in a way that this operator does not know: {error}") from error
 
 
 def _node(
-    pod: str,
-    replies: Sequence[Reply | DisqueError],
-    directives: Collection[str],
-    now_s: float,
-    accepts: Accepts,
-    knows_current: bool,
+    pod: str, replies: Sequence[Reply | DisqueError], directives: Collection[str], now_s: float, password: str
 ) -> Node:
     info, hello, nodes, leaving, settings = replies
     figures = _figures(_text(info))
     version = figures.get("disqued_version") or figures.get("disque_version", "")
     uptime_s = _number(figures, "uptime_in_seconds")
     if isinstance(hello, Loading) or _number(figures, "loading"):
-        return Node(pod, "", version, loading=True, uptime_s=uptime_s, accepts=accepts, knows_current=knows_current)
+        return Node(pod, "", version, loading=True, uptime_s=uptime_s, requirepass=password)
     node_id, hosts = _hello(hello)
     config = {name: _word(value) for name, value in _pairs(settings).items()}
     return Node(
@@ -188,9 +163,8 @@ def _node(
         refusing=figures.get("aof_refusing", ""),
         uptime_s=uptime_s,
         config={name: value for name, value in config.items() if name in directives},
-        accepts=accepts,
-        knows_current=knows_current,
-        accepts_former=bool(config.get("requirepass-former")),
+        requirepass=config.get("requirepass", ""),
+        requirepass_former=config.get("requirepass-former", ""),
     )
 
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from disque_operator import brokers, names, resources
-from disque_operator.brokers import Door, Keys, SilentError
+from disque_operator.brokers import Door, SilentError
 from disque_operator.kube import Kube
 from disque_operator.observed import Node, Observed, Passwords, Pod, StatefulSet, Volume
 from disque_operator.spec import Json, Spec
@@ -126,7 +126,7 @@ async def look(spec: Spec, status: Json, found: Objects, now_s: float, address: 
     auth = found.by_name.get(("Secret", names.auth_secret(spec.name)))
     passwords = _passwords(auth, now_s)
     own_password = _data(found.own_secret).get("password")
-    keys = _keys(spec, passwords, own_password)
+    keys = _keys(passwords, own_password)
     asked = [pod for pod in pods if pod.ip and pod.phase == "Running"]
     directives = {*ALWAYS_ASKED, *resources.settings(spec)}
     answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, directives, now_s) for pod in asked))
@@ -155,7 +155,7 @@ async def look(spec: Spec, status: Json, found: Objects, now_s: float, address: 
 
 
 async def _ask(
-    spec: Spec, pod: Pod, address: str, keys: Keys, directives: set[str], now_s: float
+    spec: Spec, pod: Pod, address: str, keys: tuple[str, ...], directives: set[str], now_s: float
 ) -> tuple[Node, Door] | str:
     try:
         node, door = await brokers.look(pod.name, address, keys, directives, now_s)
@@ -319,6 +319,7 @@ def _passwords(secret: Json | None, now_s: float) -> Passwords | None:
         rotation=_count(annotations.get(names.ROTATION)),
         rotated_s_ago=_age_s(rotated_at, now_s),
         rotated_at=rotated_at,
+        following=data.get("next-password") or None,
     )
 
 
@@ -335,13 +336,10 @@ def _text(value: str) -> str | None:
         return None
 
 
-def _keys(spec: Spec, passwords: Passwords | None, own: str | None) -> Keys:
-    """All passwords that a broker may have, the wanted one first: one that has a former one is to be found, too."""
-    others = [passwords.former if passwords else None, own]
-    current = passwords.current if passwords and spec.auth.enabled else None
-    if passwords and not spec.auth.enabled:
-        others = [passwords.current, *others]
-    return Keys(current, tuple(dict.fromkeys(other for other in others if other and other != current)))
+def _keys(passwords: Passwords | None, own: str | None) -> tuple[str, ...]:
+    """All passwords that a broker may have, the likeliest first: one that has an older one is to be found, too."""
+    kept = (passwords.current, passwords.following, passwords.former) if passwords else ()
+    return tuple(dict.fromkeys(word for word in (*kept, own) if word))
 
 
 def _quota(events: tuple[Json, ...], now_s: float) -> str:

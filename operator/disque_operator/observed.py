@@ -92,12 +92,15 @@ class Node:
     config: Mapping[str, str] = field(default_factory=dict)
     """CONFIG GET of the directives that the spec sets and that can be changed while it runs, of `maxmemory` if the spec
     fixes it, and of `cluster-announce-hostname`."""
-    accepts: str = "current"
-    """Which password it took: `current`, `former`, or `none` when it has none."""
-    knows_current: bool = True
-    """Whether it takes the current password."""
-    accepts_former: bool = False
-    """Whether its `requirepass-former` is not empty."""
+    requirepass: str = field(default="", repr=False)
+    """Its password; of one that loads, which does not say it, the one that it took. Empty for none,"""
+    requirepass_former: str = field(default="", repr=False)
+    """and the other one that it takes."""
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The passwords that open it."""
+        return frozenset((self.requirepass, self.requirepass_former)) - {""}
 
 
 @dataclass(frozen=True)
@@ -136,11 +139,15 @@ class Passwords:
     """What the Secret `names.auth_secret` holds."""
 
     current: str
+    """What clients are given."""
     former: str | None = None
+    """The one before, as long as nodes take it as well."""
     rotation: int = 0
     rotated_s_ago: float = 0.0
     rotated_at: str = ""
     """The text of names.ROTATED_AT; a new password gets the time of now in the same form."""
+    following: str | None = None
+    """The one that becomes the current one when all nodes take it."""
 
 
 @dataclass(frozen=True)

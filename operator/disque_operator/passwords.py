@@ -1,19 +1,21 @@
-"""Passwords: the one that nodes take, the former one for a while, and how a new one gets everywhere.
+"""Passwords: the one that clients are given, another one beside it for a while, and how a new one gets everywhere.
 
-The Secret says what is wanted; nodes follow it by CONFIG SET, and read it when they start. Cases:
+The Secret says what nodes are to take; they follow it by CONFIG SET, and read it when they start. Nodes take a new
+password before clients can read it, and the former one until they have: no client is turned away by a rotation. Cases:
 
 | what is seen | what is done |
 |---|---|
 | no password yet | a fresh one, or that of the user's Secret |
-| `auth.rotation` or the password in the user's Secret is new | into the Secret, the one until then as the former |
-| a node does not take the current one | `requirepass-former`, then `requirepass`: it takes one of them all the time |
+| `auth.rotation` or the password in the user's Secret is new | into the Secret as the next one, which no client reads |
+| all nodes take the next one | it becomes the current one, the one until then the former |
+| a node takes one of two only | the other one as its `requirepass-former`: which of the two is which is all the same |
 | `auth.graceSeconds` over, and all nodes take the current one | the former one goes out of the Secret |
-| a node takes a former one, the Secret has none | `requirepass-former` empty |
-| another rotation while there is a former one | waits: three passwords are not to be had |
+| the Secret has one only | `requirepass` is this one, then `requirepass-former` empty |
+| another rotation while there are two | waits: three passwords are not to be had |
 | passwords switched off | `requirepass` empty everywhere; the Secret keeps it, its file for the nodes does not |
 | the user's Secret is missing | nothing changes; without any password no cluster is begun |
 
-A pod that does not answer and may be running holds the former password in the Secret: it may know no other one. And a
+A pod that does not answer and may be running holds both passwords in the Secret: it may know no other one. And a
 pod that starts may find the Secret as it was a minute ago, so a password that was switched off is kept as well.
 """
 
@@ -74,8 +76,12 @@ def _wanted(view: View, fresh: str) -> tuple[Passwords | None, tuple[Note, ...]]
     if stored is None:
         return (Passwords(own, None, auth.rotation, 0.0, timestamp(view.now_s)) if own else None), notes
     renewed = own and (own != stored.current if auth.secret_name else auth.rotation != stored.rotation)
+    if stored.following is not None:
+        wanted = _going_over(view, stored, own if auth.secret_name else None)
+        told = "nodes take the new password beside the present one, before clients are given it"
+        return wanted, (*notes, progress("PasswordRotation", told, "Running"))
     if renewed and own and stored.former is None:
-        return Passwords(own, stored.current, auth.rotation, 0.0, timestamp(view.now_s)), notes
+        return replace(stored, following=own), notes
     if stored.former is not None and _former_may_go(view, stored):
         return replace(stored, former=None), notes
     if stored.former is not None:
@@ -83,29 +89,49 @@ def _wanted(view: View, fresh: str) -> tuple[Passwords | None, tuple[Note, ...]]
     return stored, notes
 
 
+def _going_over(view: View, stored: Passwords, own: str | None) -> Passwords:
+    """The next password becomes the current one when all nodes take it; the user may write another one until then."""
+    following = own or stored.following
+    if following == stored.current:
+        return replace(stored, following=None)
+    if following == stored.following and all(_takes(member, following or "") for member in view.members):
+        return Passwords(following or "", stored.current, view.spec.auth.rotation, 0.0, timestamp(view.now_s))
+    return replace(stored, following=following)
+
+
 def _former_may_go(view: View, stored: Passwords) -> bool:
     if stored.rotated_s_ago < view.spec.auth.grace_s:
         return False
-    return all(_needs_no_former(member) for member in view.members)
+    return all(_takes(member, stored.current) for member in view.members)
 
 
-def _needs_no_former(member: Member) -> bool:
-    """Whether the broker takes the current password, or will read it when it starts."""
+def _takes(member: Member, password: str) -> bool:
+    """Whether the broker takes a password, or will read it when it starts."""
     if member.node is not None:
-        return member.node.knows_current
+        return password in member.node.takes
     return member.pod.phase != "Running" or bool(member.pod.trouble)
 
 
 def _follow(view: View, stored: Passwords) -> Iterator[Command]:
-    """What nodes have to be told so that they take what the Secret says."""
+    """What nodes have to be told so that they take what the Secret says, and never less than before."""
+    other = stored.following or stored.former
     for member, node in view.loaded:
-        if not node.knows_current:
-            former = stored.former if node.accepts != "none" else None
-            if former is not None:
-                yield _set(member, node, "requirepass-former", former)
+        if other is None:
+            yield from _alone(member, node, stored.current)
+        elif node.requirepass in {stored.current, other}:
+            missing = other if node.requirepass == stored.current else stored.current
+            if node.requirepass_former != missing:
+                yield _set(member, node, "requirepass-former", missing)
+        else:
+            yield _set(member, node, "requirepass-former", other)
             yield _set(member, node, "requirepass", stored.current)
-        elif stored.former is None and node.accepts_former:
-            yield _set(member, node, "requirepass-former", "")
+
+
+def _alone(member: Member, node: Node, password: str) -> Iterator[Command]:
+    if node.requirepass != password:
+        yield _set(member, node, "requirepass", password)
+    if node.requirepass_former:
+        yield _set(member, node, "requirepass-former", "")
 
 
 def _off(view: View) -> Decision:
@@ -115,8 +141,8 @@ def _off(view: View) -> Decision:
     commands = tuple(
         _set(member, node, name, "")
         for member, node in view.loaded
-        if node.accepts != "none"
-        for name in ("requirepass-former", "requirepass")
+        for name, value in (("requirepass-former", node.requirepass_former), ("requirepass", node.requirepass))
+        if value
     )
     notes = (progress("Password", "the password is taken back", "Healing"),) if commands else ()
     return Decision(stored, Step(commands, notes))

@@ -13,7 +13,8 @@ from cli.running import Disque
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_bytes, human_duration, human_rate
 from disqued.cli.views.load import Sample, take_sample
-from disqued.cli.views.table import body_text, plain
+from disqued.cli.views.table import Column, body_text, plain
+from disqued.cli.views.terminal import rich_table
 from disqued.client import Client
 from support.server import ServerProcess
 
@@ -299,3 +300,12 @@ def test_numbers_for_people() -> None:
 def test_the_guide_names_the_columns_in_order(columns: list[str]) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "howto" / "command-line.md").read_text()
     assert ", ".join(f"`{name}`" for name in columns) in " ".join(guide.split())
+
+
+@pytest.mark.parametrize(("remarks", "titles"), [(["", ""], ["POD"]), (["", "it waits"], ["POD", "REMARKS"])])
+def test_a_column_for_remarks_is_there_when_there_are_any(remarks: list[str], titles: list[str]) -> None:
+    columns: tuple[Column[str], ...] = (
+        Column("pod", lambda _row: "jobs-0", "POD"),
+        Column("remarks", lambda row: row, "REMARKS", folds=True, sparse=True),
+    )
+    assert [column.header for column in rich_table(columns, remarks, 100).columns] == titles

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from disque_operator import brokers
-from disque_operator.brokers import Door, Keys, RefusedError, SilentError
+from disque_operator.brokers import Door, RefusedError, SilentError
 from disque_operator.observed import LOCKED, Node
 from support.cluster import RealCluster, RealNode
 
@@ -25,8 +25,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         yield three
 
 
-def look(node: RealNode, keys: Keys | None = None) -> tuple[Node, Door]:
-    return asyncio.run(brokers.look("c-0", node.address, keys or Keys(), DIRECTIVES, time.time()))
+def look(node: RealNode, *passwords: str) -> tuple[Node, Door]:
+    return asyncio.run(brokers.look("c-0", node.address, passwords, DIRECTIVES, time.time()))
 
 
 @contextmanager
@@ -50,8 +50,7 @@ def test_a_node_says_who_it_is_and_whom_it_knows(cluster: RealCluster) -> None:
     assert node.node_id == one.id
     assert not node.loading
     assert node.leaving is None
-    assert node.accepts == "none"
-    assert node.knows_current, "it is to have no password"
+    assert node.takes == set()
     assert door == Door(one.address, None)
     assert {peer.node_id for peer in node.peers} == {other.id for other in others}
     assert all(peer.connected and not peer.failing and not peer.leaving for peer in node.peers)
@@ -110,33 +109,33 @@ def test_what_a_node_refuses_is_told(cluster: RealCluster) -> None:
         asyncio.run(brokers.tell(look(one)[1], one.id, ("CLUSTER", "FORGET", "0" * 40)))
 
 
-@pytest.mark.parametrize(
-    ("set_to", "keys", "accepts", "knows_current"),
-    [
-        ("new", Keys("new", ("old",)), "current", True),
-        ("old", Keys("new", ("old",)), "former", False),
-        ("older", Keys("new", ("old", "older")), "former", False),
-        ("", Keys("new", ("old",)), "none", False),
-        ("old", Keys(None, ("old",)), "former", True),
-    ],
-)
-def test_the_password_that_a_node_takes_is_found(
-    cluster: RealCluster, set_to: str, keys: Keys, accepts: str, knows_current: bool
-) -> None:
+@pytest.mark.parametrize("set_to", ["new", "old", "older", ""])
+def test_the_password_that_a_node_takes_is_found(cluster: RealCluster, set_to: str) -> None:
     one = cluster.nodes[0]
     with password(one, set_to):
-        node, door = look(one, keys)
-        assert (node.accepts, node.knows_current) == (accepts, knows_current)
+        node, door = look(one, "new", "old", "older")
+        assert node.takes == ({set_to} if set_to else set())
         assert (door.password or "") == set_to
         asyncio.run(brokers.tell(door, node.node_id, ("PING",)))
+
+
+def test_both_passwords_of_a_node_are_known(cluster: RealCluster) -> None:
+    one = cluster.nodes[0]
+    with password(one, "old"):
+        node, door = look(one, "old")
+        asyncio.run(brokers.tell(door, node.node_id, ("CONFIG", "SET", "requirepass-former", "new")))
+        node, door = look(one, "new")
+        assert (node.requirepass, node.requirepass_former, door.password) == ("old", "new", "new")
+        assert "old" not in repr(node), "nobody logs it by mistake"
+        asyncio.run(brokers.tell(door, node.node_id, ("CONFIG", "SET", "requirepass-former", "")))
 
 
 def test_a_node_with_another_password_is_no_unreachable_one(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     with password(one, "strange"):
-        for keys in (Keys(), Keys("new", ("old",))):
+        for passwords in ((), ("new", "old")):
             with pytest.raises(SilentError, match=LOCKED):
-                look(one, keys)
+                look(one, *passwords)
 
 
 def test_a_node_that_hangs_is_told_as_silent_in_time(cluster: RealCluster) -> None:
@@ -145,7 +144,7 @@ def test_a_node_that_hangs_is_told_as_silent_in_time(cluster: RealCluster) -> No
     try:
         began_s = time.monotonic()
         with pytest.raises(SilentError, match="does not answer"):
-            look(one, Keys("new", ("old",)))
+            look(one, "new", "old")
         assert time.monotonic() - began_s < 3 * brokers.STEP_S + 1
     finally:
         one.cont()
@@ -156,7 +155,7 @@ def test_nobody_at_the_address_is_told_as_silent() -> None:
         nobody.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
         with pytest.raises(SilentError, match="does not answer"):
-            asyncio.run(brokers.look("c-0", address, Keys(), (), time.time()))
+            asyncio.run(brokers.look("c-0", address, (), (), time.time()))
 
 
 def test_something_else_at_the_address_is_told_as_silent() -> None:
@@ -169,7 +168,7 @@ def test_something_else_at_the_address_is_told_as_silent() -> None:
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             host, port = server.sockets[0].getsockname()
             with pytest.raises(SilentError):
-                await brokers.look("c-0", f"{host}:{port}", Keys(), (), time.time())
+                await brokers.look("c-0", f"{host}:{port}", (), (), time.time())
 
     asyncio.run(main())
 

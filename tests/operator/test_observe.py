@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from disque_operator import names, observe
-from disque_operator.brokers import Keys
 from disque_operator.kube import Kube
 from disque_operator.observe import Objects
 from disque_operator.observed import Observed, Passwords, Pod
-from disque_operator.spec import Auth, Json, Spec
+from disque_operator.spec import Json, Spec
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
 
@@ -240,6 +239,7 @@ def test_the_secret_says_which_passwords_there_are() -> None:
         "new", "old", 4, 100.0, "2026-01-01T11:58:20Z"
     )
     assert look(secret({}, password="new\n")).passwords == Passwords("new")
+    assert look(secret({}, password="old", next_password="new")).passwords == Passwords("old", following="new")
     assert look(secret({}, other="x")).passwords is None
     assert look().passwords is None
 
@@ -257,20 +257,20 @@ def test_the_users_own_secret_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("enabled", "passwords", "own", "expected"),
+    ("passwords", "own", "expected"),
     [
-        (True, Passwords("new", "old"), None, Keys("new", ("old",))),
-        (True, Passwords("new"), "newer", Keys("new", ("newer",))),
-        (True, Passwords("new"), "new", Keys("new", ())),
-        (True, None, "mine", Keys(None, ("mine",))),
-        (False, Passwords("new", "old"), None, Keys(None, ("new", "old"))),
-        (True, None, None, Keys()),
+        (Passwords("new", "old"), None, ("new", "old")),
+        (Passwords("old", following="new"), None, ("old", "new")),
+        (Passwords("new"), "newer", ("new", "newer")),
+        (Passwords("new"), "new", ("new",)),
+        (None, "mine", ("mine",)),
+        (None, None, ()),
     ],
 )
 def test_every_password_that_a_broker_may_have_is_tried(
-    enabled: bool, passwords: Passwords | None, own: str | None, expected: Keys
+    passwords: Passwords | None, own: str | None, expected: tuple[str, ...]
 ) -> None:
-    assert observe._keys(replace(SPEC, auth=Auth(enabled=enabled)), passwords, own) == expected
+    assert observe._keys(passwords, own) == expected
 
 
 def test_the_newest_refusal_of_a_pod_is_told_for_a_while() -> None:

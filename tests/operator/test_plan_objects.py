@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from disque_operator import names
 from disque_operator.actions import Apply, Command
 from disque_operator.members import View
 from disque_operator.observed import Leaving, Observed
+from disque_operator.resources.secret import secret
 from disque_operator.schema import status as schema
 from disque_operator.spec import Auth, Json, Storage
 from support.kubeworld.values import (
@@ -50,12 +53,34 @@ def test_the_password_comes_before_the_first_pod() -> None:
 def stored(view: View, **fields: object) -> View:
     """The Secret says something else."""
     assert view.observed.passwords is not None
-    return seen(view, passwords=replace(view.observed.passwords, **fields))  # type: ignore[arg-type]  # by name
+    passwords = replace(view.observed.passwords, **fields)  # type: ignore[arg-type]  # by name
+    key = ("Secret", names.auth_secret(view.spec.name))
+    manifest = secret(view.spec, passwords)
+    live = copy.deepcopy(view.observed.children[key])
+    live["data"], live["metadata"]["annotations"] = manifest["data"], manifest["metadata"]["annotations"]
+    return seen(view, passwords=passwords, children={**view.observed.children, key: live})
 
 
 def own(view: View, password: str | None) -> View:
     """The user has a Secret."""
     return changed(seen(view, own_password=password), auth=Auth(secret_name="mine"))
+
+
+def opened(view: View, ordinal: int, password: str = "", other: str = "") -> View:
+    """A node takes these passwords."""
+    return node(view, ordinal, requirepass=password, requirepass_former=other)
+
+
+def everywhere(view: View, password: str, other: str) -> View:
+    """All nodes take these."""
+    for ordinal in range(3):
+        view = opened(view, ordinal, password, other)
+    return view
+
+
+def grace(view: View) -> View:
+    """The former password is taken for a while."""
+    return changed(stored(view, former="old", rotated_s_ago=10.0), auth=Auth())
 
 
 def current(view: View) -> str:
@@ -66,32 +91,57 @@ def current(view: View) -> str:
 ROTATED: dict[str, tuple[Change, list[str]]] = {
     "another number": (lambda view: changed(view, auth=Auth(rotation=1)), ["apply Secret mail-auth"]),
     "another number while a former one is taken": (
-        lambda view: changed(stored(view, former="old", rotated_s_ago=10.0), auth=Auth(rotation=1)),
-        ["apply Secret mail-auth"],
+        lambda view: changed(everywhere(grace(view), current(view), "old"), auth=Auth(rotation=1)),
+        [],
     ),
     "the user's Secret says something else": (lambda view: own(view, "mine"), ["apply Secret mail-auth"]),
     "the user's Secret says the same": (lambda view: own(view, current(view)), []),
     "the user's Secret is missing": (lambda view: own(view, None), []),
-    "a node does not take it": (
-        lambda view: node(stored(view, former="old"), 1, knows_current=False, accepts="former"),
-        [
-            "mail-1: CONFIG SET requirepass-former old",
-            "mail-1: CONFIG SET requirepass {current}",
-            "apply Secret mail-auth",
-        ],
+    "a node does not take the next one": (
+        lambda view: opened(everywhere(stored(view, following="next"), current(view), "next"), 1, current(view)),
+        ["mail-1: CONFIG SET requirepass-former next"],
+    ),
+    "all take the next one": (
+        lambda view: everywhere(stored(view, following="next"), current(view), "next"),
+        ["apply Secret mail-auth"],
+    ),
+    "a node does not answer": (
+        lambda view: silent(everywhere(stored(view, following="next"), current(view), "next"), 1),
+        [],
+    ),
+    "the user's Secret says a third one": (
+        lambda view: own(everywhere(stored(view, following="next"), current(view), "next"), "third"),
+        ["apply Secret mail-auth"],
+    ),
+    "a node takes the former one only": (
+        lambda view: opened(everywhere(grace(view), current(view), "old"), 1, "old"),
+        ["mail-1: CONFIG SET requirepass-former {current}"],
+    ),
+    "a node takes both, the other way round": (
+        lambda view: opened(everywhere(grace(view), current(view), "old"), 1, "old", current(view)),
+        [],
     ),
     "a node takes none": (
-        lambda view: node(view, 1, knows_current=False, accepts="none"),
+        lambda view: opened(view, 1),
         ["mail-1: CONFIG SET requirepass {current}"],
     ),
+    "a node takes none, there are two": (
+        lambda view: opened(everywhere(grace(view), current(view), "old"), 1),
+        ["mail-1: CONFIG SET requirepass-former old", "mail-1: CONFIG SET requirepass {current}"],
+    ),
     "a node takes a former one still": (
-        lambda view: node(view, 1, accepts_former=True),
+        lambda view: opened(view, 1, current(view), "old"),
         ["mail-1: CONFIG SET requirepass-former "],
     ),
+    "a node has the former one as its first still": (
+        lambda view: opened(view, 1, "old", current(view)),
+        ["mail-1: CONFIG SET requirepass {current}", "mail-1: CONFIG SET requirepass-former "],
+    ),
     "switched off": (
-        lambda view: node(node(changed(view, auth=Auth(enabled=False)), 0, accepts="none"), 1, accepts="none"),
+        lambda view: opened(opened(changed(view, auth=Auth(enabled=False)), 0), 1, "old", "older"),
         [
-            "mail-2: CONFIG SET requirepass-former ",
+            "mail-1: CONFIG SET requirepass-former ",
+            "mail-1: CONFIG SET requirepass ",
             "mail-2: CONFIG SET requirepass ",
             "apply Secret mail-auth",
         ],
@@ -110,7 +160,7 @@ def test_how_a_password_gets_everywhere(case: str) -> None:
 FORMER: dict[str, tuple[Change, bool]] = {
     "its time is over": (lambda view: view, False),
     "its time runs": (lambda view: stored(view, rotated_s_ago=10.0), True),
-    "a node does not take the new one": (lambda view: node(view, 1, knows_current=False, accepts="former"), True),
+    "a node does not take the new one": (lambda view: opened(view, 1, "old"), True),
     "a node does not answer": (lambda view: silent(view, 1), True),
     "a pod has not started": (lambda view: silent(view, 1, phase="Pending"), False),
 }
@@ -119,11 +169,10 @@ FORMER: dict[str, tuple[Change, bool]] = {
 @pytest.mark.parametrize("case", FORMER)
 def test_how_long_the_former_password_is_kept(case: str) -> None:
     change, kept = FORMER[case]
-    view = change(changed(stored(at_rest(), former="old", rotated_s_ago=400.0), auth=Auth()))
-    secret = next(
-        (action for action in planned(view).actions if isinstance(action, Apply) and "Secret" in short(action)), None
-    )
-    assert (secret is not None and "former-password" in secret.manifest["data"]) == kept
+    view = changed(stored(at_rest(), former="old", rotated_s_ago=400.0), auth=Auth())
+    view = change(everywhere(view, current(view), "old"))
+    written = [action.manifest["data"] for action in planned(view).actions if isinstance(action, Apply)]
+    assert ["former-password" in data for data in written] == ([] if kept else [False])
 
 
 def test_without_any_password_no_cluster_is_begun() -> None:
@@ -134,7 +183,7 @@ def test_without_any_password_no_cluster_is_begun() -> None:
 
 
 def test_passwords_are_not_logged() -> None:
-    view = node(at_rest(), 1, knows_current=False, accepts="none")
+    view = opened(at_rest(), 1)
     assert [action.secret for action in planned(view).actions if isinstance(action, Command)] == [True]
 
 

@@ -118,7 +118,7 @@ MEMBERS: tuple[Column[Json], ...] = (
     Column("max_memory_bytes", lambda row: row.get("maxMemory")),
     Column("safe_to_stop", lambda row: row.get("safeToStop"), "SAFE TO STOP", lambda row: _yes(row.get("safeToStop"))),
     Column("machine", lambda row: row.get("machine"), "MACHINE", yields=True),
-    Column("message", lambda row: row.get("message"), "MESSAGE", folds=True),
+    Column("message", lambda row: row.get("message"), "MESSAGE", folds=True, sparse=True),
 )
 """Of `status.members`."""
 

@@ -57,10 +57,10 @@ def picture(cluster: Json, width: int) -> RenderableType:
 def _facts(cluster: Json) -> str:
     """Figures that say what cluster this is."""
     state = status(cluster)
-    ready = f"{state.get('readyReplicas') or 0} of {cluster['spec'].get('replicas', 3)} ready"
-    words = [f"namespace {cluster['metadata']['namespace']}", ready]
+    members = f"{state.get('readyReplicas') or 0} ready, {cluster['spec'].get('replicas', 3)} wanted"
+    words = [f"namespace {cluster['metadata']['namespace']}", members]
     if version := state.get("version"):
         words.append(f"version {version}")
     if jobs := state.get("jobs"):
-        words.append(f"{jobs.get('registered') or 0:,} jobs, {jobs.get('queued') or 0:,} queued")
+        words.append(f"{jobs.get('queued') or 0:,} jobs queued, {jobs.get('registered') or 0:,} copies of jobs")
     return ", ".join(words)

@@ -16,19 +16,31 @@ def secret(spec: Spec, passwords: Passwords | None) -> Json:
 
     A password that is switched off stays for a node that still has it; the file does not say it any more.
     """
-    words = {}
-    annotations = {}
+    data: dict[str, bytes] = {}
+    annotations: dict[str, str] = {}
+    file = b""
     if passwords is not None:
-        words = {"requirepass": passwords.current}
+        data = {key: word.encode() for key, word in _words(passwords).items()}
         annotations = {names.ROTATION: str(passwords.rotation)}
-        if passwords.former is not None:
-            words["requirepass-former"] = passwords.former
         if passwords.rotated_at:
             annotations[names.ROTATED_AT] = passwords.rotated_at
-    keys = {"requirepass": "password", "requirepass-former": "former-password"}
-    data = {keys[directive]: word.encode() for directive, word in words.items()}
-    said = words.items() if spec.auth.enabled else ()
-    lines = [b"%b %b\n" % (directive.encode(), quote_word(word.encode())) for directive, word in said]
-    data[CONFIG_FILE] = b"".join(lines)
-    encoded = {key: b64encode(value).decode() for key, value in data.items()}
+        if spec.auth.enabled:
+            file = _file(passwords)
+    encoded = {key: b64encode(value).decode() for key, value in {**data, CONFIG_FILE: file}.items()}
     return child(spec, "v1", "Secret", names.auth_secret(spec.name), {"type": "Opaque", "data": encoded}, annotations)
+
+
+def _words(passwords: Passwords) -> Json:
+    words = {
+        "password": passwords.current,
+        "former-password": passwords.former,
+        "next-password": passwords.following,
+    }
+    return {key: word for key, word in words.items() if word is not None}
+
+
+def _file(passwords: Passwords) -> bytes:
+    """The directives for nodes."""
+    words = {"requirepass": passwords.current, "requirepass-former": passwords.following or passwords.former}
+    lines = (f"{directive} ".encode() + quote_word(word.encode()) for directive, word in words.items() if word)
+    return b"".join(line + b"\n" for line in lines)

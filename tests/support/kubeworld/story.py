@@ -437,7 +437,8 @@ def check_settled(story: Story) -> None:
     observed = world.observe()
     assert len({broker.password for broker in brokers}) == 1, where
     assert all(bool(broker.password) == spec.auth.enabled and not broker.former for broker in brokers), where
-    assert all(node.knows_current for node in observed.nodes.values()), where
+    wanted = {observed.passwords.current} if spec.auth.enabled and observed.passwords else set()
+    assert all(node.takes == wanted for node in observed.nodes.values()), where
     ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")
     assert ready["status"] == "True", where
     for volume in observed.volumes:

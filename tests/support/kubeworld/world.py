@@ -300,7 +300,8 @@ class World:
         """All of it, as of now."""
         live = self.stateful_set()
         passwords = self._passwords()
-        keys = [key for key in (passwords.current, passwords.former, self.own_password) if key] if passwords else []
+        kept = (passwords.current, passwords.following, passwords.former) if passwords else ()
+        keys = [key for key in (*kept, self.own_password) if key]
         nodes, silent = {}, {}
         for pod in self.pods.values():
             broker = self.bus.running.get(pod.name)
@@ -309,7 +310,7 @@ class World:
             elif broker.password and not {broker.password, broker.former} & set(keys):
                 silent[pod.name] = LOCKED
             else:
-                nodes[pod.name] = self._node(pod, broker, passwords)
+                nodes[pod.name] = self._node(pod, broker)
         return Observed(
             pods=tuple(sorted((self._pod(pod) for pod in self.pods.values()), key=lambda pod: pod.ordinal)),
             nodes=nodes,
@@ -334,6 +335,7 @@ class World:
             int(annotations.get(names.ROTATION, 0)),
             self.now_s - seconds(rotated_at) if rotated_at else 0.0,
             rotated_at,
+            _text(data.get("next-password")) or None,
         )
 
     def _stateful_set(self, live: Json | None) -> StatefulSet | None:
@@ -385,13 +387,12 @@ class World:
             pod.drain,
         )
 
-    def _node(self, pod: Running, broker: Broker, passwords: Passwords | None) -> Node:
+    def _node(self, pod: Running, broker: Broker) -> Node:
         disk = broker.disk
         if not broker.loaded(self.now_s):
             remembered = {entry["pod"]: entry["nodeId"] for entry in self.status.get("members") or ()}
-            return Node(pod.name, remembered.get(pod.name, ""), broker.version, loading=True)
-        current = passwords.current if passwords and self.spec.auth.enabled else None
-        knows = current is None or current in {broker.password, broker.former}
+            identity = remembered.get(pod.name, "")
+            return Node(pod.name, identity, broker.version, loading=True, requirepass=broker.password)
         leaving = None
         if disk.leaving:
             left = len(disk.jobs)
@@ -418,9 +419,8 @@ class World:
             max_replicate=max(disk.jobs.values(), default=1),
             uptime_s=self.now_s - broker.started_s,
             config={**broker.config, "cluster-announce-hostname": broker.host},
-            accepts="none" if not broker.password else "current" if knows else "former",
-            knows_current=(current or "") == broker.password,
-            accepts_former=bool(broker.former),
+            requirepass=broker.password,
+            requirepass_former=broker.former,
         )
 
     # --- what the operator does ---------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class Column(Generic[Row]):
 
     Without `title` a terminal leaves the column out; `shown` makes the text, by default that of the pipe. `style` is a
     style of `rich` for a row's cell. Where the terminal is too narrow, a column that `yields` is cut and one
-    that `folds` goes over several lines.
+    that `folds` goes over several lines. One that is `sparse` is left out there while no row has anything in it.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Column(Generic[Row]):
     style: Callable[[Row], str] | None = None
     yields: bool = False
     folds: bool = False
+    sparse: bool = False
 
     def text(self, row: Row) -> str:
         """The value as a terminal shows it."""

@@ -26,7 +26,7 @@ def print_table(columns: Sequence[Column[Row]], rows: Sequence[Row], empty: str)
 def rich_table(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> Table:
     """The columns that have a title, in at most so many characters; numbers stand on the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold")
-    shown = [column for column in columns if column.title]
+    shown = [column for column in columns if column.title and not (column.sparse and _is_empty(column, rows))]
     for column in shown:
         flexible = column.folds or column.yields
         table.add_column(
@@ -43,6 +43,10 @@ def rich_table(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) 
     # `rich` gives the flexible columns what the others leave only to a table that fills the width.
     table.expand = _natural_width(table) > width
     return table
+
+
+def _is_empty(column: Column[Row], rows: Sequence[Row]) -> bool:
+    return bool(rows) and not any(column.text(row) for row in rows)
 
 
 def _natural_width(table: Table) -> int:

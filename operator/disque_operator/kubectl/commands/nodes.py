@@ -116,7 +116,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("aof_state", lambda row: row.word("aof_state"), "AOF"),
     Column("uptime_s", lambda row: row.number("uptime_in_seconds"), "UP", _uptime),
     Column("machine", lambda row: row.machine, "MACHINE", yields=True),
-    Column("remarks", lambda row: row.remarks, "REMARKS", lambda row: "; ".join(row.remarks), folds=True),
+    Column("remarks", lambda row: row.remarks, "REMARKS", lambda row: "; ".join(row.remarks), folds=True, sparse=True),
 )
 
 
