@@ -69,9 +69,9 @@ def needed(image: str) -> str:
 @functools.cache
 def refusal(name: str, image: str) -> str:
     """What the machine forbids when a container of the image is to begin; empty when it may."""
-    done = call(name, "run", "--rm", "--network=none", image, "python3", "-c", "")
+    done = call(name, "run", "--rm", "--network=none", "--no-healthcheck", image, "python3", "-c", "")
     is_forbidden = done.status == CAN_NOT_BEGIN and "Operation not permitted" in done.errors
-    return done.errors.strip() if is_forbidden else ""
+    return done.errors.strip().splitlines()[-1] if is_forbidden else ""
 
 
 def described(image: str) -> dict[str, Any]:
