@@ -30,7 +30,7 @@ from disque_operator.members import Member, View
 from disque_operator.steps import Note, Step, problem, progress
 
 LOCKED_S: Final = 60.0
-"""A pod that takes no password may still become ready; one that started with a Secret as it was before needs another."""
+"""One that takes no password may still become ready; a Secret as it was before wants another start."""
 _ADVICE: Final[Mapping[bool, str]] = {
     True: "it is restarted and reads the one in the Secret then",
     False: "its jobs would be lost with it. Delete the pod if they may be, or wait for their copies to be done",
