@@ -207,4 +207,4 @@ def test_brokers_serve_on_while_the_api_server_is_away(
         cluster.wait_running(4)
         times.since("grown_after_api_server_was_away_s", begin_s)
         account = load.settle()
-    account.check(at_least=AWAY_S * 30)
+    account.check(at_least=AWAY_S * 10)
