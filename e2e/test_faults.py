@@ -12,6 +12,7 @@ from e2e.support.brokers import poll
 from e2e.support.cluster import DisqueCluster, is_ready
 from e2e.support.kube import Json, Kube
 from e2e.support.load import Load
+from e2e.support.operators import SELECTOR
 from e2e.support.settings import Settings, run_hook
 from e2e.support.times import Times
 
@@ -148,7 +149,7 @@ def moved(pods: list[Json], gone: str) -> bool:
 
 @pytest.mark.alone
 def test_a_machine_lost_for_a_minute_comes_back_with_new_addresses(
-    cluster: DisqueCluster, kube: Kube, settings: Settings, times: Times
+    cluster: DisqueCluster, kube: Kube, settings: Settings, operator: Json, times: Times
 ) -> None:
     if not settings.node_stop:
         pytest.skip("E2E_NODE_STOP and E2E_NODE_START say how a machine is lost and comes back")
@@ -156,7 +157,9 @@ def test_a_machine_lost_for_a_minute_comes_back_with_new_addresses(
     cluster.wait_running(3)
     ids = cluster.ids()
     addresses = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in cluster.pods()}
-    lost = cluster.machine(2)
+    [seat] = [pod["spec"]["nodeName"] for pod in kube.all("Pod", operator["metadata"]["namespace"], SELECTOR)]
+    member = next(ordinal for ordinal in (2, 1, 0) if cluster.machine(ordinal) != seat)
+    lost = cluster.machine(member)
     with Load(kube, cluster, settings.image, avoid=lost) as load:
         run_hook(settings.node_stop, NODE=lost)
         try:
@@ -172,7 +175,7 @@ def test_a_machine_lost_for_a_minute_comes_back_with_new_addresses(
         account = load.settle()
     assert cluster.ids() == ids
     moved_to = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in cluster.pods()}
-    assert moved_to["shop-2"] != addresses["shop-2"]
+    assert moved_to[cluster.pod(member)] != addresses[cluster.pod(member)]
     account.check(at_least=500, once_may_go=True)
 
 
@@ -207,4 +210,4 @@ def test_brokers_serve_on_while_the_api_server_is_away(
         cluster.wait_running(4)
         times.since("grown_after_api_server_was_away_s", begin_s)
         account = load.settle()
-    account.check(at_least=AWAY_S * 30)
+    account.check(at_least=AWAY_S * 10)

@@ -12,6 +12,7 @@ the test leaves alone, if it says so: they are the witnesses.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -26,6 +27,9 @@ SCRIPT: Final = Path(__file__).with_name("loadpod.py")
 KEPT: Final = RESULTS / "load"
 """What the pods wrote, with the time of each line."""
 START_S: Final = 60
+FLOWS: Final = 20
+ENOUGH: Final = 500
+"""So many jobs are added before anything happens to the cluster, and before the load ends."""
 SETTLE_S: Final = 90
 USER: Final = 10001
 STOP: Final = ("python", "-c", "import os, signal; os.kill(1, signal.SIGTERM)")
@@ -61,19 +65,29 @@ class Load:
                 self._kube.delete("Pod", pod, self._cluster.namespace, grace_s=0)
 
     def produce(self) -> None:
-        """Begin to add."""
+        """Begin to add; it flows when this returns."""
         self._start("producer", "produce", {"rate": self._rate, "replicate": self._replicate})
+        self._wait_added(FLOWS)
 
     def consume(self) -> None:
         """Begin to take."""
         self._start("consumer", "consume", {})
 
     def settle(self) -> Account:
-        """End the producer, wait until no node has work left, end the consumer, and read what they wrote."""
+        """End the producer when it has added enough, wait until no node has work left, and read what was written."""
+        self._wait_added(ENOUGH)
         self.stop("producer")
         self.wait_empty()
         self.stop("consumer")
         return self.account
+
+    def _wait_added(self, count: int) -> None:
+        def added() -> bool:
+            account = Account()
+            account.read(_facts(self._kube.logs(self._pod("producer"), self._cluster.namespace)))
+            return len(account.added) >= count
+
+        poll(added, f"{count} jobs are added", SETTLE_S)
 
     def wait_empty(self, within_s: float = SETTLE_S) -> None:
         """Until everything is done and no node has a job that it could still deliver."""
@@ -89,7 +103,7 @@ class Load:
         text = self._kube.logs(pod, namespace)
         KEPT.mkdir(parents=True, exist_ok=True)
         (KEPT / f"{namespace}.{pod}.log").write_text(text)
-        self.account.read(line.partition(" ")[2] for line in text.splitlines())
+        self.account.read(_facts(text))
         self._kube.delete("Pod", pod, namespace, grace_s=0)
         self._running.remove(pod)
 
@@ -190,6 +204,11 @@ class Filling(Load):
         self.wait_empty()
         self.stop("consumer")
         return self.account
+
+
+def _facts(text: str) -> Iterator[str]:
+    """The lines of a log without their times."""
+    return (line.partition(" ")[2] for line in text.splitlines())
 
 
 def _not_on(machine: str) -> Json:

@@ -6,6 +6,7 @@
 | the same, and it does not serve (it was broken) | at once: nothing is lost by it, and it may be what closes the gate |
 | has no volume (`ephemeral`), or one that is being deleted | after a drain: it comes back as another node |
 | takes no password that is known | as the first, looking at what Kubernetes says: nobody can ask the nodes |
+| the same, and it is not ready after a minute | at once: it serves nobody, and others wait for it to be ready |
 
 A replaced pod that does not come back closes the gate, so nothing more happens: the others serve on, and the condition
 says why and what the image before was. The roll-out goes on by itself as soon as the gate opens, or takes the new
@@ -28,6 +29,8 @@ from disque_operator.gate import Question, closed
 from disque_operator.members import Member, View
 from disque_operator.steps import Note, Step, problem, progress
 
+LOCKED_S: Final = 60.0
+"""One that takes no password may still become ready; a Secret as it was before wants another start."""
 _ADVICE: Final[Mapping[bool, str]] = {
     True: "it is restarted and reads the one in the Secret then",
     False: "its jobs would be lost with it. Delete the pod if they may be, or wait for their copies to be done",
@@ -140,8 +143,10 @@ def _keeps_jobs(view: View, due: Replacement) -> bool:
 def _is_broken(view: View, due: Replacement) -> bool:
     """Whether the pod does not serve, so that its replacement takes nothing from anybody."""
     member, pod = due.member, due.member.pod
-    if pod.ready or member.node is not None or member.locked or any(one.pod.terminating for one in view.members):
+    if pod.ready or member.node is not None or any(one.pod.terminating for one in view.members):
         return False
+    if member.locked:
+        return pod.age_s >= LOCKED_S
     return not due.drained or pod.phase == "Pending" or (bool(pod.trouble) and pod.restarts > 0)
 
 

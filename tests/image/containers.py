@@ -25,6 +25,8 @@ LOCKED_DOWN = (
     "--security-opt=no-new-privileges",
     "--no-healthcheck",  # tests run it themselves; Podman wants systemd for it
 )
+CAN_NOT_BEGIN = 126
+"""The status of Docker and Podman when the first program of a container could not be started."""
 MORE_LOCKED_DOWN = {"podman": ("--read-only-tmpfs=false",)}
 
 
@@ -59,7 +61,17 @@ def needed(image: str) -> str:
         pytest.skip("neither Docker (with its daemon) nor Podman works here")
     if call(name, "image", "inspect", image).status:
         pytest.skip(f"there is no image {image}: make image, or name another by DISQUED_IMAGE, DISQUED_OPERATOR_IMAGE")
+    if forbidden := refusal(name, image):
+        pytest.skip(f"this machine lets {name} run no containers: {forbidden}")
     return image
+
+
+@functools.cache
+def refusal(name: str, image: str) -> str:
+    """What the machine forbids when a container of the image is to begin; empty when it may."""
+    done = call(name, "run", "--rm", "--network=none", "--no-healthcheck", image, "python3", "-c", "")
+    is_forbidden = done.status == CAN_NOT_BEGIN and "Operation not permitted" in done.errors
+    return done.errors.strip().splitlines()[-1] if is_forbidden else ""
 
 
 def described(image: str) -> dict[str, Any]:

@@ -424,6 +424,17 @@ def test_a_node_that_is_to_leave_and_takes_no_password_is_restarted_first() -> N
     check_settled(story)
 
 
+def test_a_node_that_rests_and_takes_no_password_does_not_keep_the_others_from_their_restarts() -> None:
+    """Seed 307: it was not ready, since it was leaving, and nobody could tell it to stay."""
+    story = a_story(5)
+    story.world.pods["mail-3"].drain = True
+    story.until(leaves(story, "mail-3"))
+    story.world.api.delete("Secret", "mail-auth")
+    story.run(60)
+    story.settle()
+    check_settled(story)
+
+
 # --- storms -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """What an append only file says, read without the code of the broker that loads it.
 
-Records are requests as on the client protocol, so `hiredis` finds them; jobs are read by the codec of the bus.
+Records are requests as on the client protocol, so `hiredis` finds them. It does not look at what stands between them:
+each is compared with how it is written. Jobs are read by the codec of the bus.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Contents:
         self.records = 0
         reader = hiredis.Reader(notEnoughData=None)
         reader.feed(data)
+        at = 0
         while self.sound:
             try:
                 record = reader.gets()
@@ -39,7 +41,9 @@ class Contents:
             if record is None:
                 return
             self.records += 1
-            self.sound = self._do(record)
+            written = _written(record)
+            self.sound = data.startswith(written, at) and self._do(record)
+            at += len(written)
 
     def _do(self, record: object) -> bool:
         match record:
@@ -65,6 +69,13 @@ class Contents:
             return False
         self.jobs.setdefault(unpacked.job.id, unpacked.job)
         return True
+
+
+def _written(record: object) -> bytes:
+    """A record as it stands in a file."""
+    words = record if isinstance(record, list) else []
+    parts = [b"$%d\r\n%b\r\n" % (len(word), word) for word in words if isinstance(word, bytes)]
+    return b"*%d\r\n" % len(words) + b"".join(parts)
 
 
 def contents(files: Mapping[str, bytearray]) -> Contents:

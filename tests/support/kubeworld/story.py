@@ -398,7 +398,8 @@ def calm(story: Story) -> None:
     good = world.spec.image if world.spec.image in {"disque:1", "disque:2", "disque:3"} else GOOD_IMAGE
     world.edit(image=good, paused=False, hibernate=False, drain=Drain())
     story.told.append(f"{world.now_s:.0f} calm")
-    alone = world.spec.storage.ephemeral and world.spec.replicas == 1
+    goes = world.spec.storage.ephemeral or names.volume_claim(world.spec.name, 0) in world.going
+    alone = world.spec.replicas == 1 and goes
     story.finish(more_than=world.spec.replicas)
     story.run(30)
     story.load = False
