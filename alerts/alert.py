@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-RUNBOOKS: Final = "https://disque.dev/runbooks"
-"""Where the pages of docs/runbooks are served. The chart has a value for another place."""
+RUNBOOKS: Final = "docs/runbooks"
+"""Where the pages are: in this repository, until somebody serves them. The chart has a value for that place."""
 
 CLUSTER: Final = "{{ with $labels.cluster }}{{ $labels.namespace }}/{{ . }}{{ else }}the cluster{{ end }}"
 """A cluster in a message; without a name where Prometheus gives its targets no label `cluster`."""

@@ -26,8 +26,8 @@ BETWEEN: Final = Group(
             "DisqueNodeUnreachable",
             Severity.WARNING,
             "2m",
-            "count by (namespace, cluster, peer) (disque_cluster_link_up == 0)",
-            f"Nodes of {CLUSTER} do not reach {{{{ $labels.peer }}}}",
+            "count by (namespace, cluster, address) (disque_cluster_link_up == 0)",
+            f"Nodes of {CLUSTER} do not reach {{{{ $labels.address }}}}",
             "{{ $value }} of its nodes have had no connection to it for two minutes. Jobs whose copies it has are not "
             "collected, and it takes no copies of new ones.",
             uids.CLUSTER,
@@ -50,8 +50,8 @@ BETWEEN: Final = Group(
             "DisqueClockSkew",
             Severity.WARNING,
             "5m",
-            "max by (namespace, cluster, instance, peer) (disque_clock_skew_seconds) > 0.5",
-            f"The clocks of {NODE} and {{{{ $labels.peer }}}} differ",
+            "max by (namespace, cluster, instance, address) (disque_clock_skew_seconds) > 0.5",
+            f"The clocks of {NODE} and {{{{ $labels.address }}}} differ",
             "They are {{ $value | humanizeDuration }} apart. Jobs of the one are put into order as if they were older "
             "or younger, and expire by the clock of the node that has them.",
             uids.CLUSTER,

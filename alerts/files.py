@@ -73,7 +73,7 @@ _WORDS: Final = {
     "{{ with $labels.cluster }}{{ $labels.namespace }}/{{ . }}{{ else }}the cluster{{ end }}": "CLUSTER",
     "{{ with $labels.queue }}the queue {{ . }}{{ else }}a queue{{ end }}": "a queue",
     "{{ $labels.instance }}": "NODE",
-    "{{ $labels.peer }}": "NODE",
+    "{{ $labels.address }}": "NODE",
     "{{ $labels.queue }}": "QUEUE",
     "{{ $labels.direction }}": "in or out",
 }

@@ -61,7 +61,7 @@ _MEMBERS: Final = Row(
             "Links",
             "Red where a node does not reach another one. All links to one node red: that node. Some: the network.",
             "short",
-            (Query("disque_cluster_link_up{<nodes>}", "{{instance}} to {{peer}}"),),
+            (Query("disque_cluster_link_up{<nodes>}", "{{instance}} to {{address}}"),),
             Kind.STATES,
             width=12,
             names=((0, "down", BAD), (1, "up", HEALTHY)),
@@ -138,7 +138,7 @@ _MEMBERS: Final = Row(
             "Waiting to be sent",
             "Bytes in the buffers of links. From a quarter of cluster-link-sendbuf-limit on ASYNC adds wait.",
             "bytes",
-            (Query("disque_cluster_link_buffer_bytes{<nodes>}", "{{instance}} to {{peer}}"),),
+            (Query("disque_cluster_link_buffer_bytes{<nodes>}", "{{instance}} to {{address}}"),),
             empty="there is one node only",
         ),
         Panel(

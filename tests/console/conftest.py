@@ -128,9 +128,9 @@ def acting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleNod
         yield ConsoleNode(server, port)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A real Chromium without a window."""
+    """A real Chromium without a window, for one file: its driver runs an event loop that others would stumble over."""
     path = find_chromium()
     if path is None:
         pytest.skip("There is no Chromium on this machine (Debian: apt install chromium)")

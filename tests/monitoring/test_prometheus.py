@@ -187,9 +187,11 @@ def test_a_queue_that_is_paused(stage: Stage) -> None:
 
 
 def test_jobs_that_expire_and_jobs_that_come_back(stage: Stage) -> None:
-    for _ in range(3):
-        stage.cluster.nodes[2].call("ADDJOB", "short", "body", 500, "TTL", 1)
-    stage.fires("DisqueJobsExpiring", "DisqueRedeliveriesHigh")
+    def told() -> bool:
+        say(stage.cluster.nodes[2], "ADDJOB", "short", "body", 500, "TTL", 1)
+        return {"DisqueJobsExpiring", "DisqueRedeliveriesHigh"} <= stage.prometheus.firing()
+
+    stage.prometheus.until(told, "both are told of")
 
 
 def test_memory_that_is_full(stage: Stage) -> None:

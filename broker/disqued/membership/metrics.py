@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from disqued.core.peer import Peer
     from disqued.core.state import NodeState
 
+PEER: Final = ("peer", "address")
+"""Its ID, which is the node, and its name or address and port for clients, which is what people know it by."""
 STATES: Final = ("connected", "suspected", "failed", "leaving", "handshake")
 
 
@@ -39,13 +41,15 @@ def _members(state: NodeState) -> list[Peer]:
     return [peer for peer in state.view.peers.values() if not peer.in_handshake]
 
 
-def _id(peer: Peer) -> tuple[str, ...]:
-    return (peer.id.decode("ascii", "replace"),)
+def _labels(peer: Peer) -> tuple[str, ...]:
+    host = (peer.host or peer.ip).decode("ascii", "replace")
+    address = f"[{host}]" if ":" in host else host
+    return (peer.id.decode("ascii", "replace"), f"{address}:{int(peer.port)}")
 
 
 def _links(state: NodeState) -> Iterator[Sample]:
     for peer in _members(state):
-        yield (_id(peer), int(peer.connected))
+        yield (_labels(peer), int(peer.connected))
 
 
 def _link_buffers(state: NodeState) -> Iterator[Sample]:
@@ -54,13 +58,13 @@ def _link_buffers(state: NodeState) -> Iterator[Sample]:
         waiting = 0
         if link is not None and not link.closed:
             waiting = int(link.out_bytes) + (link.carrier.unsent_bytes() if link.carrier is not None else 0)
-        yield (_id(peer), waiting)
+        yield (_labels(peer), waiting)
 
 
 def _skews(state: NodeState) -> Iterator[Sample]:
     for peer in _members(state):
         if peer.skew_known:
-            yield (_id(peer), abs(int(peer.skew_ms)) / 1000)
+            yield (_labels(peer), abs(int(peer.skew_ms)) / 1000)
 
 
 def _messages(state: NodeState) -> Iterator[Sample]:
@@ -94,21 +98,21 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         GAUGE,
         "1 while the connection that this node opened to another one works.",
         _links,
-        ("peer",),
+        PEER,
     ),
     Metric(
         "disque_cluster_link_buffer_bytes",
         GAUGE,
         "What waits to be sent to another node.",
         _link_buffers,
-        ("peer",),
+        PEER,
     ),
     Metric(
         "disque_clock_skew_seconds",
         GAUGE,
         "How far the clock of another node is from this one's, either way; missing until it is known.",
         _skews,
-        ("peer",),
+        PEER,
     ),
     Metric(
         "disque_cluster_messages_total",

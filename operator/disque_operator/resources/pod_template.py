@@ -17,6 +17,8 @@ STOP_TIMEOUT_S: Final = 15
 GRACE_S: Final = 60
 """For that, and for writing the append only file anew. A namespace that is deleted is looked at again after half of it,
 even if all pods are gone by then: with two minutes it would be there for more than one."""
+SCRAPED: Final = {"prometheus.io/scrape": "true", "prometheus.io/port": str(names.HTTP_PORT)}
+"""By which a Prometheus without the Prometheus Operator finds pods, as is the custom; the path is `/metrics`."""
 START_S: Final = 600
 """A process that does not answer so long after its start is started again. It answers while it loads its file."""
 
@@ -24,7 +26,10 @@ START_S: Final = 600
 def pod_template(spec: Spec) -> Json:
     """The template, with what the spec lays over it."""
     template = {
-        "metadata": {"labels": names.labels(spec.name), "annotations": {names.RESTART_HASH: restart_hash(spec)}},
+        "metadata": {
+            "labels": names.labels(spec.name),
+            "annotations": {names.RESTART_HASH: restart_hash(spec), **SCRAPED},
+        },
         "spec": _pod(spec),
     }
     laid: Json = merge(template, allowed(spec))
