@@ -19,9 +19,9 @@ from dashboards import uids
 from dashboards.all import BOARDS
 from dashboards.model import Board
 from disque_operator.metrics import Metrics
-from monitoring.prometheus import Prometheus
 from monitoring.queries import FOREIGN, names_in, with_choices
 from support.cluster import NodeClient, RealNode
+from support.prometheus import Prometheus, hurried
 from support.server import LOOPBACK, free_port
 from support.wires import WiredCluster, Wires
 
@@ -113,7 +113,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             "disque": [f"{node.host}:{http_port}" for node in cluster.nodes],
             "disque-operator": [f"{LOOPBACK}:{operator_port}"],
         }
-        prometheus = stack.enter_context(Prometheus(folder / "prometheus", targets, RULES))
+        jobs = [
+            {
+                "job_name": name,
+                "honor_labels": True,
+                "static_configs": [{"targets": places, "labels": {"namespace": "n", "cluster": "c"}}],
+            }
+            for name, places in targets.items()
+        ]
+        prometheus = stack.enter_context(Prometheus(folder / "prometheus", jobs, hurried(RULES.read_text())))
         ended = threading.Event()
         thread = threading.Thread(target=load, args=(cluster.nodes[:2], ended))
         thread.start()

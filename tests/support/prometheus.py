@@ -1,6 +1,6 @@
 """A real Prometheus (Debian's), in a hurry: it looks every second, and what rules call a minute is a second.
 
-    with Prometheus(directory, {"disque": ["127.0.0.1:9711"]}) as prometheus:
+    with Prometheus(directory, [{"job_name": "disque", "static_configs": …}]) as prometheus:
         prometheus.until(lambda: prometheus.ask("up") != [], "something is read")
 
 Rules are read with their durations made short, and the age that `DisqueQueueStuck` wants as well.
@@ -40,21 +40,14 @@ def hurried(rules: str) -> str:
 class Prometheus:
     """One process with a directory of its own. Used as a context."""
 
-    def __init__(self, directory: Path, targets: Mapping[str, Sequence[str]], rules: Path) -> None:
+    def __init__(self, directory: Path, jobs: Sequence[Mapping[str, Any]], rules: str = "") -> None:
+        """`jobs` are what is to be read (`scrape_configs`), `rules` the text of a rules file."""
         program = shutil.which("prometheus")
         assert program is not None, "look with `shutil.which` before"
         directory.mkdir()
-        (directory / "rules.yaml").write_text(hurried(rules.read_text()))
-        jobs = [
-            {
-                "job_name": name,
-                "honor_labels": True,
-                "static_configs": [{"targets": list(places), "labels": {"namespace": "n", "cluster": "c"}}],
-            }
-            for name, places in targets.items()
-        ]
+        (directory / "rules.yaml").write_text(rules)
         every_second = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-        config = {"global": every_second, "rule_files": ["rules.yaml"], "scrape_configs": jobs}
+        config = {"global": every_second, "rule_files": ["rules.yaml"], "scrape_configs": list(jobs)}
         (directory / "prometheus.yaml").write_text(yaml.safe_dump(config))
         self._address = f"{LOOPBACK}:{free_port()}"
         self._log = directory / "log"

@@ -1,0 +1,89 @@
+"""Prometheus finds the pods of brokers and operator as the documentation says, and dashboards have their data."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from dashboards import uids
+from dashboards.all import BOARDS
+from e2e.support.cluster import DisqueCluster
+from e2e.support.kube import Json
+from e2e.support.load import Load
+from e2e.support.settings import ROOT
+from monitoring.queries import with_choices
+from support.prometheus import Prometheus
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("prometheus") and shutil.which("kubectl")), reason="prometheus or kubectl is not installed"
+)
+
+PAGE: Final = (ROOT / "docs" / "howto" / "monitoring.md").read_text(encoding="utf-8")
+THROUGH_THE_API: Final = [
+    {
+        "source_labels": ["__meta_kubernetes_namespace", "__meta_kubernetes_pod_name", "__address__"],
+        "regex": r"([^;]+);([^;]+);.*:(\d+)",
+        "replacement": "/api/v1/namespaces/$1/pods/$2:$3/proxy/metrics",
+        "target_label": "__metrics_path__",
+    }
+]
+"""The way to pods where Prometheus does not run beside them."""
+
+
+@contextlib.contextmanager
+def api_server() -> Iterator[str]:
+    """The API server for those without a certificate: its address."""
+    with subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True) as proxy:
+        try:
+            assert proxy.stdout is not None
+            (address,) = re.findall(r"127\.0\.0\.1:\d+", proxy.stdout.readline())
+            yield address
+        finally:
+            proxy.terminate()
+
+
+def documented_job(address: str) -> Json:
+    """What the page has people write, read through the API server."""
+    [block] = [block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "kubernetes_sd_configs" in block]
+    [job] = yaml.safe_load(block)["scrape_configs"]
+    for discovery in job["kubernetes_sd_configs"]:
+        discovery["api_server"] = f"http://{address}"
+    job["relabel_configs"] += [*THROUGH_THE_API, {"target_label": "__address__", "replacement": address}]
+    return dict(job)
+
+
+def asked_with_result(prometheus: Prometheus, query: str) -> bool:
+    return bool(prometheus.ask(query))
+
+
+def test_pods_are_found_and_dashboards_have_data(cluster: DisqueCluster, load: Load, tmp_path: Path) -> None:
+    cluster.create(replicas=3)
+    cluster.wait_running(3)
+    of = f'namespace="{cluster.namespace}",cluster="{cluster.name}"'
+    members = {f"{cluster.name}-{number}" for number in range(3)}
+    with load, api_server() as address, Prometheus(tmp_path / "prometheus", [documented_job(address)]) as prometheus:
+
+        def instances(query: str) -> set[str]:
+            return {series["metric"].get("instance", "") for series in prometheus.ask(query)}
+
+        prometheus.until(lambda: instances(f'up{{job="disque",{of}}} == 1') == members, "every member is read")
+        prometheus.until(lambda: bool(prometheus.ask('up{job="disque-operator"} == 1')), "the operator is read")
+        assert instances(f"disque_cluster_size{{{of}}} == 3") == members
+        addresses = {series["metric"]["address"] for series in prometheus.ask(f"disque_cluster_link_up{{{of}}}")}
+        assert {address.partition(".")[0] for address in addresses} == members
+        ready = f'disque_operator_cluster_condition{{{of},condition="Ready"}} == 1'
+        prometheus.until(lambda: bool(prometheus.ask(ready)), "the operator tells of the cluster")
+
+        [overview] = [board for board in BOARDS if board.uid == uids.OVERVIEW]
+        waited_for = {(panel.title, with_choices(asked.expr)) for panel in overview.panels() for asked in panel.queries}
+        for title, query in sorted(waited_for):
+            prometheus.until(partial(asked_with_result, prometheus, query), f"{title} has data: {query}")
