@@ -13,13 +13,18 @@ from __future__ import annotations
 
 import argparse
 import gc
+import statistics
 import sys
+import threading
+import urllib.request
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from time import process_time_ns
 from typing import Any, cast
 
+from brokers import BROKERS, Running, free_port
 from disqued.build import FLAVOUR
 from disqued.core.histogram import PER_NS, Histogram
 from disqued.httproutes import Answer, Exchange, Request
@@ -27,12 +32,22 @@ from disqued.metrics.surroundings import Surroundings
 from disqued.server import metricspage
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode
+from generator import Load, compile_generator, offer
 
 LONGEST_MS = 20.0
 COUNTS = (100, 10_000, 100_000)
 QUERIES = ("", "queues=all", "queue=*-7*&queues=all")
 OBSERVED = 1_000_000
 RUNS = 3
+ROUNDS = 5
+LOADS = {
+    "add": Load("add", 100_000),
+    "get": Load("get", 100_000),
+    "add by 16": Load("add", 400_000, pipeline=16),
+    "get by 32": Load("get", 400_000, fetch=32),
+    "add, get and acknowledge": Load("cycle", 100_000, connections=50, workers=40),
+}
+EVERY_S = 1.0
 
 
 class TimedHost(FakeHost):
@@ -150,15 +165,53 @@ def measure_counting() -> None:
         print(f"a value of the {name} bucket: {(process_time_ns() - began_ns) / OBSERVED:.0f} ns, with the call of it")
 
 
+def _read_until(ended: threading.Event, page: str) -> None:
+    while not ended.wait(EVERY_S):
+        with urllib.request.urlopen(page, timeout=10) as answer:
+            answer.read()
+
+
+def rates(port: int) -> dict[str, float]:
+    """Jobs per second of each load, with the page at that port read meanwhile; 0: there is none."""
+    broker = replace(BROKERS[0], arguments=(*BROKERS[0].arguments, "--http-port", str(port)))
+    ended = threading.Event()
+    reader = threading.Thread(target=_read_until, args=(ended, f"http://127.0.0.1:{port}/metrics"))
+    with Running(broker) as server:
+        if port:
+            reader.start()
+        try:
+            return {name: float(offer(server, load)["jobs_per_s"]) for name, load in LOADS.items()}
+        finally:
+            ended.set()
+            if port:
+                reader.join()
+
+
+def measure_throughput() -> None:
+    """Print the median of the ratios of all rounds, in each of which both servers run."""
+    compile_generator()
+    found: dict[str, list[float]] = {name: [] for name in LOADS}
+    for _ in range(ROUNDS):
+        without, read = rates(0), rates(free_port(18_000))
+        for name, ratios in found.items():
+            ratios.append(read[name] / without[name])
+    print(f"jobs per second with the page read every second, beside a server without it, {ROUNDS} rounds:")
+    for name, ratios in found.items():
+        print(f"{name:24} {statistics.median(ratios):.2f} [{min(ratios):.2f} to {max(ratios):.2f}]")
+
+
 def main() -> int:
     """Measure; the exit status says whether no turn was too long."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--queues", type=int, nargs="+", default=list(COUNTS), help="numbers of queues")
+    parser.add_argument("--throughput", action="store_true", help="and a real server under load, which takes minutes")
     arguments = parser.parse_args()
     gc.disable()
     print(f"the page /metrics, {FLAVOUR}")
     longest_ms = measure_pages(arguments.queues)
     measure_counting()
+    if arguments.throughput:
+        measure_throughput()
     if longest_ms > LONGEST_MS:
         print(f"A turn took {longest_ms:.1f} ms: more than {LONGEST_MS:.0f} ms", file=sys.stderr)
         return 1

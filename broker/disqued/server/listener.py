@@ -34,7 +34,7 @@ def bus_port(config: Config) -> int:
 
 
 def open_sockets(config: Config) -> list[socket.socket]:
-    """All sockets for clients that the configuration asks for, listening; raises Fatal."""
+    """All sockets for clients that the configuration asks for, each with its port; raises Fatal. `serve` listens."""
     if config.port > _HIGHEST_PORT and not config.cluster_port:
         raise Fatal(
             f"Port {config.port} is too high: the cluster bus uses the port {BUS_PORT_DISTANCE} above it. "

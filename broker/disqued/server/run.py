@@ -137,11 +137,12 @@ class Run:
         host = self._host
         host.disk.attach(loop, shell.disk_done)
         backlog = self._config.tcp_backlog
-        servers = await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
         around = Surroundings(lambda: why_not_ready(self._node))
         routes = (*ROUTES, *metricspage.routes(around), *self._console(loop, shell).routes)
         http = HttpPort(loop, self._node, routes, around.http_answers)
-        servers += await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
+        # Who reaches the port for clients finds this one answering too.
+        servers = await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
+        servers += await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
         lag = LoopLag(loop, around.loop_lag)
         if self._http_sockets:
             lag.start()
