@@ -20,7 +20,9 @@ def test_every_directive_is_a_typed_attribute() -> None:
     assert list(hints) == [option.attribute for option in OPTIONS]
     config = Config()
     for name, hint in hints.items():
-        assert type(getattr(config, name)) is (get_origin(hint) or hint), name
+        value = getattr(config, name)
+        assert isinstance(value, get_origin(hint) or hint), name
+        assert isinstance(value, bool) == (hint is bool), name
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)

@@ -134,6 +134,10 @@ class Integer(Kind[int]):
         return self.minimum <= value <= self.maximum
 
 
+class IfFree(int):
+    """A port that nobody asked for: it is taken if no other process has it."""
+
+
 @dataclass(frozen=True)
 class Clamped(Integer):
     """A whole number that is moved into `lowest` to `highest` instead of being refused."""

@@ -19,6 +19,7 @@ from disqued.config.kinds import (
     Endpoints,
     FileName,
     HostName,
+    IfFree,
     Integer,
     Kind,
     Memory,
@@ -66,7 +67,7 @@ class Option(Generic[_T]):
         return self.name.replace("-", "_")
 
 
-DEFAULT_HTTP_PORT: Final = 9711
+DEFAULT_HTTP_PORT: Final = IfFree(9711)
 _FACILITIES: Final = ("user", *(f"local{number}" for number in range(8)))
 _YES_NO: Final = YesNo()
 _COUNT: Final = Integer()
@@ -413,6 +414,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "sockets",
         "TCP port for probes, metrics and the console; 0 for none. The default is left to others when it is taken. See "
         "[running](operations/running.md#http).",
+        rewritten=False,  # 0 would stand for a port that was taken this time
         added=True,
     ),
     Option(

@@ -31,7 +31,6 @@ REPEAT_MS: Final = 100
 """How often nodes that do not confirm are asked again when there is nobody else to ask."""
 
 _CODE: Final = NotReplicated().code
-_TOO_FEW: Final = NotReplicated().encode()
 _TIMEOUT: Final = NotReplicated("Timeout reached before replicating to the requested number of nodes").encode()
 _REMOVED: Final = NotReplicated("job removed (expired?) before the requested replication level was achieved").encode()
 
@@ -79,9 +78,7 @@ def replicate(
     deadline_ms: i64 = state.now_ms + timeout_ms if timeout_ms > 0 else 0
     if external:
         if not chosen:
-            state.stats.count_error(_CODE)
-            session.out.append(_TOO_FEW)
-            return
+            raise NotReplicated
         wanted: i64 = 1 if asynchronous else needed
         _wait(state, Replication(session, job, deadline_ms, wanted, external=True), chosen)
     elif not asynchronous:

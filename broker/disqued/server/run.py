@@ -19,7 +19,7 @@ from typing import Final
 from disqued import __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config
-from disqued.config.options import DEFAULT_HTTP_PORT
+from disqued.config.kinds import IfFree
 from disqued.console.routes import Console
 from disqued.core.version import SPOKEN_VERSION
 from disqued.federation.needs import withdraw
@@ -92,7 +92,7 @@ class Run:
         try:
             return listener.open_http_sockets(self._config)
         except Fatal as error:
-            if self._config.http_port != DEFAULT_HTTP_PORT:
+            if not isinstance(self._config.http_port, IfFree):
                 raise
             logs.write("notice", f"{error} So there are no probes, no metrics and no console here: set http-port.")
             self._config.http_port = 0
