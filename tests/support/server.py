@@ -144,7 +144,11 @@ class ServerProcess:
             raise
 
     def __enter__(self) -> Self:
-        self.wait_ready()
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def __exit__(
