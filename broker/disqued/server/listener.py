@@ -56,7 +56,7 @@ def open_http_sockets(config: Config) -> list[socket.socket]:
     """The sockets for probes, on the addresses for clients; raises Fatal."""
     if config.http_port and config.http_port in {config.port, bus_port(config)}:
         raise Fatal(f"Port {config.http_port} can not be the one for HTTP too: change http-port.")
-    return _open_everywhere(config, config.http_port, " for HTTP")
+    return _open_everywhere(config, int(config.http_port), " for HTTP")  # getaddrinfo takes no subclass
 
 
 def open_bus_sockets(config: Config) -> list[socket.socket]:
