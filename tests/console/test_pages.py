@@ -108,7 +108,20 @@ def test_queues_are_searched_and_one_may_be_opened(open_node: OpenNode) -> None:
     assert node.state("queue=gone")["opened"] is None
 
 
-@pytest.mark.parametrize("query", ["sort=size", "most=0", "most=101", "most=x", "most=-1", "&".join(["a=1"] * 20)])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "sort=size",
+        "most=0",
+        "most=101",
+        "most=x",
+        "most=-1",
+        "most=",
+        "most=000000100000000",
+        "most=" + "1" * 5000,
+        "&".join(["a=1"] * 20),
+    ],
+)
 def test_what_can_not_be_asked_for_is_refused(acting_node: ConsoleNode, query: str) -> None:
     assert acting_node.ask(f"/console/events?{query}").status == 400
 

@@ -34,6 +34,7 @@ MOST_ASKING: Final = 4
 MOST_TEXT_BYTES: Final = 256 << 10
 """Of a text of the node, such as the list of its cluster."""
 JSON: Final = "application/json"
+_DIGITS: Final = len(str(MOST_CHOSEN))
 _KEPT_OUT: Final = "This needs the password of the node (requirepass)"
 
 
@@ -61,7 +62,7 @@ class Console:
         if fields is None:
             return
         sort, most = fields.get("sort", b"length").decode("latin-1"), fields.get("most", b"50")
-        if sort not in SORTS or not most.isdigit() or not 0 < int(most[:9]) <= MOST_CHOSEN:
+        if sort not in SORTS or not most.isdigit() or len(most) > _DIGITS or not 0 < int(most) <= MOST_CHOSEN:
             exchange.answer(BAD_REQUEST, f"sort is one of {', '.join(SORTS)}, most a number up to {MOST_CHOSEN}")
             return
         ask = self._enter(node, exchange, MOST_TEXT_BYTES)
