@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
 from disqued.console.calling import Ask, Callers, Requests, Then
-from disqued.console.choice import MOST_CHOSEN, SORTS, Choice
+from disqued.console.choice import LONGEST_NAME, LONGEST_PATTERN, MOST_CHOSEN, SORTS, Choice
 from disqued.console.jobs import MOST_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.text import fields_of
@@ -62,13 +62,19 @@ class Console:
         if fields is None:
             return
         sort, most = fields.get("sort", b"length").decode("latin-1"), fields.get("most", b"50")
+        sought, opened = fields.get("match", b""), fields.get("queue")
         if sort not in SORTS or not most.isdigit() or len(most) > _DIGITS or not 0 < int(most) <= MOST_CHOSEN:
             exchange.answer(BAD_REQUEST, f"sort is one of {', '.join(SORTS)}, most a number up to {MOST_CHOSEN}")
             return
+        if len(sought) > LONGEST_PATTERN:
+            exchange.answer(BAD_REQUEST, f"A name or pattern to look for has {LONGEST_PATTERN} bytes at most")
+            return
+        if opened is not None and len(opened) > LONGEST_NAME:
+            exchange.answer(BAD_REQUEST, f"Queues whose names have more than {LONGEST_NAME} bytes are not shown")
+            return
         ask = self._enter(node, exchange, MOST_TEXT_BYTES)
         if ask is not None:
-            choice = Choice(fields.get("match", b""), sort, int(most))
-            Live(node.state, exchange, ask, choice, fields.get("queue")).step()
+            Live(node.state, exchange, ask, Choice(sought, sort, int(most)), opened).step()
 
     def _jobs(self, node: Node, exchange: Exchange) -> None:
         """Some jobs of a queue."""
