@@ -354,6 +354,20 @@ def test_pages_of_others_can_not_look(acting_node: ConsoleNode) -> None:
             assert "Access-Control-Allow-Origin" not in reply.headers
 
 
+def test_names_that_others_made_lead_here_show_nothing(open_node: OpenNode) -> None:
+    """A page of rebound.example may ask rebound.example, and that the name leads to the node now, no browser sees."""
+    node = open_node()
+    rebound = {"Host": "rebound.example:9711", "Sec-Fetch-Site": "same-origin"}
+    for target in ALL_PAGES:
+        reply = node.ask(target, headers=rebound)
+        assert reply.status == 403
+        assert "requirepass" in reply.text
+    assert node.ask("/", headers=rebound).status == 200, "it says what to do"
+    node.call("CONFIG", "SET", "requirepass", PASSWORD)
+    assert node.ask("/console/jobs?queue=q", headers=rebound).status == 401
+    assert node.ask("/console/jobs?queue=q", headers={**rebound, **BASIC}).status == 200
+
+
 def test_bodies_are_bounded_and_have_to_make_sense(acting_node: ConsoleNode) -> None:
     node = acting_node
     assert node.ask("/console/act", b"{", OWN).status == 400
@@ -432,7 +446,7 @@ def test_a_live_page_that_is_not_read_does_no_harm(open_node: OpenNode) -> None:
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect((LOOPBACK, node.http_port))
-        deaf.sendall(b"GET /console/events?most=100 HTTP/1.1\r\nHost: n\r\n\r\n")
+        deaf.sendall(b"GET /console/events?most=100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert node.state("", lambda said: said["complete"])["queues"]
         assert node.call("PING") == b"PONG"
     wait_until_nobody_is_there(node)

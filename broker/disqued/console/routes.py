@@ -101,9 +101,7 @@ class Console:
 
     def _act(self, node: Node, exchange: Exchange) -> None:
         """Have something done."""
-        config = node.state.config
-        headers = exchange.request.headers
-        why = guard.why_no_action(headers, enabled=config.http_actions, password=bool(node.state.password))
+        why = guard.why_no_action(exchange.request.headers, enabled=node.state.config.http_actions)
         if why:
             exchange.answer(FORBIDDEN, why)
             return
@@ -119,7 +117,7 @@ class Console:
     def _enter(self, node: Node, exchange: Exchange, most_bytes: int) -> Ask | None:
         """A way to ask the node for whoever may; None for others, who were told why."""
         request = exchange.request
-        why = guard.why_foreign(request.headers)
+        why = guard.why_foreign(request.headers, password=bool(node.state.password))
         if why:
             exchange.answer(FORBIDDEN, why)
             return None
