@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def _rewrite_s(state: NodeState, field: str) -> int:
     """A span that INFO shows of the rewrite; 0 where it shows -1."""
     shown = dict(aof_of(state).rewrite.status())[field]
-    return max(int(shown), 0)
+    assert isinstance(shown, int), "it shows seconds"
+    return max(shown, 0)
 
 
 def _total_bytes(state: NodeState) -> int:
