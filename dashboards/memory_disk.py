@@ -215,6 +215,26 @@ _DISK: Final = Row(
             most=1,
             empty="not on Kubernetes, or its kubelets are not read",
         ),
+        Panel(
+            "Time of writing anew",
+            "How long it took last, and for how long it has been going on now.",
+            "s",
+            (
+                Query("disque_aof_last_rewrite_duration_seconds{<nodes>}", "{{instance}}, last"),
+                Query("disque_aof_current_rewrite_duration_seconds{<nodes>}", "{{instance}}, now"),
+            ),
+            width=12,
+        ),
+        Panel(
+            "Loading",
+            "Bytes of the file that were loaded by nodes that start, and how many it has. 0: the node serves.",
+            "bytes",
+            (
+                Query("disque_loading_loaded_bytes{<nodes>}", "{{instance}}: loaded"),
+                Query("disque_loading_total_bytes{<nodes>}", "{{instance}}: in all"),
+            ),
+            width=12,
+        ),
     ),
 )
 

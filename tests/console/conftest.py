@@ -46,11 +46,13 @@ class ConsoleNode:
     def __init__(self, server: ServerProcess, http_port: int) -> None:
         self.server = server
         self.http_port = http_port
+        self.host = LOOPBACK
+        """What a browser calls it."""
         self.wait_open()
 
     @property
     def address(self) -> str:
-        return f"http://{LOOPBACK}:{self.http_port}/"
+        return f"http://{self.host}:{self.http_port}/"
 
     def wait_open(self) -> None:
         """Until the port is open: that for clients may be open a little before."""

@@ -198,6 +198,49 @@ def test_what_the_node_refuses_is_told(open_node: OpenNode, look: Look) -> None:
     expect(page.locator("#notice")).to_have_text("Actions are off on this node (http-actions)")
 
 
+def test_all_chosen_jobs_are_done_also_when_they_are_many(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    add(node, "mail", 70)
+    node.call("GETJOB", "COUNT", 70, "FROM", "mail")
+    page = look(node, "#queue=mail")
+    page.get_by_label("Show").select_option("active")
+    expect(page.locator("#jobs tbody tr")).to_have_count(70)
+    page.evaluate("document.querySelectorAll('#jobs input').forEach((box) => box.click())")
+    expect(page.locator("#jobs-actions")).to_contain_text("70 chosen")
+    page.get_by_role("button", name="Requeue").click()
+    expect(page.locator("#confirm-title")).to_have_text("Requeue: 70 jobs")
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#live")).to_have_text("70 of 70 jobs requeued.")
+    assert node.call("QLEN", "mail") == 70
+
+
+def test_jobs_stay_chosen_until_it_is_done(open_node: OpenNode, look: Look) -> None:
+    """A password that is set meanwhile is asked for, and then what was meant is done."""
+    node = open_node("--http-actions", "yes")
+    (job,) = add(node, "mail")
+    page = look(node, "#queue=mail")
+    page.get_by_label(f"Choose job {job}").check()
+    with node.client() as client:
+        client.call("CONFIG", "SET", "requirepass", "secret")
+        client.call("AUTH", "secret")
+        expect(page.locator("#password")).to_be_visible()
+        page.keyboard.press("Escape")
+        for press in ("Escape", "Enter"):
+            page.get_by_role("button", name="Delete here").click()
+            page.locator("#confirm-yes").click()
+            expect(page.locator("#password")).to_be_visible()
+            assert client.call("QLEN", "mail") == 1
+            page.get_by_label("Password", exact=True).fill("secret")
+            page.keyboard.press(press)
+            expect(page.locator("#password")).to_be_hidden()
+            if press == "Escape":
+                expect(page.locator("#notice")).to_contain_text("requirepass")
+                expect(page.locator("#jobs-actions")).to_contain_text("1 chosen")
+        expect(page.locator("#live")).to_have_text("1 of 1 job deleted.")
+        assert client.call("QLEN", "mail") == 0
+        expect(page.locator("#live")).to_have_text("Live")
+
+
 # --- who may ----------------------------------------------------------------------------------------------------------
 
 
@@ -212,6 +255,46 @@ def test_the_password_is_asked_for(open_node: OpenNode, look: Look) -> None:
     expect(page.locator("#password")).to_be_hidden()
     expect(page.locator("#jobs-note")).to_have_text("There are none.")
     assert "ss" not in page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+
+
+def test_who_cancels_the_password_can_enter_it_later(open_node: OpenNode, look: Look) -> None:
+    page = look(open_node("--requirepass", "secret"))
+    expect(page.locator("#password")).to_be_visible()
+    expect(page.locator("#login")).to_be_hidden()
+    for _ in range(2):
+        page.keyboard.press("Escape")
+        expect(page.locator("#password")).to_be_hidden()
+        expect(page.locator("#live")).to_have_text("Waiting for the password")
+        page.get_by_role("button", name="Enter the password").click()
+        expect(page.locator("#password")).to_be_visible()
+    page.get_by_label("Password", exact=True).fill("secret")
+    page.keyboard.press("Enter")
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(page.locator("#login")).to_be_hidden()
+
+
+def test_who_comes_by_a_name_is_told_what_to_do(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    node.host = "console.localhost"
+    page = look(node)
+    expect(page.locator("#notice")).to_contain_text("open it there, or set a password")
+    expect(page.locator("#live")).to_have_text("Refused, trying again")
+
+
+def test_why_new_jobs_are_refused_is_shown(acting_node: ConsoleNode, look: Look) -> None:
+    page = look(acting_node)
+    expect(page.locator("#live")).to_have_text("Live")
+    shown = page.evaluate(
+        """async () => {
+          const { NodeView } = await import("./console/node.js");
+          const figures = { aof_enabled: 1, aof_refusing: "The disk is full", aof_current_size: 5 };
+          document.getElementById("pause").click();
+          new NodeView().show({ figures, members: [], known_members: 1, node: "n" });
+          return [document.getElementById("chips").innerText, document.getElementById("tiles").innerText];
+        }"""
+    )
+    assert "refuses new jobs" in shown[0]
+    assert "new jobs are refused: The disk is full" in shown[1]
 
 
 # --- connections ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from disqued.console.choice import MEASURED, SCANNED, Choice, pattern_of
+from disqued.config.glob import glob_match
+from disqued.console import choice as choice_module
+from disqued.console.choice import LONGEST_NAME, LONGEST_PATTERN, MEASURED, MOST_WORK, SCANNED, Choice
 from disqued.console.figures import queue_figures
 from disqued.testing.local import LocalNode
 
@@ -27,7 +29,7 @@ class Page:
         if names:
             assert len(names) <= MEASURED
             self.choice.measured([(name, self.length(name)) for name in names])
-        else:
+        elif not self.choice.sift():
             reply: Any = self.client.call("QSCAN", *self.choice.scan())
             assert len(reply[1]) <= SCANNED
             self.choice.scanned(reply)
@@ -46,7 +48,7 @@ class Page:
         while True:
             self.step()
             assert self.steps < PATIENCE
-            if self.choice.round_ended and not self.choice._found:
+            if self.choice.round_ended and self.choice.settled:
                 return self.choice.names
 
 
@@ -123,7 +125,90 @@ def test_a_node_that_refuses_is_asked_again() -> None:
     assert choice.scan()[0] == b"0"
 
 
-def test_a_word_is_looked_for_anywhere() -> None:
-    assert pattern_of(b"mail") == b"*mail*"
-    assert pattern_of(b"mail*") == b"mail*"
-    assert pattern_of(b"") == b"**"
+@pytest.mark.parametrize(
+    ("sought", "found"), [(b"mail", True), (b"mail*", False), (b"*mail", False), (b"new", True), (b"", True)]
+)
+def test_a_word_is_looked_for_anywhere(sought: bytes, found: bool) -> None:
+    local = LocalNode()
+    local.client().add("new-mail-2", "x")
+    assert Page(local, sought).round() == ([b"new-mail-2"] if found else [])
+
+
+# --- what it costs ----------------------------------------------------------------------------------------------------
+
+
+class Tries:
+    """Counts how often a pattern is tried."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        monkeypatch.setattr(choice_module, "glob_match", self)
+
+    def __call__(self, pattern: bytes, name: bytes) -> bool:
+        self.count += 1
+        return glob_match(pattern, name)
+
+
+def found_names(names: list[bytes]) -> Any:
+    return [b"0", names]
+
+
+def test_a_pattern_that_takes_long_is_tried_on_one_name_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = Tries(monkeypatch)
+    choice = Choice(b"*" + b"a" * (LONGEST_PATTERN - 2) + b"b", "length", 5)
+    choice.scanned(found_names([b"%03d" % number + b"a" * (LONGEST_NAME - 3) for number in range(SCANNED)]))
+    assert tries.count == 0
+    for number in range(SCANNED):
+        assert not choice.complete
+        assert choice.sift()
+        assert tries.count == number + 1
+    assert choice.complete
+    assert not choice.sift()
+
+
+def test_a_pattern_that_takes_no_time_is_tried_on_many_names_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = Tries(monkeypatch)
+    choice = Choice(b"q*", "length", 5)
+    names = [b"q%d" % number for number in range(SCANNED)]
+    choice.scanned(found_names(names))
+    assert choice.sift()
+    assert tries.count == SCANNED
+    choice.scanned(found_names([name.rjust(LONGEST_NAME) for name in names]))
+    assert choice.sift()
+    assert (tries.count - SCANNED) * 2 * LONGEST_NAME <= MOST_WORK
+
+
+def test_a_word_is_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = Tries(monkeypatch)
+    choice = Choice(b"a" * LONGEST_PATTERN, "length", 5)
+    choice.scanned(found_names([b"a" * LONGEST_NAME] * SCANNED))
+    assert len(choice.to_measure()) == MEASURED
+    assert tries.count == 0
+
+
+def test_queues_with_names_that_are_too_long_are_left_out() -> None:
+    choice = Choice(b"", "length", 5)
+    choice.scanned(found_names([b"q" * LONGEST_NAME, b"q" * (LONGEST_NAME + 1)]))
+    assert choice.to_measure() == [b"q" * LONGEST_NAME]
+    assert choice.settled
+
+
+def test_the_chosen_ones_are_compared_once_for_all_that_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked: list[bytes] = []
+
+    def rank(name: bytes, _length: int) -> tuple[int, bytes]:
+        ranked.append(name)
+        return 0, name
+
+    monkeypatch.setitem(choice_module.SORTS, "name", rank)
+    most = 100
+    choice = Choice(b"", "name", most)
+    choice.measured([(b"a%03d" % number, 1) for number in range(most)])
+    ranked.clear()
+    choice.scanned(found_names([b"b%03d" % number for number in range(SCANNED)]))
+    assert len(ranked) <= most + SCANNED
+    assert choice.complete
+    ranked.clear()
+    choice.measured([(b"c%03d" % number, 1) for number in range(MEASURED)])
+    assert len(ranked) <= most + MEASURED
+    assert choice.names == [b"a%03d" % number for number in range(most)]

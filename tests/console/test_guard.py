@@ -31,7 +31,9 @@ OWN = {"x-disque-console": "1"}
     ],
 )
 def test_pages_of_others_are_told_apart(headers: dict[str, str], foreign: bool) -> None:
-    assert bool(why_foreign(headers)) is foreign
+    assert bool(why_foreign(headers, password=True)) is foreign
+    at_address = {name: value.lower().replace("node", "[::1]") for name, value in headers.items()}
+    assert bool(why_foreign({"host": "localhost", **at_address}, password=False)) is foreign
 
 
 @pytest.mark.parametrize(
@@ -49,14 +51,23 @@ def test_pages_of_others_are_told_apart(headers: dict[str, str], foreign: bool) 
         ("", False),
     ],
 )
-def test_without_a_password_actions_need_an_address(host: str, possible: bool) -> None:
-    assert bool(why_no_action({**OWN, "host": host}, enabled=True, password=False)) is not possible
-    assert why_no_action({**OWN, "host": host}, enabled=True, password=True) == ""
+def test_without_a_password_an_address_is_needed(host: str, possible: bool) -> None:
+    assert bool(why_foreign({"host": host}, password=False)) is not possible
+    assert bool(why_foreign({"host": host, "origin": f"http://{host}"}, password=False)) is not possible
+    assert why_foreign({"host": host}, password=True) == ""
+
+
+def test_who_uses_a_name_is_told_what_to_do() -> None:
+    why = why_foreign({"host": "disque.example:9711"}, password=False)
+    assert "requirepass" in why
+    assert "localhost" in why
+    assert why_foreign({}, password=False) == why
 
 
 def test_actions_have_to_be_enabled_and_meant() -> None:
-    assert "http-actions" in why_no_action({**OWN, "host": "localhost"}, enabled=False, password=True)
-    assert "x-disque-console" in why_no_action({"host": "localhost"}, enabled=True, password=True)
+    assert "http-actions" in why_no_action(OWN, enabled=False)
+    assert "x-disque-console" in why_no_action({}, enabled=True)
+    assert why_no_action(OWN, enabled=True) == ""
 
 
 def basic(text: bytes) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from console.conftest import OWN, ConsoleNode, OpenNode
+from disqued.console.choice import LONGEST_NAME, LONGEST_PATTERN
 from disqued.console.jobs import MOST_BODY_BYTES
 from disqued.console.routes import MOST_LIVE
 from disqued.console.text import key_of
@@ -108,9 +109,61 @@ def test_queues_are_searched_and_one_may_be_opened(open_node: OpenNode) -> None:
     assert node.state("queue=gone")["opened"] is None
 
 
-@pytest.mark.parametrize("query", ["sort=size", "most=0", "most=101", "most=x", "most=-1", "&".join(["a=1"] * 20)])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "sort=size",
+        "most=0",
+        "most=101",
+        "most=x",
+        "most=-1",
+        "most=",
+        "most=000000100000000",
+        "most=" + "1" * 5000,
+        "match=" + "a" * (LONGEST_PATTERN + 1),
+        "match=" + "%FF*" * 100,
+        "queue=" + "q" * (LONGEST_NAME + 1),
+        "&".join(["a=1"] * 20),
+    ],
+)
 def test_what_can_not_be_asked_for_is_refused(acting_node: ConsoleNode, query: str) -> None:
     assert acting_node.ask(f"/console/events?{query}").status == 400
+
+
+def test_what_is_as_long_as_possible_is_shown(open_node: OpenNode) -> None:
+    node = open_node()
+    name = "%FF" * LONGEST_NAME
+    with node.client() as client:
+        client.call("ADDJOB", b"\xff" * LONGEST_NAME, "x", 0)
+    said = node.state(f"match={'%FF' * LONGEST_PATTERN}&queue={name}&most=100", lambda said: said["complete"])
+    assert [queue["queue"] for queue in said["queues"]] == [name]
+    assert said["opened"]["queue"] == name
+
+
+def test_queues_with_endless_names_are_in_the_way_of_nobody(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.client() as client:
+        for number in range(20):
+            client.call("ADDJOB", b"%d" % number + b"\xff" * 200_000, "x", 0)
+        client.call("ADDJOB", "mail", "x", 0)
+        with node.events() as told:
+            said = next(said for said in told if said["complete"])
+            assert client.call("PING") == b"PONG"
+            assert [queue["queue"] for queue in said["queues"]] == ["mail"]
+            assert said["figures"]["registered_queues"] == 21
+
+
+def test_a_pattern_that_takes_long_is_in_the_way_of_nobody(open_node: OpenNode) -> None:
+    node = open_node()
+    with node.client() as client:
+        client.pipeline([("ADDJOB", b"%03d" % number + b"a" * 237, "x", 0) for number in range(100)])
+        client.call("ADDJOB", "a" * 120 + "b", "x", 0)
+        with node.events(f"match=*{'a' * 120}b") as told:
+            for said in told:
+                assert client.call("PING") == b"PONG"
+                if said["complete"]:
+                    break
+            assert [queue["queue"] for queue in said["queues"]] == ["a" * 120 + "b"]
 
 
 def test_so_many_pages_may_be_live(open_node: OpenNode) -> None:
@@ -301,6 +354,20 @@ def test_pages_of_others_can_not_look(acting_node: ConsoleNode) -> None:
             assert "Access-Control-Allow-Origin" not in reply.headers
 
 
+def test_names_that_others_made_lead_here_show_nothing(open_node: OpenNode) -> None:
+    """A page of rebound.example may ask rebound.example, and that the name leads to the node now, no browser sees."""
+    node = open_node()
+    rebound = {"Host": "rebound.example:9711", "Sec-Fetch-Site": "same-origin"}
+    for target in ALL_PAGES:
+        reply = node.ask(target, headers=rebound)
+        assert reply.status == 403
+        assert "requirepass" in reply.text
+    assert node.ask("/", headers=rebound).status == 200, "it says what to do"
+    node.call("CONFIG", "SET", "requirepass", PASSWORD)
+    assert node.ask("/console/jobs?queue=q", headers=rebound).status == 401
+    assert node.ask("/console/jobs?queue=q", headers={**rebound, **BASIC}).status == 200
+
+
 def test_bodies_are_bounded_and_have_to_make_sense(acting_node: ConsoleNode) -> None:
     node = acting_node
     assert node.ask("/console/act", b"{", OWN).status == 400
@@ -379,7 +446,7 @@ def test_a_live_page_that_is_not_read_does_no_harm(open_node: OpenNode) -> None:
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect((LOOPBACK, node.http_port))
-        deaf.sendall(b"GET /console/events?most=100 HTTP/1.1\r\nHost: n\r\n\r\n")
+        deaf.sendall(b"GET /console/events?most=100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert node.state("", lambda said: said["complete"])["queues"]
         assert node.call("PING") == b"PONG"
     wait_until_nobody_is_there(node)

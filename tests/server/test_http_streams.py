@@ -47,7 +47,7 @@ def test_who_wants_no_content_gets_the_head_of_an_answer_in_parts() -> None:
     play(act, routes=(Route("/parts", begin),))
 
 
-def test_an_answer_that_goes_on_ends_with_the_node() -> None:
+def test_a_stream_of_events_ends_with_the_node() -> None:
     feed = Feed()
 
     async def act(stage: Stage) -> None:
@@ -59,6 +59,23 @@ def test_an_answer_that_goes_on_ends_with_the_node() -> None:
         await stage.until(lambda: feed.ended == 1)
 
     play(act, routes=(feed.route,))
+
+
+def test_a_page_that_the_node_can_not_finish_breaks_off() -> None:
+    """Its reader must not take a half for the whole: Prometheus would keep it."""
+
+    def begin(_node: object, exchange: Exchange) -> None:
+        exchange.stream(Answer(OK, b"first"))
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(GET.format("GET", "/page").encode())
+        await client.reader.readuntil(b"first\r\n")
+        stage.port.end()
+        assert await client.rest() == b""
+        await stage.until(lambda: stage.port._open["/page"] == 0)
+
+    play(act, routes=(Route("/page", begin),))
 
 
 def test_who_does_not_read_an_answer_that_goes_on_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,11 @@ class Prometheus:
             result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
             return result
 
+    def rules(self) -> list[dict[str, Any]]:
+        """All rules with how they do (`health`, `lastError`)."""
+        with urllib.request.urlopen(f"http://{self._address}/api/v1/rules", timeout=10) as answer:
+            return [rule for group in json.load(answer)["data"]["groups"] for rule in group["rules"]]
+
     def firing(self) -> set[str]:
         """The names of the alerts that fire."""
         return {series["metric"]["alertname"] for series in self.ask('ALERTS{alertstate="firing"}')}

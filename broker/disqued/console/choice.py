@@ -18,6 +18,12 @@ SCANNED: Final = 250
 MEASURED: Final = 50
 """and queues that are asked for their figures at a time."""
 MOST_CHOSEN: Final = 100
+LONGEST_NAME: Final = 256
+"""Bytes. Queues with longer names are not shown."""
+LONGEST_PATTERN: Final = 128
+"""Bytes. How long a pattern takes grows with its length and that of the name, so"""
+MOST_WORK: Final = LONGEST_PATTERN * (LONGEST_NAME + 16)
+"""so many steps are taken at a time: the most that one name takes, the 16 are for reading the pattern."""
 
 _Rank: TypeAlias = "tuple[int, bytes]"
 _SPECIAL: Final = frozenset(b"*?[\\")
@@ -29,22 +35,21 @@ SORTS: Final[dict[str, Callable[[bytes, int], _Rank]]] = {
 """What queues are ordered by."""
 
 
-def pattern_of(sought: bytes) -> bytes:
-    """A glob pattern; a word without special characters is looked for anywhere in the names."""
-    return sought if _SPECIAL.intersection(sought) else b"*" + sought + b"*"
-
-
 class Choice:
     """The queues that one page shows."""
 
     def __init__(self, sought: bytes, sort: str, most: int) -> None:
-        self._pattern = pattern_of(sought)
+        """`sought` is a glob pattern, or a word without special characters, that may stand anywhere in the names."""
+        self._sought = sought
+        self._is_pattern = bool(_SPECIAL.intersection(sought))
         self._rank = SORTS[sort]
         self._by_length = sort == "length"
         self._most = most
         self._lengths: dict[bytes, int] = {}
         """Of the queues that are chosen."""
         self._cursor = b"0"
+        self._untried: list[bytes] = []
+        """Queues that the pattern is still to be tried on."""
         self._found: list[bytes] = []
         """Queues that may come to be chosen."""
         self.complete = False
@@ -68,34 +73,56 @@ class Choice:
             return
         self._cursor = bytes_of(reply[0])
         self.round_ended = self._cursor == b"0"
-        names = [name for name in map(bytes_of, reply[1]) if name not in self._lengths]
-        self._found = [name for name in names if glob_match(self._pattern, name)]
-        if not self._by_length:
-            self._found = [name for name in self._found if self._gets_in(name, 0)]
-        self.complete = self.complete or (self.round_ended and not self._found)
+        names = [name for name in map(bytes_of, reply[1]) if len(name) <= LONGEST_NAME and name not in self._lengths]
+        if not self._by_length and self._full:
+            last = max(self._rank(name, 0) for name in self._lengths)
+            names = [name for name in names if self._rank(name, 0) < last]
+        if self._is_pattern:
+            self._untried = names
+        else:
+            self._found = [name for name in names if self._sought in name]
+        self._see_whether_complete()
 
     def to_measure(self) -> list[bytes]:
-        """Names whose lengths are wanted now."""
+        """Names whose lengths are wanted now; for none, there may still be some to `sift`."""
         names, self._found = self._found[:MEASURED], self._found[MEASURED:]
         return names
+
+    def sift(self) -> bool:
+        """Try the pattern on a few of the names that were found; whether there were any."""
+        if not self._untried:
+            return False
+        work = count = 0
+        for name in self._untried:
+            work += len(self._sought) * (len(name) + 16)
+            if count and work > MOST_WORK:
+                break
+            count += 1
+            if glob_match(self._sought, name):
+                self._found.append(name)
+        del self._untried[:count]
+        self._see_whether_complete()
+        return True
 
     def measured(self, lengths: Sequence[tuple[bytes, int | None]]) -> None:
         """Take the lengths of queues; None of those that are gone."""
         for name, length in lengths:
             if length is None:
                 self._lengths.pop(name, None)
-            elif name in self._lengths or self._gets_in(name, length):
+            else:
                 self._lengths[name] = length
         for name in self.names[self._most :]:
             del self._lengths[name]
-        self.complete = self.complete or (self.round_ended and not self._found)
+        self._see_whether_complete()
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is left to be done about what the last scan found."""
+        return not self._untried and not self._found
+
+    def _see_whether_complete(self) -> None:
+        self.complete = self.complete or (self.round_ended and self.settled)
 
     @property
     def _full(self) -> bool:
         return len(self._lengths) >= self._most
-
-    def _gets_in(self, name: bytes, length: int) -> bool:
-        """Whether there is room for a queue, or it comes before one that is chosen."""
-        if not self._full:
-            return True
-        return self._rank(name, length) < max(self._rank(*chosen) for chosen in self._lengths.items())

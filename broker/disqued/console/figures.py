@@ -32,11 +32,10 @@ NUMBERS: Final = (
     "loading",
     "aof_enabled",
     "aof_current_size",
-    "aof_refusing",
     "cluster_max_skew_ms",
 )
 """Fields of INFO that the page shows; those that a node does not have now are left out."""
-TEXTS: Final = ("disqued_version", "build", "aof_last_write_status", "tcp_port")
+TEXTS: Final = ("disqued_version", "build", "aof_last_write_status", "aof_refusing", "tcp_port")
 
 
 def node_figures(info: Reply) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Who may ask: those who know the password, if there is one, and no pages of others that the same browser shows.
 
 A browser sends what any page wants it to send, to any address that it reaches. So a request is refused when the browser
-says that another page made it. Actions also need a header that pages of others can not send, and, as long as no
-password is asked for, an address without a name: a name can be made to lead here by whoever owns it.
+says that another page made it. As long as no password is asked for, it also has to be made for an address, not a name:
+a name can be made to lead here by whoever owns it, and then the browser takes their page for one of this node. Actions
+need a header that pages of others can not send.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ OWN_HEADER: Final = "x-disque-console"
 _OWN_SITES: Final = ("same-origin", "none")
 _OTHER_PAGE: Final = "Only the page of this node may ask for that"
 
+_NAMED: Final = (
+    "Without a password (requirepass), the console is only shown at the address of the node, or at localhost, "
+    "not at a name: open it there, or set a password"
+)
+
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -36,23 +42,21 @@ ASK_FOR_PASSWORD: Final = (("WWW-Authenticate", 'Bearer realm="disque"'),)
 """Not Basic, which is taken as well: browsers would ask by themselves, and tell every page."""
 
 
-def why_foreign(headers: Mapping[str, str]) -> str:
+def why_foreign(headers: Mapping[str, str], *, password: bool) -> str:
     """Why a request is not taken for one of the page; empty when it is, or when no browser sent it."""
     origin, host = headers.get("origin"), headers.get("host", "").lower()
     if origin is not None and (not host or origin.lower().partition("://")[2] != host):
         return _OTHER_PAGE
-    return _OTHER_PAGE if headers.get("sec-fetch-site", "none") not in _OWN_SITES else ""
+    if headers.get("sec-fetch-site", "none") not in _OWN_SITES:
+        return _OTHER_PAGE
+    return "" if password or _is_address(host) else _NAMED
 
 
-def why_no_action(headers: Mapping[str, str], *, enabled: bool, password: bool) -> str:
-    """Why nothing is done; empty when it may be."""
+def why_no_action(headers: Mapping[str, str], *, enabled: bool) -> str:
+    """Why nothing is done; empty when it may be, unless the request is foreign."""
     if not enabled:
         return "Actions are off on this node (http-actions)"
-    if OWN_HEADER not in headers:
-        return f"Actions need the header {OWN_HEADER}"
-    if not password and not _is_address(headers.get("host", "")):
-        return "Without a password (requirepass), actions need the address of the node, or localhost, instead of a name"
-    return ""
+    return "" if OWN_HEADER in headers else f"Actions need the header {OWN_HEADER}"
 
 
 def _is_address(host: str) -> bool:

@@ -51,6 +51,8 @@ class Live:
             self._beat()
         elif names := self._choice.to_measure():
             self._ask(_qstats(names), lambda replies: self._measured(names, replies))
+        elif self._choice.sift():
+            exchange.again(STEP_S, self.step)
         elif now_s >= self._scan_s:
             self._ask([[b"qscan", *self._choice.scan()]], self._scanned)
         else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
 from disqued.console.calling import Ask, Callers, Requests, Then
-from disqued.console.choice import MOST_CHOSEN, SORTS, Choice
+from disqued.console.choice import LONGEST_NAME, LONGEST_PATTERN, MOST_CHOSEN, SORTS, Choice
 from disqued.console.jobs import MOST_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.text import fields_of
@@ -34,6 +34,7 @@ MOST_ASKING: Final = 4
 MOST_TEXT_BYTES: Final = 256 << 10
 """Of a text of the node, such as the list of its cluster."""
 JSON: Final = "application/json"
+_DIGITS: Final = len(str(MOST_CHOSEN))
 _KEPT_OUT: Final = "This needs the password of the node (requirepass)"
 
 
@@ -61,13 +62,19 @@ class Console:
         if fields is None:
             return
         sort, most = fields.get("sort", b"length").decode("latin-1"), fields.get("most", b"50")
-        if sort not in SORTS or not most.isdigit() or not 0 < int(most[:9]) <= MOST_CHOSEN:
+        sought, opened = fields.get("match", b""), fields.get("queue")
+        if sort not in SORTS or not most.isdigit() or len(most) > _DIGITS or not 0 < int(most) <= MOST_CHOSEN:
             exchange.answer(BAD_REQUEST, f"sort is one of {', '.join(SORTS)}, most a number up to {MOST_CHOSEN}")
+            return
+        if len(sought) > LONGEST_PATTERN:
+            exchange.answer(BAD_REQUEST, f"A name or pattern to look for has {LONGEST_PATTERN} bytes at most")
+            return
+        if opened is not None and len(opened) > LONGEST_NAME:
+            exchange.answer(BAD_REQUEST, f"Queues whose names have more than {LONGEST_NAME} bytes are not shown")
             return
         ask = self._enter(node, exchange, MOST_TEXT_BYTES)
         if ask is not None:
-            choice = Choice(fields.get("match", b""), sort, int(most))
-            Live(node.state, exchange, ask, choice, fields.get("queue")).step()
+            Live(node.state, exchange, ask, Choice(sought, sort, int(most)), opened).step()
 
     def _jobs(self, node: Node, exchange: Exchange) -> None:
         """Some jobs of a queue."""
@@ -94,9 +101,7 @@ class Console:
 
     def _act(self, node: Node, exchange: Exchange) -> None:
         """Have something done."""
-        config = node.state.config
-        headers = exchange.request.headers
-        why = guard.why_no_action(headers, enabled=config.http_actions, password=bool(node.state.password))
+        why = guard.why_no_action(exchange.request.headers, enabled=node.state.config.http_actions)
         if why:
             exchange.answer(FORBIDDEN, why)
             return
@@ -112,7 +117,7 @@ class Console:
     def _enter(self, node: Node, exchange: Exchange, most_bytes: int) -> Ask | None:
         """A way to ask the node for whoever may; None for others, who were told why."""
         request = exchange.request
-        why = guard.why_foreign(request.headers)
+        why = guard.why_foreign(request.headers, password=bool(node.state.password))
         if why:
             exchange.answer(FORBIDDEN, why)
             return None

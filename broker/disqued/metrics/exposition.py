@@ -95,7 +95,8 @@ def page(state: NodeState, around: Surroundings, wanted: Wanted, encoder: Encode
     survey = Survey(state, wanted)
     for _ in survey.steps():
         yield b""
-    around.look()
+    for _ in around.look():
+        yield b""
     yield b""
     for of_node in NODE:
         yield from encoder.parts(of_node, of_node.labels, of_node.read(state))

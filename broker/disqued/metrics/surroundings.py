@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from prometheus_client import ProcessCollector
-
 from disqued.core.histogram import PER_NS, Histogram
 from disqued.core.metric import COUNTER, Metric, Sample, counter, gauge, histogram
+from disqued.metrics.process import Process
 
 _LAGS_NS: Final = (
     *(1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000),
@@ -26,16 +25,15 @@ class Surroundings:
         self.loop_lag = Histogram(_LAGS_NS, PER_NS)
         self.scrape_ns = 0
         """What the last page of metrics took."""
-        self._collector = ProcessCollector(registry=None)
-        self._process: dict[str, float] = {}
+        self._process = Process()
 
-    def look(self) -> None:
-        """Ask the system about the process."""
-        self._process = {sample.name: sample.value for family in self._collector.collect() for sample in family.samples}
+    def look(self) -> Iterator[None]:
+        """Ask the system about the process, in steps."""
+        return self._process.steps()
 
     def process(self, name: str) -> float:
         """What it said; 0 where it says nothing."""
-        return self._process.get(name, 0.0)
+        return self._process.figures.get(name, 0.0)
 
 
 def _answers(around: Surroundings) -> Iterator[Sample]:

@@ -9,6 +9,25 @@ from disqued.persistence.aof import aof_of
 
 if TYPE_CHECKING:
     from disqued.core.metric import NodeMetric
+    from disqued.core.state import NodeState
+
+
+def _rewrite_s(state: NodeState, field: str) -> int:
+    """A span that INFO shows of the rewrite; 0 where it shows -1."""
+    shown = dict(aof_of(state).rewrite.status())[field]
+    assert isinstance(shown, int), "it shows seconds"
+    return max(shown, 0)
+
+
+def _total_bytes(state: NodeState) -> int:
+    loader = aof_of(state).loader
+    return int(loader.total_bytes) if loader is not None else 0
+
+
+def _loaded_bytes(state: NodeState) -> int:
+    loader = aof_of(state).loader
+    return int(loader.loaded_bytes) if loader is not None else 0
+
 
 METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
@@ -40,6 +59,26 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         "disque_aof_rewrites_total",
         "How many times the file was written anew.",
         lambda state: int(aof_of(state).rewrite.succeeded),
+    ),
+    gauge(
+        "disque_aof_last_rewrite_duration_seconds",
+        "How long the last rewrite took, in whole seconds; 0 before the first.",
+        lambda state: _rewrite_s(state, "aof_last_rewrite_time_sec"),
+    ),
+    gauge(
+        "disque_aof_current_rewrite_duration_seconds",
+        "For how long the file has been being written anew, in whole seconds; 0 while it is not.",
+        lambda state: _rewrite_s(state, "aof_current_rewrite_time_sec"),
+    ),
+    gauge(
+        "disque_loading_total_bytes",
+        "Size of the file that is being loaded; 0 when none is.",
+        _total_bytes,
+    ),
+    gauge(
+        "disque_loading_loaded_bytes",
+        "How much of it was loaded.",
+        _loaded_bytes,
     ),
     gauge(
         "disque_aof_failed",

@@ -60,6 +60,8 @@ _WAITING: Final = "Too many requests wait for this page"
 OTHER_PAGE: Final = "other"
 """Stands for all pages that there are not."""
 _CLOSE: Final = (("Connection", "close"),)
+_EVENTS: Final = "text/event-stream"
+"""Content that is whole wherever it ends."""
 _ENDING: Final = "This node ends"
 _FAILED: Final = "Internal error, the server's log has the details"
 
@@ -75,7 +77,9 @@ class HttpConnection:
         self._exchange: Exchange | None = None
         """The request that is being answered,"""
         self._streaming = False
-        """and whether its answer began and goes on."""
+        """whether its answer began and goes on,"""
+        self._endless = False
+        """and whether it may end anywhere."""
         self._asked: h11.Request | None = None
         """The request whose body is being read,"""
         self._body = b""
@@ -262,6 +266,7 @@ class HttpConnection:
     def begin(self, answer: Answer) -> None:
         """An answer begins whose content comes in parts."""
         self._streaming = True
+        self._endless = answer.content_type.startswith(_EVENTS)
         if self._transport is not None:
             self._transport.write(self._start(answer, ()) + self._part(_bytes(answer)))
 
@@ -307,6 +312,9 @@ class HttpConnection:
 
     def end(self) -> None:
         """The node ends."""
+        if self._streaming and not self._endless:
+            self.hang_up()  # a clean end would make half a page look whole
+            return
         if self._streaming and self._transport is not None:
             self._transport.write(self._parser.send(h11.EndOfMessage()) or b"")
         elif self._exchange is not None:

@@ -202,12 +202,21 @@ export class JobsView {
   }
 
   async act(action) {
-    const jobs = [...this.chosen].slice(0, MOST_AT_ONCE);
-    const many = jobs.length === 1 ? "1 job" : `${jobs.length} jobs`;
+    const left = [...this.chosen];
+    const many = left.length === 1 ? "1 job" : `${left.length} jobs`;
     const title = `${action.verb}: ${many}`;
     if (!(await confirmed(title, action.explanation, action.verb, action.danger))) return;
-    await this.report(act({ action: action.name, jobs }), ({ reply }) => `${reply} of ${many} ${action.done}.`);
-    this.chosen.clear();
-    this.look();
+    let done = 0;
+    // Whatever it is called again after goes on where it stopped.
+    const work = async () => {
+      while (left.length) {
+        const jobs = left.slice(0, MOST_AT_ONCE);
+        done += (await act({ action: action.name, jobs })).reply;
+        left.splice(0, jobs.length);
+        for (const id of jobs) this.chosen.delete(id);
+      }
+    };
+    if (await this.report(work, () => `${done} of ${many} ${action.done}.`)) this.look();
+    else this.show();
   }
 }

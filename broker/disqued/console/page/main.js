@@ -26,6 +26,7 @@ let connected = false;
 let retry_ms = FIRST_RETRY_MS;
 let retry = null;
 let said_timer = null;
+let noticed_ms = 0;
 
 function showState(state, text) {
   byId("dot").dataset.state = state;
@@ -37,23 +38,38 @@ function notice(text) {
   setText(byId("notice"), text);
 }
 
-// What came of an action, in words.
+// Does some work, and again with another password as long as the node wants one and the user gives it.
+async function withPassword(work) {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== 401 || !(await login(error.message))) throw error;
+    }
+  }
+}
+
+// Has an action done and says what came of it; whether it was done.
 async function report(work, words) {
   clearTimeout(said_timer);
+  let done = false;
   try {
     notice("");
-    showState("live", words(await work));
+    showState("live", words(await withPassword(work)));
+    done = true;
+    if (!connected) connect();
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) await login(error.message);
-    else notice(error.message);
+    notice(error.message);
+    noticed_ms = Date.now();
   }
   said_timer = setTimeout(() => connected && showState("live", "Live"), SAID_MS);
+  return done;
 }
 
 function take(said) {
   connected = true;
   retry_ms = FIRST_RETRY_MS;
-  notice("");
+  if (Date.now() - noticed_ms > SAID_MS) notice("");
   if (byId("dot").dataset.state !== "live") showState("live", "Live");
   nodeView.add(said);
   const queues = new Map(said.queues.map((queue) => [queue.queue, queue]));
@@ -75,6 +91,7 @@ async function login(why) {
 async function connect() {
   stop?.abort();
   clearTimeout(retry);
+  byId("login").hidden = true;
   if (paused || document.hidden) return;
   stop = new AbortController();
   const { signal } = stop;
@@ -89,10 +106,12 @@ async function connect() {
     if (signal.aborted) return;
     if (error instanceof Refused && error.status === 401) {
       showState("lost", "Waiting for the password");
+      connected = false;
       if (await login(error.message)) connect();
+      else if (!signal.aborted) byId("login").hidden = false;
       return;
     }
-    showState("lost", "Not connected, trying again");
+    showState("lost", error instanceof Refused ? "Refused, trying again" : "Not connected, trying again");
     if (error instanceof Refused) notice(error.message);
   }
   connected = false;
@@ -131,6 +150,7 @@ function setPaused(wanted) {
 
 startTheme(byId("theme"));
 byId("pause").addEventListener("click", () => setPaused(!paused));
+byId("login").addEventListener("click", connect);
 byId("search").addEventListener("submit", (event) => { event.preventDefault(); connect(); });
 byId("sort").addEventListener("change", connect);
 let typing = null;

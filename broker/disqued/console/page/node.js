@@ -67,7 +67,8 @@ const TILES = [
     title: "Disk",
     show: ({ figures }) => {
       if (figures.aof_refusing || figures.aof_last_write_status === "err") {
-        return { value: "fails", note: "the log of the server says why; new jobs are refused", tone: "bad" };
+        const why = figures.aof_refusing || "the log of the server says why";
+        return { value: "fails", note: `new jobs are refused: ${why}`, tone: "bad" };
       }
       if (!figures.aof_enabled) return { value: "not used", note: "jobs are in memory only (appendonly no)" };
       return { value: bytes(figures.aof_current_size), note: "append only file" };

@@ -117,7 +117,8 @@ export class QueueView {
     const where = everywhere ? "all nodes of the cluster" : "this node only";
     const name = this.last.shown;
     if (!(await confirmed(`${verb}: ${name}`, `${text} This is for ${where}.`, verb))) return;
-    await this.report(act({ action: "pause", queue: this.key, pause: state, everywhere }), () => "Done.");
+    const action = { action: "pause", queue: this.key, pause: state, everywhere };
+    await this.report(() => act(action), () => "Done.");
   }
 }
 

@@ -1,0 +1,166 @@
+"""What INFO shows Prometheus gets too, or there is a reason why not."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from disqued.config import Config
+from disqued.metrics.catalog import ALL
+from disqued.testing.cluster import Cluster
+from disqued.testing.host import FakeHost
+from disqued.testing.local import LocalClient, LocalNode
+from persistence.samples import kept, make_job
+from support.asking import ask
+
+TEXT = "a text or a setting: no figure"
+FOR_EYES = "another figure, made for people to read"
+RATE = "a rate: Prometheus works it out of a counter"
+NOTHING = "always 0: there only for tools that look for it"
+ALL_CLIENTS = "a look at every client, too long with thousands of them: CLIENT LIST has each"
+OF_LOADING = "how long it will take follows from the bytes and the time"
+OF_LEAVING = "how it goes is seen from the jobs that are left and handed over"
+IN_INFO = {
+    **dict.fromkeys(["disqued_version", "build", "python_version"], "disque_build_info"),
+    **dict.fromkeys(["disque_version", "disque_git_sha1", "disque_build_id", "os", "multiplexing_api"], TEXT),
+    **dict.fromkeys(["gcc_version", "run_id", "executable", "config_file", "mem_allocator"], TEXT),
+    **dict.fromkeys(["arch_bits", "process_id", "tcp_port", "hz", "maxmemory_policy", "memory_limit_source"], TEXT),
+    **dict.fromkeys(["disque_git_dirty", "latest_fork_usec", "aof_rewrite_scheduled", "aof_pending_rewrite"], NOTHING),
+    "uptime_in_seconds": "disque_start_time_seconds",
+    "uptime_in_days": FOR_EYES,
+    "connected_clients": "disque_connected_clients",
+    "client_longest_output_list": ALL_CLIENTS,
+    "client_biggest_input_buf": ALL_CLIENTS,
+    "blocked_clients": "disque_blocked_clients",
+    "used_memory": "disque_memory_used_bytes",
+    "used_memory_rss": "disque_memory_resident_bytes",
+    "used_memory_peak": "disque_memory_peak_bytes",
+    **dict.fromkeys(["used_memory_human", "used_memory_peak_human", "maxmemory_human"], FOR_EYES),
+    "mem_fragmentation_ratio": "what is resident by what is used",
+    "used_memory_startup": "never changes: what is resident of a node without jobs",
+    "used_memory_buffers": "disque_memory_buffers_bytes",
+    "maxmemory": "disque_memory_max_bytes",
+    "maxmemory_resident": "follows from maxmemory: disque_memory_squeezed says when it is exceeded",
+    "memory_limit": "disque_memory_limit_bytes",
+    "memory_level": "disque_memory_level",
+    "memory_squeezed": "disque_memory_squeezed",
+    "requests_refused_unread": "disque_requests_refused_unread_total",
+    "clients_closed_for_memory": "disque_clients_closed_total",
+    "registered_jobs": "disque_jobs",
+    "queued_jobs": "disque_jobs",
+    "jobs_waiting_for_copies": "disque_jobs",
+    "max_replicate": "disque_max_replicate",
+    "registered_queues": "disque_queues",
+    "loading": "disque_loading",
+    "loading_start_time": OF_LOADING,
+    "loading_total_bytes": "disque_loading_total_bytes",
+    "loading_loaded_bytes": "disque_loading_loaded_bytes",
+    "loading_loaded_perc": OF_LOADING,
+    "loading_eta_seconds": OF_LOADING,
+    "aof_enabled": "disque_aof_enabled",
+    "aof_state": "a text: disque_aof_enabled and disque_loading say the same",
+    "aof_rewrite_in_progress": "disque_aof_rewrite_in_progress",
+    "aof_last_rewrite_time_sec": "disque_aof_last_rewrite_duration_seconds",
+    "aof_current_rewrite_time_sec": "disque_aof_current_rewrite_duration_seconds",
+    "aof_last_bgrewrite_status": "disque_aof_last_rewrite_ok",
+    "aof_last_write_status": "disque_aof_failed",
+    "aof_current_size": "disque_aof_size_bytes",
+    "aof_base_size": "disque_aof_base_size_bytes",
+    "aof_buffer_length": "disque_aof_unwritten_bytes",
+    "aof_rewrite_buffer_length": "a part of disque_memory_buffers_bytes, there for the time of a rewrite",
+    "aof_pending_bio_fsync": "true for a moment: disque_aof_fsync_duration_seconds has how long",
+    "aof_delayed_fsync": "disque_aof_delayed_fsyncs_total",
+    "aof_damaged_records": "disque_aof_damaged_records_total",
+    "aof_last_fsync_ms": "disque_aof_fsync_duration_seconds",
+    "aof_unsynced_bytes": "disque_aof_unsynced_bytes",
+    "aof_refusing": "disque_aof_failed",
+    "total_connections_received": "disque_connections_received_total",
+    "total_commands_processed": "disque_commands_total",
+    "total_net_input_bytes": "disque_network_received_bytes_total",
+    "total_net_output_bytes": "disque_network_sent_bytes_total",
+    "instantaneous_ops_per_sec": RATE,
+    "instantaneous_input_kbps": RATE,
+    "instantaneous_output_kbps": RATE,
+    "rejected_connections": "disque_rejected_connections_total",
+    "expired_jobs": "disque_records_expired_total",
+    "evicted_jobs": "disque_jobs_evicted_total",
+    "used_cpu_sys": "process_cpu_seconds_total",
+    "used_cpu_user": "process_cpu_seconds_total",
+    "used_cpu_sys_children": "a broker has no other processes to wait for",
+    "used_cpu_user_children": "a broker has no other processes to wait for",
+    "cmdstat": "disque_command_duration_seconds",
+    "busstat": "disque_cluster_messages_total",
+    "bus_links_overflowed": "disque_cluster_links_overflowed_total",
+    "bus_lost_bytes": "disque_cluster_lost_bytes_total",
+    "cluster_links_up": "disque_cluster_link_up",
+    "cluster_nodes_pfail": "disque_cluster_nodes",
+    "cluster_nodes_fail": "disque_cluster_nodes",
+    "cluster_nodes_leaving": "disque_cluster_nodes",
+    "cluster_max_skew_ms": "disque_clock_skew_seconds",
+    "leaving": "disque_leaving",
+    "leaving_jobs_left": "disque_leaving_jobs_left",
+    "leaving_jobs_handed_over": "disque_leaving_jobs_handed_over",
+    "leaving_jobs_held": "disque_leaving_jobs_held",
+    "leaving_jobs_waiting_for_copies": "disque_jobs_waiting_for_copies",
+    **dict.fromkeys(["leaving_done", "leaving_jobs_in_flight", "leaving_jobs_short_of_copies"], OF_LEAVING),
+    **dict.fromkeys(["leaving_jobs_let_go", "leaving_rate", "leaving_seconds_left"], OF_LEAVING),
+    **dict.fromkeys(["leaving_seconds_elapsed", "leaving_waits_for"], OF_LEAVING),
+    "replications_waiting": "disque_jobs_waiting_for_copies",
+    "replication_timeouts": "disque_replication_timeouts_total",
+    "external_replications": "disque_external_replications_total",
+    "async_held_back": "disque_async_adds_held_back_total",
+    "async_copies_missing": "disque_async_copies_missing_total",
+    "copies_kept": "disque_copies_kept_total",
+    "copies_refused": "disque_copies_refused_total",
+    "queued_ties_lost": "disque_queued_ties_lost_total",
+    "requeues_averted": "disque_requeues_averted_total",
+    "acked_jobs": "disque_jobs",
+    "ack_collections": "disque_ack_collections_total",
+    "dummy_acks_made": "disque_dummy_acks_made_total",
+    "dummy_acks_collected": "disque_dummy_acks_collected_total",
+    "acks_for_others": "disque_acks_for_others_total",
+    "jobs_imported": "disque_jobs_imported_total",
+    "imported_at_most_once": "disque_jobs_imported_at_most_once_total",
+    "jobs_exported": "disque_jobs_exported_total",
+    "queues_asked_for": "disque_queues_asked_for",
+    "queues_wanted_elsewhere": "disque_queues_wanted_elsewhere",
+}
+"""Each field with the metric that says the same, or why there is none. Fields of commands and messages are one each."""
+
+
+def fields(client: LocalClient) -> set[str]:
+    """The names of all that INFO shows now."""
+    lines = ask(client, "INFO", "all").decode().split("\r\n")
+    names = [line.partition(":")[0] for line in lines if ":" in line]
+    return {name.partition("_")[0] if name.startswith(("cmdstat_", "busstat_")) else name for name in names}
+
+
+@pytest.fixture(scope="module")
+def shown() -> set[str]:
+    """What a node shows that loads, one with a file, and one that leaves."""
+    host = FakeHost()
+    records = [kept(make_job(random.Random(seed), b"body %d" % seed)) for seed in range(3500)]
+    host.disk.put("disque.aof", b"".join(records))
+    config = Config()
+    config.appendonly = True
+    local = LocalNode(config, host)
+    loading = fields(local.client())
+    assert "loading_total_bytes" in loading
+    local.run(seconds=5)
+    with_file = fields(local.client())
+    cluster = Cluster(2)
+    cluster.run(seconds=5)
+    leaving = cluster.members[0]
+    leaving.admin.call("CLUSTER", "LEAVING", "yes")
+    return loading | with_file | fields(leaving.admin)
+
+
+def test_each_field_of_info_is_a_metric_or_says_why_not(shown: set[str]) -> None:
+    assert shown - IN_INFO.keys() == set(), "say which metric this is, or why there is none"
+    assert IN_INFO.keys() - shown == set(), "INFO has no such field"
+
+
+def test_metrics_that_stand_for_fields_exist() -> None:
+    names = {metric.name for metric in ALL}
+    assert {where for where in IN_INFO.values() if " " not in where} - names == set()
