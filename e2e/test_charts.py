@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 DEFINITION = "disqueclusters.disque.dev"
 MONITORING = "monitoring.coreos.com/v1"
-MONITORS = [f"--api-versions={MONITORING}/{kind}" for kind in ("PodMonitor", "ServiceMonitor")]
+MONITORS = [f"--api-versions={MONITORING}/{kind}" for kind in ("PodMonitor", "PrometheusRule", "ServiceMonitor")]
 NEW_FIELD = "priorityClassName"
 """What the resource definition of the older chart lacks."""
 MODES = [
@@ -80,9 +80,10 @@ def no_operator(kube: Kube, operator: Json) -> Iterator[None]:
 def test_the_api_server_takes_what_is_rendered(namespace: str, chart: Path, values: Path) -> None:
     given = yaml.safe_load(values.read_text())
     watched = ["--set", f"watch.namespaces={{{namespace}}}"] if "watch" in given else []
+    shown = ["--set", f"dashboards.namespace={namespace}"] if "dashboards" in given else []
     objects = [
         item
-        for item in rendered(chart, values, namespace, *MONITORS, *watched)
+        for item in rendered(chart, values, namespace, *MONITORS, *watched, *shown)
         if not item["apiVersion"].startswith(MONITORING)
     ]
     assert objects
