@@ -19,9 +19,9 @@ run: $(COMPILED) ## Start a cluster of three nodes and run the demonstration on 
 
 test: test-interpreted test-compiled ## Run every test, on the interpreted and on the compiled build
 
-# Tests whose time goes into real processes, or into many seeds of the simulator (whose digests are the same on both
-# builds), run on one build, the one that people run.
-ONCE := cluster console durability bench charts image operator monitoring simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+# Tests of what is never compiled, tests whose time goes into real processes, or into many seeds of the simulator (whose
+# digests are the same on both builds), run on one build, the one that people run.
+ONCE := cli client cluster console demo durability bench charts image operator monitoring simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
 	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
