@@ -26,6 +26,10 @@ BUG: Final = 500
 UNAVAILABLE: Final = 503
 READS: Final = ("GET", "HEAD")
 TEXT: Final = "text/plain; charset=utf-8"
+LONGEST_NAME: Final = 256
+"""Bytes. Queues with longer names are on no page."""
+LONGEST_PATTERN: Final = 128
+"""Bytes. How long a pattern takes grows with its length and that of the names."""
 
 
 @dataclass(frozen=True)

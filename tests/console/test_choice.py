@@ -8,8 +8,9 @@ import pytest
 
 from disqued.config.glob import glob_match
 from disqued.console import choice as choice_module
-from disqued.console.choice import LONGEST_NAME, LONGEST_PATTERN, MEASURED, MOST_WORK, SCANNED, Choice
+from disqued.console.choice import MEASURED, MOST_WORK, SCANNED, Choice
 from disqued.console.figures import queue_figures
+from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
 from disqued.testing.local import LocalNode
 
 PATIENCE = 400

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from console.conftest import OWN, ConsoleNode, OpenNode
-from disqued.console.choice import LONGEST_NAME, LONGEST_PATTERN
 from disqued.console.jobs import MOST_BODY_BYTES
 from disqued.console.routes import MOST_LIVE
 from disqued.console.text import key_of
+from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
 from persistence.samples import kept, make_job
 from server.test_http import LONG
 from support.cluster import RealCluster

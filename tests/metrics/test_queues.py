@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disqued.config import Config
-from disqued.metrics.labels import LONGEST_NAME, label_of
-from disqued.metrics.queues import AT_A_TIME, LONGEST_PATTERN, Survey, Wanted, parse
+from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
+from disqued.metrics.labels import label_of
+from disqued.metrics.queues import AT_A_TIME, Survey, Wanted, parse
 from disqued.testing.local import LocalNode
 from metrics.pages import OPENMETRICS, parts, scrape
 

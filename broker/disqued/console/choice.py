@@ -12,18 +12,15 @@ from typing import Final, TypeAlias
 from disqued.config.glob import glob_match
 from disqued.console.figures import bytes_of
 from disqued.console.wholereplies import Reply
+from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
 
 SCANNED: Final = 250
 """Queues that one QSCAN looks for,"""
 MEASURED: Final = 50
 """and queues that are asked for their figures at a time."""
 MOST_CHOSEN: Final = 100
-LONGEST_NAME: Final = 256
-"""Bytes. Queues with longer names are not shown."""
-LONGEST_PATTERN: Final = 128
-"""Bytes. How long a pattern takes grows with its length and that of the name, so"""
 MOST_WORK: Final = LONGEST_PATTERN * (LONGEST_NAME + 16)
-"""so many steps are taken at a time: the most that one name takes, the 16 are for reading the pattern."""
+"""Steps of patterns that are taken at a time: the most that one name takes, the 16 are for reading the pattern."""
 
 _Rank: TypeAlias = "tuple[int, bytes]"
 _SPECIAL: Final = frozenset(b"*?[\\")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
 from disqued.console.calling import Ask, Callers, Requests, Then
-from disqued.console.choice import LONGEST_NAME, LONGEST_PATTERN, MOST_CHOSEN, SORTS, Choice
+from disqued.console.choice import MOST_CHOSEN, SORTS, Choice
 from disqued.console.jobs import MOST_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.text import fields_of
@@ -23,7 +23,18 @@ from disqued.console.wholereplies import Failure, Reply
 from disqued.core.authentication import ONLY_USER
 from disqued.core.entry import CommandEntry
 from disqued.errors import ReplyError
-from disqued.httproutes import BAD_REQUEST, FORBIDDEN, OK, UNAUTHORIZED, UNAVAILABLE, Answer, Exchange, Route
+from disqued.httproutes import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    LONGEST_NAME,
+    LONGEST_PATTERN,
+    OK,
+    UNAUTHORIZED,
+    UNAVAILABLE,
+    Answer,
+    Exchange,
+    Route,
+)
 
 if TYPE_CHECKING:
     from disqued.node import Node

@@ -6,11 +6,6 @@ two names become one, and no name holds a zero byte, which Prometheus could not 
 
 from __future__ import annotations
 
-from typing import Final
-
-LONGEST_NAME: Final = 256
-"""Bytes. Queues with longer names have no series."""
-
 
 def label_of(name: bytes) -> str:
     """The name of a queue as a value of a label."""

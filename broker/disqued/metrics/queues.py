@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl
 from disqued.config.glob import glob_match
 from disqued.config.kinds import BadValueError, Count
 from disqued.core.metric import gauge
-from disqued.metrics.labels import LONGEST_NAME, label_of
+from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
+from disqued.metrics.labels import label_of
 
 if TYPE_CHECKING:
     from disqued.core.metric import Metric
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 AT_A_TIME: Final = 200
 """Queues that are looked at without a break."""
-LONGEST_PATTERN: Final = 128
-"""Bytes. How long a pattern takes grows with its length and that of the names."""
 _NONE: Final = b"none"
 _USAGE: Final = "queues is all, none or a number of queues, queue a glob pattern"
 

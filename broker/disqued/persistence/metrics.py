@@ -12,13 +12,6 @@ if TYPE_CHECKING:
     from disqued.core.state import NodeState
 
 
-def _rewrite_s(state: NodeState, field: str) -> int:
-    """A span that INFO shows of the rewrite; 0 where it shows -1."""
-    shown = dict(aof_of(state).rewrite.status())[field]
-    assert isinstance(shown, int), "it shows seconds"
-    return max(shown, 0)
-
-
 def _total_bytes(state: NodeState) -> int:
     loader = aof_of(state).loader
     return int(loader.total_bytes) if loader is not None else 0
@@ -63,12 +56,12 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_aof_last_rewrite_duration_seconds",
         "How long the last rewrite took, in whole seconds; 0 before the first.",
-        lambda state: _rewrite_s(state, "aof_last_rewrite_time_sec"),
+        lambda state: max(int(aof_of(state).rewrite.last_s), 0),
     ),
     gauge(
         "disque_aof_current_rewrite_duration_seconds",
         "For how long the file has been being written anew, in whole seconds; 0 while it is not.",
-        lambda state: _rewrite_s(state, "aof_current_rewrite_time_sec"),
+        lambda state: max(int(aof_of(state).rewrite.current_s), 0),
     ),
     gauge(
         "disque_loading_total_bytes",

@@ -167,7 +167,7 @@ class Rewrite:
         """What is being put in place is out of date already: another one is to follow."""
         self._began_ns: i64 = 0
         self._began_ms: i64 = 0
-        self._last_s: i64 = -1
+        self.last_s: i64 = -1
         """How long the last rewrite took; -1 when there was none."""
         self.succeeded: i64 = 0
         """How many times the file was written anew,"""
@@ -383,7 +383,7 @@ class Rewrite:
     def _replaced(self) -> None:
         """The second file has the name of the first."""
         state = self._state
-        self._last_s = (i64(state.host.stopwatch_ns()) - self._began_ns) // 1_000_000_000
+        self.last_s = (i64(state.host.stopwatch_ns()) - self._began_ns) // 1_000_000_000
         self.failures = 0
         self.succeeded += 1
         self._not_before_ms = 0
@@ -491,15 +491,18 @@ class Rewrite:
 
     def status(self) -> Fields:
         """How far it is, for INFO."""
-        running = self.running
-        current_s = (self._state.now_ms - self._began_ms) // 1000 if running else -1
         return [
-            ("aof_rewrite_in_progress", int(running)),
+            ("aof_rewrite_in_progress", int(self.running)),
             ("aof_rewrite_scheduled", 0),
-            ("aof_last_rewrite_time_sec", int(self._last_s)),
-            ("aof_current_rewrite_time_sec", int(current_s)),
+            ("aof_last_rewrite_time_sec", int(self.last_s)),
+            ("aof_current_rewrite_time_sec", int(self.current_s)),
             ("aof_last_bgrewrite_status", "err" if self.failures > 0 else "ok"),
         ]
+
+    @property
+    def current_s(self) -> int:
+        """For how long it has been running; -1 while it is not."""
+        return int(self._state.now_ms - self._began_ms) // 1000 if self.running else -1
 
     @property
     def buffer_bytes(self) -> int:
