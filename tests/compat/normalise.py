@@ -61,10 +61,11 @@ MASKS = (
     Mask(r"^TIME$", r"^1$", rb"^\d{1,6}$", b"<us>"),
     Mask(r"^(SHOW|JSCAN) ", r"ctime$", rb"^\d{13}\d{6}$", b"<ms*1e6>"),
     Mask(r"", r"", rb"^\d{10}\.\d{6} \[127\.0\.0\.1:\d+\]", b"<time> [<client>]"),  # a line of MONITOR
+    Mask(r"^SLOWLOG GET", r"^\d+\.0$", rb"^\d+$", b"<id>"),
     Mask(r"^SLOWLOG GET", r"^\d+\.1$", rb"^\d{10}$", b"<s>"),
     Mask(r"^SLOWLOG GET", r"^\d+\.2$", rb"^\d+$", b"<us>"),
     Mask(r"^LATENCY (LATEST|HISTORY)", r"^\d+\.[01]$", rb"^\d{10}$", b"<s>"),
-    Mask(r"^LATENCY (LATEST|HISTORY)", r"^\d+\.[123]$", rb"^\d{1,3}$", b"<ms>"),
+    Mask(r"^LATENCY (LATEST|HISTORY)", r"^\d+\.[123]$", rb"^\d{1,4}$", b"<ms>"),
     Mask(r"^LATENCY (GRAPH|DOCTOR)", r"", rb"\d+(\.\d+)?", b"<n>"),
     Mask(r"^DEBUG STRUCTSIZE$", r"", rb"job:\d+ queue:\d+ client:\d+ ", b"job:<n> queue:<n> client:<n> "),
     Mask(r"^CLIENT ID$", r"", rb"^\d+$", b"<n>"),

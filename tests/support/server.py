@@ -50,6 +50,11 @@ def free_port(host: str = LOOPBACK) -> int:
             return port
 
 
+def _last_value(command: Sequence[str], name: str) -> int:
+    """What a directive of the command line says in the end, a number; 0 where it does not stand there."""
+    return next((int(value) for word, value in zip(command[-2::-1], command[:0:-1], strict=True) if word == name), 0)
+
+
 COMMAND: Final = (sys.executable, "-m", "disqued.server")
 """`disque-server` of the build under test."""
 
@@ -85,6 +90,7 @@ class ServerProcess:
         if not bare:
             command += ["--port", str(self.port), "--bind", LOOPBACK if "/" in at else at, "--http-port", "0"]
         command += arguments
+        self._http_port = _last_value(command, "--http-port")
         with self.log.open("ab") as log, tempfile.TemporaryFile() as given:
             given.write(stdin)
             given.seek(0)
@@ -104,13 +110,19 @@ class ServerProcess:
         return connection
 
     def wait_ready(self, timeout_s: float = 20.0) -> None:
-        """Return when the server accepts connections; raise with its log when it ends first."""
+        """Return when the server accepts connections of clients, and on the port for HTTP that `arguments` ask for.
+
+        The rest of its start, with the last lines of its log, is over when it has answered a command. Raises with its
+        log when it ends first.
+        """
         deadline = time.monotonic() + timeout_s
         while True:
             if self.process.poll() is not None:
                 raise RuntimeError(f"server ended with {self.process.returncode}:\n{self.log.read_text()}")
             with contextlib.suppress(OSError):
                 self.connect().close()
+                if self._http_port:
+                    socket.create_connection((LOOPBACK if "/" in self.at else self.at, self._http_port)).close()
                 return
             if time.monotonic() > deadline:
                 raise TimeoutError(f"server does not accept connections:\n{self.log.read_text()}")
