@@ -50,11 +50,6 @@ def free_port(host: str = LOOPBACK) -> int:
             return port
 
 
-def _last_value(command: Sequence[str], name: str) -> int:
-    """What a directive of the command line says in the end, a number; 0 where it does not stand there."""
-    return next((int(value) for word, value in zip(command[-2::-1], command[:0:-1], strict=True) if word == name), 0)
-
-
 COMMAND: Final = (sys.executable, "-m", "disqued.server")
 """`disque-server` of the build under test."""
 
@@ -90,7 +85,8 @@ class ServerProcess:
         if not bare:
             command += ["--port", str(self.port), "--bind", LOOPBACK if "/" in at else at, "--http-port", "0"]
         command += arguments
-        self._http_port = _last_value(command, "--http-port")
+        asked = "--http-port" in arguments
+        self._http_port = int(arguments[arguments.index("--http-port") + 1]) if asked else 0
         with self.log.open("ab") as log, tempfile.TemporaryFile() as given:
             given.write(stdin)
             given.seek(0)

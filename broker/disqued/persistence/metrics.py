@@ -61,7 +61,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_aof_current_rewrite_duration_seconds",
         "For how long the file has been being written anew, in whole seconds; 0 while it is not.",
-        lambda state: max(int(aof_of(state).rewrite.current_s), 0),
+        lambda state: max(aof_of(state).rewrite.current_s, 0),
     ),
     gauge(
         "disque_loading_total_bytes",

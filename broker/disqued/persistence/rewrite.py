@@ -495,7 +495,7 @@ class Rewrite:
             ("aof_rewrite_in_progress", int(self.running)),
             ("aof_rewrite_scheduled", 0),
             ("aof_last_rewrite_time_sec", int(self.last_s)),
-            ("aof_current_rewrite_time_sec", int(self.current_s)),
+            ("aof_current_rewrite_time_sec", self.current_s),
             ("aof_last_bgrewrite_status", "err" if self.failures > 0 else "ok"),
         ]
 
