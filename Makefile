@@ -83,7 +83,7 @@ clean: ## Remove what was built
 	rm -rf build dist .venv
 
 $(INSTALLED): requirements.lock pyproject.toml
-	@echo "Making the environment in .venv (a minute, once)"
+	@echo "Making the environment in .venv (about two minutes, once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
@@ -95,7 +95,7 @@ $(COMPILED): $(INSTALLED) $(SOURCES)
 	@rm -rf build/sdist build/wheel build/compiled
 	@mkdir -p build/compiled
 	@if $(CAN_COMPILE); then \
-	  echo "Compiling the hot path (a minute, after changes only)" && \
+	  echo "Compiling the hot path (about three minutes, after changes only)" && \
 	  $(BIN)/python -m hatchling build --target sdist --directory build/sdist >build/compile.log 2>&1 && \
 	  HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation \
 	    --wheel-dir build/wheel build/sdist/*.tar.gz >>build/compile.log 2>&1 && \
