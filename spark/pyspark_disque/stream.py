@@ -1,0 +1,3 @@
+"""To be written by the source's author."""
+
+class QueueStream: ...
