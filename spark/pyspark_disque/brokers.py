@@ -14,7 +14,6 @@ from typing import Final, Self
 
 from disqued.client import Backoff, Client, ConnectionFailed, DisqueError, Hello
 from disqued.client.nodes import LEAVING_PRIORITY, Address
-
 from pyspark_disque.options import Options
 
 CONNECT_S: Final = 5.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -166,7 +166,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "discover", "discover", _flag, ALWAYS, "true",
         "Whether to use the addresses that the nodes tell of each other. `false` keeps to those given.",
     ),
-    Option("password", "password", Secret, ALWAYS, "none", "Sent with AUTH. Better `passwordFile`.", ("auth", "username")),
+    Option("password", "password", Secret, ALWAYS, "none", "Sent with AUTH. Better `passwordFile`.", ("auth",)),
     Option(
         "passwordFile", "password_file", _name, ALWAYS, "none",
         "A file with the password, on the driver and on each executor: a mounted secret.",
@@ -177,15 +177,18 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "giveUpAfter", "give_up_after_s", _seconds(0, 86400), ALWAYS, "2m",
-        "How long to try again what fails for a reason that may pass: no node can be reached, too few copies, a full or "
-        "paused queue, no memory. Then the task fails.",
+        "How long to try again what fails for a reason that may pass: no node can be reached, too few copies, a full "
+        "or paused queue, no memory. Then the task fails.",
         ("maxRetries", "kafka.retries"),
     ),
     Option(
         "queue", "queue", _name, ALWAYS, "one of three",
         "The queue to read, or to write to (then it wins over the column `queue`).", ("topic", "subscribe", "assign"),
     ),
-    Option("queues", "queues", _names, READING, "one of three", "Several queues, with commas between them.", ("topics",)),
+    Option(
+        "queues", "queues", _names, READING, "one of three",
+        "Several queues, with commas between them.", ("topics",),
+    ),
     Option(
         "queuePattern", "queue_pattern", _pattern, READING, "one of three",
         "All queues whose whole name matches this regular expression; looked for anew for each batch.",
@@ -232,8 +235,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("maxJobs", "max_jobs", _whole(1, 10**12), ("read",), "all", "The most rows of a batch read.", ("limit",)),
     Option(
         "mode", "mode", _one_of("atLeastOnce", "deduplicated"), WRITING, "atLeastOnce",
-        "What happens to rows that may have been added already: `atLeastOnce` adds them again, `deduplicated` adds them "
-        "under a key, so that the broker knows them.",
+        "What happens to rows that may have been added already: `atLeastOnce` adds them again, `deduplicated` adds "
+        "them under a key, so that the broker knows them.",
     ),
     Option(
         "window", "window_s", _seconds(1, 86400), WRITING, "1h",
@@ -258,7 +261,10 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "replicateTimeout", "replicate_timeout_s", _seconds(1, 3600), WRITING, "5s",
         "How long the broker may try to place the copies before it says that it could not.",
     ),
-    Option("maxlen", "maxlen", _whole(1, 10**12), WRITING, "none", "Waits while the queue has so many jobs on the node."),
+    Option(
+        "maxlen", "maxlen", _whole(1, 10**12), WRITING, "none",
+        "Waits while the queue has so many jobs on the node.",
+    ),
     Option(
         "async", "asynchronous", _flag, WRITING, "false",
         "Does not wait for the copies: faster, and a node that dies may lose jobs that it took a moment ago.",
@@ -377,39 +383,52 @@ def _misplaced(option: Option, use: Use) -> str:
     return f"has no meaning for {_PLACES[use]}, only for {places}"
 
 
-def _clashes(options: Options, use: Use) -> Iterable[tuple[bool, str]]:
+def _clashes(options: Options, use: Use) -> tuple[tuple[bool, str], ...]:
     """What must not be, and what to say then."""
     queues = [
-        name
-        for name, value in (
-            ("queue", options.queue), ("queues", options.queues), ("queuePattern", options.queue_pattern),
-        )
-        if value is not None
-    ]  # fmt: skip
-    if use in READING:
-        yield not queues, "say what to read with one of the options queue, queues and queuePattern"
-        yield len(queues) > 1, f"the options {' and '.join(queues)} clash: give one of them"
-    yield options.password is not None and options.password_file is not None, (
-        "the options password and passwordFile clash: give one of them"
-    )
-    yield options.min_jobs_per_trigger > options.max_jobs_per_trigger, (
-        f"minJobsPerTrigger ({options.min_jobs_per_trigger}) is more than maxJobsPerTrigger "
-        f"({options.max_jobs_per_trigger}): such a batch can not be"
-    )
-    yield options.consume and options.states != ("queued",), (
-        "the options consume and states clash: only queued jobs can be consumed"
-    )
-    yield options.write_id is not None and not options.deduplicated, (
-        "the option writeId is for the mode deduplicated: add .option(\"mode\", \"deduplicated\")"
-    )
-    yield options.retry_s == 0 and options.replicate not in {None, 1}, (
-        "retry 0 is at most once, for which replicate has to be 1"
-    )
-    yield options.retry_s == 0 and options.deduplicated, (
-        "retry 0 is at most once, which needs no mode deduplicated: rows may be lost, and are never added twice by keys"
-    )
-    yield options.delay_s is not None and options.ttl_s is not None and options.delay_s >= options.ttl_s, (
-        f"the delay of {options.delay_s} s is not shorter than the ttl of {options.ttl_s} s: no job would be delivered"
+        option.name
+        for option in OPTIONS
+        if option.field in {"queue", "queues", "queue_pattern"} and getattr(options, option.field) is not None
+    ]
+    delay_s, ttl_s, at_most_once = options.delay_s, options.ttl_s, options.retry_s == 0
+    least, most = options.min_jobs_per_trigger, options.max_jobs_per_trigger
+    return (
+        (
+            use in READING and not queues,
+            "say what to read with one of the options queue, queues and queuePattern",
+        ),
+        (
+            len(queues) > 1,
+            f"the options {' and '.join(queues)} clash: give one of them",
+        ),
+        (
+            options.password is not None and options.password_file is not None,
+            "the options password and passwordFile clash: give one of them",
+        ),
+        (
+            least > most,
+            f"minJobsPerTrigger ({least}) is more than maxJobsPerTrigger ({most}): such a batch can not be",
+        ),
+        (
+            options.consume and options.states != ("queued",),
+            "the options consume and states clash: only queued jobs can be consumed",
+        ),
+        (
+            options.write_id is not None and not options.deduplicated,
+            'the option writeId is for the mode deduplicated: add .option("mode", "deduplicated")',
+        ),
+        (
+            at_most_once and options.replicate not in {None, 1},
+            "retry 0 is at most once, for which replicate has to be 1",
+        ),
+        (
+            at_most_once and options.deduplicated,
+            "retry 0 is at most once and the mode deduplicated is not: rows that may be lost need no key",
+        ),
+        (
+            delay_s is not None and ttl_s is not None and delay_s >= ttl_s,
+            f"the delay of {delay_s} s is not shorter than the ttl of {ttl_s} s: no job would be delivered",
+        ),
     )
 
 

@@ -9,7 +9,7 @@
 | `nacks`, `additional_deliveries` | int | with `includeMetadata` | ignored |
 | `node` | string, the ID of the node | with `includeMetadata` | ignored |
 | `state` | string | batch reads with `includeMetadata` | ignored |
-| `delay`, `retry`, `ttl`, `replicate`, `maxlen` | int or long | - | optional, seconds; null is the option, or the broker's |
+| `delay`, `retry`, `ttl`, `replicate`, `maxlen` | whole number | - | optional, times in seconds; null is the option |
 | `key` | string or binary | - | optional, for `mode` `deduplicated`; not null |
 
 The module knows names only, not Spark, so that every task may import it.

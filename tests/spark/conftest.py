@@ -14,9 +14,9 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 if shutil.which("java") is None:
     pytest.skip("Spark needs Java 17 or newer, which is not here", allow_module_level=True)
 
-from support.spark import local_spark
-
 from pyspark.sql import SparkSession
+
+from support.spark import local_spark
 
 
 @pytest.fixture(scope="session")
