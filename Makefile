@@ -21,7 +21,7 @@ test: test-interpreted test-compiled ## Run every test, on the interpreted and o
 
 # Tests of what is never compiled, tests whose time goes into real processes, or into many seeds of the simulator (whose
 # digests are the same on both builds), run on one build, the one that people run.
-ONCE := cli client cluster console demo durability bench charts image operator monitoring simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+ONCE := cli client cluster compat console demo durability bench charts image memory metrics operator monitoring server spark simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
 	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
@@ -57,6 +57,7 @@ docs: $(INSTALLED) ## Write the generated pages of docs/
 	$(BIN)/python -m disqued.testing.jobstates > docs/architecture/job-states.md
 	$(BIN)/python -m disqued.testing.busdocs > docs/protocol/bus.md
 	$(BIN)/python -m disque_operator.schema.docs > docs/disquecluster.md
+	$(BIN)/python -m pyspark_disque.docs > docs/spark/options.md
 
 manifests: $(INSTALLED) ## Write the resource definition, and the snapshots of what the operator makes of resources
 	$(BIN)/python -m disque_operator.schema > manifests/crd/disqueclusters.yaml
