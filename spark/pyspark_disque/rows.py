@@ -1,7 +1,7 @@
 """From Arrow record batches to ADDJOB commands: what a row says, and what the options say for all rows.
 
-`Layout` is made once, on the driver, from the columns and the options, and fails there when a column is missing, unknown
-or of a wrong type. In the tasks it cuts batches into slices that are bounded by rows and by bytes, so that what a task
+`Layout` is made once, on the driver, from the columns and the options, and fails there when a column is missing,
+unknown or of a wrong type. In the tasks it cuts batches into slices that are bounded by rows and bytes, so that what a task
 holds beside Spark's own batch does not grow with its partition, and works column by column, which is what Python is
 quick at. The module knows Arrow and no sockets.
 """
@@ -142,8 +142,7 @@ class Layout:
             tails = [(*tail, b"KEY", key) for tail, key in zip(tails, keys, strict=True)]
         timeout_ms = self.timeout_ms
         commands = [
-            (b"ADDJOB", queue, body, timeout_ms, *tail)
-            for queue, body, tail in zip(queues, bodies, tails, strict=True)
+            (b"ADDJOB", queue, body, timeout_ms, *tail) for queue, body, tail in zip(queues, bodies, tails, strict=True)
         ]
         return Slice(first, commands, slots)
 

@@ -13,9 +13,9 @@ is wrong with a row or a password fails at once. Where rows go is a *route*, and
 
 Rows are added once by their keys as long as home answers, or comes back within `HOME_PATIENCE_S` with what it remembers
 (a restart with an append only file). A home that is no member any more is given up at once, and one that leaves as soon
-as it refuses: it goes on answering for the keys it knows, which is why it is still asked first. Then rows go to the next
-in the order, and those that the home had taken without saying so may be there twice. A home that has failed for good
-costs each task the patience once, until it is forgotten (CLUSTER FORGET).
+as it refuses: it goes on answering for the keys it knows, which is why it is still asked first. Then rows go to the
+next in the order, and those that the home had taken without saying so may be there twice. A home that has failed for
+good costs each task the patience once, until it is forgotten (CLUSTER FORGET).
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from typing import Final, Protocol
 
 from disqued.client import Backoff, ConnectionFailed, DisqueError
 from disqued.client.nodes import LEAVING_PRIORITY
-
 from pyspark_disque.brokers import Brokers, Member, is_passing
-from pyspark_disque.ledger import Ledger, unpack
+from pyspark_disque.added import Ledger, unpack
 from pyspark_disque.rows import Slice
 
 HOME_PATIENCE_S: Final = 30.0
@@ -147,9 +146,7 @@ class HomeNode:
         self._orders.clear()
         self._given_up.update(home for home in self._planned if home not in self._addresses)
         now_s = self._now_s()
-        self._given_up.update(
-            home for home, since_s in self._away_since_s.items() if now_s - since_s > HOME_PATIENCE_S
-        )
+        self._given_up.update(home for home, since_s in self._away_since_s.items() if now_s - since_s > HOME_PATIENCE_S)
 
     def _order(self, slot: int) -> tuple[str, ...]:
         """Who a slot's home is: those planned first, then those that came later."""
@@ -225,42 +222,39 @@ class Sender:
             failures += 1
 
     def _round(self, part: Slice, pending: Sequence[int]) -> tuple[list[int], DisqueError | None]:
-        """Send each row once, where it belongs now: what is still to be added then, and why."""
+        """Send each row once, where it belongs now: what is still to be added then, and the last reason."""
         by_address: dict[str, list[int]] = {}
-        still: list[int] = []
-        last: DisqueError | None = None
+        refused: list[tuple[int, DisqueError]] = []
         for row in pending:
             try:
                 by_address.setdefault(self._route.address(part.slots[row]), []).append(row)
             except DisqueError as error:
-                last = _passing(error)
-                still.append(row)
+                refused.append((row, _passing(error)))
         for address, rows in by_address.items():
-            refused, error = self._exchange(part, address, rows)
-            if error is not None:
-                self._route.failed(address, error)
-                last = error
-            still += refused
-        return sorted(still), last
+            now = self._exchange(part, address, rows)
+            if now:
+                self._route.failed(address, now[-1][1])
+                refused += now
+        return sorted(row for row, _ in refused), refused[-1][1] if refused else None
 
-    def _exchange(self, part: Slice, address: str, rows: Sequence[int]) -> tuple[list[int], DisqueError | None]:
-        """Send rows to one node: those that it did not add, and its last reason."""
+    def _exchange(self, part: Slice, address: str, rows: Sequence[int]) -> list[tuple[int, DisqueError]]:
+        """Send rows to one node: those that it did not add, and why."""
         replies = self._brokers.at(address).execute_many(part.commands[row] for row in rows)
         ids = [reply for reply in replies if isinstance(reply, bytes)]
         if ids:
             self._ledger.add(ids)
             self._route.worked(address)
         if len(ids) == len(rows):
-            return [], None
-        refused = [(row, reply) for row, reply in zip(rows, replies, strict=True) if not isinstance(reply, bytes)]
-        for row, reply in refused:
-            if not isinstance(reply, DisqueError) or not is_passing(reply):
+            return []
+        refused: list[tuple[int, DisqueError]] = []
+        for row, reply in zip(rows, replies, strict=True):
+            if isinstance(reply, DisqueError) and is_passing(reply):
+                refused.append((row, reply))
+            elif not isinstance(reply, bytes):
                 raise WriteFailed(
                     f"row {part.first + row} was refused, {self._ledger.rows} rows of the partition were added: {reply}"
                 )
-        last = refused[-1][1]
-        assert isinstance(last, DisqueError)
-        return [row for row, _ in refused], last
+        return refused
 
 
 def _passing(error: DisqueError) -> DisqueError:

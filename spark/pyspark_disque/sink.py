@@ -6,9 +6,9 @@ failure. What comes of that is the mode:
 
 - *at least once*: each run adds its rows. A task that fails takes back what it knows it added, and so does the driver
   when the write fails, both as far as nodes can be reached.
-- *deduplicated*: each row has a key, and all runs bring it to the same node (`senders.HomeNode`), which adds it once. The
-  key is the column `key`, or `query/batch/partition/row` (of a batch write: `writeId/partition/row`). So it takes the
-  same rows in the same order in each run, else a key column; a home that comes back with its memory within its
+- *deduplicated*: each row has a key, and all runs bring it to the same node (`senders.HomeNode`), which adds it once.
+  The key is the column `key`, or `query/batch/partition/row` (of a batch write: `writeId/partition/row`). So it takes
+  the same rows in the same order in each run, else a key column; a home that comes back with its memory within its
   patience; and a `window` longer than all runs take. Nothing is taken back that another run would find by its key: it
   would be answered with the ID of a job that is finished, and the row would be lost.
 
@@ -24,12 +24,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from disqued.client import DisqueError
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from disqued.client import DisqueError
 from pyspark_disque.brokers import Brokers
-from pyspark_disque.ledger import Ledger
+from pyspark_disque.added import Ledger
 from pyspark_disque.options import BadOption, Options
 from pyspark_disque.rows import Layout, Slice
 from pyspark_disque.senders import AnyNode, HomeNode, Sender, World, take_back
@@ -48,7 +48,7 @@ IDS_SENT: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Added(WriterCommitMessage):
-    """What a task tells the driver: how many rows it added, and the IDs of the first ones, as `ledger.pack` has them."""
+    """What a task tells the driver: how many rows it added, and the IDs of the first ones (`added.pack`)."""
 
     rows: int
     ids: bytes

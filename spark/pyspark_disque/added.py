@@ -1,4 +1,4 @@
-"""What a task is known to have added, small enough to be sent to the driver: job IDs as 27 bytes each, up to a bound."""
+"""What a task is known to have added, small enough to be sent to the driver: job IDs of 27 bytes, up to a bound."""
 
 from __future__ import annotations
 
