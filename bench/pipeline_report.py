@@ -1,0 +1,93 @@
+"""Turns what `pipeline.py` measured into tables, and into docs/spark/performance.md with its plot.
+
+As a program it renews the page from the figures beside it: `python bench/pipeline_report.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from statistics import median
+from typing import Any, Final
+
+from matplotlib import pyplot as plt
+from matplotlib.ticker import EngFormatter
+
+from machine import ROOT
+from tables import Table, number
+
+PAGE: Final = ROOT / "docs" / "spark" / "performance.md"
+FIGURES: Final = PAGE.with_suffix(".json")
+PLOT: Final = PAGE.with_suffix(".svg")
+BEGIN, END = "<!-- results begin -->", "<!-- results end -->"
+BY_HAND: Final = "foreachPartition, redis-py"
+DIRECTIONS: Final = {"into": "Rows per second into a queue", "out of": "Jobs per second out of a queue, acknowledged"}
+COLOURS: Final = ("#1f6f8b", "#8fb8c9", "#c0392b", "#6c7a3a")
+STYLE: Final = {"svg.fonttype": "none", "svg.hashsalt": "disqued", "font.size": 9, "font.family": "sans-serif"}
+
+
+def tables(results: dict[str, Any]) -> Iterator[Table]:
+    """One for each direction, and one for memory."""
+    for direction, title in DIRECTIONS.items():
+        yield _rates(results, direction, title)
+    rows = [
+        [f"{int(jobs):,}", f"{peak['write'] / 1024:.0f} MB", f"{peak['read'] / 1024:.0f} MB"]
+        for jobs, peak in results["memory"].items()
+    ]
+    yield Table(
+        "Most memory of a task's Python worker, bodies of 10 kB in one partition",
+        ["jobs", "that writes them", "that consumes them"],
+        rows,
+    )
+
+
+def _rates(results: dict[str, Any], direction: str, title: str) -> Table:
+    """Medians, and behind them the median ratio to the code by hand, round by round, with its range."""
+    table = Table(title, ["", *(f"{count} at a time" for count in results["executors"])], [])
+    names = next(iter(results["executors"].values()))[direction]
+    for name in names:
+        cells = []
+        for measured in results["executors"].values():
+            spent, by_hand = measured[direction][name], measured[direction][BY_HAND]
+            ratios = [theirs / ours for ours, theirs in zip(spent, by_hand, strict=True)]
+            beside = "" if name == BY_HAND else f" x{median(ratios):.2f} [{min(ratios):.2f}-{max(ratios):.2f}]"
+            cells.append(f"{number(results['jobs'] / median(spent))}{beside}")
+        table.rows.append([name, *cells])
+    return table
+
+
+def _plot(results: dict[str, Any]) -> None:
+    """Rows per second by the number of tasks side by side."""
+    with plt.rc_context(STYLE):
+        figure, both = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+        counts = [int(count) for count in results["executors"]]
+        for axes, (direction, title) in zip(both, DIRECTIONS.items(), strict=True):
+            names = next(iter(results["executors"].values()))[direction]
+            for name, colour in zip(names, COLOURS, strict=True):
+                spent = [median(measured[direction][name]) for measured in results["executors"].values()]
+                axes.plot(counts, [results["jobs"] / value for value in spent], "o-", color=colour, label=name)
+            axes.set_title(title, fontsize=9)
+            axes.set_xlabel("tasks at a time")
+            axes.set_xticks(counts)
+            axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_formatter(EngFormatter())
+            axes.grid(color="#dddddd")
+            axes.set_axisbelow(True)
+            axes.legend(frameon=False, fontsize=7)
+        figure.savefig(PLOT, metadata={"Date": None})
+        plt.close(figure)
+
+
+def document(results: dict[str, Any]) -> None:
+    """Write the figures, the plot and the part of the page between its markers."""
+    FIGURES.write_text(json.dumps(results, indent=1) + "\n")
+    _plot(results)
+    facts = "\n".join(f"- {name}: {value}" for name, value in results["machine"].items() if value)
+    parts = [facts, f"![rows per second]({PLOT.name})", *(table.as_markdown() for table in tables(results))]
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n" + "\n\n".join(parts) + f"\n{END}{after}")
+
+
+if __name__ == "__main__":
+    document(json.loads(FIGURES.read_text()))
