@@ -1,0 +1,254 @@
+"""Append only files as tables: those of the original, those that a real node writes, damaged, many and long ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from disqued.core.job import QUEUED
+from disqued.persistence.records import forget
+from persistence.samples import VECTORS, kept, make_job
+from support.cluster import RealCluster
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+SOUND = sorted(path for path in VECTORS.glob("*.aof") if path.name[:2] not in {"06", "08"})
+
+
+def table(spark: SparkSession, *paths: Path | str, **options: str) -> DataFrame:
+    return spark.read.format("disque-aof").options(**options).load([str(path) for path in paths])
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.orderBy("file", "offset").collect()]
+
+
+def write_jobs(path: Path, count: int, seed: int = 1) -> list[bytes]:
+    """A file of so many jobs, of which each second one ended; returns their IDs in order."""
+    chance = random.Random(seed)
+    ids = []
+    with path.open("wb") as file:
+        for number in range(count):
+            job = make_job(chance, b"body of %d" % number)
+            job.state = QUEUED
+            job.ctime = (1_800_000_000_000 + number * 1000) * 10**6
+            ids.append(job.id)
+            file.write(kept(job))
+            if number % 2:
+                file.write(forget(job.id))
+    return ids
+
+
+# --- files of the original --------------------------------------------------------------------------------------------
+
+
+def test_files_of_the_original_are_read_as_its_own_tools_saw_them(spark: SparkSession) -> None:
+    found = rows(table(spark, *SOUND, rows="records"))
+    told = {
+        (str(path), entry["offset"]): entry
+        for path in SOUND
+        for entry in json.loads(path.with_suffix(".aof.json").read_text())["entries"]
+    }
+    assert {(row["file"], row["offset"]) for row in found} == set(told)
+    for row in found:
+        entry = told[row["file"], row["offset"]]
+        assert (row["command"], row["length"]) == (entry["command"], entry["length"])
+        if job := entry.get("job"):
+            assert (row["id"], row["queue"], row["body"].decode("latin-1")) == (job["id"], job["queue"], job["body"])
+            assert (row["retry"], row["delay"], row["replicate"]) == (job["retry"], job["delay"], job["repl"])
+            assert (row["nacks"], row["additional_deliveries"]) == (job["num_nacks"], job["num_deliv"])
+            assert row["nodes"] == job["nodes"]
+
+
+def test_a_job_has_one_row_that_says_whether_it_ended(spark: SparkSession) -> None:
+    """The file has nine jobs, six of which ended, and a DELJOB of one that is not in it."""
+    found = rows(table(spark, VECTORS / "03-full-life.aof"))
+    assert len({row["id"] for row in found}) == len(found) == 9
+    assert [row["state"] for row in found].count("finished") == sum(row["finished"] for row in found) == 6
+    assert all((row["finished_offset"] is not None) == row["finished"] for row in found)
+
+
+# --- what came of a job -----------------------------------------------------------------------------------------------
+
+
+def test_the_jobs_around_bound_the_time_at_which_a_job_ended(spark: SparkSession, tmp_path: Path) -> None:
+    """Job 1 ended before job 2 was created; nothing younger stands behind the end of the last one."""
+    write_jobs(tmp_path / "disque.aof", 4)
+    found = rows(table(spark, tmp_path))
+    assert [row["finished"] for row in found] == [False, True, False, True]
+    assert [(row["finished_after"], row["finished_before"]) for row in found if row["finished"]] == [
+        (found[1]["ctime"], found[2]["ctime"]),
+        (found[3]["ctime"], None),
+    ]
+
+
+def test_a_job_that_came_back_has_the_row_of_its_last_life(spark: SparkSession, tmp_path: Path) -> None:
+    job = make_job(random.Random(1), b"again")
+    record = kept(job)
+    (tmp_path / "disque.aof").write_bytes(record + record + forget(job.id) + record + record)
+    (row,) = rows(table(spark, tmp_path))
+    assert (row["finished"], row["offset"]) == (False, 2 * len(record) + len(forget(job.id)))
+
+
+def test_a_live_node_s_file_has_the_jobs_that_were_added_and_tells_which_were_acknowledged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with RealCluster(tmp_path, 1, "--appendonly", "yes", meet=False) as cluster:
+        (node,) = cluster.nodes
+        node.server.wait_ready()
+        ids = [node.call("ADDJOB", "mail", f"letter {n}", 0, "RETRY", 60, "TTL", 3600).decode() for n in range(20)]
+        other = node.call("ADDJOB", "bin", b"\x00\xff\r\n*2", 0, "DELAY", 30).decode()
+        node.call("ACKJOB", *ids[:5])
+        cluster.wait_until(lambda: node.call("QLEN", "mail") == 15)
+        found = {row["id"]: row for row in rows(table(spark, node.directory))}
+    assert set(found) == {*ids, other}
+    assert [job_id for job_id in ids if found[job_id]["finished"]] == ids[:5]
+    assert {found[job_id]["body"] for job_id in ids} == {b"letter %d" % n for n in range(20)}
+    assert {(found[job_id]["retry"], found[job_id]["state"]) for job_id in ids[5:]} == {(60, "queued")}
+    assert all(3598 <= found[job_id]["ttl"] <= 3600 for job_id in ids)
+    assert (found[other]["body"], found[other]["delay"], found[other]["state"]) == (b"\x00\xff\r\n*2", 30, "active")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_directories_patterns_lists_and_addresses_name_files_each_once(spark: SparkSession, tmp_path: Path) -> None:
+    for node in ("one", "two"):
+        (tmp_path / node).mkdir()
+        write_jobs(tmp_path / node / "disque.aof", 2, seed=len(node) + ord(node[0]))
+    (tmp_path / "two" / "temp-rewriteaof-bg-7.aof").write_bytes(b"not yet")
+    (tmp_path / "two" / "disque.aof.restart").write_bytes(b"no log")
+    one = str(tmp_path / "one" / "disque.aof")
+    two = str(tmp_path / "two" / "disque.aof")
+    for paths, files in (
+        ([tmp_path], [one, two]),
+        ([f"file://{tmp_path}"], [one, two]),
+        ([f"{tmp_path}/*/disque.aof"], [one, two]),
+        ([f"{tmp_path}/t*"], [two]),
+        ([one, tmp_path / "one", f"file:{one}"], [one]),
+    ):
+        frame = table(spark, *paths)
+        assert sorted({row["file"] for row in rows(frame)}) == files, paths
+        assert frame.rdd.getNumPartitions() == len(files)
+
+
+def test_a_compressed_backup_is_read_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    write_jobs(tmp_path / "disque.aof", 10)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "disque.aof.gz").write_bytes(gzip.compress((tmp_path / "disque.aof").read_bytes()))
+    plain, packed = (rows(table(spark, path).drop("file").selectExpr("'' AS file", "*")) for path in (
+        tmp_path / "disque.aof", tmp_path / "old",
+    ))  # fmt: skip
+    assert packed == plain
+    assert len(plain) == 10
+
+
+def test_a_long_file_is_folded_by_several_tasks_to_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    ids = write_jobs(tmp_path / "disque.aof", 500)
+    whole = table(spark, tmp_path)
+    shared = table(spark, tmp_path, maxPartitionBytes="20k")
+    assert (whole.rdd.getNumPartitions(), shared.rdd.getNumPartitions() > 3) == (1, True)
+    assert rows(shared) == rows(whole)
+    assert [row["id"].encode() for row in rows(shared)] == ids
+
+
+# --- what is wanted ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pushed", ["true", "false"])
+def test_a_filter_on_the_queue_reaches_the_reader_if_spark_pushes_filters_down(
+    spark: SparkSession, pushed: str
+) -> None:
+    frame = table(spark, *SOUND)
+    wanted = [row for row in rows(frame) if row["queue"] in {"q0", "fed"}]
+    before = spark.conf.get(PUSHDOWN)
+    spark.conf.set(PUSHDOWN, pushed)
+    try:
+        filtered = frame.where("queue IN ('q0', 'fed')")
+        plan = filtered._jdf.queryExecution().executedPlan().toString()
+        assert rows(filtered) == wanted
+        assert len(rows(frame.where("queue = 'q0'"))) == len([row for row in wanted if row["queue"] == "q0"])
+    finally:
+        spark.conf.set(PUSHDOWN, before or "false")
+    assert ("queue#" in plan.split("Filter")[1].split("\n")[0].replace("isnotnull(queue#", "")) == (pushed == "false")
+
+
+def test_queues_and_bodies_that_are_not_wanted_are_left_out(spark: SparkSession) -> None:
+    found = rows(table(spark, *SOUND, queues="q0, fed", includeBody="false"))
+    assert {row["queue"] for row in found} == {"q0", "fed"}
+    assert {row["body"] for row in found} == {None}
+    assert all(row["body_size"] > 0 for row in found)
+
+
+def test_columns_can_be_chosen_and_unknown_ones_are_refused(spark: SparkSession) -> None:
+    reader = spark.read.format("disque-aof").option("path", str(VECTORS / "01-addjob.aof"))
+    assert reader.schema("queue string, id string").load().columns == ["queue", "id"]
+    assert len(reader.schema("queue string, id string").load().collect()) == 6
+    with pytest.raises(PySparkException, match="there is no column size int: choose of file string"):
+        reader.schema("size int").load().collect()
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("06-truncated.aof", "is damaged from byte [0-9]+ to [0-9]+: the end of the file cuts the record off. A node"),
+        ("08-garbage.aof", "a record begins with '\\*'.*`disque-check-aof .*08-garbage.aof` shows all such places"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["jobs", "records"])
+def test_a_damaged_file_ends_the_query_with_the_place_and_what_to_do(
+    spark: SparkSession, name: str, words: str, kind: str
+) -> None:
+    with pytest.raises(PySparkException, match=words) as caught:
+        table(spark, VECTORS / name, rows=kind).collect()
+    assert 'option("failOnDamage", "false")' in str(caught.value)
+
+
+def test_what_is_sound_in_a_damaged_file_can_be_read_and_records_name_the_damage(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_jobs(tmp_path / "disque.aof", 10)
+    data = (tmp_path / "disque.aof").read_bytes()
+    (tmp_path / "disque.aof").write_bytes(data.replace(b"body of 4", b"BODY OF 4")[:-5])
+    jobs = rows(table(spark, tmp_path, failOnDamage="false"))
+    assert [row["body"] for row in jobs] == [b"body of %d" % n for n in range(10) if n != 4]
+    assert not jobs[-1]["finished"], "its DELJOB is cut off"
+    places = [row for row in rows(table(spark, tmp_path, failOnDamage="false", rows="records")) if row["damage"]]
+    assert [re.sub("[^a-z ]", "", row["damage"]) for row in places] == [
+        "the checksum of the job is wrong",
+        "the end of the file cuts the record off",
+    ]
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "no file is named: .load"),
+        ({"path": ""}, "the option path is not empty"),
+        ({"path": "x", "paths": "y"}, "path and paths clash"),
+        ({"path": "x", "rows": "lines"}, "the option rows is one of jobs, records, not 'lines'"),
+        ({"path": "x", "failOnDamge": "no"}, "(?i)there is no option failOnDamge: it is called failOnDamage here"),
+        ({"path": "x", "failOnDamage": "no"}, "is true or false, not 'no'"),
+        ({"path": "x", "queue": "mail"}, "there is no option queue for files: use queues"),
+        ({"path": "x", "nodes": "a:1"}, "which reads live nodes"),
+        ({"path": "x", "maxPartitionBytes": "0"}, "is a size such as 64m"),
+        ({"path": "x", "zzz": "1"}, "the options are path, paths, rows"),
+        ({"path": "/nowhere/*.aof"}, "/nowhere/\\*.aof is no append only file"),
+    ],
+)  # fmt: skip
+def test_wrong_options_fail_with_what_to_write(spark: SparkSession, options: dict[str, str], words: str) -> None:
+    with pytest.raises(PySparkException, match=words):
+        spark.read.format("disque-aof").options(**options).load().collect()
