@@ -1,9 +1,12 @@
-# The images: `broker` (the server and its command line) and `operator` (the same, the operator and kubectl-disque).
-# Built by `make image`; what is in them, how large they are and why they have no shell: docs/operations/image.md.
+# The images: `broker` (the server and its command line), `operator` (the same, the operator and kubectl-disque) and
+# `spark` (PySpark with the connector and the pipelines). Built by `make image`; what is in them, how large they are and
+# why they have no shell: docs/operations/image.md.
 #
 #   tools ── wheel ──┬── broker-files ───┐
-#     │              └── operator-files ─┤
-#     └── python ── runtime ─────────────┴── operator, broker
+#     │              ├── operator-files ─┤
+#     │              └── spark-files ────┤
+#     ├── java ──────────────────────────┤
+#     └── python ── runtime ─────────────┴── spark, operator, broker
 #
 # Any base made from Debian with Python 3.11 or newer and pip. It gives the Python; nothing else of it is in the images.
 ARG BASE_IMAGE=docker.io/library/python:3.13-slim
@@ -57,6 +60,35 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
  && python3 trim.py /opt/disque \
  && /opt/disque/bin/python imports.py disqued disque_operator
 
+# PySpark and what else comes from elsewhere, with the compiled wheel: ten times what is below, and seldom changed.
+FROM environment AS spark-packages
+COPY image/trimspark.py ./
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    python3 -m venv --without-pip /opt/disque \
+ && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli,report]" \
+ && python3 trimspark.py /opt/disque \
+ && python3 trim.py /opt/disque
+
+# The connector and its jobs are plain Python and not in the wheel here: a change in them compiles nothing anew.
+FROM spark-packages AS spark-files
+COPY spark spark
+COPY image/sparkentry.py ./
+RUN ours="/ours$(echo /opt/disque/lib/python3*/site-packages)" \
+ && mkdir -p "$ours" /ours/opt/disque/bin \
+ && cp -r spark/. "$ours" \
+ && python3 -m compileall -q --invalidation-mode unchecked-hash -s /ours "$ours" \
+ && install sparkentry.py /ours/opt/disque/bin/sparkentry \
+ && ln -s sparkentry /ours/opt/disque/bin/spark-submit \
+ && cp -r /ours/. / \
+ && /opt/disque/bin/python imports.py disqued pyspark_disque pyspark_disque_aof pipelines
+
+FROM tools AS java
+RUN mkdir -p /usr/share/man/man1 \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null
+COPY image/rootfs.py ./
+# Hadoop's local file system has programs do what Java can not.
+RUN python3 rootfs.py /rootfs /usr/lib/jvm/default-java /bin/chmod /bin/ln /bin/ls /bin/readlink /usr/bin/stat
+
 FROM scratch AS runtime
 ENV PATH=/opt/disque/bin LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 COPY --from=python /rootfs /
@@ -64,6 +96,27 @@ COPY --from=python --chown=10001:10001 /empty /data
 # By number: so Kubernetes can tell that it is not root.
 USER 10001:10001
 WORKDIR /data
+
+FROM runtime AS spark
+COPY --from=java /rootfs /
+COPY --from=spark-packages /opt/disque /opt/disque
+COPY --from=spark-files /ours /
+ENV PATH=/opt/disque/bin:/usr/bin:/bin JAVA_HOME=/usr/lib/jvm/default-java
+RUN ["python3", "-c", "import pyspark_disque, disqued.client, pyarrow.parquet"]
+RUN ["/usr/lib/jvm/default-java/bin/java", "-version"]
+# Spark's pods say only `driver` or `executor`, and what that means is for the image to know.
+ENTRYPOINT ["sparkentry"]
+CMD ["spark-submit", "--version"]
+ARG BASE_IMAGE
+ARG VERSION
+ARG REVISION
+ARG CREATED
+LABEL org.opencontainers.image.title="disqued-spark" \
+      org.opencontainers.image.description="Spark with Disque queues as source and sink, for drivers and executors" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"
 
 FROM runtime AS operator
 COPY --from=operator-files /opt/disque /opt/disque

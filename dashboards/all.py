@@ -10,5 +10,6 @@ from dashboards.model import Board
 from dashboards.operator import OPERATOR
 from dashboards.overview import OVERVIEW
 from dashboards.queues import QUEUES
+from dashboards.spark import SPARK
 
-BOARDS: Final[tuple[Board, ...]] = (OVERVIEW, QUEUES, CLUSTER, MEMORY_DISK, OPERATOR)
+BOARDS: Final[tuple[Board, ...]] = (OVERVIEW, QUEUES, CLUSTER, MEMORY_DISK, OPERATOR, SPARK)

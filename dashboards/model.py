@@ -14,6 +14,7 @@ CHOSEN: Final = {
     "<clusters>": 'namespace=~"$namespace",cluster=~"$cluster"',
     "<nodes>": 'namespace=~"$namespace",cluster=~"$cluster",instance=~"$instance"',
     "<queues>": 'namespace=~"$namespace",cluster=~"$cluster",instance=~"$instance",queue=~"$queue"',
+    "<spark>": 'namespace=~"$namespace",app=~"$app"',
 }
 """Which series the variables choose. Their "All" is `.*`, which also takes series without the label."""
 
@@ -137,6 +138,10 @@ OF_QUEUES: Final = (
 OF_OPERATOR: Final = (
     Variable("namespace", "Namespace", "label_values(disque_operator_cluster_phase, namespace)"),
     Variable("cluster", "Cluster", 'label_values(disque_operator_cluster_phase{namespace=~"$namespace"}, cluster)'),
+)
+OF_SPARK: Final = (
+    Variable("namespace", "Namespace", "label_values(metrics_executor_totalCores, namespace)"),
+    Variable("app", "Job", 'label_values(metrics_executor_totalCores{namespace=~"$namespace"}, app)'),
 )
 
 

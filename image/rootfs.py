@@ -1,6 +1,7 @@
 """Makes the file system of an image: the Python that runs this, and nothing that a program in it does not need.
 
     python rootfs.py /rootfs
+    python rootfs.py /more /usr/lib/jvm/default-java /bin/ls     only these, to be laid over the one above
 
 What is copied: the interpreter, its standard library (as bytecode too), the shared libraries that these are linked
 with, certificates and time zones; and which Debian packages all of it came from, in the place where scanners for
@@ -143,13 +144,18 @@ def output(*command: str) -> str:
     return done.stdout
 
 
-def linked(program: Path) -> Iterator[Path]:
-    """The shared libraries that a program is linked with, the one that loads the others among them."""
+def linked(root: Root, program: Path, brought: set[str]) -> Iterator[Path]:
+    """The shared libraries that a program is linked with, the one that loads the others among them.
+
+    Not those that were copied with it: Java's find each other, some only once it has started.
+    """
     text = output("ldd", str(program))
     for missing in re.findall(r"(\S+) => not found", text):
-        raise SystemExit(f"{program} needs {missing}, which the base image lacks")
-    for found in re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", text, re.MULTILINE):
-        yield Path(found)
+        if missing not in brought:
+            raise SystemExit(f"{program} needs {missing}, which the base image lacks")
+    for found in map(Path, re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", text, re.MULTILINE)):
+        if not found.is_relative_to(root.path):
+            yield found
 
 
 def promised() -> Iterator[Path]:
@@ -190,18 +196,24 @@ def to_bytecode(folder: Path, outside: Path) -> bool:
     )
 
 
-def main() -> None:
-    """Make the file system."""
-    root = Root(Path(sys.argv[1]))
+def add_libraries(root: Root) -> None:
+    """Copy the shared libraries of all programs that were copied."""
+    programs = root.programs()
+    brought = {program.name for program in programs}
+    for program in programs:
+        for found in linked(root, program, brought):
+            root.add(found)
+
+
+def add_python(root: Root) -> None:
+    """The Python that runs this, and what every image has."""
     library = Path(sysconfig.get_path("stdlib"))
     root.add(Path(sys.executable))
     root.add(library)
     for path in map(Path, FILES):
         if path.exists():
             root.add(path)
-    for program in root.programs():
-        for found in linked(program):
-            root.add(found)
+    add_libraries(root)
     for found in promised():
         root.add(found)
     for name, text in WRITTEN.items():
@@ -214,6 +226,23 @@ def main() -> None:
     if not to_bytecode(root.inside(library), root.path):
         raise SystemExit(f"Not all of {library} could be compiled")
     output("ldconfig", "-r", str(root.path))
+
+
+def add_more(root: Root, paths: list[Path]) -> None:
+    """Programs and folders for an image that has Python already."""
+    for path in paths:
+        root.add(path)
+    add_libraries(root)
+    write_packages(root)
+
+
+def main() -> None:
+    """Make the file system."""
+    root, more = Root(Path(sys.argv[1])), [Path(path) for path in sys.argv[2:]]
+    if more:
+        add_more(root, more)
+    else:
+        add_python(root)
 
 
 if __name__ == "__main__":

@@ -32,11 +32,11 @@ def test_the_broker_is_what_is_built_when_no_target_is_named() -> None:
 def test_images_have_nothing_of_the_base_but_what_was_chosen() -> None:
     parents = {name: base for base, name in STAGES}
     assert parents["runtime"] == "scratch"
-    assert [name for name, base in parents.items() if base == "runtime"] == ["operator", "broker"]
+    assert [name for name, base in parents.items() if base == "runtime"] == ["spark", "operator", "broker"]
 
 
 def test_programs_are_started_without_a_shell() -> None:
-    for name in ("operator", "broker"):
+    for name in ("spark", "operator", "broker"):
         for line in re.findall(r"^(?:RUN|CMD|ENTRYPOINT) (.*)$|^HEALTHCHECK .*CMD (.*)$", stage(name), re.MULTILINE):
             assert "".join(line).startswith("["), line
 

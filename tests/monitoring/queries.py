@@ -21,11 +21,32 @@ FOREIGN = {
 FOREIGN_LABELS = {"up": set(), "ALERTS": {"alertname", "alertstate"}} | {
     name: {"persistentvolumeclaim"} for name in FOREIGN if name.startswith("kubelet")
 }
+SPARK = {
+    name: {"application_id", "application_name", "executor_id", "app"}
+    for name in (
+        "metrics_executor_JVMHeapMemory_bytes",
+        "metrics_executor_ProcessTreePythonRSSMemory_bytes",
+        "metrics_executor_activeTasks",
+        "metrics_executor_completedTasks_total",
+        "metrics_executor_failedTasks_total",
+        "metrics_executor_maxTasks",
+        "metrics_executor_totalCores",
+        "metrics_executor_totalDuration_seconds_total",
+        "metrics_executor_totalGCTime_seconds_total",
+        "metrics_executor_totalShuffleWrite_bytes_total",
+    )
+} | {
+    f"metrics_spark_driver_spark_streaming_.+_{name}_Value": {"type", "app", "query"}
+    for name in ("inputRate_total", "latency", "processingRate_total", "states_rowsTotal")
+}
+"""The series of Spark, or patterns of them, with their labels; `app` and `query` come on the way."""
+FOREIGN |= dict.fromkeys(SPARK, "Spark")
+FOREIGN_LABELS |= SPARK
 TARGET_LABELS = {"job", "namespace", "cluster", "instance"}
 """What Prometheus gives to all series of a target."""
-CHOICES = {"namespace", "cluster", "instance", "queue"}
+CHOICES = {"namespace", "cluster", "instance", "queue", "app"}
 
-NAME = re.compile(r"\b(disque_\w+|process_\w+|kubelet_\w+|up|ALERTS)\b(?![\"(])")
+NAME = re.compile(r"\b(disque_\w+|process_\w+|metrics_\w+|kubelet_\w+|up|ALERTS)\b(?![\"(])")
 
 
 def of_dashboards() -> Iterator[tuple[str, str]]:
@@ -56,8 +77,8 @@ def without_texts(query: str) -> str:
 
 
 def names_in(query: str) -> set[str]:
-    """The series that a query asks for."""
-    return set(NAME.findall(without_texts(query)))
+    """The series that a query asks for, or the pattern of their names."""
+    return {*NAME.findall(without_texts(query)), *re.findall(r'__name__=~"([^"]*)"', query)}
 
 
 def operator_series() -> dict[str, set[str]]:

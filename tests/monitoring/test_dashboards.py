@@ -122,7 +122,9 @@ def test_only_variables_of_the_dashboard_are_used(board: Board) -> None:
     known = {variable.name for variable in board.variables}
     for panel in board.panels():
         for query in panel.queries:
-            used = {name for name in ("namespace", "cluster", "instance", "queue") if f'"${name}"' in query.promql}
+            used = {
+                name for name in ("namespace", "cluster", "instance", "queue", "app") if f'"${name}"' in query.promql
+            }
             assert used <= known, panel.title
 
 
