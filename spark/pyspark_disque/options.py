@@ -239,8 +239,9 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "them under a key, so that the broker knows them.",
     ),
     Option(
-        "window", "window_s", _seconds(1, 86400), WRITING, "1h",
-        "How long the broker knows keys. Longer than a task with all its attempts may take.",
+        "window", "window_s", _seconds(1, 86400), WRITING, "10m",
+        "How long the broker knows a key, which takes some 320 bytes there. Longer than a task with all its attempts, or a "
+        "stream's restart, may take.",
     ),
     Option(
         "writeId", "write_id", _name, ("write",), "a new one",
@@ -301,7 +302,7 @@ class Options:
     consume: bool = False
     max_jobs: int | None = None
     mode: str = "atLeastOnce"
-    window_s: int = 3600
+    window_s: int = 600
     write_id: str | None = None
     delay_s: int | None = None
     retry_s: int | None = None
