@@ -4,6 +4,10 @@ An empty round is not the end. Jobs move between nodes, and while they do they a
 its jobs with it. So the end is: every member answers, at none a job waits that was created by then, and both is so
 again a second later, with a GETJOB in between, which has nodes fetch what others hold. A member that does not come back
 is waited for as long as `giveUpAfter` says, and so is a queue that shows jobs and gives none, for it is paused.
+
+When a node did not answer once, there is more: the jobs that it read from its disk, those whose copies others have, and
+those of a GETJOB whose answer was lost are in no queue until their retry time is over. Nodes tell when that is, and so
+long it is waited for each of them; a job that is not queued then is in the hands of another consumer.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ LOG: Final = logging.getLogger("pyspark_disque")
 QUIET_S: Final = 1.0
 """Between the two looks that have to agree; jobs are on their way for much shorter."""
 PAUSE_S: Final = 0.2
+LATE_S: Final = 3.0
+"""By so much a job may be queued late."""
 
 
 class Drain:
@@ -29,6 +35,7 @@ class Drain:
         self._clock = clock
         self._give_up_after_s = give_up_after_s
         self._quiet_since_s: float | None = None
+        self._expected_until_s: dict[str, float] = {}
         self._stuck_since_s: float | None = None
         self.is_over = False
 
@@ -67,8 +74,20 @@ class Drain:
         if self._quiet_since_s is None:
             self._quiet_since_s = now_s
             return self._intake.poke(look)
-        self.is_over = now_s - self._quiet_since_s >= QUIET_S
+        if now_s - self._quiet_since_s >= QUIET_S:
+            self.is_over = not self._is_any_coming_back(look)
+            self._quiet_since_s = None
         return []
+
+    def _is_any_coming_back(self, look: Look) -> bool:
+        """Whether a fault took jobs out of their queues that are to be there again soon."""
+        if not self._intake.was_disturbed:
+            return False
+        now_s = self._clock.now_s()
+        coming = self._intake.coming_back(look, self._until_ms)
+        for job_id, within_s in coming.items():
+            self._expected_until_s.setdefault(job_id, now_s + within_s + LATE_S)
+        return any(now_s < self._expected_until_s[job_id] for job_id in coming)
 
     def _old(self, look: Look) -> Look:
         """What waits, without the queues whose oldest job is too new."""

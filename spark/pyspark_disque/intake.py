@@ -84,6 +84,8 @@ class Intake:
     options: Options
     clock: Clock
     brokers: Brokers = field(init=False)
+    was_disturbed: bool = False
+    """Whether a node did not answer once: then jobs may be in no queue until their retry time is over."""
     _members: tuple[Member, ...] = ()
     _members_until_s: float = 0.0
     _resting: dict[str, Rest] = field(default_factory=dict)
@@ -129,6 +131,7 @@ class Intake:
         except DisqueError as error:
             if not is_passing(error):
                 raise
+            self.was_disturbed = True
             rest = self._resting.setdefault(member.id, Rest(now_s))
             rest.until_s = self.clock.now_s() + rest.pause_s
             rest.pause_s = min(rest.pause_s * 2, LONGEST_REST_S)
@@ -176,6 +179,23 @@ class Intake:
                 found.extend(Head(member, queue, ctime_ms, age_ms) for queue, (ctime_ms, age_ms) in ages.items())
         return found
 
+    def coming_back(self, look: Look, until_ms: int) -> dict[str, float]:
+        """Jobs created by then that are in no queue now: in how many seconds each is to be queued at the latest."""
+        found: dict[str, float] = {}
+        for member in look.lengths:
+            for job_id, within_s in self.ask(member, partial(self._unqueued, until_ms=until_ms)) or ():
+                found[job_id] = max(within_s, found.get(job_id, 0.0))
+        return found
+
+    def _unqueued(self, client: Client, until_ms: int) -> list[tuple[str, float]]:
+        names = set(self.queues_at(client))
+        only = next(iter(names)) if len(names) == 1 else None
+        return [
+            (job.id, job.next_requeue_within_ms / 1000)
+            for job in client.jscan_details(queue=only, states=["active"], page_size=500)
+            if job.queue in names and job.next_requeue_within_ms is not None and job.ctime // 1_000_000 <= until_ms
+        ]
+
     def now_ms(self) -> int:
         """The time of the brokers in unix milliseconds: of the one that is ahead.
 
@@ -194,7 +214,7 @@ class Intake:
         counts = {member: sum(lengths.values()) for member, lengths in look.lengths.items() if lengths}
         taken: dict[str, Taken] = {}
         for member, share in shares(counts, limit).items():
-            for job in self._take_at(member, tuple(look.lengths[member]), share):
+            for job in self.take_at(member, tuple(look.lengths[member]), share):
                 taken.setdefault(job.lease.id, job)
         return list(taken.values())
 
@@ -203,11 +223,12 @@ class Intake:
         taken: dict[str, Taken] = {}
         for member, lengths in look.lengths.items():
             queues = [name for name in self.ask(member, self.queues_at) or () if name not in lengths]
-            for job in self._take_at(member, queues, 1) if queues else ():
+            for job in self.take_at(member, queues, 1) if queues else ():
                 taken.setdefault(job.lease.id, job)
         return list(taken.values())
 
-    def _take_at(self, member: Member, queues: Sequence[str], share: int) -> list[Taken]:
+    def take_at(self, member: Member, queues: Sequence[str], share: int) -> list[Taken]:
+        """Up to `share` jobs of one member; fewer when it has fewer, or is away."""
         taken: list[Taken] = []
         while len(taken) < share:
             count = min(share - len(taken), self._count)

@@ -1,0 +1,140 @@
+"""A Spark driver as a process of its own, so that a test can kill it: `python -m support.sparkdriver '{"json": ...}'`.
+
+It runs one streaming query that writes the rows of each batch, as JSON lines, into a file of its own per attempt, and
+hangs where the test says. How far it is can be seen in the checkpoint and in the directory of the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pyspark.sql import DataFrame, Row
+
+from support.spark import local_spark
+
+Step: TypeAlias = Literal["before the tasks", "in a task", "after the tasks", "after the commit", "nowhere"]
+NEVER_S = 3600
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the driver does: the options of the source, where to keep what, at which step to hang."""
+
+    options: dict[str, str]
+    directory: str
+    hang: Step = "nowhere"
+    available_now: bool = True
+    master: str = "local[2]"
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's directory."""
+        return Path(self.directory) / "checkpoint"
+
+    @property
+    def rows(self) -> Path:
+        """A file for each attempt at a batch."""
+        return Path(self.directory) / "rows"
+
+    @property
+    def marker(self) -> Path:
+        """Is there once the driver hangs."""
+        return Path(self.directory) / "hangs"
+
+    def is_logged(self, log: Literal["offsets", "commits"], batch: int) -> bool:
+        """Whether Spark wrote a batch into one of its logs."""
+        return (self.checkpoint / log / str(batch)).exists()
+
+    def written(self) -> list[dict[str, str]]:
+        """The rows of all attempts."""
+        files = sorted(self.rows.glob("*.json"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+class DriverProcess:
+    """The process; `kill` ends it and its JVM and workers at once."""
+
+    def __init__(self, plan: Plan) -> None:
+        plan.marker.unlink(missing_ok=True)
+        plan.rows.mkdir(exist_ok=True)
+        self.log = Path(plan.directory) / "driver.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "support.sparkdriver", json.dumps(asdict(plan))],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+
+    def kill(self) -> None:
+        """SIGKILL for all of it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is there."""
+        return self.process.poll() is None
+
+
+@contextlib.contextmanager
+def running(plan: Plan) -> Iterator[DriverProcess]:
+    """A driver that is gone when the context ends."""
+    driver = DriverProcess(plan)
+    try:
+        yield driver
+    finally:
+        driver.kill()
+
+
+def main(plan: Plan) -> None:
+    """Run the query to its end."""
+    with local_spark(plan.master, **plan.settings) as spark:
+        frame = spark.readStream.format("disque").options(**plan.options).load()
+        writer = frame.writeStream.foreachBatch(lambda rows, number: handle(plan, rows, number))
+        writer = writer.option("checkpointLocation", str(plan.checkpoint))
+        hour = plan.hang == "after the commit"
+        how = {"processingTime": "1 hour"} if hour else {"availableNow": True} if plan.available_now else {}
+        writer.trigger(**how).start().awaitTermination()  # type: ignore[arg-type]  # one of the ways, by name
+
+
+def handle(plan: Plan, rows: DataFrame, number: int) -> None:
+    """Write one batch, or hang."""
+    marker = plan.marker
+    if plan.hang == "before the tasks":
+        hang(marker)
+    if plan.hang == "in a task":
+        rows.foreachPartition(lambda part: hang_with(marker, part))
+    lines = [json.dumps({"id": row.id, "body": bytes(row.body).decode()}) for row in rows.collect()]
+    (plan.rows / f"{number:06}-{os.getpid()}.json").write_text("".join(f"{line}\n" for line in lines))
+    if plan.hang == "after the tasks":
+        hang(marker)
+
+
+def hang_with(marker: Path, part: Iterator[Row]) -> None:
+    """Hang with a row in hand."""
+    next(part, None)
+    hang(marker)
+
+
+def hang(marker: Path) -> None:
+    """Say so, and wait to be killed."""
+    marker.touch()
+    threading.Event().wait(NEVER_S)
+
+
+if __name__ == "__main__":
+    main(Plan(**json.loads(sys.argv[1])))
