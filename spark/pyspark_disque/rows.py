@@ -1,9 +1,9 @@
 """From Arrow record batches to ADDJOB commands: what a row says, and what the options say for all rows.
 
 `Layout` is made once, on the driver, from the columns and the options, and fails there when a column is missing,
-unknown or of a wrong type. In the tasks it cuts batches into slices that are bounded by rows and bytes, so that what a task
-holds beside Spark's own batch does not grow with its partition, and works column by column, which is what Python is
-quick at. The module knows Arrow and no sockets.
+unknown or of a wrong type. In the tasks it cuts batches into slices that are bounded by rows and by bytes, so that
+what it holds beside Spark's own batch does not grow with the partition, and works column by column, which is what
+Python is quick at. The module knows Arrow and no sockets.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from typing import Final, Protocol
 
 from disqued.client import Backoff, ConnectionFailed, DisqueError
 from disqued.client.nodes import LEAVING_PRIORITY
-from pyspark_disque.brokers import Brokers, Member, is_passing
 from pyspark_disque.added import Ledger, unpack
+from pyspark_disque.brokers import Brokers, Member, is_passing
 from pyspark_disque.rows import Slice
 
 HOME_PATIENCE_S: Final = 30.0

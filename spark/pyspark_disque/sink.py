@@ -20,7 +20,6 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
@@ -28,10 +27,10 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from disqued.client import DisqueError
-from pyspark_disque.brokers import Brokers
 from pyspark_disque.added import Ledger
+from pyspark_disque.brokers import Brokers
 from pyspark_disque.options import BadOption, Options
-from pyspark_disque.rows import Layout, Slice
+from pyspark_disque.rows import Layout
 from pyspark_disque.senders import AnyNode, HomeNode, Sender, World, take_back
 
 if TYPE_CHECKING:
@@ -80,7 +79,8 @@ class Plan:
             )
             sender = Sender(brokers, route, self.options.give_up_after_s, ledger, world)
             try:
-                _send_all(sender, self.layout.slices(batches, partition, prefix))
+                for part in self.layout.slices(batches, partition, prefix):
+                    sender.send(part)
             except Exception:
                 if not self.options.deduplicated:
                     _take_back(brokers, ledger.packed())
@@ -93,20 +93,6 @@ class Plan:
             for message in messages:
                 if isinstance(message, Added) and message.ids:
                     _take_back(brokers, message.ids)
-
-
-def _send_all(sender: Sender, parts: Iterator[Slice]) -> None:
-    """Send slices in order; while one is on its way the next one is made."""
-    with ThreadPoolExecutor(1) as thread:
-        under_way: Future[None] | None = None
-        try:
-            for part in parts:
-                if under_way is not None:
-                    under_way.result()
-                under_way = thread.submit(sender.send, part)
-        finally:
-            if under_way is not None:
-                under_way.result()
 
 
 def _take_back(brokers: Brokers, ids: bytes) -> None:

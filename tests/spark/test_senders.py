@@ -1,0 +1,467 @@
+"""How the sink's commands reach real nodes: which ones, and what happens when they fail, refuse, leave or come back.
+
+Time is the test's: a wait of a sender moves it on, and does what the test wants to happen meanwhile.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from pyspark_disque.added import ID_BYTES, Ledger, pack, unpack
+from pyspark_disque.brokers import Brokers
+from pyspark_disque.options import Options, parse
+from pyspark_disque.rows import Slice
+from pyspark_disque.senders import (
+    HOME_PATIENCE_S,
+    LOOK_AGAIN_S,
+    AnyNode,
+    HomeNode,
+    Sender,
+    World,
+    WriteFailed,
+    rendezvous,
+    take_back,
+)
+from support.cluster import RealCluster, RealNode
+from support.server import free_port
+
+NUMBER = count()
+
+
+class Time:
+    """Stands still until somebody waits; `meanwhile` are things that happen in the first waits."""
+
+    def __init__(self, *meanwhile: Callable[[], object]) -> None:
+        self.now_s = 1000.0
+        self.waits = 0
+        self._meanwhile = list(meanwhile)
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.waits += 1
+        if self._meanwhile:
+            self._meanwhile.pop(0)()
+
+    @property
+    def world(self) -> World:
+        return World(lambda: self.now_s, self.sleep, random.Random(8))
+
+
+class Writer:
+    """A sender with all that belongs to it."""
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        time: Time,
+        *,
+        partition: int = 0,
+        planned: Sequence[str] = (),
+        give_up_after_s: float = 120,
+    ) -> None:
+        route = (
+            HomeNode(brokers, planned, time.world.now_s) if planned else AnyNode(brokers, partition, time.world.now_s)
+        )
+        self.ledger = Ledger(10_000)
+        self.sender = Sender(brokers, route, give_up_after_s, self.ledger, time.world)
+
+    def send(self, part: Slice) -> list[str]:
+        self.sender.send(part)
+        return self.ids
+
+    @property
+    def ids(self) -> list[str]:
+        return [job for some in unpack(self.ledger.packed(), 100) for job in some]
+
+
+def rows(queue: str, numbers: range, *words: bytes | int, slot: int = 0, key: str = "") -> Slice:
+    """Rows that say their numbers, with keys of their numbers if wished."""
+    keyed = [(b"KEY", f"{key}/{number}".encode()) if key else () for number in numbers]
+    commands = [
+        (b"ADDJOB", queue.encode(), b"%d" % number, 5000, *words, *keyed[at]) for at, number in enumerate(numbers)
+    ]
+    return Slice(numbers.start, commands, [slot] * len(numbers))
+
+
+def jobs(cluster: RealCluster, queue: str) -> dict[bytes, bytes]:
+    """The jobs of a queue that are not finished, whoever keeps them, and their bodies."""
+    found: dict[bytes, bytes] = {}
+    for node in cluster.running:
+        cursor = b"0"
+        while True:
+            cursor, page = node.call("JSCAN", cursor, "COUNT", 1000, "QUEUE", queue, "REPLY", "all")
+            fields = [dict(zip(job[::2], job[1::2], strict=True)) for job in page]
+            found.update((job[b"id"], job[b"body"]) for job in fields if job[b"state"] != b"acked")
+            if cursor == b"0":
+                break
+    return found
+
+
+def bodies(numbers: range) -> list[bytes]:
+    return sorted(b"%d" % number for number in numbers)
+
+
+def finish(cluster: RealCluster, queue: str) -> int:
+    """Take and acknowledge what is in the queue, each node its own; how much that was."""
+    finished = 0
+    for node in cluster.nodes:
+        waiting = node.call("QLEN", queue)
+        if waiting:
+            taken = node.call("GETJOB", "NOHANG", "COUNT", waiting, "FROM", queue)
+            finished += node.call("ACKJOB", *[job[1] for job in taken])
+    return finished
+
+
+def options(cluster: RealCluster, **more: str) -> Options:
+    return parse({"nodes": ",".join(node.address for node in cluster.nodes), **more}, "write")
+
+
+def bring_back(cluster: RealCluster, node: RealNode) -> None:
+    """Start a node again, until it has read its log and all know it."""
+    node.restart()
+    cluster.wait_until(lambda: node.info()["loading"] == "0", "it has read its log")
+    cluster.wait_whole()
+
+
+def at_home_of(cluster: RealCluster, slot: int) -> RealNode:
+    home = rendezvous(slot, [node.id for node in cluster.nodes])[0]
+    return next(node for node in cluster.nodes if node.id == home)
+
+
+@pytest.fixture
+def queue() -> str:
+    return f"q{next(NUMBER)}"
+
+
+@pytest.fixture
+def brokers(cluster: RealCluster) -> Iterator[Brokers]:
+    with Brokers(options(cluster)) as found:
+        yield found
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[RealCluster]:
+    """Three nodes for one test, which may end them; they remember what they have answered for."""
+    with RealCluster(tmp_path, 3, "--appendonly", "yes", "--appendfsync", "always") as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def their_brokers(mortal: RealCluster) -> Iterator[Brokers]:
+    with Brokers(options(mortal)) as found:
+        yield found
+
+
+# --- at least once ----------------------------------------------------------------------------------------------------
+
+
+def test_partitions_begin_with_different_nodes(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    for partition in range(3):
+        Writer(brokers, Time(), partition=partition).send(rows(queue, range(10), b"REPLICATE", 1))
+    assert [node.call("QLEN", queue) for node in cluster.nodes] == [10, 10, 10]
+
+
+def test_a_partition_stays_with_its_node(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    writer = Writer(brokers, Time(), partition=1)
+    for first in range(0, 50, 10):
+        writer.send(rows(queue, range(first, first + 10), b"REPLICATE", 1))
+    assert sorted(node.call("QLEN", queue) for node in cluster.nodes) == [0, 0, 50]
+    assert sorted(jobs(cluster, queue).values()) == bodies(range(50))
+
+
+def test_what_was_added_is_known_by_its_ids(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    writer = Writer(brokers, Time())
+    ids = writer.send(rows(queue, range(300)))
+    assert {job.encode() for job in ids} == set(jobs(cluster, queue))
+    assert writer.ledger.rows == 300
+
+
+def test_a_node_that_dies_is_left_for_another(mortal: RealCluster, their_brokers: Brokers) -> None:
+    time = Time()
+    writer = Writer(their_brokers, time)
+    writer.send(rows("q", range(20), b"REPLICATE", 1))
+    node = next(node for node in mortal.nodes if node.call("QLEN", "q"))
+    node.kill()
+    writer.send(rows("q", range(20, 60), b"REPLICATE", 1))
+    assert sorted(jobs(mortal, "q").values()) == bodies(range(20, 60))
+    assert time.waits == 1
+    bring_back(mortal, node)
+    mortal.wait_until(lambda: sorted(jobs(mortal, "q").values()) == bodies(range(60)), "nothing is lost")
+
+
+def test_a_node_that_leaves_is_left_before_it_goes(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    time = Time()
+    writer = Writer(brokers, time)
+    writer.send(rows(queue, range(10), b"REPLICATE", 1))
+    leaving = next(node for node in cluster.nodes if node.call("QLEN", queue))
+    assert leaving.call("CLUSTER", "LEAVING", "yes") == b"OK"
+    try:
+        others = [node for node in cluster.nodes if node is not leaving]
+        cluster.wait_until(lambda: all("leaving" in node.view()[leaving.id] for node in others))
+        time.now_s += LOOK_AGAIN_S + 1
+        later = writer.send(rows(queue, range(10, 30), b"REPLICATE", 1))[10:]
+    finally:
+        leaving.call("CLUSTER", "LEAVING", "no")
+    cluster.wait_until(lambda: sorted(jobs(cluster, queue).values()) == bodies(range(30)))
+    assert {job.split("-")[1] for job in later}.isdisjoint({leaving.id[:8]})
+    assert time.waits == 0
+
+
+def test_a_paused_queue_is_waited_for(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    for node in cluster.nodes:
+        node.call("PAUSE", queue, "in")
+
+    def open_it() -> None:
+        for node in cluster.nodes:
+            node.call("PAUSE", queue, "none")
+
+    time = Time(lambda: None, open_it)
+    Writer(brokers, time).send(rows(queue, range(20)))
+    assert sorted(jobs(cluster, queue).values()) == bodies(range(20))
+    assert time.waits == 2
+
+
+def test_a_full_queue_is_waited_for_and_the_limit_holds(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    lengths: list[int] = []
+
+    def work() -> None:
+        lengths.append(finish(cluster, queue))
+
+    time = Time(*[work] * 10)
+    writer = Writer(brokers, time)
+    writer.send(rows(queue, range(12), b"REPLICATE", 1, b"MAXLEN", 5))
+    assert writer.ledger.rows == 12
+    assert lengths == [5, 5]
+
+
+def test_a_queue_that_stays_paused_fails_the_task_with_the_brokers_words(
+    cluster: RealCluster, brokers: Brokers, queue: str
+) -> None:
+    writer = Writer(brokers, Time(), give_up_after_s=60)
+    writer.send(rows(queue, range(7)))
+    for node in cluster.nodes:
+        node.call("PAUSE", queue, "in")
+    with pytest.raises(WriteFailed) as failure:
+        writer.send(rows(queue, range(7, 20)))
+    assert str(failure.value).startswith(
+        "nothing could be added for 60 s, from row 7 on; 7 rows of the partition were added before: PAUSED"
+    )
+
+
+def test_time_is_over_only_without_progress(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    def work() -> None:
+        finish(cluster, queue)
+
+    slow = [*[lambda: None] * 6, work]
+    time = Time(*slow * 20)
+    Writer(brokers, time, give_up_after_s=6).send(rows(queue, range(10), b"REPLICATE", 1, b"MAXLEN", 1))
+    assert time.now_s > 1000 + 4 * 6
+
+
+def test_a_row_that_the_broker_does_not_take_fails_at_once_and_is_named(
+    cluster: RealCluster, brokers: Brokers, queue: str
+) -> None:
+    time = Time()
+    writer = Writer(brokers, time)
+    good, bad = rows(queue, range(100, 110)), rows(queue, range(110, 111), b"TTL", 0)
+    with pytest.raises(WriteFailed) as failure:
+        writer.send(Slice(100, [*good.commands[:4], *bad.commands, *good.commands[4:]], [0] * 11))
+    assert str(failure.value) == (
+        "row 104 was refused, 10 rows of the partition were added: ERR TTL must be a number > 0"
+    )
+    assert {job.encode() for job in writer.ids} == set(jobs(cluster, queue))
+    assert time.waits == 0
+
+
+def test_a_wrong_password_fails_at_once(tmp_path: Path) -> None:
+    time = Time()
+    with RealCluster(tmp_path, 1, "--requirepass", "open sesame") as locked, Brokers(options(locked)) as ours:
+        with pytest.raises(WriteFailed, match="NOAUTH"):
+            Writer(ours, time).send(rows("q", range(3)))
+        given = options(locked, password="open sesame")
+        with Brokers(given) as right:
+            assert Writer(right, time).send(rows("q", range(3)))
+    assert time.waits == 0
+
+
+def test_nobody_there_is_tried_until_the_end() -> None:
+    time = Time()
+    nobody = Brokers(parse({"nodes": f"127.0.0.1:{free_port()}"}, "write"))
+    with nobody, pytest.raises(WriteFailed, match=r"added for 30 s, from row 5 on; 0 rows .* can be reached"):
+        Writer(nobody, time, give_up_after_s=30).send(rows("q", range(5, 9)))
+    assert time.now_s == pytest.approx(1030)
+    assert time.waits > 10
+
+
+def test_too_few_copies_is_unknown_and_tried_again(mortal: RealCluster, their_brokers: Brokers) -> None:
+    *others, three = mortal.nodes
+    missed = three.id
+    three.kill()
+    mortal.wait_until(lambda: all("fail" in node.view()[missed] for node in others), "it is missed")
+
+    time = Time(lambda: None, lambda: bring_back(mortal, three))
+    Writer(their_brokers, time).send(rows("q", range(10), b"REPLICATE", 3))
+    assert set(jobs(mortal, "q").values()) == set(bodies(range(10)))
+    assert time.waits == 2
+
+
+# --- at home ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_comes_or_goes_moves_only_its_own_slots() -> None:
+    three = [f"{number:040x}" for number in range(3)]
+    before = {slot: rendezvous(slot, three)[0] for slot in range(3000)}
+    after = {slot: rendezvous(slot, [*three, "new"])[0] for slot in range(3000)}
+    moved = [slot for slot in before if before[slot] != after[slot]]
+    assert {after[slot] for slot in moved} == {"new"}
+    assert 600 < len(moved) < 900
+    for home in three:
+        assert 900 < sum(found == home for found in before.values()) < 1100
+
+
+def test_rows_go_to_their_homes_and_the_second_run_finds_them(
+    cluster: RealCluster, brokers: Brokers, queue: str
+) -> None:
+    planned = [node.id for node in cluster.nodes]
+
+    def run() -> list[str]:
+        writer = Writer(brokers, Time(), planned=planned)
+        for slot in range(20):
+            writer.send(rows(queue, range(slot * 10, slot * 10 + 10), b"REPLICATE", 1, slot=slot, key="run"))
+        return writer.ids
+
+    first = run()
+    assert run() == first
+    assert sorted(jobs(cluster, queue).values()) == bodies(range(200))
+    for slot in range(20):
+        found = {cluster.holders(job)[0] for job in first[slot * 10 : slot * 10 + 10]}
+        assert found == {at_home_of(cluster, slot)}
+
+
+def test_a_home_that_comes_back_elsewhere_with_its_memory_doubles_nothing(
+    mortal: RealCluster, their_brokers: Brokers
+) -> None:
+    planned = [node.id for node in mortal.nodes]
+    home = at_home_of(mortal, 7)
+
+    time = Time(lambda: None, lambda: bring_back(mortal, home))
+    writer = Writer(their_brokers, time, planned=planned)
+    writer.send(rows("q", range(50), slot=7, key="run"))
+    home.kill()
+    home.port = free_port()
+    writer.send(rows("q", range(40, 100), slot=7, key="run"))
+    assert sorted(jobs(mortal, "q").values()) == bodies(range(100))
+    assert time.waits >= 2
+
+
+def test_a_home_that_stays_away_is_given_up_when_patience_ends(mortal: RealCluster, their_brokers: Brokers) -> None:
+    planned = [node.id for node in mortal.nodes]
+    home = at_home_of(mortal, 7)
+    time = Time()
+    writer = Writer(their_brokers, time, planned=planned)
+    home.kill()
+    writer.send(rows("q", range(10), b"REPLICATE", 1, slot=7, key="run"))
+    assert HOME_PATIENCE_S <= time.now_s - 1000 <= HOME_PATIENCE_S + 5
+    assert sorted(jobs(mortal, "q").values()) == bodies(range(10))
+    waited = time.waits
+    writer.send(rows("q", range(10, 20), b"REPLICATE", 1, slot=7, key="run"))
+    assert time.waits == waited
+
+
+def test_who_gives_up_before_patience_ends_fails_and_sends_nothing_elsewhere(
+    mortal: RealCluster, their_brokers: Brokers
+) -> None:
+    planned = [node.id for node in mortal.nodes]
+    at_home_of(mortal, 7).kill()
+    with pytest.raises(WriteFailed, match="nothing could be added for 10 s"):
+        Writer(their_brokers, Time(), planned=planned, give_up_after_s=10).send(rows("q", range(10), slot=7, key="run"))
+    assert jobs(mortal, "q") == {}
+
+
+def test_a_home_that_was_forgotten_is_given_up_at_once(mortal: RealCluster, their_brokers: Brokers) -> None:
+    planned = [node.id for node in mortal.nodes]
+    home = at_home_of(mortal, 7)
+    forgotten = home.id
+    home.kill()
+    for node in mortal.running:
+        node.call("CLUSTER", "FORGET", forgotten)
+    time = Time()
+    Writer(their_brokers, time, planned=planned).send(rows("q", range(10), b"REPLICATE", 1, slot=7, key="run"))
+    assert sorted(jobs(mortal, "q").values()) == bodies(range(10))
+    assert time.waits == 0
+
+
+def test_a_home_that_leaves_still_answers_for_the_keys_it_knows(mortal: RealCluster, their_brokers: Brokers) -> None:
+    planned = [node.id for node in mortal.nodes]
+    home = at_home_of(mortal, 7)
+    Writer(their_brokers, Time(), planned=planned).send(rows("q", range(30), slot=7, key="run"))
+    assert home.call("CLUSTER", "LEAVING", "yes") == b"OK"
+    again = Writer(their_brokers, Time(), planned=planned)
+    again.send(rows("q", range(60), b"REPLICATE", 2, slot=7, key="run"))
+    assert again.ledger.rows == 60
+    assert sorted(jobs(mortal, "q").values()) == bodies(range(60))
+
+
+def test_a_home_that_leaves_and_refuses_is_given_up_at_once(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    home = at_home_of(cluster, 7)
+    assert home.call("CLUSTER", "LEAVING", "yes") == b"OK"
+    home.call("PAUSE", queue, "in")
+    time = Time()
+    try:
+        writer = Writer(brokers, time, planned=[node.id for node in cluster.nodes])
+        ids = writer.send(rows(queue, range(20), b"REPLICATE", 1, slot=7, key="run"))
+    finally:
+        home.call("CLUSTER", "LEAVING", "no")
+    next_home = rendezvous(7, [node.id for node in cluster.nodes])[1]
+    assert {job.split("-")[1] for job in ids} == {next_home[:8]}
+    assert time.waits == 1
+
+
+# --- taking back ------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_taken_back_is_delivered_by_nobody(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+    writer = Writer(brokers, Time())
+    writer.send(rows(queue, range(1200)))
+    assert take_back(brokers, writer.ledger.packed()) == 1200
+    cluster.wait_until(lambda: not jobs(cluster, queue), "no node has one")
+
+
+def test_what_nobody_can_be_told_is_not_taken_back(mortal: RealCluster, their_brokers: Brokers) -> None:
+    writer = Writer(their_brokers, Time())
+    writer.send(rows("q", range(5)))
+    their_brokers.members()
+    for node in mortal.nodes[1:]:
+        node.kill()
+    assert take_back(their_brokers, writer.ledger.packed()) == 5
+    mortal.nodes[0].kill()
+    with pytest.raises(ConnectionError):
+        take_back(their_brokers, writer.ledger.packed())
+
+
+IDS = [b"D-0a1b2c3d-abcdefghijklmnopqrstuv+/-05a1", b"D-ffffffff-AAAAAAAAAAAAAAAAAAAAAAAA-0000"]
+
+
+def test_ids_are_packed_into_27_bytes_and_come_back_as_they_were() -> None:
+    packed = pack(IDS * 500)
+    assert len(packed) == 1000 * ID_BYTES
+    assert [job.encode() for some in unpack(packed, 7) for job in some] == IDS * 500
+
+
+def test_what_is_no_id_is_not_packed() -> None:
+    with pytest.raises(ValueError, match="b'OK' is not a job's ID"):
+        pack([*IDS, b"OK"])
+
+
+def test_a_ledger_counts_on_when_it_is_full() -> None:
+    ledger = Ledger(3)
+    ledger.add(IDS)
+    ledger.add(IDS)
+    assert ledger.rows == 4
+    assert list(unpack(ledger.packed(), 10)) == [[job.decode() for job in [*IDS, IDS[0]]]]
+    assert ledger.packed(1) == pack(IDS[:1])

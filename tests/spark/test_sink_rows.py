@@ -1,0 +1,217 @@
+"""From columns to commands: what a data frame may look like, and what each row becomes. No Spark process, no broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types
+
+from pyspark_disque.options import BadOption, parse
+from pyspark_disque.rows import SLICE_BYTES, SLICE_ROWS, SLOTS, BadRow, Layout, Slice
+
+KINDS: dict[str, types.DataType] = {
+    kind.simpleString(): kind
+    for kind in (
+        types.StringType(), types.BinaryType(), types.ByteType(), types.ShortType(), types.IntegerType(),
+        types.LongType(), types.DoubleType(), types.TimestampType(), types.VarcharType(9), types.CharType(4),
+    )
+}  # fmt: skip
+
+
+def layout(columns: str, **options: str) -> Layout:
+    schema = types.StructType()
+    for column in columns.split(", "):
+        name, kind = column.split()
+        schema.add(name, KINDS[kind])
+    return Layout.of(schema, parse({"nodes": "a", **options}, "write"))
+
+
+def slices(found: Layout, *batches: dict[str, list[Any]], partition: int = 4, prefix: bytes = b"") -> list[Slice]:
+    return list(found.slices((pa.RecordBatch.from_pydict(columns) for columns in batches), partition, prefix))
+
+
+def commands(found: Layout, *batches: dict[str, list[Any]], prefix: bytes = b"") -> list[tuple[bytes | int, ...]]:
+    return [words for part in slices(found, *batches, prefix=prefix) for words in part.commands]
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ("queue string", {}, "the column body is missing"),
+        ("body string", {}, "say where to write: with the option queue, or with a column queue"),
+        ("body int", {"queue": "q"}, "the column body is string or binary, not int"),
+        ("body string, queue binary", {}, "the column queue is string, not binary"),
+        ("body string, delay string", {"queue": "q"}, "the column delay is tinyint or smallint or int or bigint, not"),
+        ("body string, ttl double", {"queue": "q"}, "the column ttl is .* not double"),
+        ("value string", {"queue": "q"}, "a job has no column value: it is called body here"),
+        ("body string, topic string", {}, "a job has no column topic: it is called queue here"),
+        ("body string, delai int", {"queue": "q"}, "a job has no column delai: it is called delay here"),
+        ("body string, price int", {"queue": "q"}, "a job has no column price: drop it, or put it into the body"),
+        (
+            "body string, key string",
+            {"queue": "q"},
+            'the column key is for the mode deduplicated: add .option\\("mode"',
+        ),
+        (
+            "body string, key string",
+            {"queue": "q", "mode": "deduplicated", "writeId": "w"},
+            "the option writeId and the column key clash",
+        ),
+    ],
+)
+def test_columns_that_can_not_be_written_are_refused_by_name(
+    columns: str, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(BadOption, match=message):
+        layout(columns, **options)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    with pytest.raises(BadOption, match="there are two columns body: drop one"):
+        layout("body string, Body string", queue="q")
+
+
+def test_columns_of_the_source_are_passed_over() -> None:
+    found = layout(
+        "queue string, id string, body binary, ctime timestamp, nacks int, additional_deliveries int, node string, "
+        "state string"
+    )
+    batch = {
+        "queue": ["q"], "id": ["D-x"], "body": [b"b"], "ctime": [1], "nacks": [2], "additional_deliveries": [3],
+        "node": ["n"], "state": ["queued"],
+    }  # fmt: skip
+    assert commands(found, batch) == [(b"ADDJOB", b"q", b"b", 5000)]
+
+
+def test_names_of_columns_have_any_case_as_everywhere_in_spark() -> None:
+    found = layout("BODY string, Queue string")
+    assert commands(found, {"BODY": ["b"], "Queue": ["q"]}) == [(b"ADDJOB", b"q", b"b", 5000)]
+
+
+def test_texts_of_a_bounded_length_are_texts() -> None:
+    found = layout("body char(4), queue varchar(9)")
+    assert commands(found, {"body": ["b   "], "queue": ["q"]}) == [(b"ADDJOB", b"q", b"b   ", 5000)]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_text_is_utf8_and_bytes_stay_bytes() -> None:
+    assert commands(layout("body string", queue="größe"), {"body": ["ключ", ""]}) == [
+        (b"ADDJOB", "größe".encode(), "ключ".encode(), 5000),
+        (b"ADDJOB", "größe".encode(), b"", 5000),
+    ]
+    assert commands(layout("body binary", queue="q"), {"body": [b"\x00\xff\r\n"]}) == [
+        (b"ADDJOB", b"q", b"\x00\xff\r\n", 5000)
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
+def test_every_arrow_type_of_text_and_bytes_is_read(kind: pa.DataType) -> None:
+    batch = pa.record_batch([pa.array([b"ab", b"c"], pa.binary()).cast(kind)], names=["body"])
+    [part] = layout("body string", queue="q").slices([batch], 0)
+    assert [words[2] for words in part.commands] == [b"ab", b"c"]
+
+
+def test_options_are_words_for_all_rows() -> None:
+    found = layout(
+        "body string", queue="q", delay="5", retry="1m", ttl="1h", replicate="2", maxlen="9", replicateTimeout="7",
+        **{"async": "true"},
+    )  # fmt: skip
+    [words] = commands(found, {"body": ["b"]})
+    assert words == (
+        b"ADDJOB", b"q", b"b", 7000,
+        b"DELAY", 5, b"RETRY", 60, b"TTL", 3600, b"REPLICATE", 2, b"MAXLEN", 9, b"ASYNC",
+    )  # fmt: skip
+
+
+def test_columns_are_words_for_each_row_and_null_leaves_it_to_the_broker() -> None:
+    found = layout("body string, queue string, delay int, retry bigint, ttl smallint, replicate tinyint, maxlen int")
+    batch = {
+        "body": ["a", "b"], "queue": ["q", "r"],
+        "delay": [1, None], "retry": [2, 7], "ttl": [3, None], "replicate": [4, None], "maxlen": [5, None],
+    }  # fmt: skip
+    assert commands(found, batch) == [
+        (b"ADDJOB", b"q", b"a", 5000, b"DELAY", 1, b"RETRY", 2, b"TTL", 3, b"REPLICATE", 4, b"MAXLEN", 5),
+        (b"ADDJOB", b"r", b"b", 5000, b"RETRY", 7),
+    ]
+
+
+def test_an_option_wins_over_the_column_of_its_name() -> None:
+    found = layout("body string, queue string, ttl int, delay int", queue="mine", ttl="60")
+    assert commands(found, {"body": ["b"], "queue": [None], "ttl": [5], "delay": [1]}) == [
+        (b"ADDJOB", b"mine", b"b", 5000, b"TTL", 60, b"DELAY", 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ({"body": ["a", None], "queue": ["q", "q"]}, "the column body is null in row 513 of partition 4"),
+        ({"body": ["a", "b"], "queue": [None, "q"]}, "the column queue is null in row 512 of partition 4"),
+        ({"body": ["a", "b"], "queue": ["q", ""]}, "the column queue is empty in row 513 of partition 4"),
+    ],
+)
+def test_a_row_that_is_no_job_is_named_by_its_place(batch: dict[str, list[Any]], message: str) -> None:
+    good: dict[str, list[Any]] = {"body": ["b"] * 512, "queue": ["q"] * 512}
+    with pytest.raises(BadRow, match=message):
+        slices(layout("body string, queue string"), good, batch)
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_generated_keys_number_the_rows_of_a_partition_over_batches() -> None:
+    found = layout("body string", queue="q", mode="deduplicated", window="10m")
+    words = commands(found, {"body": ["a", "b"]}, {"body": ["c"]}, prefix=b"query/3/4")
+    assert [row[-4:] for row in words] == [(b"WINDOW", 600, b"KEY", b"query/3/4/%d" % row) for row in range(3)]
+
+
+def test_rows_of_generated_keys_have_one_home() -> None:
+    found = layout("body string", queue="q", mode="deduplicated")
+    [part] = slices(found, {"body": ["a", "b"]}, partition=11, prefix=b"w/11")
+    assert part.slots == [11, 11]
+
+
+def test_the_key_column_is_the_key_and_the_same_key_has_the_same_home_in_every_partition() -> None:
+    found = layout("body string, key string", queue="q", mode="deduplicated")
+    keys = [f"user-{number}" for number in range(100)]
+    [one] = slices(found, {"body": keys, "key": keys}, partition=0, prefix=b"w/0")
+    [two] = slices(found, {"body": keys[::-1], "key": keys[::-1]}, partition=1, prefix=b"w/1")
+    assert [words[-1] for words in one.commands] == [key.encode() for key in keys]
+    assert one.slots == two.slots[::-1]
+    assert len(set(one.slots)) > 80
+    assert all(0 <= slot < SLOTS for slot in one.slots)
+
+
+@pytest.mark.parametrize(("key", "state"), [(None, "null"), ("", "empty")])
+def test_a_row_without_a_key_is_refused(key: str | None, state: str) -> None:
+    found = layout("body string, key string", queue="q", mode="deduplicated")
+    with pytest.raises(BadRow, match=f"the column key is {state} in row 1 of partition 4"):
+        slices(found, {"body": ["a", "b"], "key": ["k", key]})
+
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+
+
+def test_slices_are_bounded_by_rows() -> None:
+    parts = slices(layout("body string", queue="q"), {"body": ["b"] * (2 * SLICE_ROWS + 1)}, {"body": ["c"]})
+    assert [len(part.commands) for part in parts] == [SLICE_ROWS, SLICE_ROWS, 1, 1]
+    assert [part.first for part in parts] == [0, SLICE_ROWS, 2 * SLICE_ROWS, 2 * SLICE_ROWS + 1]
+
+
+def test_slices_are_bounded_by_bytes_but_for_a_row_that_is_larger() -> None:
+    sizes = [SLICE_BYTES // 4] * 9 + [2 * SLICE_BYTES] + [10] * 5
+    parts = slices(layout("body binary", queue="q"), {"body": [bytes(size) for size in sizes]})
+    found = [[len(words[2]) for words in part.commands if isinstance(words[2], bytes)] for part in parts]
+    assert [size for part in found for size in part] == sizes
+    assert all(sum(part) <= SLICE_BYTES or len(part) == 1 for part in found)
+
+
+def test_an_empty_partition_is_no_slice() -> None:
+    assert slices(layout("body string", queue="q")) == []
