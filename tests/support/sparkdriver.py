@@ -22,7 +22,9 @@ from pyspark.sql import DataFrame, Row
 
 from support.spark import local_spark
 
-Step: TypeAlias = Literal["before the tasks", "in a task", "after the tasks", "after the commit", "nowhere"]
+Step: TypeAlias = Literal[
+    "before the tasks", "in a task", "after the tasks", "after the commit", "an executor dies", "nowhere"
+]
 NEVER_S = 3600
 
 
@@ -118,6 +120,8 @@ def handle(plan: Plan, rows: DataFrame, number: int) -> None:
         hang(marker)
     if plan.hang == "in a task":
         rows.foreachPartition(lambda part: hang_with(marker, part))
+    if plan.hang == "an executor dies":
+        rows.foreachPartition(lambda part: die_once(marker, part))
     lines = [json.dumps({"id": row.id, "body": bytes(row.body).decode()}) for row in rows.collect()]
     (plan.rows / f"{number:06}-{os.getpid()}.json").write_text("".join(f"{line}\n" for line in lines))
     if plan.hang == "after the tasks":
@@ -128,6 +132,22 @@ def hang_with(marker: Path, part: Iterator[Row]) -> None:
     """Hang with a row in hand."""
     next(part, None)
     hang(marker)
+
+
+def die_once(marker: Path, part: Iterator[Row]) -> None:
+    """Kill the executor that this runs in, the first one only."""
+    next(part, None)
+    with contextlib.suppress(FileExistsError):
+        marker.touch(exist_ok=False)
+        os.kill(executor_of(os.getpid()), signal.SIGKILL)
+        threading.Event().wait(NEVER_S)
+
+
+def executor_of(pid: int) -> int:
+    """The JVM that a Python worker belongs to."""
+    while "java" not in Path(f"/proc/{pid}/comm").read_text():
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid
 
 
 def hang(marker: Path) -> None:

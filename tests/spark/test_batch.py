@@ -1,0 +1,183 @@
+"""`spark.read.format("disque")`: a snapshot changes nothing, a consuming read takes what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from disqued.client import Client
+from pyspark_disque.brokers import Member
+from pyspark_disque.intake import Look
+from pyspark_disque.options import Options
+from pyspark_disque.snapshot import Narrowed, plan_scans
+from support.cluster import RealCluster, RealNode
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def add(node: RealNode, queue: str, count: int, retry_s: int = 60, **how: int) -> dict[str, bytes]:
+    bodies = [f"{queue}-{node.port}-{number}".encode() for number in range(count)]
+    with Client([node.address], discover=False) as client:
+        results = client.add_many(queue, bodies, retry_s=retry_s, **how)  # type: ignore[arg-type]  # options by name
+    return dict(zip((str(result) for result in results), bodies, strict=True))
+
+
+def read(spark: SparkSession, nodes: str, **options: str) -> DataFrame:
+    return spark.read.format("disque").options(nodes=nodes, **options).load()
+
+
+def bodies(frame: DataFrame) -> dict[str, bytes]:
+    rows = frame.select("id", "body").collect()
+    found = {row.id: bytes(row.body) for row in rows}
+    assert len(found) == len(rows), "no row comes twice"
+    return found
+
+
+@contextmanager
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def empty(cluster: RealCluster) -> RealCluster:
+    """The shared cluster without jobs."""
+    for node in cluster.nodes:
+        node.call("DEBUG", "FLUSHALL")
+    return cluster
+
+
+def waiting(cluster: RealCluster, queue: str) -> int:
+    return sum(node.call("QLEN", queue) for node in cluster.nodes)
+
+
+# --- snapshots --------------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_shows_what_waits_at_all_nodes_and_takes_nothing(
+    spark: SparkSession, empty: RealCluster, nodes: str
+) -> None:
+    added: dict[str, bytes] = {}
+    for node in empty.nodes:
+        added |= add(node, "a", 700)
+        add(node, "b", 5)
+    frame = read(spark, nodes, queue="a")
+    assert bodies(frame) == added
+    assert frame.rdd.getNumPartitions() == 3
+    assert waiting(empty, "a") == 2100
+
+
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+def test_filters_give_the_same_rows_whether_nodes_apply_them_or_spark(
+    spark: SparkSession, empty: RealCluster, nodes: str, pushdown: str
+) -> None:
+    added = {queue: add(empty.nodes[0], queue, 20) for queue in ("a", "b", "c")}
+    with setting(spark, PUSHDOWN, pushdown):
+        frame = read(spark, nodes, queuePattern="[abc]")
+        assert bodies(frame.where("queue = 'a'")) == added["a"]
+        assert bodies(frame.where("queue in ('a', 'c') and queue <> 'c'")) == added["a"]
+        assert bodies(frame.where("queue = 'a' and queue = 'b'")) == {}
+        assert bodies(frame) == added["a"] | added["b"] | added["c"]
+        partitions = frame.where("queue = 'b'").rdd.getNumPartitions()
+    assert partitions == (1 if pushdown == "true" else 3)
+
+
+def test_other_states_have_a_row_for_each_copy(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+    added = add(empty.nodes[0], "a", 10, replicate=3)
+    frame = read(spark, nodes, queue="a", states="queued,active", includeMetadata="true")
+    rows = frame.collect()
+    assert sorted((row.id, row.state) for row in rows) == sorted(
+        [(job_id, "queued") for job_id in added] + [(job_id, "active") for job_id in added] * 2
+    )
+    assert {row.node for row in rows} == {node.id for node in empty.nodes}
+    with setting(spark, PUSHDOWN, "true"):
+        assert bodies(frame.where("state = 'queued'")) == added
+
+
+def test_no_more_rows_than_maxjobs(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+    for node in empty.nodes:
+        add(node, "a", 50)
+    assert read(spark, nodes, queue="a", maxJobs="70").count() == 70
+    assert read(spark, nodes, queue="a", maxJobs="70", states="queued,active").count() == 70
+    assert read(spark, nodes, queue="a", maxJobs="700").count() == 150
+
+
+def test_an_empty_queue_is_an_empty_table(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+    assert read(spark, nodes, queue="nobody").collect() == []
+    assert read(spark, nodes, queue="nobody", consume="true").collect() == []
+    assert waiting(empty, "nobody") == 0
+
+
+def test_large_bodies_and_names_of_any_bytes_are_rows(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+    body = b"\x00\xff" * 1_000_000
+    for number in range(6):
+        empty.nodes[0].call("ADDJOB", b"big-\xfe", body + bytes((number,)), 0)
+    rows = read(spark, nodes, queuePattern="big-.*", includeMetadata="true").collect()
+    assert sorted(bytes(row.body)[-1] for row in rows) == list(range(6))
+    assert {row.queue for row in rows} == {"big-\\xfe"}
+    assert {len(row.body) for row in rows} == {2_000_001}
+
+
+def test_a_node_that_can_not_be_read_fails_the_read_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 2) as own:
+        nodes = ",".join(node.address for node in own.nodes)
+        own.nodes[1].kill()
+        with pytest.raises(Exception, match=rf"{own.nodes[1].address} can not be reached: what waits there"):
+            read(spark, nodes, queue="a", giveUpAfter="1s").collect()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "options", "tasks"),
+    [
+        ({"a": 10}, {}, [("a",)]),
+        ({"a": 10, "b": 5}, {}, [("a",), ("b",)]),
+        ({f"q{number}": 1 for number in range(9)}, {}, [tuple(f"q{number}" for number in range(9))]),
+        ({"a": 10, "b": 5}, {"max_jobs": 7}, [("a",)]),
+    ],
+    ids=["one queue", "few queues", "many queues are looked for in one scan", "nobody is asked for what is too much"],
+)
+def test_a_snapshot_is_cut_by_nodes_and_queues(
+    lengths: Mapping[str, int], options: dict[str, int], tasks: list[tuple[str, ...]]
+) -> None:
+    look = Look({Member("n", "n:1", 1): lengths}, ())
+    given = Options(nodes=("n:1",), queue_pattern=".*", **options)  # type: ignore[arg-type]  # fields by name
+    parts = plan_scans(look, given, Narrowed(frozenset({"queued"})))
+    assert [scan.queues for part in parts for scan in part.scans] == tasks
+
+
+# --- consuming --------------------------------------------------------------------------------------------------------
+
+
+def test_a_consuming_read_takes_and_acknowledges_what_waits(
+    spark: SparkSession, empty: RealCluster, nodes: str
+) -> None:
+    added: dict[str, bytes] = {}
+    for node in empty.nodes:
+        added |= add(node, "a", 300)
+    assert bodies(read(spark, nodes, queue="a", consume="true", numPartitions="6")) == added
+    empty.wait_until(lambda: all(node.info("jobs")["registered_jobs"] == "0" for node in empty.nodes), "none is left")
+
+
+def test_a_consuming_read_takes_no_more_than_maxjobs(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+    for node in empty.nodes:
+        add(node, "a", 50)
+    assert len(bodies(read(spark, nodes, queue="a", consume="true", maxJobs="70", includeMetadata="true"))) == 70
+    assert waiting(empty, "a") == 80
+
+
+def test_a_task_that_fails_acknowledges_nothing(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+    added = add(empty.nodes[0], "a", 30, retry_s=2)
+
+    def fail(_: object) -> None:
+        raise RuntimeError("behind the read")
+
+    with pytest.raises(Exception, match="behind the read"):
+        read(spark, nodes, queue="a", consume="true").foreach(fail)
+    empty.wait_until(lambda: waiting(empty, "a") == len(added), "all come back")
