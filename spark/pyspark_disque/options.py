@@ -240,8 +240,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "window", "window_s", _seconds(1, 86400), WRITING, "10m",
-        "How long the broker knows a key, which takes some 320 bytes there. Longer than a task with all its attempts, or a "
-        "stream's restart, may take.",
+        "How long the broker knows a key, which takes some 320 bytes there. Longer than a task with all its attempts, "
+        "or the restart of a stream, may take.",
     ),
     Option(
         "writeId", "write_id", _name, ("write",), "a new one",
