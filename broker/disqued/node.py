@@ -368,7 +368,7 @@ class Node:
                 return
             if not entry.accepts(len(args)):
                 raise WrongArity(entry.command.name)
-            self._check(entry, session)
+            self._check(entry, session, args)
             state = self.state
             if state.monitors:
                 show_monitors(state, session, args)
@@ -394,12 +394,12 @@ class Node:
         session.out.append(b"-ERR internal error, the server's log has the details\r\n")
         session.closing = True
 
-    def _check(self, entry: CommandEntry, session: Session) -> None:
+    def _check(self, entry: CommandEntry, session: Session, args: list[bytes]) -> None:
         """Refuse a command that may not run now."""
         state = self.state
         if state.password and not session.authenticated and not entry.before_auth:
             raise AuthenticationRequired
-        if state.lifecycle.memory.level() >= EVICTION and not make_room(state) and entry.needs_memory:
+        if state.lifecycle.memory.level() >= EVICTION and not make_room(state) and entry.wants_memory(state, args):
             raise OutOfMemory
         if state.refusal and entry.needs_log:
             raise ReplyError(state.refusal)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from typing import Any
 
 import pytest
 
-from disqued.client import calls
+from disqued.client import NewJob, calls
 from disqued.client.calls import Call
 
 ID = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -17,6 +19,7 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
         calls.add("q", "x", timeout_ms=0, replicate=2, delay_s=3, retry_s=0, ttl_s=60, maxlen=9, asynchronous=True),
         ("ADDJOB", "q", "x", 0, "REPLICATE", 2, "DELAY", 3, "RETRY", 0, "TTL", 60, "MAXLEN", 9, "ASYNC"),
     ),
+    "add once": (calls.add("q", "x", key=b"\0k", window_s=60), ("ADDJOB", "q", "x", 5000, "KEY", b"\0k", "WINDOW", 60)),
     "get of one queue": (calls.get("mail"), ("GETJOB", "TIMEOUT", 0, "COUNT", 1, "FROM", "mail")),
     "get of several queues": (
         calls.get(["a", "b"], count=3, nohang=True, with_counters=True, timeout_ms=7),
@@ -106,6 +109,36 @@ def test_nothing_to_ask_for_is_refused_before_it_is_sent() -> None:
         calls.get([])
     with pytest.raises(ValueError, match="name of a command"):
         calls.execute()
+
+
+def test_each_of_several_jobs_is_added_as_it_says() -> None:
+    plain = NewJob("q", "x")
+    full = NewJob(
+        "r",
+        b"y",
+        timeout_ms=0,
+        replicate=2,
+        delay_s=3,
+        retry_s=4,
+        ttl_s=60,
+        maxlen=9,
+        key="k",
+        window_s=5,
+        asynchronous=True,
+        repeat=True,
+    )
+    one, other = calls.add_jobs([plain, full])
+    assert (one, other) == tuple(calls.add(**dataclasses.asdict(job)) for job in (plain, full))
+    assert all(getattr(full, field.name) != getattr(plain, field.name) for field in dataclasses.fields(NewJob))
+
+
+def test_a_job_has_all_the_options_of_an_add() -> None:
+    options = {name: value.default for name, value in inspect.signature(calls.add).parameters.items()}
+    fields = {field.name: field.default for field in dataclasses.fields(NewJob)}
+    assert list(fields) == list(options)
+    assert {name: fields[name] for name in options if name not in {"queue", "body"}} == {
+        name: options[name] for name in options if name not in {"queue", "body"}
+    }
 
 
 def test_add_many_is_one_add_for_each_body_and_knows_its_options() -> None:

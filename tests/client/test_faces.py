@@ -23,6 +23,7 @@ from disqued.client import (
     ConnectionLost,
     Consumer,
     JobId,
+    NewJob,
     NodeLeaving,
     NoSuchJob,
     NotReplicated,
@@ -178,6 +179,22 @@ def test_many_jobs_are_added_with_a_result_for_each(client: Any) -> None:
     retries = client.working_many([results[0], UNKNOWN])
     assert retries[0] == 300
     assert isinstance(retries[1], NoSuchJob)
+
+
+def test_a_job_with_a_key_is_added_once(client: Any) -> None:
+    job_id = client.add("mail", "x", key="order-17", window_s=60, repeat=True)
+    assert client.add("mail", "x", key=b"order-17") == job_id
+    assert client.qlen("mail") == 1
+
+
+def test_many_jobs_of_all_kinds_are_added_with_a_result_for_each(client: Any) -> None:
+    rows = [NewJob("mail", f"row {number}", key=f"row-{number}", retry_s=60) for number in range(300)]
+    ids = client.add_jobs(iter(rows))
+    assert len(set(ids)) == 300
+    *again, refused = client.add_jobs([*rows, NewJob("post", "x", replicate=2)])
+    assert again == ids
+    assert isinstance(refused, NotReplicated)
+    assert client.qlen("mail") == 300
 
 
 def test_a_waiting_fetch_does_not_hold_up_other_calls(client: Any) -> None:

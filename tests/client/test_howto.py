@@ -65,5 +65,12 @@ def test_the_table_of_repetition_is_the_one_of_the_code() -> None:
     }
     for column, repeat in ((0, True), (1, False)):
         names = {name for row in rows for name in re.findall(r"`(\w+)`", row[column])} - {"pause"}
-        for name in names & {*vars(calls)} - {"qscan", "jscan", "jscan_details", "add_many", "execute_many"}:
+        for name in names & {*vars(calls)} - {
+            "qscan",
+            "jscan",
+            "jscan_details",
+            "add_many",
+            "add_jobs",
+            "execute_many",
+        }:
             assert getattr(calls, name)(*arguments.get(name, ("D-x",))).repeat is repeat, name

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core.jobid import JobIds, is_job_id, require_job_ids, ttl_minutes
+from disqued.core.jobid import JobIds, is_job_id, require_job_ids, stamp_for, stamp_of, stamped, ttl_minutes
 from disqued.errors import BadJobId
 
 NODE_ID = b"0123456789abcdef0123456789abcdef01234567"
@@ -55,6 +55,20 @@ def test_ids_follow_from_the_random_bytes_alone() -> None:
     one, same, other = ids(7), ids(7), ids(8)
     assert [one.make(60, True) for _ in range(2000)] == [same.make(60, True) for _ in range(2000)]
     assert ids(7).make(60, True) != other.make(60, True)
+
+
+@given(st.binary(), st.binary(min_size=1))
+def test_an_id_with_a_stamp_has_its_form_and_a_part_of_its_own(queue: bytes, key: bytes) -> None:
+    maker = ids()
+    one, other = (stamped(maker.make(600, at_least_once=True), stamp_for(queue, key)) for _ in range(2))
+    assert FORM.fullmatch(one)
+    assert stamp_of(one) == stamp_of(other) == stamp_for(queue, key)
+    assert one != other
+
+
+@given(st.tuples(st.binary(), st.binary(min_size=1)), st.tuples(st.binary(), st.binary(min_size=1)))
+def test_stamps_are_alike_for_the_same_queue_and_key_only(one: tuple[bytes, bytes], other: tuple[bytes, bytes]) -> None:
+    assert (stamp_for(*one) == stamp_for(*other)) == (one == other)
 
 
 WELL_FORMED = ids().make(600, at_least_once=True)

@@ -76,6 +76,19 @@ def test_jobs_are_counted_as_what_they_take_and_it_comes_back(node: Node, size: 
     assert node.growth()[0] < MB
 
 
+def test_keys_are_counted_as_what_they_take_and_it_comes_back(node: Node) -> None:
+    count = 60_000
+    for start in range(0, count, 100):
+        keys = range(start, start + 100)
+        added = node.calls([("ADDJOB", "mail", "", 0, "KEY", f"{key}", "WINDOW", 600) for key in keys])
+        node.calls([("ACKJOB", *added)])
+    used_bytes, resident_bytes = node.growth()
+    assert used_bytes > 10 * MB
+    assert abs(resident_bytes - used_bytes) <= MARGIN * used_bytes
+    node.calls([("DEBUG", "FLUSHALL")])
+    assert node.growth()[0] < MB
+
+
 def test_queues_are_counted_as_what_they_take(node: Node) -> None:
     node.calls([("GETJOB", "NOHANG", "FROM", f"queue-{number}") for number in range(40_000)])
     used_bytes, resident_bytes = node.growth()

@@ -47,6 +47,8 @@ IN_INFO = {
     "memory_squeezed": "disque_memory_squeezed",
     "requests_refused_unread": "disque_requests_refused_unread_total",
     "clients_closed_for_memory": "disque_clients_closed_total",
+    "keys_remembered": "disque_keys_remembered",
+    "jobs_deduplicated": "disque_jobs_deduplicated_total",
     "registered_jobs": "disque_jobs",
     "queued_jobs": "disque_jobs",
     "jobs_waiting_for_copies": "disque_jobs",

@@ -251,10 +251,11 @@ def test_loading_writes_nothing(node: LocalNode) -> None:
 def test_loaded_jobs_take_as_much_memory_as_others(node: LocalNode) -> None:
     client = node.client()
     for number in range(500):
-        client.add("mail", f"body {number}", "DELAY", 50)
+        client.add("mail", f"body {number}", "DELAY", 500)
     used_bytes = node.node.state.lifecycle.memory.used_bytes
 
     back(node)
+    node.run(seconds=301)  # as long as each of them may have been added under a key
     assert node.node.state.lifecycle.memory.used_bytes == used_bytes
     jobs = node.node.state.lifecycle.table.jobs()
     assert len({id(job.queue) for job in jobs}) == 1, "the name of the queue is there once"

@@ -26,6 +26,8 @@ def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
         if job is None:
             state.ready.tell_again(session)
         else:
+            if job.state != ACKED:
+                lifecycle.keys.forget(job.id)  # who takes back what is not done may add it again
             lifecycle.drop(job)
             deleted += 1
     session.reply_integer(deleted)

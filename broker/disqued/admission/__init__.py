@@ -3,8 +3,24 @@
 How copies are placed on other nodes belongs to replication, how the job is delivered to delivery.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from disqued.admission import addjob
 from disqued.admission.metrics import METRICS
 from disqued.core.subsystem import Subsystem
 
-SUBSYSTEM = Subsystem("admission", (addjob.COMMAND,), metrics=METRICS)
+if TYPE_CHECKING:
+    from disqued.core.state import NodeState
+    from disqued.core.subsystem import Fields
+
+
+def _info(state: NodeState) -> Fields:
+    return [
+        ("keys_remembered", int(state.lifecycle.keys.count)),
+        ("jobs_deduplicated", int(state.stats.jobs_deduplicated)),
+    ]
+
+
+SUBSYSTEM = Subsystem("admission", (addjob.COMMAND,), info=_info, metrics=METRICS)

@@ -2,6 +2,11 @@
 
 The checks run in a fixed order and the first failing one answers (Disque command ADDJOB): options from left to right,
 the timeout, contradictions between options, replication, MAXLEN, pause, and for big jobs whether there is memory.
+
+With a KEY, which the original does not know, an add is repeated without harm: behind the options it is looked whether
+a job was added to this queue under this key here, at most WINDOW seconds ago. Then its ID is the answer, whatever
+became of it, and whatever would be refused now. A job that still waits for its copies may fail to get them, so of that
+no ID is told.
 """
 
 from __future__ import annotations
@@ -14,6 +19,8 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.core.command import Command
 from disqued.core.eviction import make_room_for
 from disqued.core.job import Job
+from disqued.core.jobid import stamp_for, stamped
+from disqued.core.keys import DEFAULT_WINDOW_S, Remembered
 from disqued.core.memory import BIG_BYTES, COPIES_UNDER_WAY
 from disqued.core.queue import PAUSED_IN
 from disqued.core.session import Session
@@ -25,10 +32,13 @@ DEFAULT_TTL_S: Final = 86400
 DEFAULT_MAX_RETRY_S: Final = 300
 DEFAULT_REPLICATE: Final = 3
 MAX_REPLICATE: Final = 65535
+MAX_WINDOW_S: Final = 86400
+MAX_KEY_BYTES: Final = 1024
 MAX_SECONDS: Final = (1 << 32) - 1
 """Times are 32 bits on the wire and on disk."""
 
 TOO_BIG: Final = "The job is too big for what is left: it needs room for itself and for copies on its way."
+STILL_WAITS: Final = "The job with this key still waits for its copies, try again later"
 _UNSET: Final = -1
 
 
@@ -42,7 +52,10 @@ class AddJob:
         self.retry_s: i64 = _UNSET
         self.delay_s: i64 = 0
         self.max_length: i64 = _UNSET
+        self.window_s: i64 = _UNSET
+        """DEFAULT_WINDOW_S if not set."""
         self.asynchronous: bool = False
+        self.key: bytes | None = None
 
 
 def _seconds(word: bytes, name: str, least: int, wrong: str) -> int:
@@ -81,12 +94,27 @@ def _set_max_length(options: AddJob, word: bytes) -> None:
     options.max_length = value
 
 
+def _set_key(options: AddJob, word: bytes) -> None:
+    if not 1 <= len(word) <= MAX_KEY_BYTES:
+        raise ReplyError(f"ERR KEY must have 1 to {MAX_KEY_BYTES} bytes")
+    options.key = word
+
+
+def _set_window(options: AddJob, word: bytes) -> None:
+    value = parse_integer(word)
+    if value is None or not 1 <= value <= MAX_WINDOW_S:
+        raise ReplyError(f"ERR WINDOW must be between 1 and {MAX_WINDOW_S} seconds")
+    options.window_s = value
+
+
 _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"REPLICATE": _set_replicate,
     b"TTL": _set_ttl,
     b"RETRY": _set_retry,
     b"DELAY": _set_delay,
     b"MAXLEN": _set_max_length,
+    b"KEY": _set_key,
+    b"WINDOW": _set_window,
 }
 
 
@@ -123,6 +151,41 @@ def _complete(options: AddJob, cluster_size: i64) -> None:
         raise ReplyError(
             "ERR The specified DELAY is greater than TTL. Job refused since would never be delivered",
         )
+    if options.window_s != _UNSET and options.key is None:
+        raise ReplyError("ERR WINDOW is of use with a KEY only")
+
+
+def _window_s(options: AddJob) -> i64:
+    return DEFAULT_WINDOW_S if options.window_s == _UNSET else options.window_s
+
+
+def _known(state: NodeState, options: AddJob, stamp: bytes) -> Remembered | None:
+    """What is remembered of the same add: younger than the window of this one, or not answered yet."""
+    known = state.lifecycle.keys.get(stamp)
+    if known is None or 0 < known.added_ms <= state.now_ms - _window_s(options) * 1000:
+        return None
+    return known
+
+
+def _needs_nothing(state: NodeState, args: list[bytes]) -> bool:
+    """Whether this is the same add once more."""
+    try:
+        options = _parse(args)
+        require_timeout_ms(args[3])
+        _complete(options, state.view.size)
+    except ReplyError:
+        return False
+    key = options.key
+    return key is not None and _known(state, options, stamp_for(args[1], key)) is not None
+
+
+def _answer_again(state: NodeState, session: Session, known: Remembered) -> None:
+    """The job was added before: say so again, when it is safe on disk."""
+    if known.added_ms == 0:
+        raise NotReplicated(STILL_WAITS)
+    state.stats.jobs_deduplicated += 1
+    state.ready.tell_again(session)
+    session.out.append(b"+" + known.job_id + b"\r\n")
 
 
 def _check_replication(state: NodeState, options: AddJob) -> bool:
@@ -147,6 +210,13 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     options = _parse(args)
     timeout_ms: i64 = require_timeout_ms(args[3])
     _complete(options, state.view.size)
+    stamp: bytes | None = None
+    if options.key is not None:
+        stamp = stamp_for(args[1], options.key)
+        known = _known(state, options, stamp)
+        if known is not None:
+            _answer_again(state, session, known)
+            return
     external = _check_replication(state, options)
     lifecycle = state.lifecycle
     name = args[1]
@@ -161,16 +231,22 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         raise OutOfMemory(TOO_BIG)
     now_ms = state.now_ms
     job_id = state.job_ids.make(options.ttl_s, options.retry_s > 0)
+    if stamp is not None:
+        job_id = stamped(job_id, stamp)
     expire_at_s: i64 = now_ms // 1000 + options.ttl_s
     job = Job(
         job_id, name, args[2], state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
     )
     if external or options.replicate > 1:
         state.events.copies_wanted(session, job, timeout_ms, asynchronous=options.asynchronous, external=external)
-        return
-    lifecycle.admit(job, now_ms)
-    state.stats.jobs_added += 1
-    session.out.append(b"+" + job_id + b"\r\n")
+    else:
+        lifecycle.admit(job, now_ms)
+        state.stats.jobs_added += 1
+        session.out.append(b"+" + job_id + b"\r\n")
+    if stamp is not None:
+        lifecycle.keys.add(job_id, _window_s(options))
+        if job_id not in state.waits_for_copies:
+            lifecycle.keys.begin(job_id, now_ms, now_ms)
 
 
 COMMAND: Final[Command] = Command(
@@ -180,7 +256,8 @@ COMMAND: Final[Command] = Command(
     addjob,
     "jobs",
     "Adds a job to a queue and replies with its ID.",
-    "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [ASYNC]",
+    "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key] [WINDOW sec] [ASYNC]",
     "O(1) plus one message per copy",
     needs_log=True,
+    needs_nothing=_needs_nothing,
 )

@@ -17,6 +17,7 @@ from disqued.client.aio import AsyncClient
 from disqued.client.aio_consumer import AsyncConsumer
 from disqued.client.backoff import Backoff
 from disqued.client.blocking import Client
+from disqued.client.calls import NewJob
 from disqued.client.consumer import Consumer
 from disqued.client.errors import (
     AuthenticationRequired,
@@ -71,6 +72,7 @@ __all__ = [
     "JobState",
     "Loading",
     "Misconfigured",
+    "NewJob",
     "NoSuchJob",
     "NodeInfo",
     "NodeLeaving",

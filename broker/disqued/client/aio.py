@@ -47,6 +47,7 @@ class AsyncClient(Face):
     execute_many = Method(_many, calls.execute_many)
     add = Method(_one, calls.add)
     add_many = Method(_many, calls.add_many)
+    add_jobs = Method(_many, calls.add_jobs)
     get = Method(_one, calls.get)
     ack = Method(_one, calls.ack)
     fast_ack = Method(_one, calls.fast_ack)

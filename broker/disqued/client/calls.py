@@ -11,15 +11,15 @@ the command out twice, perhaps on two different nodes, has the effect of once:
   (`retry_s=0`) are lost then, which is their contract;
 - ACKJOB, FASTACK, WORKING: the second one finds the work done, or postpones again.
 
-It is False for ADDJOB (a second job would be created), NACK and ENQUEUE (another worker may have the job by then),
-DEQUEUE, DELJOB and a PAUSE of one node (they concern one node, and the second try may reach another one), and for words
-that the client does not know.
+It is False for ADDJOB (a second job would be created; a `key` keeps one node from that, not two), NACK and ENQUEUE
+(another worker may have the job by then), DEQUEUE, DELJOB and a PAUSE of one node (they concern one node, and the
+second try may reach another one), and for words that the client does not know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Generic, Literal, TypedDict, TypeVar, Unpack
 
 from disqued.client import replies
@@ -65,7 +65,7 @@ class Scan(Generic[T_co]):
         return Call(arguments, replies.page(self.decode), repeat=cursor == 0)
 
 
-def _options(**values: int | None) -> tuple[Argument, ...]:
+def _options(**values: Argument | None) -> tuple[Argument, ...]:
     """Options with a value, in the order given; None leaves one out."""
     return tuple(word for name, value in values.items() if value is not None for word in (name, value))
 
@@ -113,6 +113,8 @@ def add(
     retry_s: int | None = None,
     ttl_s: int | None = None,
     maxlen: int | None = None,
+    key: str | bytes | None = None,
+    window_s: int | None = None,
     asynchronous: bool = False,
     repeat: bool = False,
 ) -> Call[JobId]:
@@ -127,8 +129,12 @@ def add(
         retry_s: Deliver again when not acknowledged for this long; 0 means at most one delivery, with `replicate=1`.
         ttl_s: Forget the job after this long, delivered or not.
         maxlen: Refuse when the queue holds this many jobs.
+        key: Add once: where a job was added to the queue under this key before, nothing is added and that job's ID is
+            the answer, whatever became of it. Only the node that added it knows, and not for ever.
+        window_s: For how long the key counts, 300 seconds if left out.
         asynchronous: Return at once and place the other copies in the background.
-        repeat: Add again when the connection breaks before the answer. The job may then exist twice.
+        repeat: Add again when the connection breaks before the answer. The job may then exist twice; with a `key` only
+            if the second try reaches another node than the first.
 
     Raises:
         NotReplicated: unknown whether the job exists; read the class's text before adding it again.
@@ -137,13 +143,15 @@ def add(
         QueueFull: it holds `maxlen` jobs.
         OutOfMemory: the node takes no more.
     """
-    options = _options(REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen)
+    options = _options(
+        REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen, KEY=key, WINDOW=window_s
+    )
     arguments = ("ADDJOB", queue, body, timeout_ms, *options, *_flags(ASYNC=asynchronous))
     return Call(arguments, replies.job_id, repeat, _seconds(timeout_ms))
 
 
 class AddOptions(TypedDict, total=False):
-    """The options of `add`, for those who pass them on."""
+    """The options of `add` that many jobs may have in common, for those who pass them on."""
 
     timeout_ms: int
     replicate: int | None
@@ -162,6 +170,50 @@ def add_many(queue: str, bodies: Iterable[str | bytes], **options: Unpack[AddOpt
     each result. Those whose answer was lost are `ConnectionLost`, which means unknown, as for `add`.
     """
     return (add(queue, body, **options) for body in bodies)
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job that is to be added, with the options of `add` of its own."""
+
+    queue: str
+    body: str | bytes
+    _: KW_ONLY
+    timeout_ms: int = 5000
+    replicate: int | None = None
+    delay_s: int | None = None
+    retry_s: int | None = None
+    ttl_s: int | None = None
+    maxlen: int | None = None
+    key: str | bytes | None = None
+    window_s: int | None = None
+    asynchronous: bool = False
+    repeat: bool = False
+
+
+def add_jobs(jobs: Iterable[NewJob]) -> Iterator[Call[JobId]]:
+    """Add many jobs, pipelined, each to a queue and with options of its own; `jobs` is read as it is needed.
+
+    Returns a list with the job's ID, or the error, for each in order, as `add_many` does.
+    """
+    return (_add_new(job) for job in jobs)
+
+
+def _add_new(job: NewJob) -> Call[JobId]:
+    return add(
+        job.queue,
+        job.body,
+        timeout_ms=job.timeout_ms,
+        replicate=job.replicate,
+        delay_s=job.delay_s,
+        retry_s=job.retry_s,
+        ttl_s=job.ttl_s,
+        maxlen=job.maxlen,
+        key=job.key,
+        window_s=job.window_s,
+        asynchronous=job.asynchronous,
+        repeat=job.repeat,
+    )
 
 
 def get(

@@ -33,5 +33,7 @@ class Command:
     since: str = "1.0.0"
     needs_log: bool = False
     """Refused while the append only file can not be written."""
+    needs_nothing: Callable[[NodeState, list[bytes]], bool] | None = None
+    """Whether a request that is about to be refused for lack of memory can be answered without any."""
     before_auth: bool = False
     """Runs on connections that still have to authenticate (no flag of its own: COMMAND shows the original's flags)."""

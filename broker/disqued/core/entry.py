@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -10,6 +10,9 @@ from disqued.core.command import Command
 from disqued.core.histogram import PER_NS, Histogram
 from disqued.core.message import Message
 from disqued.core.stats import Traffic
+
+if TYPE_CHECKING:
+    from disqued.core.state import NodeState
 
 _SPENT_NS: Final[tuple[int, ...]] = (
     *(10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000),
@@ -51,6 +54,13 @@ class CommandEntry:
         if arity > 0:
             return words == arity
         return words >= -arity
+
+    def wants_memory(self, state: NodeState, args: list[bytes]) -> bool:
+        """Whether a request may only run while there is memory."""
+        if not self.needs_memory:
+            return False
+        needs_nothing = self.command.needs_nothing
+        return needs_nothing is None or not needs_nothing(state, args)
 
 
 class MessageEntry:

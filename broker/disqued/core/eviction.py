@@ -95,6 +95,7 @@ class Watch:
         for _ in range(_TABLES_PER_LOOK):
             self._tables_looked_at += 1
             state.lifecycle.table.shrink(self._tables_looked_at)
+            state.lifecycle.keys.shrink(self._tables_looked_at)
         if memory.is_wasteful:
             state.host.release_memory()
             memory.gave_back()

@@ -1,4 +1,4 @@
-"""Forgetting everything at once: all jobs, all queues, and the waits of clients."""
+"""Forgetting everything at once: all jobs, all queues, the keys of jobs, and the waits of clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def flush_all(state: NodeState) -> None:
-    """Drop all jobs and queues of this node; clients that wait for jobs are answered as if their time were over.
+    """Drop all jobs, keys and queues of this node; clients that wait for jobs are answered as if their time were over.
 
     Millions of notes that a job is gone would stop the node for long: nothing is noted, and `all_dropped` says it once.
     """
@@ -25,5 +25,6 @@ def flush_all(state: NodeState) -> None:
     _, queues = lifecycle.queues.scan(0, len(lifecycle.queues))
     for queue in queues:
         lifecycle.remove_queue(queue)
+    lifecycle.keys.forget_all()
     journal.on = noting
     state.events.all_dropped()

@@ -3,12 +3,17 @@
 `D-` + first 8 digits of the creating node's ID + `-` + 24 random characters of the base64 alphabet + `-` + 4 hex
 digits: the time to live in minutes, odd for at-least-once jobs and even for at-most-once ones (Disque README, "Job
 IDs"). 40 bytes. Random characters are drawn many at a time, which makes an ID three slices and one join.
+
+In the ID of a job that is added under a key (ADDJOB KEY) the first 16 of the 24 characters are a *stamp*, which stands
+for its queue and its key: 96 bits, so that no two of all that a node remembers are alike. The other 8 stay random: a
+key may be used again when its window is over, and IDs must not repeat, for other nodes remember which are done.
 """
 
 from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Final
 
 from mypy_extensions import i64
@@ -20,6 +25,10 @@ _RANDOM_CHARACTERS: Final = 24
 _RANDOM_BYTES: Final = 18
 _IDS_PER_DRAW: Final = 1024
 _MAX_MINUTES: Final = 65535
+_STAMP_BYTES: Final = 12
+_STAMP_FROM: Final = 11
+_STAMP_TO: Final = 27
+"""Where the stamp of a job that was added under a key stands."""
 MAX_TTL_S: Final = (1 << 32) - 1
 """A time to live has 32 bits on the wire."""
 _DASH: Final = 45
@@ -50,6 +59,22 @@ class JobIds:
             position = 0
         self._position = position + _RANDOM_CHARACTERS
         return self._prefix + self._characters[position : position + _RANDOM_CHARACTERS] + self._suffix
+
+
+def stamp_for(queue: bytes, key: bytes) -> bytes:
+    """What stands for a queue and a key in IDs; the length goes in too, or "ab" and "c" would be "a" and "bc"."""
+    words = len(queue).to_bytes(8, "big") + queue + key
+    return b2a_base64(blake2b(words, digest_size=_STAMP_BYTES).digest(), newline=False)
+
+
+def stamped(job_id: bytes, characters: bytes) -> bytes:
+    """A new ID with a stamp in it."""
+    return job_id[:_STAMP_FROM] + characters + job_id[_STAMP_TO:]
+
+
+def stamp_of(job_id: bytes) -> bytes:
+    """The characters of an ID that are the stamp if its job was added under a key, and random if not."""
+    return job_id[_STAMP_FROM:_STAMP_TO]
 
 
 def is_job_id(word: bytes) -> bool:

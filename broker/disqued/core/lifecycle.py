@@ -32,6 +32,7 @@ from disqued.core.job import (
     Job,
 )
 from disqued.core.journal import Journal
+from disqued.core.keys import Keys
 from disqued.core.levels import Levels
 from disqued.core.memory import Memory, queue_bytes
 from disqued.core.queue import PAUSED_IN, PAUSED_OUT, Queue
@@ -90,6 +91,8 @@ class Lifecycle:
         self.queues = Queues()
         self.agenda = Agenda(int(draw() * NEAR_MS))
         self.memory = Memory(resident)
+        self.keys = Keys(self.agenda, self.memory)
+        """Those under which jobs were added here lately."""
         self.journal = Journal()
         self.ready: list[Queue] = []
         """Queues whose waiting clients can be served."""

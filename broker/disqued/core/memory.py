@@ -1,10 +1,10 @@
 """How much memory the node takes, and what that forbids.
 
-Two things are known. What is *counted*: jobs, queues, clients and what waits in buffers, each with the figures that
-were measured for it (docs/operations/memory.md). And what is *resident*: what the system says the process takes, looked
-at ten times per second and whenever the count grew a little. The count decides, because it says at once what a request
-would need and what came back; what is resident is the safeguard for all that is not counted: allocators that keep what
-was freed, copies under way, mistakes in the figures.
+Two things are known. What is *counted*: jobs, their keys, queues, clients and what waits in buffers, each with the
+figures that were measured for it (docs/operations/memory.md). And what is *resident*: what the system says the process
+takes, looked at ten times per second and whenever the count grew a little. The count decides, because it says at once
+what a request would need and what came back; what is resident is the safeguard for all that is not counted: allocators
+that keep what was freed, copies under way, mistakes in the figures.
 
 Levels are those of the Disque README ("Memory management"), left a little lower than they are entered:
 
@@ -32,6 +32,8 @@ JOB_BYTES: Final = 296 if _COMPILED else 592
 """A job without its body, its entry in the table included."""
 QUEUE_BYTES: Final = 500 if _COMPILED else 620
 """A queue without what depends on the length of its name."""
+KEY_BYTES: Final = 272 if _COMPILED else 430
+"""A key under which a job was added, with the ID of that job."""
 CLIENT_BYTES: Final = 8 * 1024
 """A connection: 2 KB in this process, the rest in the kernel, which counts for a container as well."""
 BUCKET_BYTES: Final = 224

@@ -75,6 +75,8 @@ class Stats:
         self.output_bytes: i64 = 0
         self.jobs_added: i64 = 0
         """Jobs whose clients were told their IDs."""
+        self.jobs_deduplicated: i64 = 0
+        """Adds that were answered with the ID of a job that was added before under the same key."""
         self.jobs_delivered: i64 = 0
         """Jobs that clients got, with those they got again."""
         self.delivery_age = Histogram(_AGES_MS, PER_MS)
@@ -143,6 +145,7 @@ class Stats:
         self.input_bytes = 0
         self.output_bytes = 0
         self.jobs_added = 0
+        self.jobs_deduplicated = 0
         self.jobs_delivered = 0
         self.delivery_age.reset()
         self.jobs_acked = 0

@@ -9,7 +9,7 @@ that stays exactly once.
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import Final, TypeVar
 
 from mypy_extensions import i64
 
@@ -38,6 +38,19 @@ def _cell(job_id: bytes) -> i64:
     return (a * 7 + b) & (_CELLS_PER_SHARD - 1)
 
 
+V = TypeVar("V")
+
+
+def compacted(entries: dict[bytes, V]) -> dict[bytes, V]:
+    """The same dict, or a smaller one with the same entries if most of what it held is gone.
+
+    A dict keeps its size as long as nothing is added.
+    """
+    if sys.getsizeof(entries) > _SMALL_DICT_BYTES + _ENTRY_BYTES * len(entries):
+        return dict(entries)
+    return entries
+
+
 class JobTable:
     """The jobs of one node."""
 
@@ -60,14 +73,9 @@ class JobTable:
         self.count -= 1
 
     def shrink(self, number: int) -> None:
-        """Have one of the dicts, whichever number it is, take less memory if most of what it held is gone.
-
-        A dict keeps its size as long as nothing is added.
-        """
+        """Have one of the dicts, whichever number it is, take less memory if most of what it held is gone."""
         at = number % SHARDS
-        shard = self._shards[at]
-        if sys.getsizeof(shard) > _SMALL_DICT_BYTES + _ENTRY_BYTES * len(shard):
-            self._shards[at] = dict(shard)
+        self._shards[at] = compacted(self._shards[at])
 
     def jobs(self) -> list[Job]:
         """All jobs, as they are now."""

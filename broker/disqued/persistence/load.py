@@ -19,7 +19,7 @@ from disqued.core import disk
 from disqued.core.disk import DiskWork
 from disqued.core.job import QUEUED
 from disqued.core.jobcodec import CorruptJob
-from disqued.core.jobid import is_job_id
+from disqued.core.jobid import is_job_id, is_made_by
 from disqued.core.lifecycle import EXPIRY_GRACE_MS
 from disqued.core.queue import PAUSE_NAMES
 from disqued.persistence.mark import RestartMark
@@ -35,6 +35,7 @@ from disqued.persistence.reader import (
     EntryReader,
     job_of,
 )
+from disqued.persistence.recent import Recent
 from disqued.persistence.records import SUM_BYTES, SUM_MARK
 from disqued.persistence.restart import Requeue, conclude
 
@@ -67,6 +68,7 @@ class Loader:
         self._at_once: bool = mark is None
         self._reader = EntryReader()
         self._requeue = Requeue()
+        self._recent = Recent()
         self._names: dict[bytes, bytes] = {}
         """Names of queues, each of which is kept once."""
         self._reading: DiskWork | None = None
@@ -169,7 +171,8 @@ class Loader:
         taken: i64 = 0
         while not self._stopped and taken < SLICE_ENTRIES:
             if self._parsed:
-                if not self._requeue.part(self._state, _LOOK_ENTRIES):
+                state = self._state
+                if not self._requeue.part(state, _LOOK_ENTRIES) and not self._recent.part(state, _LOOK_ENTRIES):
                     self._conclude()
                     return
                 taken += _LOOK_ENTRIES
@@ -253,6 +256,8 @@ class Loader:
             self._outdated = True
         if lifecycle.keep_loaded(job, state.now_ms, stored=unpacked.state, handed_on=self._handed_on):
             self._requeue.add(job)
+        if is_made_by(job.id, node_id):
+            self._recent.note(job, state.now_ms)
 
     def _pass_over(self, damage: Damage) -> None:
         """Something is wrong. Whether it may be is known at the end of the file."""

@@ -44,7 +44,7 @@ class Replication(WaitForCopies):
         job = self.job
         if 0 < self.deadline_ms <= state.now_ms:
             state.stats.replication_timeouts += 1
-            _delete_copies(state, job)
+            _take_back(state, job)
             _forget(state, job)
             _refuse(state, self, _TIMEOUT)
             return
@@ -193,7 +193,8 @@ def _succeed(state: NodeState, wait: WaitForCopies) -> bool:
 
 
 def _accept(state: NodeState, wait: WaitForCopies) -> None:
-    """Tell the client the ID of its job."""
+    """Tell the client the ID of its job, whose key counts from now on."""
+    state.lifecycle.keys.begin(wait.job.id, state.now_ms, state.now_ms)
     state.stats.jobs_added += 1
     state.stats.replication_ms.observe(state.now_ms - wait.began_ms)
     release(state, wait, b"+" + wait.job.id + b"\r\n")
@@ -214,6 +215,12 @@ def _forget(state: NodeState, job: Job) -> None:
 
 def _delete_copies(state: NodeState, job: Job) -> None:
     tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job.id))
+
+
+def _take_back(state: NodeState, job: Job) -> None:
+    """The job is not added after all: its copies are deleted, and the next one under its key is a new job."""
+    _delete_copies(state, job)
+    state.lifecycle.keys.forget(job.id)
 
 
 def _is_held_back(state: NodeState, job: Job) -> bool:
@@ -256,11 +263,11 @@ def lost(state: NodeState, job: Job) -> None:
     """The job is dropped before it had its copies: they are deleted and the client is told."""
     wait = state.waits_for_copies.pop(job.id, None)
     if wait is not None:
-        _delete_copies(state, job)
+        _take_back(state, job)
         _refuse(state, wait, _REMOVED)
 
 
 def client_gone(state: NodeState, wait: WaitForCopies) -> None:
     """The client that waited is gone: the job is deleted wherever it may be."""
-    _delete_copies(state, wait.job)
+    _take_back(state, wait.job)
     _forget(state, wait.job)

@@ -1,0 +1,56 @@
+"""The memory of keys: what it gives back when many of them are forgotten."""
+
+from __future__ import annotations
+
+import sys
+
+from disqued.core.agenda import Agenda
+from disqued.core.jobid import stamp_for
+from disqued.core.keys import SHARDS, Keys
+from disqued.core.memory import BASE_BYTES, KEY_BYTES, Memory
+
+
+def job_id(number: int, tail: bytes = b"tailtail") -> bytes:
+    return b"D-5ca1ab1e-" + stamp_for(b"mail", b"%d" % number) + tail + b"-05a1"
+
+
+def dict_bytes(keys: Keys) -> int:
+    """What the dicts take, without what stands in them."""
+    return sum(sys.getsizeof(shard) for shard in keys._shards)
+
+
+def test_dicts_that_were_large_become_small_again() -> None:
+    memory = Memory()
+    keys = Keys(Agenda(), memory)
+    empty_bytes = dict_bytes(keys)
+    for number in range(50_000):
+        keys.add(job_id(number), 10)
+    assert memory.used_bytes == BASE_BYTES + 50_000 * KEY_BYTES
+    for number in range(49_900):
+        keys.forget(job_id(number))
+    large_bytes = dict_bytes(keys)
+    for number in range(3, 3 + SHARDS):
+        keys.shrink(number)
+    assert dict_bytes(keys) < large_bytes // 10
+    assert all(keys.get(stamp_for(b"mail", b"%d" % number)) is not None for number in range(49_900, 50_000))
+    keys.forget_all()
+    assert dict_bytes(keys) == empty_bytes
+    assert memory.used_bytes == BASE_BYTES
+
+
+def test_keys_are_spread_over_the_dicts() -> None:
+    keys = Keys(Agenda(), Memory())
+    for number in range(100 * SHARDS):
+        keys.add(job_id(number), 10)
+    sizes = [len(shard) for shard in keys._shards]
+    assert max(sizes) < 400, sizes
+
+
+def test_only_the_job_that_is_remembered_can_be_forgotten() -> None:
+    keys = Keys(Agenda(), Memory())
+    keys.add(job_id(1), 10)
+    keys.forget(job_id(1, b"another_"))
+    keys.begin(job_id(1, b"another_"), 5, 5)
+    known = keys.get(stamp_for(b"mail", b"1"))
+    assert known is not None
+    assert (known.job_id, known.added_ms) == (job_id(1), 0)
