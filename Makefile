@@ -91,7 +91,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# The compiled copy stands apart from the sources, so that both builds can be run and tested side by side.
+# The compiled copy stands apart from the sources, so that both builds can be run and tested side by side. What is never
+# compiled is left out of it: it would be a copy that grows old.
 $(COMPILED): $(INSTALLED) $(SOURCES)
 	@rm -rf build/sdist build/wheel build/compiled
 	@mkdir -p build/compiled
@@ -100,7 +101,8 @@ $(COMPILED): $(INSTALLED) $(SOURCES)
 	  $(BIN)/python -m hatchling build --target sdist --directory build/sdist >build/compile.log 2>&1 && \
 	  HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation \
 	    --wheel-dir build/wheel build/sdist/*.tar.gz >>build/compile.log 2>&1 && \
-	  $(BIN)/python -m pip install --quiet --no-deps --target build/compiled build/wheel/*.whl >>build/compile.log 2>&1 \
+	  $(BIN)/python -m pip install --quiet --no-deps --target build/compiled build/wheel/*.whl >>build/compile.log 2>&1 && \
+	  rm -rf build/compiled/disque_operator build/compiled/pyspark_disque* build/compiled/pipelines \
 	  || { tail -20 build/compile.log; exit 1; }; \
 	else \
 	  echo "No C compiler with Python's headers here: the broker runs interpreted (slower, otherwise the same)"; \
