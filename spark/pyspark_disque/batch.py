@@ -4,6 +4,9 @@ Filters on `queue` and `state` go to the nodes, where Spark hands them over (the
 `spark.sql.python.filterPushdown.enabled`). Spark looks at the rows again in any case, so that the result is the same
 without: a name that is no UTF-8 is compared as it is shown. What is consumed is another matter, for it is gone: there
 the option `queue` says what to take, better than a filter.
+
+Spark keeps the plan of a loaded frame, that of the last filter that it handed over too, and uses it for a later action
+without a filter (seen in 4.3). Who switches the setting on loads a frame anew for each question.
 """
 
 from __future__ import annotations
@@ -76,7 +79,7 @@ class PushDown:
     which function stands behind the method: this one says that it is the base class's, which takes no filter.
     """
 
-    __func__ = DataSourceReader.pushFilters
+    __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, reader: BatchReader) -> None:
         self._reader = reader

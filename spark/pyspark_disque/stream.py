@@ -95,11 +95,11 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[JobsPartition]:
         """The tasks of a batch."""
-        return [] if start == end else self._at_driver().tasks(unpack(end))
+        return [] if start == end else self._at_driver().tasks(end)
 
     def commit(self, end: Offset) -> None:
         """The batch is done."""
-        self._at_driver().commit(unpack(end))
+        self._at_driver().commit(end)
 
     def stop(self) -> None:
         """Hang up."""
@@ -139,6 +139,7 @@ class Driver:
         self._finished = BEGINNING.number
         self._held = BEGINNING.number
         self._bodies: dict[str, bytes] = {}
+        self._last = (pack(BEGINNING), BEGINNING)
         self._few_since_s: float | None = None
         self._report: Offset | None = None
         self._report_until_s = 0.0
@@ -152,7 +153,7 @@ class Driver:
 
     def next_offset(self, start: Offset, limit: ReadLimit) -> Offset:
         """See `QueueStream.latestOffset`."""
-        before = unpack(start)
+        before = self._read(start)
         while True:
             try:
                 self.finish(before)
@@ -174,7 +175,14 @@ class Driver:
         manifest = Manifest(before.number + 1, tuple(job.lease for job in fresh))
         self._hold(manifest)
         self._keep_bodies(fresh)
-        return pack(manifest)
+        self._last = (pack(manifest), manifest)
+        return self._last[0]
+
+    def _read(self, offset: Offset) -> Manifest:
+        """The manifest of an offset; Spark hands the last one back again and again."""
+        if offset != self._last[0]:
+            self._last = (offset, unpack(offset))
+        return self._last[1]
 
     def finish(self, manifest: Manifest) -> None:
         """Acknowledge the jobs of a batch that Spark is done with, once in the life of this process.
@@ -189,10 +197,11 @@ class Driver:
         self._finished = manifest.number
         self._bodies = {}
 
-    def commit(self, manifest: Manifest) -> None:
+    def commit(self, end: Offset) -> None:
         """As `finish`, but who can not be reached now is tried again before the next batch."""
-        with contextlib.suppress(ConnectionFailed):
-            self.finish(manifest)
+        if end["batch"] > self._finished:
+            with contextlib.suppress(ConnectionFailed):
+                self.finish(self._read(end))
 
     def _hold(self, manifest: Manifest) -> None:
         if manifest.number > max(self._held, self._finished):
@@ -203,8 +212,9 @@ class Driver:
         fits = self._keeps_bodies and sum(len(job.body) for job in taken) <= BODIES_KEPT_BYTES
         self._bodies = {job.lease.id: job.body for job in taken} if fits else {}
 
-    def tasks(self, manifest: Manifest) -> list[JobsPartition]:
+    def tasks(self, end: Offset) -> list[JobsPartition]:
         """The tasks of a batch, the same whenever it is asked for it."""
+        manifest = self._read(end)
         self._hold(manifest)
         parts = self._options.num_partitions or PARTITIONS_PER_NODE * self._count_members()
         bodies = self._bodies

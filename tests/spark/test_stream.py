@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from disqued.client import Client
 from support.cluster import RealCluster, RealNode
@@ -53,15 +53,16 @@ class Received:
 
 
 def start(
-    spark: SparkSession, nodes: str, checkpoint: str, to: Received, *, always: bool = False, **options: str
+    spark: SparkSession, nodes: str, checkpoint: str, to: Received, every: str | None = None, **options: str
 ) -> StreamingQuery:
+    """A query that ends, or that begins a batch `every` so often."""
     frame = spark.readStream.format("disque").options(nodes=nodes, **options).load()
     writer = frame.writeStream.foreachBatch(to).option("checkpointLocation", checkpoint)
-    return (writer.trigger(processingTime="0 seconds") if always else writer.trigger(availableNow=True)).start()
+    return (writer.trigger(availableNow=True) if every is None else writer.trigger(processingTime=every)).start()
 
 
 def drain(spark: SparkSession, nodes: str, checkpoint: str, to: Received, **options: str) -> StreamingQuery:
-    query = start(spark, nodes, checkpoint, to, **options)
+    query = start(spark, nodes, checkpoint, to, None, **options)
     assert query.awaitTermination(PATIENCE_S), "it ends"
     return query
 
@@ -145,7 +146,7 @@ def test_no_batch_begins_while_fewer_jobs_wait_than_asked_for(
 ) -> None:
     sent, received = Sent(), Received()
     sent.add(cluster.nodes[0], "few", 5)
-    query = start(spark, nodes, checkpoint, received, always=True, queue="few", minJobsPerTrigger="10")
+    query = start(spark, nodes, checkpoint, received, "0 seconds", queue="few", minJobsPerTrigger="10")
     try:
         cluster.wait_until(lambda: lag(query).get("waiting") == 5, "the lag is seen")
         assert received.rows == []
@@ -168,8 +169,12 @@ def test_a_batch_longer_than_the_retry_time_keeps_its_jobs_and_a_stop_gives_them
 ) -> None:
     sent, over = Sent(), threading.Event()
     sent.add(cluster.nodes[0], "long", 50, retry_s=1)
-    received = Received(lambda _: over.wait(PATIENCE_S) and None)
-    query = start(spark, nodes, checkpoint, received, always=True, queue="long")
+
+    def wait(_: int) -> None:
+        over.wait(PATIENCE_S)
+
+    received = Received(wait)
+    query = start(spark, nodes, checkpoint, received, "0 seconds", queue="long")
     try:
         cluster.wait_until(lambda: received.batches, "the batch is being worked on")
         began = cluster.nodes[0].call("TIME")
@@ -194,9 +199,7 @@ def test_who_stops_after_a_batch_finds_it_acknowledged_at_the_next_start(
     """Spark does not call `commit` for a batch that was the last one of a run."""
     sent, received, after = Sent(), Received(), Received()
     sent.add(cluster.nodes[0], "once", 20, retry_s=60)
-    frame = spark.readStream.format("disque").options(nodes=nodes, queue="once").load()
-    writer = frame.writeStream.foreachBatch(received).option("checkpointLocation", checkpoint)
-    query = writer.trigger(processingTime="1 hour").start()
+    query = start(spark, nodes, checkpoint, received, "1 hour", queue="once")
     cluster.wait_until((Path(checkpoint) / "commits" / "0").exists, "the batch is committed")
     assert jobs_left(cluster, "once") > 0
     query.stop()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from disqued.client import Client
 from support.cluster import RealCluster, RealNode
@@ -150,5 +150,7 @@ def test_twenty_thousand_jobs_are_drained_while_a_node_leaves(
     rows = ids_of(spark, tmp_path)
     assert set(rows) == set(added)
     assert len(rows) == len(added), "and none twice"
-    assert json.loads(query.lastProgress["sources"][0]["latestOffset"])["waiting"] == 0
+    progress = query.lastProgress
+    assert progress is not None
+    assert json.loads(progress["sources"][0]["latestOffset"])["waiting"] == 0
     own.wait_until(lambda: jobs_left(own) == 0, "all jobs are acknowledged")

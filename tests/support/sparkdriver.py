@@ -110,7 +110,7 @@ def main(plan: Plan) -> None:
         writer = writer.option("checkpointLocation", str(plan.checkpoint))
         hour = plan.hang == "after the commit"
         how = {"processingTime": "1 hour"} if hour else {"availableNow": True} if plan.available_now else {}
-        writer.trigger(**how).start().awaitTermination()  # type: ignore[arg-type]  # one of the ways, by name
+        writer.trigger(**how).start().awaitTermination()
 
 
 def handle(plan: Plan, rows: DataFrame, number: int) -> None:
