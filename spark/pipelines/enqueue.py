@@ -1,0 +1,158 @@
+"""The command `disque-enqueue`: any data set that Spark can read becomes jobs of a queue.
+
+Rows are read with Spark (files of any format, a table, a query), one column or all of them become the body, and the
+connector adds them. With `--key` or `--write-id` the same command, run again, adds only what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
+
+from pipelines.command import Summary, WrongInput, add_common, add_nodes, connector_options, pair, run, session
+
+SHOWN: Final = 10
+SHOWN_CHARACTERS: Final = 200
+COLUMNS: Final = ("delay", "retry", "ttl", "replicate", "maxlen")
+"""What a row may say of its job, besides queue, body and key."""
+_NAMED: Final = ("queue", "mode", "writeId", "window", *COLUMNS)
+"""Options of the connector that have one here."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(
+        prog="disque-enqueue",
+        description="Add a row of a data set as a job, each row once or more: what --mode says.",
+        epilog="disque-enqueue --nodes broker:7711 --input orders.parquet --json --queue orders --key order_id",
+    )
+    source = made.add_argument_group("what is read: --input, --table or --sql")
+    source.add_argument(
+        "--input", nargs="+", metavar="PATH", help="files, directories or patterns, wherever Spark reads"
+    )
+    source.add_argument("--format", default="parquet", help="of the input: json, csv, text, ... (default: %(default)s)")
+    source.add_argument(
+        "--read-option", action="append", type=pair, default=[], metavar="NAME=VALUE", help="such as header=true"
+    )
+    source.add_argument("--table", help="a table of Spark's catalog")
+    source.add_argument("--sql", metavar="QUERY", help="a query; the files of --input are its table `input`")
+    job = made.add_argument_group("what becomes of a row")
+    body = job.add_mutually_exclusive_group(required=True)
+    body.add_argument("--body", metavar="COLUMN", help="the column that is the body, text or bytes")
+    body.add_argument("--json", action="store_true", help="all columns are the body, as a JSON object")
+    queue = job.add_mutually_exclusive_group(required=True)
+    queue.add_argument("--queue", help="the queue")
+    queue.add_argument("--queue-column", metavar="COLUMN", help="the column that names the queue")
+    job.add_argument(
+        "--key", metavar="COLUMN", help="adds rows of a queue with the same key once (--mode deduplicated)"
+    )
+    job.add_argument(
+        "--column", action="append", type=pair, default=[], metavar="NAME=COLUMN",
+        help=f"a column that says {', '.join(COLUMNS)} of each job",
+    )  # fmt: skip
+    for name in COLUMNS:
+        job.add_argument(f"--{name}", help=f"the option {name} of all jobs")
+    nodes = made.add_argument_group("where to")
+    add_nodes(nodes, required=True)
+    nodes.add_argument("--mode", help="atLeastOnce (default) or deduplicated")
+    nodes.add_argument("--write-id", dest="writeId", help="names this write, to run it again (--mode deduplicated)")
+    nodes.add_argument("--window", help="how long the brokers know keys, such as 30m")
+    nodes.add_argument("--partitions", type=int, help="how many tasks add at a time (default: those of the input)")
+    made.add_argument("--dry-run", action="store_true", help=f"add nothing: show the columns and {SHOWN} bodies")
+    add_common(made)
+    return made
+
+
+def work(arguments: argparse.Namespace) -> Summary:
+    """Add the rows."""
+    if arguments.key is not None and arguments.mode is None:
+        arguments.mode = "deduplicated"
+    options = connector_options(arguments, "write", **{name: getattr(arguments, name) for name in _NAMED})
+    given = [name for name in ("input", "table") if getattr(arguments, name) is not None]
+    if len(given) > 1 or (arguments.table is not None and arguments.sql is not None):
+        raise WrongInput("give one of --input, --table and --sql; --input and --sql may stand together")
+    if not given and arguments.sql is None:
+        raise WrongInput("say what to read: --input PATH, --table NAME or --sql QUERY")
+    if arguments.partitions is not None and arguments.partitions < 1:
+        raise WrongInput(f"--partitions is a whole number from 1 on, not {arguments.partitions}")
+    spark = session("disque-enqueue", arguments)
+    jobs = as_jobs(read(spark, arguments), arguments)
+    if arguments.dry_run:
+        return _show(jobs)
+    if arguments.partitions is not None:
+        jobs = jobs.repartition(arguments.partitions)
+    counted = Observation("enqueued")
+    jobs = jobs.observe(counted, F.count(F.lit(1)).alias("rows"))
+    jobs.write.format("disque").options(**options).mode("append").save()
+    return {"jobs": counted.get["rows"], "queue": arguments.queue or f"by column {arguments.queue_column}"}
+
+
+def read(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
+    """The rows."""
+    if arguments.table is not None:
+        return spark.table(arguments.table)
+    if arguments.input is not None:
+        rows = spark.read.format(arguments.format).options(**dict(arguments.read_option)).load(arguments.input)
+        if arguments.sql is None:
+            return rows
+        rows.createOrReplaceTempView("input")
+    return spark.sql(arguments.sql)
+
+
+def as_jobs(rows: DataFrame, arguments: argparse.Namespace) -> DataFrame:
+    """The columns that the connector takes.
+
+    Raises:
+        WrongInput: a column is named that is not there, or can not be what it is to be.
+    """
+    types = dict(rows.dtypes)
+    chosen: dict[str, str] = {}
+    for name, column in arguments.column:
+        if name not in COLUMNS:
+            raise WrongInput(f"--column {name}={column}: a row may say {', '.join(COLUMNS)}")
+        chosen[name] = column
+    named = {"body": arguments.body, "queue": arguments.queue_column, "key": arguments.key, **chosen}
+    for name, column in named.items():
+        if column is not None and column not in types:
+            raise WrongInput(f"there is no column {column} for {name}: the columns are {', '.join(types)}")
+    body = arguments.body
+    if body is not None and types[body] not in {"string", "binary"}:
+        raise WrongInput(f"the column {body} is {types[body]}: a body is string or binary; --json takes any columns")
+    columns = [_quoted(body) if body is not None else F.to_json(F.struct(*map(_quoted, types)))]
+    columns[0] = columns[0].alias("body")
+    columns += [_quoted(column).alias(name) for name, column in named.items() if column is not None and name != "body"]
+    jobs = rows.select(*columns)
+    if arguments.key is not None and types[arguments.key] not in {"string", "binary"}:
+        jobs = jobs.withColumn("key", F.col("key").cast("string"))
+    return jobs
+
+
+def _quoted(column: str) -> F.Column:
+    """A column by its name, which may hold dots."""
+    return F.col("`" + column.replace("`", "``") + "`")
+
+
+def _show(jobs: DataFrame) -> Summary:
+    out = sys.stdout.write
+    for name, kind in jobs.dtypes:
+        out(f"{name}: {kind}\n")
+    shown = jobs.limit(SHOWN).collect()
+    for row in shown:
+        body = row["body"]
+        text = bytes(body).decode("utf-8", "backslashreplace") if isinstance(body, bytes | bytearray) else str(body)
+        out(f"  {text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + '…'}\n")
+    return {"shown": len(shown), "jobs": 0}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `disque-enqueue`."""
+    return run(parser(), work, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""What the report counts, in Spark: a row for each queue, and distributions of which little comes to the driver.
+
+However many queues there are, twelve are drawn and `ROWS_SHOWN` are in the table of the page: those with the most jobs;
+the others are put together. All are in the Parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
+
+QUEUES_DRAWN: Final = 12
+ROWS_SHOWN: Final = 50
+EDGES_S: Final = (0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0)
+"""Between these times are the bars of ages, and of how long jobs took."""
+EDGES_BYTES: Final = (16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 1048576.0)
+EDGES_TRIES: Final = (1.0, 2.0, 3.0, 5.0, 9.0)
+"""A bar begins at its edge."""
+_ACCURACY: Final = 1000
+"""Quantiles are right to a thousandth of the rank."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How many jobs are in each bar, for each drawn queue (in the order in which they are drawn)."""
+
+    name: str
+    edges: tuple[float, ...]
+    counts: Mapping[str, tuple[int, ...]]
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(sum(counts) for counts in self.counts.values())
+
+
+DISTRIBUTIONS: Final[tuple[tuple[str, tuple[float, ...]], ...]] = (
+    ("age_s", EDGES_S),
+    ("finish_s", EDGES_S),
+    ("tries", EDGES_TRIES),
+    ("body_size", EDGES_BYTES),
+)
+"""The columns of which there is a distribution; rows in which they are null do not count."""
+
+
+def per_queue(jobs: DataFrame) -> DataFrame:
+    """The table of queues."""
+    measures = [F.count("*").alias("jobs")]
+    measures += [F.count(F.when(F.col("fate") == fate, 1)).alias(fate) for fate in ("waiting", "finished", "expired")]
+    measures += [F.max("age_s").alias("age_max_s")]
+    measures += [
+        F.percentile_approx(column, quantile, _ACCURACY).alias(name)
+        for name, column, quantile in (
+            ("age_p50_s", "age_s", 0.5),
+            ("finish_p50_s", "finish_s", 0.5),
+            ("finish_p95_s", "finish_s", 0.95),
+            ("finish_p99_s", "finish_s", 0.99),
+            ("finish_most_p95_s", "finish_most_s", 0.95),
+            ("body_p50", "body_size", 0.5),
+        )
+    ]
+    measures += [
+        F.count(F.when(F.col("tries") > 0, 1)).alias("retried"),
+        F.max("tries").alias("tries_max"),
+        F.sum("nacks").alias("nacks"),
+        F.sum("additional_deliveries").alias("additional_deliveries"),
+        F.max("body_size").alias("body_max"),
+        F.sum("body_size").alias("body_bytes"),
+    ]
+    return jobs.groupBy("queue").agg(*measures)
+
+
+def busiest_first(queues: DataFrame) -> DataFrame:
+    """The table with the queues of the most jobs first."""
+    return queues.orderBy(F.desc("jobs"), "queue")
+
+
+def totals(queues: DataFrame) -> Row:
+    """Sums over all queues."""
+    columns = ("jobs", "waiting", "finished", "expired", "retried")
+    row = queues.agg(F.count("*").alias("queues"), *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in columns))
+    return row.collect()[0].asDict()
+
+
+def drawn_name(count: int) -> str:
+    """What the queues are called together that are not drawn one by one."""
+    return f"{count:,} other queues" if count > 1 else "1 other queue"
+
+
+def distributions(jobs: DataFrame, queues: list[str], others: int) -> list[Distribution]:
+    """How ages, times, tries and sizes are spread, for these queues and for all others together."""
+    drawn = F.col("queue").isin(queues)
+    names = [*queues, *([drawn_name(others)] if others else [])]
+    grouped = jobs.withColumn("drawn", F.when(drawn, F.col("queue")).otherwise(drawn_name(others)))
+    return [_distribution(grouped, names, column, edges) for column, edges in DISTRIBUTIONS]
+
+
+def _distribution(jobs: DataFrame, names: list[str], column: str, edges: tuple[float, ...]) -> Distribution:
+    bar = F.lit(0)
+    bar = reduce(add, ((F.col(column) >= edge).cast("int") for edge in edges))
+    bars = jobs.where(F.col(column).isNotNull()).withColumn("bar", bar)
+    counts = {name: [0] * (len(edges) + 1) for name in names}
+    for row in bars.groupBy("drawn", "bar").count().collect():
+        counts[row["drawn"]][row["bar"]] = row["count"]
+    return Distribution(column, edges, {name: tuple(row) for name, row in counts.items()})
