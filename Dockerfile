@@ -79,6 +79,7 @@ RUN ours="/ours$(echo /opt/disque/lib/python3*/site-packages)" \
  && python3 -m compileall -q --invalidation-mode unchecked-hash -s /ours "$ours" \
  && install sparkentry.py /ours/opt/disque/bin/sparkentry \
  && ln -s sparkentry /ours/opt/disque/bin/spark-submit \
+ && ln -s "${ours#/ours}/pipelines" /ours/opt/disque/pipelines \
  && cp -r /ours/. / \
  && /opt/disque/bin/python imports.py disqued pyspark_disque pyspark_disque_aof pipelines
 
