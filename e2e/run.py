@@ -1,11 +1,14 @@
 """`make e2e`: a Kubernetes, the images in it, and all tests against them.
 
-With KUBECONFIG set that cluster is used: E2E_IMAGE, E2E_NEXT_IMAGE and E2E_OPERATOR_IMAGE name images that it can pull
-or has, or E2E_BUILD is a command that builds one and has the cluster know it: `$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
+With KUBECONFIG set that cluster is used: E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE name images
+that it can pull or has, or E2E_BUILD is a command that builds one and has the cluster know it:
+`$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
 Otherwise a cluster is made with `kind`, and is deleted at the end unless E2E_KEEP is set.
 
     make e2e                               all tests
     make e2e ARGS="-k upgrade -n0"         some of them; arguments are pytest's
+    python e2e/run.py --images             only build the images with E2E_BUILD, which takes minutes: ahead, beside
+                                           something else. Their names are then in build/images.env
 """
 
 from __future__ import annotations
@@ -21,11 +24,14 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 KIND: Final = "disqued-e2e"
+BUILT: Final = ROOT / "build" / "images.env"
+"""The names of the images that were built ahead, as assignments of a shell."""
 KUBECONFIG: Final = ROOT / "build" / "e2e" / "kubeconfig"
 IMAGES: Final = (
     ("E2E_IMAGE", "localhost/disqued:e2e", "broker"),
     ("E2E_NEXT_IMAGE", "localhost/disqued:e2e-next", "broker"),
     ("E2E_OPERATOR_IMAGE", "localhost/disque-operator:e2e", "operator"),
+    ("E2E_SPARK_IMAGE", "localhost/disqued-spark:e2e", "spark"),
 )
 """The variables, what the images are called when they are built here, and the targets of the Dockerfile."""
 API_MANIFEST: Final = "/etc/kubernetes/manifests/kube-apiserver.yaml"
@@ -40,12 +46,15 @@ NO_KUBERNETES: Final = """\
 There is no Kubernetes to test against. Set KUBECONFIG to one that may be broken a little (machines are drained, pods
 are killed), or install kind and docker, so that one can be made."""
 NO_IMAGE: Final = """\
-KUBECONFIG is set, but nothing says which images to test. Set E2E_IMAGE, E2E_NEXT_IMAGE and E2E_OPERATOR_IMAGE to images
-that the cluster can pull, or E2E_BUILD to a command that builds one and loads it: $E2E_BUILD TAG $E2E_BUILD_ARGS ."""
+KUBECONFIG is set, but nothing says which images to test. Set E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE and
+E2E_SPARK_IMAGE to images that the cluster can pull, or E2E_BUILD to a command that builds one and loads it:
+$E2E_BUILD TAG $E2E_BUILD_ARGS ."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the tests; the exit status."""
+    if arguments == ["--images"]:
+        return _build_ahead()
     if os.environ.get("KUBECONFIG"):
         if not os.environ.get("E2E_IMAGE") and not os.environ.get("E2E_BUILD"):
             return _refuse(NO_IMAGE)
@@ -54,6 +63,18 @@ def main(arguments: list[str]) -> int:
         return _refuse(NO_KUBERNETES)
     with _kind() as environment:
         return _test(arguments, {**KIND_HOOKS, **environment, **_images(f"{sys.executable} {__file__} --into-kind")})
+
+
+def _build_ahead() -> int:
+    """Build the images, and write down what they are called."""
+    build = os.environ.get("E2E_BUILD")
+    if not build:
+        return _refuse(NO_IMAGE)
+    BUILT.parent.mkdir(exist_ok=True)
+    BUILT.unlink(missing_ok=True)
+    lines = [f"{variable}={tag}\n" for variable, tag in _images(build).items()]
+    BUILT.write_text("".join(lines), encoding="utf-8")
+    return 0
 
 
 def _refuse(text: str) -> int:

@@ -26,6 +26,8 @@ class Settings:
     """E2E_NEXT_IMAGE: another name of the same, or a later one, for upgrades."""
     operator_image: str
     """E2E_OPERATOR_IMAGE."""
+    spark_image: str
+    """E2E_SPARK_IMAGE: drivers and executors."""
     node_stop: str
     """E2E_NODE_STOP: a shell command that loses the machine $NODE at once."""
     node_start: str
@@ -46,6 +48,7 @@ class Settings:
             image=image,
             next_image=environ.get("E2E_NEXT_IMAGE", f"{image}-next"),
             operator_image=environ.get("E2E_OPERATOR_IMAGE", "localhost/disque-operator:e2e"),
+            spark_image=environ.get("E2E_SPARK_IMAGE", "localhost/disqued-spark:e2e"),
             node_stop=environ.get("E2E_NODE_STOP", ""),
             node_start=environ.get("E2E_NODE_START", ""),
             api_stop=environ.get("E2E_API_STOP", ""),
