@@ -1,0 +1,163 @@
+"""The manifests of Spark's jobs fit together, and say the same to spark-submit and to the operator of Spark."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from disqued import __version__
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "manifests" / "spark"
+Json = dict[str, Any]
+JOBS = ("enqueue", "drain")
+OF_SUBMITTING = {
+    "spark.kubernetes.authenticate.driver.serviceAccountName",
+    "spark.kubernetes.authenticate.executor.serviceAccountName",
+    "spark.kubernetes.driver.podTemplateFile",
+    "spark.kubernetes.executor.podTemplateFile",
+    "spark.kubernetes.report.interval",
+}
+"""Settings that the operator of Spark has fields for, or no use."""
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+def documents(name: str) -> list[Json]:
+    return list(yaml.safe_load_all((FOLDER / name).read_text()))
+
+
+def submitter(name: str) -> Json:
+    """The pod that submits a job."""
+    return dict(documents(f"{name}.yaml")[0]["spec"]["template"]["spec"])
+
+
+def words(name: str) -> tuple[dict[str, str], str, list[str]]:
+    """Settings, file and arguments of a job that is submitted by a pod."""
+    args = submitter(name)["containers"][0]["args"]
+    at = next(number for number, word in enumerate(args) if word.startswith("local://"))
+    settings = [word.removeprefix("--conf=").partition("=") for word in args[:at] if word.startswith("--conf=")]
+    return {name: value for name, _, value in settings}, args[at], args[at + 1 :]
+
+
+def application(name: str) -> Json:
+    """The same job for the operator of Spark."""
+    (found,) = documents(f"spark-operator/{name}.yaml")
+    return dict(found["spec"]["template"] if found["kind"] == "ScheduledSparkApplication" else found["spec"])
+
+
+def settings() -> dict[str, str]:
+    lines = (FOLDER / "spark-defaults.conf").read_text().splitlines()
+    return {line.split()[0]: line.split()[1] for line in lines if line and not line.startswith("#")}
+
+
+def test_everything_is_for_this_version() -> None:
+    text = "".join(path.read_text() for path in FOLDER.rglob("*.yaml"))
+    assert set(re.findall(r"disqued-spark:([\w.]+)", text)) == {__version__}
+    lock = (ROOT / "requirements.lock").read_text()
+    (version,) = re.findall(r"^pyspark==(\S+)", lock, re.MULTILINE)
+    assert {application(name)["sparkVersion"] for name in JOBS} == {version}
+
+
+def test_the_kustomization_has_what_jobs_need_and_the_files_that_there_are() -> None:
+    (found,) = documents("kustomization.yaml")
+    (settings_map,) = found["configMapGenerator"]
+    assert all((FOLDER / name).exists() for name in [*found["resources"], *settings_map["files"]])
+    for name in JOBS:
+        volumes = {volume["name"]: volume for volume in submitter(name)["volumes"]}
+        assert volumes["settings"]["configMap"]["name"] == settings_map["name"]
+        mounts = {mount["name"]: mount["mountPath"] for mount in submitter(name)["containers"][0]["volumeMounts"]}
+        templates = {value for key, value in settings().items() if key.endswith("podTemplateFile")}
+        assert templates == {f"{mounts['settings']}/{role}.yaml" for role in ("driver", "executor")}
+
+
+def test_accounts_that_are_named_exist_and_are_bound() -> None:
+    objects = documents("rbac.yaml")
+    accounts = {item["metadata"]["name"] for item in objects if item["kind"] == "ServiceAccount"}
+    named = {value for key, value in settings().items() if key.endswith("serviceAccountName")}
+    named |= {submitter(name)["serviceAccountName"] for name in JOBS}
+    named |= {application(name)[role]["serviceAccount"] for name in JOBS for role in ("driver", "executor")}
+    assert named == accounts
+    bound = {item["subjects"][0]["name"]: item["roleRef"]["name"] for item in objects if item["kind"] == "RoleBinding"}
+    assert bound == {"spark-submit": "spark-submit", "spark-driver": "spark-driver"}
+
+
+def test_nobody_may_do_everything_or_see_secrets() -> None:
+    for role in documents("rbac.yaml"):
+        for rule in role.get("rules", []):
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+            assert not {"secrets", "pods/exec", "pods/log"} & set(rule["resources"])
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_both_ways_run_the_same(name: str) -> None:
+    conf, file, arguments = words(name)
+    other = application(name)
+    assert other["mainApplicationFile"] == file
+    assert other["arguments"] == arguments
+    shared = {key: value for key, value in settings().items() if key not in OF_SUBMITTING}
+    shared |= {key: value for key, value in conf.items() if ".secrets." in key or ".volumes." in key}
+    assert other["sparkConf"] == shared
+    for role in ("driver", "executor"):
+        assert other[role]["memory"] == conf[f"spark.{role}.memory"]
+    assert str(other["executor"]["instances"]) == conf["spark.executor.instances"]
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("role", ["driver", "executor"])
+def test_both_ways_make_the_same_pods(name: str, role: str) -> None:
+    (pod,) = documents(f"{role}.yaml")
+    template = application(name)[role]["template"]
+    assert template["spec"] == pod["spec"]
+    assert template["metadata"]["labels"] == pod["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_pods_are_restricted(name: str) -> None:
+    specs = [submitter(name), *(documents(f"{role}.yaml")[0]["spec"] for role in ("driver", "executor"))]
+    for spec in specs:
+        assert spec["securityContext"]["runAsNonRoot"]
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert spec["containers"][0]["securityContext"] == RESTRICTED
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_pipeline_takes_its_arguments(name: str) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    module = __import__(f"pipelines.{name}", fromlist=["parser"])
+    _, file, arguments = words(name)
+    assert file == f"local:///opt/disque/pipelines/{name}.py"
+    parser: argparse.ArgumentParser = module.parser()
+    assert parser.parse_args(arguments).nodes == "jobs:7711"
+
+
+def test_the_password_is_where_the_secret_is_mounted() -> None:
+    for name in JOBS:
+        conf, _, arguments = words(name)
+        mounts = {value for key, value in conf.items() if key.endswith(".secrets.jobs-auth")}
+        assert arguments[1] == f"--password-file={mounts.pop()}/password"
+        assert not mounts
+
+
+def test_the_wheel_has_the_pipelines_that_the_image_runs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "spark/pipelines" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+def test_prometheus_finds_drivers_by_labels_that_they_have() -> None:
+    (monitor,) = documents("podmonitor.yaml")
+    labels = documents("driver.yaml")[0]["metadata"]["labels"]
+    wanted = monitor["spec"]["selector"]["matchLabels"]
+    assert wanted.pop("spark-role") == "driver"
+    assert wanted.items() <= labels.items()
+    paths = [endpoint["path"] for endpoint in monitor["spec"]["podMetricsEndpoints"]]
+    assert paths == ["/metrics/prometheus/", "/metrics/executors/prometheus/"]
