@@ -59,17 +59,16 @@ class BatchReader(DataSourceReader):
             look = _look_at_all(intake, Patience(self._options.give_up_after_s, clock))
         finally:
             intake.close()
-        if self._options.consume:
-            return plan_taking(look, self._options, self._narrowed)
-        return plan_scans(look, self._options, self._narrowed)
+        plan = plan_taking if self._options.consume else plan_scans
+        return [InputPartition(part) for part in plan(look, self._options, self._narrowed)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task. Spark makes up a partition when there is none."""
-        match partition:
-            case ScanPart():
-                yield from scanned(partition, self._options, self._columns)
-            case TakingPart():
-                yield from consumed(partition, self._options, self._columns)
+        """The rows of one task. Spark makes up a partition, of None, when there is none."""
+        match partition.value:
+            case ScanPart() as part:
+                yield from scanned(part, self._options, self._columns)
+            case TakingPart() as part:
+                yield from consumed(part, self._options, self._columns)
 
 
 class PushDown:

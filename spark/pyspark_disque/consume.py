@@ -1,8 +1,9 @@
 """Reading that takes: a task leases the jobs of a node, hands them over as rows, and acknowledges them at its end.
 
-A task that fails has acknowledged nothing: its jobs come back after their retry time, for whoever asks then. A task
-that ended has acknowledged, and when another one of the same stage fails for good its rows are gone with the stage. Who
-needs every row uses the stream with `Trigger.AvailableNow`, which acknowledges what is stored.
+A task that fails before Spark has taken its last row has acknowledged nothing: its jobs come back after their retry
+time, for whoever asks then. After that row they are acknowledged, for Spark does not tell a reader what becomes of its
+rows; a failure behind the read, or of another task of the stage, loses them. Who needs every row uses the stream with
+`Trigger.AvailableNow`, which acknowledges what is stored.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-
-from pyspark.sql.datasource import InputPartition
 
 from disqued.client import ConnectionFailed
 from pyspark_disque.bodies import Bodies
@@ -32,8 +31,8 @@ JOBS_PER_ROUND: Final = 2000
 STATE_WHEN_TAKEN: Final = "queued"
 
 
-@dataclass(frozen=True)
-class TakingPart(InputPartition):
+@dataclass(frozen=True, slots=True)
+class TakingPart:
     """One task: the node, its queues, and how many jobs to take at most."""
 
     member: Member
@@ -53,9 +52,7 @@ def plan_taking(look: Look, options: Options, narrowed: Narrowed) -> list[Taking
         left -= most
         bounds = [most * part // per_node for part in range(per_node + 1)]
         parts += [
-            TakingPart(member, queues, last - first)
-            for first, last in itertools.pairwise(bounds)
-            if last > first
+            TakingPart(member, queues, last - first) for first, last in itertools.pairwise(bounds) if last > first
         ]
     return parts if narrowed.states else []
 

@@ -13,8 +13,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import InputPartition
-
 from disqued.client import Client, ConnectionFailed, DisqueError
 from disqued.client.wire import to_text
 from pyspark_disque.brokers import Brokers, Member, is_passing
@@ -64,8 +62,8 @@ class Scan:
     most: int | None = None
 
 
-@dataclass(frozen=True)
-class ScanPart(InputPartition):
+@dataclass(frozen=True, slots=True)
+class ScanPart:
     """One task: its scans, one after the other, and how many rows they may give together."""
 
     scans: tuple[Scan, ...]

@@ -177,12 +177,15 @@ def test_a_consuming_read_takes_no_more_than_maxjobs(spark: SparkSession, empty:
     assert waiting(empty, "a") == 80
 
 
-def test_a_task_that_fails_acknowledges_nothing(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
-    added = add(empty.nodes[0], "a", 30, retry_s=2)
+def test_a_task_that_fails_before_its_last_row_acknowledges_nothing(
+    spark: SparkSession, empty: RealCluster, nodes: str
+) -> None:
+    for _ in range(40):  # more than fits between the reader and who fails
+        empty.nodes[0].call("ADDJOB", "a", b"x" * 1_000_000, 0, "RETRY", 2)
 
     def fail(_: object) -> None:
         raise RuntimeError("behind the read")
 
     with pytest.raises(Exception, match="behind the read"):
         read(spark, nodes, queue="a", consume="true").foreach(fail)
-    empty.wait_until(lambda: waiting(empty, "a") == len(added), "all come back")
+    empty.wait_until(lambda: waiting(empty, "a") == 40, "all come back")
