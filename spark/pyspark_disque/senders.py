@@ -11,11 +11,14 @@ is wrong with a row or a password fails at once. Where rows go is a *route*, and
   or went, agree on it without asking anybody. It is known by its node ID, which stays when a restart brings a new
   address.
 
-Rows are added once by their keys as long as home answers, or comes back within `HOME_PATIENCE_S` with what it remembers
-(a restart with an append only file). A home that is no member any more is given up at once, and one that leaves as soon
-as it refuses: it goes on answering for the keys it knows, which is why it is still asked first. Then rows go to the
-next in the order, and those that the home had taken without saying so may be there twice. A home that has failed for
-good costs each task the patience once, until it is forgotten (CLUSTER FORGET).
+Rows are added once by their keys as long as home answers, or comes back within `HOME_PATIENCE_S` with what it
+remembers: after a restart with an append only file, the jobs of its last minute that are still there. With more than
+one copy of a job there is a gap: of the commands that were on their way when a home died, at most a pipeline of 128,
+other nodes may have copies that the home had not confirmed and does not know when it is back. A home that is no member
+any more is given up at once, and one that leaves as soon as it refuses: it goes on answering for the keys it knows,
+which is why it is still asked first. Then rows go to the next in the order, and those that the home had taken without
+saying so may be there twice. A home that has failed for good costs each task the patience once, until it is forgotten
+(CLUSTER FORGET).
 """
 
 from __future__ import annotations
@@ -238,7 +241,10 @@ class Sender:
         return sorted(row for row, _ in refused), refused[-1][1] if refused else None
 
     def _exchange(self, part: Slice, address: str, rows: Sequence[int]) -> list[tuple[int, DisqueError]]:
-        """Send rows to one node: those that it did not add, and why."""
+        """Send rows to one node: those that it did not add, and why.
+
+        By words, not with `Client.add_jobs`: an object for each row costs as much as all that is done here with it.
+        """
         replies = self._brokers.at(address).execute_many(part.commands[row] for row in rows)
         ids = [reply for reply in replies if isinstance(reply, bytes)]
         if ids:
