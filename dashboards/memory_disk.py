@@ -110,6 +110,7 @@ _MEMORY: Final = Row(
                 Query("disque_memory_resident_bytes{<nodes>}", "{{instance}}"),
                 Query("min(disque_memory_limit_bytes{<nodes>} > 0)", "smallest limit"),
             ),
+            width=6,
         ),
         Panel(
             "Forgotten and refused",
@@ -123,12 +124,22 @@ _MEMORY: Final = Row(
                 ),
                 Query(rate("disque_requests_refused_unread_total"), "too big to be read"),
             ),
+            width=6,
         ),
         Panel(
             "Clients hung up on",
             "Because they did not read their replies, or sent more than there was memory for.",
             "ops",
             (Query(rate("disque_clients_closed_total", by="instance, reason"), "{{instance}} {{reason}}"),),
+            width=6,
+        ),
+        Panel(
+            "Keys",
+            "Keys under which jobs were added (ADDJOB KEY), as long as their windows last: 272 bytes each. After a "
+            "start the youngest jobs of the file count as if they had one, for five minutes.",
+            "short",
+            (Query("disque_keys_remembered{<nodes>}", "{{instance}}"),),
+            width=6,
         ),
     ),
 )

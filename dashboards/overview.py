@@ -65,12 +65,13 @@ _JOBS: Final = Row(
         Panel(
             "Through",
             "Jobs per second that were added, delivered to workers and acknowledged. The three are level when workers "
-            "keep up; more deliveries than additions are redeliveries.",
+            "keep up; more deliveries than additions are redeliveries. Known by key: adds that found their job there.",
             "ops",
             (
                 Query(rate("disque_jobs_added_total"), "added"),
                 Query(rate("disque_jobs_delivered_total"), "delivered"),
                 Query(rate("disque_jobs_acked_total"), "acknowledged"),
+                Query(rate("disque_jobs_deduplicated_total"), "known by key"),
             ),
         ),
         Panel(

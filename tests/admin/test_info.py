@@ -32,6 +32,7 @@ SECTIONS = {
     "expired_jobs evicted_jobs",
     "CPU": "used_cpu_sys used_cpu_user used_cpu_sys_children used_cpu_user_children",
     "Membership": "cluster_links_up cluster_nodes_pfail cluster_nodes_fail cluster_nodes_leaving cluster_max_skew_ms",
+    "Admission": "keys_remembered jobs_deduplicated",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
     "async_copies_missing copies_kept copies_refused",
     "Delivery": "queued_ties_lost requeues_averted",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from disqued.core import disk
 from disqued.core.memory import KEY_BYTES
@@ -162,6 +165,41 @@ def test_forgetting_all_jobs_forgets_their_keys(local: LocalNode, client: LocalC
     assert remembered(local) == 0
     assert client.add("mail", "body", "KEY", "k") != first
     local.run(seconds=DEFAULT_WINDOW_S + 1)
+    assert remembered(local) == 0
+
+
+ACTS = st.one_of(
+    st.tuples(st.just("add"), st.sampled_from("ab"), st.sampled_from((1, 3, 300))),
+    st.tuples(st.sampled_from(("DELJOB", "ACKJOB")), st.integers(0, 30), st.just(0)),
+    st.tuples(st.just("wait"), st.sampled_from((1, 2, 301)), st.just(0)),
+    st.tuples(st.just("FLUSHALL"), st.just(0), st.just(0)),
+)
+
+
+@given(st.lists(ACTS, max_size=40))
+def test_whatever_happens_an_add_is_answered_as_a_list_of_all_adds_says(acts: list[tuple[str, Any, int]]) -> None:
+    local = LocalNode()
+    client = local.client()
+    jobs: list[bytes] = []
+    known: dict[str, tuple[bytes, int, int]] = {}
+    for act, what, window_s in acts:
+        if act == "add":
+            expected, added_ms, first_s = known.get(what, (b"", 0, 0))
+            job_id = client.add("mail", "body", "KEY", what, "WINDOW", window_s)
+            if local.now_ms - added_ms < min(first_s, window_s) * 1000:
+                assert job_id == expected
+            else:
+                assert job_id not in jobs
+                jobs.append(job_id)
+                known[what] = (job_id, local.now_ms, window_s)
+        elif act == "wait":
+            local.run(seconds=what, milliseconds=20)  # as late as a timer may be
+        elif act == "FLUSHALL":
+            client.call("DEBUG", "FLUSHALL")
+            known.clear()
+        elif what < len(jobs) and client.call(act, jobs[what]) == 1 and act == "DELJOB":
+            known = {key: value for key, value in known.items() if value[0] != jobs[what]}
+    local.run(seconds=301)
     assert remembered(local) == 0
 
 
