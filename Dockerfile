@@ -62,11 +62,11 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 
 # PySpark and what else comes from elsewhere, with the compiled wheel: ten times what is below, and seldom changed.
 FROM environment AS spark-packages
-COPY image/trimspark.py ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
- && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli,report]" \
- && python3 trimspark.py /opt/disque \
+ && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli,report]"
+COPY image/trimspark.py ./
+RUN python3 trimspark.py /opt/disque \
  && python3 trim.py /opt/disque
 
 # The connector and its jobs are plain Python and not in the wheel here: a change in them compiles nothing anew.

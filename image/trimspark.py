@@ -41,8 +41,8 @@ REST: Final = (
     "sbin",
 )
 """Of the package's folder."""
-ARROW: Final = ("*flight*", "*substrait*", "include", "src")
-"""Of PyArrow's: remote procedures, query plans, sources."""
+ARROW: Final = ("*flight*", "include", "src")
+"""Of PyArrow's: remote procedures, sources."""
 
 NATIVE: Final = (".dll", ".dylib", ".jnilib", ".so")
 ELF: Final = b"\x7fELF"
