@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
 
 from pipelines.command import Summary, WrongInput, add_common, add_nodes, connector_options, pair, run, session
@@ -132,7 +132,7 @@ def as_jobs(rows: DataFrame, arguments: argparse.Namespace) -> DataFrame:
     return jobs
 
 
-def _quoted(column: str) -> F.Column:
+def _quoted(column: str) -> Column:
     """A column by its name, which may hold dots."""
     return F.col("`" + column.replace("`", "``") + "`")
 

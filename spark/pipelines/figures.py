@@ -12,7 +12,7 @@ from functools import reduce
 from operator import add
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
 
 QUEUES_DRAWN: Final = 12
@@ -97,17 +97,21 @@ def drawn_name(count: int) -> str:
 
 def distributions(jobs: DataFrame, queues: list[str], others: int) -> list[Distribution]:
     """How ages, times, tries and sizes are spread, for these queues and for all others together."""
-    drawn = F.col("queue").isin(queues)
     names = [*queues, *([drawn_name(others)] if others else [])]
-    grouped = jobs.withColumn("drawn", F.when(drawn, F.col("queue")).otherwise(drawn_name(others)))
-    return [_distribution(grouped, names, column, edges) for column, edges in DISTRIBUTIONS]
+    drawn = F.when(F.col("queue").isin(queues), F.col("queue")).otherwise(drawn_name(others))
+    measures = [
+        F.struct(F.lit(column).alias("name"), _bar(column, edges).alias("bar")) for column, edges in DISTRIBUTIONS
+    ]
+    bars = jobs.select(drawn.alias("drawn"), F.explode(F.array(*measures)).alias("in")).where("`in`.bar IS NOT NULL")
+    counts = {column: {name: [0] * (len(edges) + 1) for name in names} for column, edges in DISTRIBUTIONS}
+    for row in bars.groupBy("drawn", "in.name", "in.bar").count().collect():
+        counts[row["name"]][row["drawn"]][row["bar"]] = row["count"]
+    return [
+        Distribution(column, edges, {name: tuple(counts[column][name]) for name in names})
+        for column, edges in DISTRIBUTIONS
+    ]
 
 
-def _distribution(jobs: DataFrame, names: list[str], column: str, edges: tuple[float, ...]) -> Distribution:
-    bar = F.lit(0)
-    bar = reduce(add, ((F.col(column) >= edge).cast("int") for edge in edges))
-    bars = jobs.where(F.col(column).isNotNull()).withColumn("bar", bar)
-    counts = {name: [0] * (len(edges) + 1) for name in names}
-    for row in bars.groupBy("drawn", "bar").count().collect():
-        counts[row["drawn"]][row["bar"]] = row["count"]
-    return Distribution(column, edges, {name: tuple(row) for name, row in counts.items()})
+def _bar(column: str, edges: tuple[float, ...]) -> Column:
+    """In which bar a value is; null for null."""
+    return reduce(add, ((F.col(column) >= edge).cast("int") for edge in edges))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
 
 COLUMNS: Final = (
@@ -79,7 +79,7 @@ def judged(jobs: DataFrame, as_of: datetime) -> DataFrame:
     time_over = F.coalesce(F.unix_micros("expires") <= then_us, F.lit(False))
     fate = F.when(time_over, "expired").when(ended, "finished").otherwise("waiting")
 
-    def seconds(end: F.Column) -> F.Column:
+    def seconds(end: Column) -> Column:
         return F.greatest((end - F.unix_micros("ctime")) / 1_000_000, F.lit(0.0))
 
     return (

@@ -18,6 +18,8 @@ from disqued.persistence.records import forget
 from persistence.samples import VECTORS, kept, make_job
 from support.cluster import RealCluster
 
+pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
+
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 SOUND = sorted(path for path in VECTORS.glob("*.aof") if path.name[:2] not in {"06", "08"})
 

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from pipelines import enqueue
 from support.cluster import RealCluster
 
+pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
+
 Say = Callable[..., tuple[int, str, str]]
 
 
