@@ -43,10 +43,10 @@ RUN python3 rootfs.py /rootfs && mkdir /empty
 
 # The environments of both images, in the same place as there: their programs start with its path.
 FROM tools AS environment
-COPY image/trim.py image/imports.py ./
 COPY --from=wheel /wheel /wheel
 
 FROM environment AS broker-files
+COPY image/trim.py image/imports.py ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
  && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli]" \
@@ -54,6 +54,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
  && /opt/disque/bin/python imports.py disqued
 
 FROM environment AS operator-files
+COPY image/trim.py image/imports.py ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
  && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli,operator]" \
@@ -65,7 +66,7 @@ FROM environment AS spark-packages
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
  && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli,report]"
-COPY image/trimspark.py ./
+COPY image/trimspark.py image/trim.py image/imports.py ./
 RUN python3 trimspark.py /opt/disque \
  && python3 trim.py /opt/disque
 

@@ -49,8 +49,12 @@ def drop(packages: Path, patterns: tuple[str, ...]) -> None:
 
 
 def strip(packages: Path) -> None:
-    """Remove symbols that only debuggers read from all shared libraries."""
-    libraries = sorted(str(path) for path in packages.rglob("*.so*") if path.is_file())
+    """Remove symbols that only debuggers read from shared libraries.
+
+    Not from those that wheels bring beside themselves (`numpy.libs`): they were changed so that `strip` spoils them.
+    """
+    found = (path for path in packages.rglob("*.so*") if path.is_file())
+    libraries = sorted(str(path) for path in found if not path.parent.name.endswith(".libs"))
     subprocess.run(["strip", "--strip-unneeded", *libraries], check=True)  # noqa: S603, S607 - of the builder
 
 
