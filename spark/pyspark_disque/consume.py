@@ -9,7 +9,7 @@ rows; a failure behind the read, or of another task of the stage, loses them. Wh
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -57,7 +57,7 @@ def plan_taking(look: Look, options: Options, narrowed: Narrowed) -> list[Taking
     return parts if narrowed.states else []
 
 
-def consumed(part: TakingPart, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def consumed(part: TakingPart, options: Options, columns: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
     """The rows of one task; their jobs are acknowledged when Spark has taken the last one."""
     clock = Clock()
     intake = Intake(options, clock)

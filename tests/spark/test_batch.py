@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from disqued.client import Client
 from pyspark_disque.brokers import Member
+from pyspark_disque.consume import TakingPart, consumed
 from pyspark_disque.intake import Look
 from pyspark_disque.options import Options
 from pyspark_disque.snapshot import Narrowed, plan_scans
@@ -177,15 +178,13 @@ def test_a_consuming_read_takes_no_more_than_maxjobs(spark: SparkSession, empty:
     assert waiting(empty, "a") == 80
 
 
-def test_a_task_that_fails_before_its_last_row_acknowledges_nothing(
-    spark: SparkSession, empty: RealCluster, nodes: str
-) -> None:
-    for _ in range(40):  # more than fits between the reader and who fails
-        empty.nodes[0].call("ADDJOB", "a", b"x" * 1_000_000, 0, "RETRY", 2)
-
-    def fail(_: object) -> None:
-        raise RuntimeError("behind the read")
-
-    with pytest.raises(Exception, match="behind the read"):
-        read(spark, nodes, queue="a", consume="true").foreach(fail)
-    empty.wait_until(lambda: waiting(empty, "a") == 40, "all come back")
+def test_a_task_that_ends_before_its_last_row_acknowledges_nothing(empty: RealCluster) -> None:
+    node = empty.nodes[0]
+    added = add(node, "a", 3000, retry_s=2)
+    part = TakingPart(Member(node.id, node.address, 1), ("a",), 3000)
+    rows = consumed(part, Options(nodes=(node.address,), queue="a"), ("id", "body"))
+    assert next(rows).num_rows == 1000
+    rows.close()
+    empty.wait_until(lambda: waiting(empty, "a") == len(added), "all come back")
+    assert sum(batch.num_rows for batch in consumed(part, Options(nodes=(node.address,), queue="a"), ("id",))) == 3000
+    empty.wait_until(lambda: all(node.info("jobs")["registered_jobs"] == "0" for node in empty.nodes), "none is left")
