@@ -18,6 +18,7 @@ import pytest
 TIMEOUT_S = 60
 BROKER = os.environ.get("DISQUED_IMAGE", "disqued:dev")
 OPERATOR = os.environ.get("DISQUED_OPERATOR_IMAGE", "disqued-operator:dev")
+SPARK = os.environ.get("DISQUED_SPARK_IMAGE", "disqued-spark:dev")
 LOCKED_DOWN = (
     "--read-only",
     "--network=none",
@@ -60,7 +61,7 @@ def needed(image: str) -> str:
     if name is None:
         pytest.skip("neither Docker (with its daemon) nor Podman works here")
     if call(name, "image", "inspect", image).status:
-        pytest.skip(f"there is no image {image}: make image, or name another by DISQUED_IMAGE, DISQUED_OPERATOR_IMAGE")
+        pytest.skip(f"there is no image {image}: make image, or name another by DISQUED_IMAGE and so on")
     if forbidden := refusal(name, image):
         pytest.skip(f"this machine lets {name} run no containers: {forbidden}")
     return image

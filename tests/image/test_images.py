@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from disqued import __version__
-from image.containers import BROKER, OPERATOR, Container, described, needed, run, started
+from image.containers import BROKER, OPERATOR, SPARK, Container, described, needed, run, started
 
 MEGABYTE = 1_000_000
-MOST_MEGABYTES = {BROKER: 75, OPERATOR: 110}
+MOST_MEGABYTES = {BROKER: 75, OPERATOR: 110, SPARK: 700}
 """What docs/operations/image.md states, and a little room: more should not come unseen."""
 STOPS_WITHIN_S = 2.0
 
@@ -107,6 +107,10 @@ def test_the_broker_is_the_compiled_one() -> None:
         (OPERATOR, ("disque", "--help")),
         (OPERATOR, ("disque-operator", "--help")),
         (OPERATOR, ("kubectl-disque", "--help")),
+        (SPARK, ("disque", "--help")),
+        (SPARK, ("spark-submit", "--help")),
+        (SPARK, ("disque-enqueue", "--help")),
+        (SPARK, ("disque-drain", "--help")),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
@@ -117,15 +121,19 @@ def test_programs_start(image: str, command: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("image", "packages"),
-    [(BROKER, ("disqued",)), (OPERATOR, ("disqued", "disque_operator"))],
-    ids=["broker", "operator"],
+    [
+        (BROKER, ("disqued",)),
+        (OPERATOR, ("disqued", "disque_operator")),
+        (SPARK, ("disqued", "pyspark_disque", "pyspark_disque_aof", "pipelines")),
+    ],
+    ids=["broker", "operator", "spark"],
 )
 def test_nothing_that_modules_import_was_left_out(image: str, packages: tuple[str, ...]) -> None:
     done = run(image, "python3", "-c", IMPORTS, *packages)
     assert (done.status, done.errors) == (0, "")
 
 
-@pytest.mark.parametrize("image", [BROKER, OPERATOR])
+@pytest.mark.parametrize("image", [BROKER, OPERATOR, SPARK])
 def test_there_is_no_shell_and_nothing_that_installs(image: str) -> None:
     assert run(image, "python3", "-c", FOUND, "sh", "bash", "apt", "dpkg", "perl", "pip", "setuptools").output == "[]\n"
 
@@ -140,6 +148,7 @@ def test_the_broker_comes_without_libraries_for_kubernetes() -> None:
     [
         (BROKER, ("disqued.server.main", "disqued.cli.main")),
         (OPERATOR, ("disque_operator.main", "disque_operator.kubectl.main")),
+        (SPARK, ("pyspark_disque", "pipelines.enqueue", "pyspark.sql.worker.plan_data_source_read")),
     ],
 )
 def test_nothing_is_compiled_when_it_starts(image: str, modules: tuple[str, ...]) -> None:
@@ -147,7 +156,7 @@ def test_nothing_is_compiled_when_it_starts(image: str, modules: tuple[str, ...]
     assert (done.output, done.errors) == ("[]\n", "")
 
 
-@pytest.mark.parametrize("image", [BROKER, OPERATOR])
+@pytest.mark.parametrize("image", [BROKER, OPERATOR, SPARK])
 def test_labels_say_what_it_is(image: str) -> None:
     labels = described(image)["Config"]["Labels"]
     known = {name.removeprefix("org.opencontainers.image."): text for name, text in labels.items()}
@@ -156,16 +165,17 @@ def test_labels_say_what_it_is(image: str) -> None:
     assert all(known[name] for name in ("description", "revision", "created", "base.name"))
 
 
-@pytest.mark.parametrize("image", [BROKER, OPERATOR])
+@pytest.mark.parametrize("image", [BROKER, OPERATOR, SPARK])
 def test_it_is_small(image: str) -> None:
     assert described(image)["Size"] < MOST_MEGABYTES[image] * MEGABYTE
 
 
-def test_both_images_share_the_layers_below() -> None:
-    broker, operator = (described(image)["RootFS"]["Layers"] for image in (BROKER, OPERATOR))
-    shared = [layer for layer in broker if layer in operator]
+@pytest.mark.parametrize("image", [OPERATOR, SPARK])
+def test_all_images_share_the_layers_below(image: str) -> None:
+    broker, other = (described(name)["RootFS"]["Layers"] for name in (BROKER, image))
+    shared = [layer for layer in broker if layer in other]
     assert len(shared) >= 2
-    assert operator[: len(shared)] == shared
+    assert other[: len(shared)] == shared
 
 
 def test_the_ports_and_the_volume_are_declared() -> None:
