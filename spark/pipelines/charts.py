@@ -10,7 +10,7 @@ import io
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ FATES: Final = (("waiting", "#2f6fb3"), ("finished", "#8fb996"), ("expired", "#d
 _INK: Final = "#1f2933"
 _FAINT: Final = "#7b8794"
 _SHADES: Final = "Blues"
-_STYLE: Final = {
+_STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none", "svg.hashsalt": "disque", "font.family": "sans-serif", "font.size": 10,
     "text.color": _INK, "axes.labelcolor": _INK, "xtick.color": _INK, "ytick.color": _INK, "text.parse_math": False,
 }  # fmt: skip
@@ -101,7 +101,7 @@ def fates(queues: Sequence[Row]) -> str:
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(lambda count, _: number(count))
     axes.invert_yaxis()
-    axes.spines[["top", "right"]].set_visible(False)  # type: ignore[call-overload]  # takes a list as well
+    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower right", frameon=False, ncols=len(FATES), bbox_to_anchor=(1.0, 1.0))
     return _svg(figure)
 

@@ -210,8 +210,8 @@ def test_killed_three_times_at_one_moment_after_the_other_every_id_is_there_once
     words = ("--queue", queue, "--output", output, "--max-jobs-per-batch", "50")
     kill_when(cluster, lambda: MOMENTS[moment](output), "--nodes", nodes, *words)
     for _ in range(2):
-        done = len(list(output.glob("batch=*")))
-        kill_when(cluster, lambda done=done: (output / f"batch={done + 1}").exists(), "--nodes", nodes, *words)
+        later = output / f"batch={len(list(output.glob('batch=*'))) + 1}"
+        kill_when(cluster, later.exists, "--nodes", nodes, *words)
         ids |= add(cluster, queue, 10)
     status, _, err = say(*words)
     assert status == 0, err

@@ -1,4 +1,4 @@
-"""The pages about files and pipelines: their options are those that there are, their examples run and say what is shown."""
+"""The pages about files and pipelines: their options are those that there are, their examples say what is shown."""
 
 from __future__ import annotations
 
