@@ -1,6 +1,6 @@
 """Streams whose driver, executors and nodes die at each step: no job is lost, and a replay has the same rows.
 
-Whole Spark processes are killed here, so that most of it is slow.
+Whole processes are killed here, so that all of it is slow.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_an_executor_that_is_killed_has_its_tasks_done_again(own: RealCluster, t
         str(tmp_path),
         "an executor dies",
         master="local-cluster[2,1,1024]",
-        settings={"spark_executor_memory": "1g", "spark_task_maxFailures": "4"},
+        settings={"spark_executor_memory": "1g", "spark_python_authenticate_socketTimeout": "120s"},
     )
     with running(plan) as driver:
         assert driver.process.wait(LONG_S) == 0, driver.log.read_text()
@@ -121,6 +121,7 @@ def ids_of(spark: SparkSession, directory: Path) -> list[str]:
     return [row.id for row in spark.read.parquet(str(directory / "rows")).select("id").collect()]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(LONG_S)
 def test_a_node_that_is_killed_costs_no_job_that_others_have(
     spark: SparkSession, own: RealCluster, tmp_path: Path
