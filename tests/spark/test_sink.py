@@ -148,6 +148,14 @@ def test_what_is_wrong_is_said_before_any_task_runs(
     assert bodies(cluster, queue) == []
 
 
+def test_a_password_is_in_no_plan(spark: SparkSession, nodes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"nodes": nodes, "queue": "q", "password": "open sesame"}
+    spark.read.format("disque").options(**options).load().explain(extended=True)
+    shown = capsys.readouterr().out
+    assert "disque" in shown.lower()
+    assert "sesame" not in shown
+
+
 def test_a_row_that_is_no_job_fails_the_write_and_what_was_added_is_taken_back(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:

@@ -81,7 +81,7 @@ def test_columns_of_the_source_are_passed_over() -> None:
         "queue string, id string, body binary, ctime timestamp, nacks int, additional_deliveries int, node string, "
         "state string"
     )
-    batch = {
+    batch: dict[str, list[Any]] = {
         "queue": ["q"], "id": ["D-x"], "body": [b"b"], "ctime": [1], "nacks": [2], "additional_deliveries": [3],
         "node": ["n"], "state": ["queued"],
     }  # fmt: skip
@@ -132,7 +132,7 @@ def test_options_are_words_for_all_rows() -> None:
 
 def test_columns_are_words_for_each_row_and_null_leaves_it_to_the_broker() -> None:
     found = layout("body string, queue string, delay int, retry bigint, ttl smallint, replicate tinyint, maxlen int")
-    batch = {
+    batch: dict[str, list[Any]] = {
         "body": ["a", "b"], "queue": ["q", "r"],
         "delay": [1, None], "retry": [2, 7], "ttl": [3, None], "replicate": [4, None], "maxlen": [5, None],
     }  # fmt: skip

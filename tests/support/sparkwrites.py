@@ -5,19 +5,26 @@ What a task waits for is a file, so that test and task need to know no more of e
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from support.server import LOOPBACK, free_port
 from support.spark import local_spark
 
 BODY_CHARACTERS: Final = 600
+TWO_MACHINES: Final = "two machines"
 PATIENCE_S: Final = 60.0
 LOOK_S: Final = 0.02
 
@@ -30,7 +37,7 @@ def numbers(spark: SparkSession, count: int, partitions: int, at_half: Happening
 
     The white space is for the buffers on the way, each of 64 KB: what comes before the middle is to leave them.
     """
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # it has none
     middle = count // partitions // 2
 
     def happen(rows: Iterable[int]) -> Iterator[tuple[str]]:
@@ -89,10 +96,14 @@ def be_slow_once(path: str) -> Happening:
 
 
 def _wait(path: Path) -> None:
+    _until(path.exists, f"somebody makes {path}")
+
+
+def _until(condition: Callable[[], bool], what: str) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
-    while not path.exists():
+    while not condition():
         if time.monotonic() > deadline_s:
-            raise TimeoutError(f"nobody made {path}")
+            raise TimeoutError(f"not in time: {what}")
         time.sleep(LOOK_S)
 
 
@@ -101,18 +112,56 @@ LUCK: Final[dict[str, Callable[[str], Happening]]] = {
     "die_once": die_once,
     "be_slow_once": be_slow_once,
 }
-SPECULATION: Final = {
-    "spark_speculation": "true",
-    "spark_speculation_interval": "100ms",
-    "spark_speculation_multiplier": "1.1",
-    "spark_speculation_quantile": "0.5",
-    "spark_speculation_minTaskRuntime": "100ms",
+SETTINGS: Final[dict[str, dict[str, str]]] = {
+    "be_slow_once": {
+        "spark_speculation": "true",
+        "spark_speculation_interval": "100ms",
+        "spark_speculation_multiplier": "1.1",
+        "spark_speculation_quantile": "0.5",
+        "spark_speculation_minTaskRuntime": "100ms",
+        "spark_speculation_efficiency_enabled": "false",
+        "spark_executor_memory": "512m",
+        "spark_task_maxFailures": "1",
+    },
 }
+"""The slow attempt has to be overtaken: it must not end by itself and be tried again."""
+
+
+@contextlib.contextmanager
+def two_machines() -> Iterator[str]:
+    """The address of a Spark of its own with two workers, which take themselves for two machines.
+
+    Spark starts no second attempt on the machine of the first, so `local-cluster` knows no speculation.
+    """
+    port = free_port()
+    url = f"spark://{LOOPBACK}:{port}"
+    spark_class = Path(find_spec("pyspark").origin).parent / "bin" / "spark-class"  # type: ignore[union-attr, arg-type]  # it is imported above
+    daemon = [str(spark_class), "org.apache.spark.deploy"]
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+
+        def start(kind: str, *words: str) -> None:
+            process = subprocess.Popen([daemon[0], f"{daemon[1]}.{kind}", *words, "--webui-port", "0"])
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+
+        start("master.Master", "--host", LOOPBACK, "--port", str(port))
+        _until(lambda: _is_open(port), f"{url} is open")
+        for host in ("127.0.0.2", "127.0.0.3"):
+            start("worker.Worker", "--host", host, "-c", "1", "-m", "1g", "-d", f"{directory}/{host}", url)
+        yield url
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as knock:
+        return knock.connect_ex((LOOPBACK, port)) == 0
 
 
 def main(master: str, luck: str, path: str, count: str, nodes: str, queue: str, mode: str) -> None:
     """Write so many rows, in a process of its own with a Spark of its own."""
-    with local_spark(master, **SPECULATION) as spark:
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(two_machines()) if master == TWO_MACHINES else master
+        spark = stack.enter_context(local_spark(url, **SETTINGS.get(luck, {})))
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
         frame = numbers(spark, int(count), 2, LUCK[luck](path))
         frame.write.format("disque").mode("append").option("nodes", nodes).options(queue=queue, mode=mode).save()
