@@ -88,8 +88,8 @@ FROM tools AS java
 RUN mkdir -p /usr/share/man/man1 \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null
 COPY image/rootfs.py ./
-# Hadoop's local file system has programs do what Java can not.
-RUN python3 rootfs.py /rootfs /usr/lib/jvm/default-java /bin/chmod /bin/ln /bin/ls /bin/readlink /usr/bin/stat
+# Hadoop's local file system has programs do what Java can not, and Spark asks a shell whether there is a Python.
+RUN python3 rootfs.py /rootfs /usr/lib/jvm/default-java /bin/sh /bin/chmod /bin/ln /bin/ls /bin/readlink /bin/rm /usr/bin/stat
 
 FROM scratch AS runtime
 ENV PATH=/opt/disque/bin LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

@@ -3,12 +3,13 @@
 
     sparkentry driver OPTION...    what Spark has the pod of a driver do (cluster mode): spark-submit, on this machine
     sparkentry executor            and the pods of executors, which are told all they need by variables
-    spark-submit OPTION...         as everywhere; this file under that name, since Spark's own needs a shell
+    spark-submit OPTION...         as everywhere; this file under that name, since Spark's own needs Bash
+    sparkentry submit OPTION...    the same, in cluster mode, and fails when the driver does: spark-submit does not
     sparkentry PROGRAM ...         anything else
 
 The package of PySpark has Spark's side of it (`spark-kubernetes`), and no image. Which words and variables Spark uses
 is said by its classes `DriverCommandFeatureStep`, `BasicExecutorFeatureStep` and `KubernetesExecutorBackend`. Each
-command takes the place of this process, so signals reach it: Java ends in order at SIGTERM.
+command but `submit` takes the place of this process, so signals reach it: Java ends in order at SIGTERM.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,6 +39,9 @@ EXECUTOR: Final = (
     ("--podName", "SPARK_EXECUTOR_POD_NAME"),
 )
 """The options of an executor, and the variables of its pod that they come from."""
+FOLLOWED: Final = "submit"
+PHASE: Final = re.compile(rb"\(phase: (\w+)\)")
+"""In the log of spark-submit while it waits for the driver."""
 
 Environment = Mapping[str, str]
 
@@ -151,10 +156,35 @@ def submit(environment: Environment, options: Sequence[str]) -> Start:
     return launched(done.stdout, environment)
 
 
+def last_phase(lines: Iterable[bytes]) -> str:
+    """What became of the driver, by the log of spark-submit, which is passed on; empty when nobody waited for it."""
+    phase = ""
+    for line in lines:
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+        if match := PHASE.search(line):
+            phase = match[1].decode()
+    return phase
+
+
+def follow(submission: Start) -> int:
+    """Run spark-submit until the driver has ended; the exit status, which is that of the driver's fate."""
+    with subprocess.Popen(submission.words, env=submission.environment, stderr=subprocess.PIPE) as process:  # noqa: S603 - Spark
+        former = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        assert process.stderr is not None
+        phase = last_phase(process.stderr)
+    signal.signal(signal.SIGTERM, former)
+    if process.returncode or phase in {"", "Succeeded"}:
+        return abs(process.returncode)
+    sys.stderr.write(f"sparkentry: the driver did not succeed, it is {phase}: see the log of its pod\n")
+    return 1
+
+
 COMMANDS: Final[dict[str, Callable[[Environment, Sequence[str]], Start]]] = {
     "driver": lambda environment, options: submit(environment, driver_options(environment, options)),
     "executor": lambda environment, _: executor(environment),
     "spark-submit": submit,
+    FOLLOWED: submit,
 }
 
 
@@ -183,6 +213,8 @@ def main() -> None:
     """Become what is to run."""
     try:
         found = start(Path(sys.argv[0]).name, sys.argv[1:], with_home(os.environ))
+        if sys.argv[1:2] == [FOLLOWED]:
+            sys.exit(follow(found))
         os.execvpe(found.words[0], found.words, found.environment)  # noqa: S606 - the command of the container
     except (NotStarted, OSError) as error:
         sys.exit(f"sparkentry: {error}")

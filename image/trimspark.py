@@ -3,7 +3,7 @@
     python trimspark.py ENVIRONMENT
 
 Most of it is machine code for other machines, which Java's libraries carry inside them; the rest is machine learning,
-Hive, the Scala shell, YARN, and shell scripts, for there is no shell. Comes before `trim.py`.
+Hive, the Scala shell, YARN, and scripts for a shell. Comes before `trim.py`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ REST: Final = (
     "ml",
     "mllib",
     "pandas",  # Spark's copy of the interface of pandas, which is not here
-    "python/lib/*.zip",  # the same modules once more; these are found before the ones with bytecode
     "sbin",
 )
 """Of the package's folder."""
+EMPTIED: Final = "python/lib/*.zip"
+"""The same modules once more, which are found before those with bytecode. Spark only wants that the files are there."""
 ARROW: Final = ("*flight*", "include", "src")
 """Of PyArrow's: remote procedures, sources."""
 
@@ -108,6 +109,8 @@ def main() -> None:
         for pattern in ARROW:
             for path in packages.glob(f"pyarrow/{pattern}"):
                 remove(path)
+        for path in packages.glob(f"pyspark/{EMPTIED}"):
+            zipfile.ZipFile(path, "w").close()
         for jar in packages.glob("pyspark/jars/*.jar"):
             if jar.name.startswith(JARS):
                 jar.unlink()

@@ -109,7 +109,7 @@ def test_who_names_nothing_is_told_what_there_is() -> None:
     done = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(
-        "sparkentry: nothing to start: name a program, or one of driver, executor, spark-submit"
+        "sparkentry: nothing to start: name a program, or one of driver, executor, spark-submit, submit"
     )
 
 
@@ -122,6 +122,35 @@ def test_a_program_takes_the_place_of_the_entry_point_so_that_signals_reach_it()
     with subprocess.Popen([sys.executable, PROGRAM, "sleep", "60"]) as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == -signal.SIGTERM
+
+
+def submission(*lines: str, status: int = 0) -> sparkentry.Start:
+    """A program that logs these lines, as spark-submit does."""
+    program = f"import sys; sys.stderr.write({chr(10).join(lines)!r}); sys.exit({status})"
+    return sparkentry.Start((sys.executable, "-c", program), dict(os.environ))
+
+
+WAITED = [f"INFO Application status for spark-1 (phase: {phase})" for phase in ("Pending", "Running")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "expected"),
+    [
+        ([*WAITED, "(phase: Succeeded)", "finished"], 0, 0),
+        ([*WAITED, "(phase: Failed)", "exit code: 1"], 0, 1),
+        (WAITED, 0, 1),
+        (["submitted"], 0, 0),
+        (["no such option"], 2, 2),
+    ],
+    ids=["succeeded", "failed", "the pod went", "nobody waits", "was not submitted"],
+)
+def test_who_submits_ends_as_the_driver_does(
+    lines: list[str], status: int, expected: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert sparkentry.follow(submission(*lines, status=status)) == expected
+    told = capfd.readouterr().err.splitlines()
+    assert told[: len(lines)][0] == lines[0]
+    assert ("did not succeed" in told[-1]) == (expected == 1)
 
 
 def test_spark_home_is_the_package_of_pyspark_unless_somebody_says_otherwise() -> None:

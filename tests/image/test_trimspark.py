@@ -64,6 +64,7 @@ def test_an_environment_is_trimmed_and_starts_java_by_the_entry_point(tmp_path: 
     ]
     assert sorted(path.name for path in (packages / "pyspark").iterdir()) == ["bin", "jars", "python", "sql"]
     assert [path.name for path in (tmp_path / "bin").iterdir()] == ["disque"]
+    assert content(packages / "pyspark" / "python" / "lib" / "pyspark.zip") == {}
     submit = packages / "pyspark" / "bin" / "spark-submit"
     assert os.path.normpath(submit.parent / submit.readlink()) == str(tmp_path / "bin" / "spark-submit")
 
@@ -74,3 +75,4 @@ def test_every_pattern_names_something_of_pyspark() -> None:
     jars = [path.name for path in (package / "jars").iterdir()]
     assert [name for name in trimspark.JARS if not any(jar.startswith(name) for jar in jars)] == []
     assert [pattern for pattern in trimspark.REST if not list(package.glob(pattern))] == []
+    assert len(list(package.glob(trimspark.EMPTIED))) == 2

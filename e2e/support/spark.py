@@ -1,0 +1,169 @@
+"""Spark's jobs as manifests/spark submits them, with the image under test, and small.
+
+spark = Spark(kube, cluster, image)
+spark.install()
+enqueue = spark.submit("enqueue", {"--sql": "SELECT …"})
+enqueue.wait_running(executors=2)
+enqueue.wait_done()
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import Any, Final
+
+import yaml
+
+from e2e.support.cluster import Members
+from e2e.support.kube import Json, Kube
+from e2e.support.settings import ROOT
+
+FOLDER: Final = ROOT / "manifests" / "spark"
+START_S: Final = 180
+DONE_S: Final = 300
+SMALL: Final = {
+    "spark.kubernetes.container.image.pullPolicy": "IfNotPresent",
+    "spark.kubernetes.driver.request.cores": "100m",
+    "spark.kubernetes.executor.request.cores": "100m",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "700m",
+    "spark.driver.memory": "700m",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""For machines that have other things to do. What is small in the manifests already stays."""
+READ: Final = """
+import json, sys
+import pyarrow.compute as compute
+import pyarrow.dataset as datasets
+
+table = datasets.dataset(sys.argv[1], partitioning="hive", ignore_prefixes=[".", "_"]).to_table()
+keys = [json.loads(body)[sys.argv[2]] for body in table["body"].to_pylist()]
+numbers = {"rows": table.num_rows, "ids": len(compute.unique(table["id"])), "keys": len(set(keys))}
+print(json.dumps(numbers))
+"""
+"""A program for a pod: what is in a directory of Parquet."""
+
+
+class Spark:
+    """What a namespace needs for jobs, and jobs."""
+
+    def __init__(self, kube: Kube, cluster: Members, image: str) -> None:
+        self._kube = kube
+        self._cluster = cluster
+        self._namespace = cluster.namespace
+        self._image = image
+
+    def install(self) -> None:
+        """What `kubectl apply -k manifests/spark` does."""
+        words = ["kubectl", "kustomize", str(FOLDER)]
+        text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        for manifest in yaml.safe_load_all(text):
+            self._apply(manifest)
+
+    def submit(self, name: str, options: dict[str, str]) -> SparkJob:
+        """What `kubectl create` does with the manifest of this name, with other options of the pipeline."""
+        for manifest in yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()):
+            if manifest["kind"] == "Job":
+                self._adapt(manifest["spec"]["template"]["spec"], options)
+            if manifest["kind"] == "PersistentVolumeClaim":
+                manifest["spec"]["accessModes"] = ["ReadWriteOnce"]  # all that kind has
+            self._apply(manifest)
+        return SparkJob(self._kube, self._namespace, name)
+
+    def _adapt(self, pod: Json, options: dict[str, str]) -> None:
+        (container,) = pod["containers"]
+        container |= {"image": self._image, "imagePullPolicy": "IfNotPresent"}
+        next(entry for entry in container["env"] if entry["name"] == "IMAGE")["value"] = self._image
+        words = [_renamed(word, self._cluster) for word in container["args"]]
+        file = next(number for number, word in enumerate(words) if word.startswith("local://"))
+        settings = [f"--conf={name}={value}" for name, value in SMALL.items()]
+        container["args"] = words[:file] + settings + words[file : file + 1] + _with(options, words[file + 1 :])
+
+    def _apply(self, manifest: Json) -> None:
+        manifest["metadata"]["namespace"] = self._namespace
+        for subject in manifest.get("subjects", []):
+            subject["namespace"] = self._namespace
+        self._kube.apply(manifest)
+
+    def read(self, claim: str, path: str, key: str) -> dict[str, int]:
+        """How many rows, job IDs and keys there are in Parquet on a volume."""
+        self._kube.create(self._reader(claim, ["python3", "-c", READ, path, key]))
+        self._kube.wait("Pod", self._namespace, _ended, "the volume is read", within_s=START_S, name="reader")
+        line = self._kube.logs("reader", self._namespace).splitlines()[-1]
+        numbers: dict[str, int] = json.loads(line.partition(" ")[2])
+        return numbers
+
+    def _reader(self, claim: str, command: list[str]) -> Json:
+        template: Json = yaml.safe_load((FOLDER / "executor.yaml").read_text())
+        (container,) = template["spec"]["containers"]
+        mounts = [{"name": "results", "mountPath": "/results"}]
+        container |= {"image": self._image, "imagePullPolicy": "IfNotPresent", "args": command, "volumeMounts": mounts}
+        volumes = [{"name": "results", "persistentVolumeClaim": {"claimName": claim}}]
+        template["spec"] |= {"restartPolicy": "Never", "volumes": volumes}
+        template["metadata"] = {"name": "reader", "namespace": self._namespace}
+        return template
+
+
+class SparkJob:
+    """A job that was submitted: the pod that did it, the driver, and executors."""
+
+    def __init__(self, kube: Kube, namespace: str, name: str) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._name = name
+
+    @property
+    def driver(self) -> Json:
+        """The driver's pod, when it has been made."""
+        labels = f"spark-role=driver,spark-app-name={self._name}"
+        (pod,) = self._kube.wait(
+            "Pod", self._namespace, lambda pods: pods, f"{self._name} has a driver", within_s=START_S, labels=labels
+        )
+        return pod
+
+    def wait_running(self, executors: int) -> None:
+        """Until so many executors run."""
+
+        def look(pods: list[Json]) -> bool:
+            return sum(pod["status"]["phase"] == "Running" for pod in pods) >= executors
+
+        application = self.driver["metadata"]["labels"]["spark-app-selector"]
+        labels = f"spark-role=executor,spark-app-selector={application}"
+        what = f"{self._name} runs with {executors} executors"
+        self._kube.wait("Pod", self._namespace, look, what, within_s=START_S, labels=labels)
+
+    def is_running(self) -> bool:
+        """Whether the driver still runs."""
+        return bool(self.driver["status"]["phase"] == "Running")
+
+    def wait_done(self) -> dict[str, str]:
+        """Until it has succeeded; what its driver said of it in its last line, by name."""
+        self._kube.wait("Job", self._namespace, _succeeded, f"{self._name} is done", within_s=DONE_S, name=self._name)
+        lines = self._kube.logs(self.driver["metadata"]["name"], self._namespace).splitlines()
+        said = [line.partition(" ")[2] for line in lines if re.match(r"\S+ jobs: ", line)]
+        return dict(part.split(": ", 1) for part in said[-1].split(", ") if ": " in part) if said else {}
+
+
+def _with(options: dict[str, str], words: list[str]) -> list[str]:
+    """The words with these options in the place of those of the same name."""
+    kept = [word for word in words if word.partition("=")[0] not in options]
+    return kept + [f"{name}={value}" if value else name for name, value in options.items()]
+
+
+def _renamed(word: str, cluster: Members) -> str:
+    """The manifests are for a cluster `jobs`."""
+    return word.replace("jobs-auth", cluster.auth_secret).replace("jobs:7711", f"{cluster.name}:7711")
+
+
+def _succeeded(jobs: list[Json]) -> Any:
+    for job in jobs:
+        assert not job["status"].get("failed"), "the job failed; the logs of its pods are kept with the results"
+    return [job for job in jobs if job["status"].get("succeeded")]
+
+
+def _ended(pods: list[Json]) -> Any:
+    failed = [pod for pod in pods if pod["status"]["phase"] == "Failed"]
+    assert not failed, "the reader failed; its log is kept with the results"
+    return [pod for pod in pods if pod["status"]["phase"] == "Succeeded"]

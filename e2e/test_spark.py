@@ -1,0 +1,97 @@
+"""Spark's jobs in cluster mode: fill a queue while the cluster grows, shrinks and is upgraded, and drain it.
+
+The jobs are those of manifests/spark, submitted by a pod as people do it; nothing of it needs an operator of Spark.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+import pytest
+
+from e2e.support.brokers import poll
+from e2e.support.cluster import DisqueCluster
+from e2e.support.kube import Kube
+from e2e.support.settings import Settings
+from e2e.support.spark import Spark
+from e2e.support.times import Times
+
+ROWS = 60_000
+PAUSE_MS = 3
+"""After each row, so that the job is at work while the cluster changes."""
+SLOWLY = (
+    "SELECT id AS order, repeat('x', 100) AS what, "
+    f"java_method('java.lang.Thread', 'sleep', {PAUSE_MS}L) AS pause FROM range(0, {ROWS}, 1, 60)"
+)
+UPGRADE_S = 240
+
+
+@pytest.fixture
+def spark(kube: Kube, cluster: DisqueCluster, settings: Settings) -> Spark:
+    """A namespace in which jobs of Spark may run."""
+    made = Spark(kube, cluster, settings.spark_image)
+    made.install()
+    return made
+
+
+def test_a_job_fills_a_queue_while_the_cluster_changes_and_another_drains_it(
+    cluster: DisqueCluster, spark: Spark, settings: Settings, times: Times
+) -> None:
+    cluster.create(replicas=3)
+    cluster.wait_running(3)
+    begin_s = time.monotonic()
+    enqueue = spark.submit("enqueue", {"--sql": SLOWLY, "--partitions": "60"})
+    enqueue.wait_running(executors=2)
+    times.since("spark_job_has_executors_s", begin_s)
+    poll(lambda: queued(cluster) > 0, "the first jobs are in the queue", 60)
+
+    cluster.patch(replicas=5)
+    cluster.wait_running(5)
+    cluster.patch(replicas=3)
+    cluster.wait_running(3)
+    assert enqueue.is_running(), "the job was at work all the time"
+    cluster.patch(image=settings.next_image)
+    cluster.wait(lambda status: status.get("phase") == "Running", "is upgraded", UPGRADE_S)
+    assert enqueue.wait_done()["jobs"] == f"{ROWS:,}"
+    cluster.wait_running(3)
+    times.since("spark_enqueue_while_the_cluster_changes_s", begin_s)
+    assert queued(cluster) == ROWS, "each row is one job"
+
+    begin_s = time.monotonic()
+    assert spark.submit("drain", {}).wait_done()["jobs"] == f"{ROWS:,}"
+    times.since("spark_drain_s", begin_s)
+    assert spark.read("results", "/results/orders", "order") == {"rows": ROWS, "ids": ROWS, "keys": ROWS}
+    with cluster.brokers() as brokers:
+        poll(lambda: not any(broker.has_work() for broker in brokers), "no job is left on any node", 60)
+
+
+def queued(cluster: DisqueCluster) -> int:
+    """Jobs that wait, over all nodes."""
+    with cluster.brokers() as brokers:
+        return sum(int(broker.info("jobs")["queued_jobs"]) for broker in brokers)
+
+
+MAY = {
+    "spark-submit": {"create pods", "watch pods", "create configmaps", "patch services"},
+    "spark-driver": {"create pods", "deletecollection pods", "create configmaps"},
+    "spark-executor": set[str](),
+}
+ASKED = (
+    "create pods", "watch pods", "deletecollection pods", "create configmaps", "patch services", "get secrets",
+    "create pods/exec", "list nodes", "get disqueclusters.disque.dev", "create serviceaccounts", "patch roles",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("account", MAY)
+def test_accounts_may_do_what_spark_needs_and_see_no_secrets(account: str, namespace: str, spark: Spark) -> None:
+    assert spark
+    user = f"system:serviceaccount:{namespace}:{account}"
+    may = {action for action in ASKED if can(user, namespace, *action.split())}
+    assert may == MAY[account]
+
+
+def can(user: str, namespace: str, verb: str, resource: str) -> bool:
+    """Whether a user may do this in a namespace."""
+    words = ["kubectl", "auth", "can-i", verb, resource, "--as", user, "--namespace", namespace]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.startswith("yes")
