@@ -226,13 +226,16 @@ class Sender:
 
     def _round(self, part: Slice, pending: Sequence[int]) -> tuple[list[int], DisqueError | None]:
         """Send each row once, where it belongs now: what is still to be added then, and the last reason."""
+        by_slot: dict[int, list[int]] = {}
+        for row in pending:
+            by_slot.setdefault(part.slots[row], []).append(row)
         by_address: dict[str, list[int]] = {}
         refused: list[tuple[int, DisqueError]] = []
-        for row in pending:
+        for slot, rows in by_slot.items():
             try:
-                by_address.setdefault(self._route.address(part.slots[row]), []).append(row)
+                by_address.setdefault(self._route.address(slot), []).extend(rows)
             except DisqueError as error:
-                refused.append((row, _passing(error)))
+                refused += [(row, _passing(error)) for row in rows]
         for address, rows in by_address.items():
             now = self._exchange(part, address, rows)
             if now:
