@@ -7,6 +7,7 @@ sent holds values and no connections. The connector is a client of the brokers a
 """
 
 from pyspark_disque.options import BadOption
-from pyspark_disque.source import DisqueDataSource, DisqueDataSource as DefaultSource
+from pyspark_disque.source import DisqueDataSource
+from pyspark_disque.source import DisqueDataSource as DefaultSource
 
 __all__ = ["BadOption", "DefaultSource", "DisqueDataSource"]
