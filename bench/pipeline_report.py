@@ -23,7 +23,7 @@ BEGIN, END = "<!-- results begin -->", "<!-- results end -->"
 BY_HAND: Final = "foreachPartition, redis-py"
 DIRECTIONS: Final = {"into": "Rows per second into a queue", "out of": "Jobs per second out of a queue, acknowledged"}
 COLOURS: Final = ("#1f6f8b", "#8fb8c9", "#c0392b", "#6c7a3a")
-STYLE: Final = {"svg.fonttype": "none", "svg.hashsalt": "disqued", "font.size": 9, "font.family": "sans-serif"}
+STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "disqued", "font.size": 9, "font.family": "sans-serif"}
 
 
 def tables(results: dict[str, Any]) -> Iterator[Table]:

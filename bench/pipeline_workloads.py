@@ -68,7 +68,7 @@ def write(place: Place, mode: str) -> None:
 
 
 def _add_by_hand(rows: Iterable[Row], port: int) -> None:
-    client = redis.Redis(port=port)
+    client: Any = redis.Redis(port=port)
     waiting = iter(rows)
     while part := list(islice(waiting, PIPELINE)):
         pipeline = client.pipeline(transaction=False)
@@ -114,7 +114,7 @@ def consume(place: Place) -> None:
 
 
 def _take_by_hand(_: Iterable[Row], port: int) -> None:
-    client = redis.Redis(port=port)
+    client: Any = redis.Redis(port=port)
     while found := client.execute_command("GETJOB", "NOHANG", "COUNT", PIPELINE, "FROM", QUEUE):
         client.execute_command("ACKJOB", *(job_id for _, job_id, _ in found))
 

@@ -1,12 +1,10 @@
 """What Spark calls for `spark.read`: a snapshot of the jobs that wait, or with `consume` the jobs themselves.
 
-Filters on `queue` and `state` go to the nodes, where Spark hands them over (the setting
-`spark.sql.python.filterPushdown.enabled`). Spark looks at the rows again in any case, so that the result is the same
-without: a name that is no UTF-8 is compared as it is shown. What is consumed is another matter, for it is gone: there
-the option `queue` says what to take, better than a filter.
-
-Spark keeps the plan of a loaded frame, that of the last filter that it handed over too, and uses it for a later action
-without a filter (seen in 4.3). Who switches the setting on loads a frame anew for each question.
+With the option `pushDownFilters` filters on `queue` and `state` go to the nodes. Spark looks at the rows again, so that
+the result is the same without: a name that is no UTF-8 is compared as it is shown. It is an option because Spark
+refuses a reader that takes filters unless it is set to hand them over, and because it keeps the plan of a loaded frame,
+with the last filter, and uses it for a later action without one (seen in 4.3): who wants it loads a frame anew for each
+question. What is consumed is gone, so there the option `queue` says what to take.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 def batch_reader(options: Options, columns: Sequence[str]) -> DataSourceReader:
     """What `spark.read` uses."""
-    return BatchReader(options, columns)
+    return (NarrowingReader if options.push_down_filters else BatchReader)(options, columns)
 
 
 class BatchReader(DataSourceReader):
@@ -40,16 +38,6 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._columns = require_known(columns)
         self._narrowed = Narrowed(frozenset(options.states))
-
-    @property
-    def pushFilters(self) -> PushDown:  # noqa: N802 - Spark's name
-        """Take in filters; all of them stay with Spark as well."""
-        return PushDown(self)
-
-    def narrow(self, filters: Iterable[Filter]) -> None:
-        """Ask nodes for less: only for what the filters let through."""
-        for condition in filters:
-            self._narrowed = _narrower(self._narrowed, condition)
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks."""
@@ -71,21 +59,13 @@ class BatchReader(DataSourceReader):
                 yield from consumed(part, self._options, self._columns)
 
 
-class PushDown:
-    """The method `pushFilters` of a reader, for a Spark in which the setting may be off.
+class NarrowingReader(BatchReader):
+    """A reader that takes filters."""
 
-    Spark refuses a reader that implements the method while the setting is off, instead of leaving it alone. It looks at
-    which function stands behind the method: this one says that it is the base class's, which takes no filter.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: BatchReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Narrow what is read; all filters stay with Spark."""
-        self._reader.narrow(filters)
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Ask nodes only for what the filters let through; all of them stay with Spark."""
+        for condition in filters:
+            self._narrowed = _narrower(self._narrowed, condition)
         return filters
 
 

@@ -229,6 +229,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Which jobs a batch read shows. With more than `queued` a job has a row for each node that keeps it.",
     ),
     Option(
+        "pushDownFilters", "push_down_filters", _flag, ("read",), "false",
+        "Has the nodes do filters on `queue` and `state`. Wants Spark's `spark.sql.python.filterPushdown.enabled`, and "
+        "a frame that is loaded anew for each question: Spark goes on using the plan of the last filter.",
+        ("pushDownPredicate",),
+    ),
+    Option(
         "consume", "consume", _flag, ("read",), "false",
         "Takes the jobs out of the queue and acknowledges them, instead of only looking.",
     ),
@@ -299,6 +305,7 @@ class Options:
     ack_mode: str = "onCommit"
     fail_on_data_loss: bool = True
     states: tuple[str, ...] = ("queued",)
+    push_down_filters: bool = False
     consume: bool = False
     max_jobs: int | None = None
     mode: str = "atLeastOnce"

@@ -86,7 +86,10 @@ OPTIONS: Final[tuple[AofOption, ...]] = (
         "it stands there, and for each damaged place.",
     ),
     AofOption("queues", "queues", _names, "all", "Only jobs of these queues, with commas between them."),
-    AofOption("includeBody", "include_body", _flag, "true", "`false` leaves the column `body` null: less to hand over."),
+    AofOption(
+        "includeBody", "include_body", _flag, "true",
+        "`false` leaves the column `body` null: less to hand over.",
+    ),
     AofOption(
         "failOnDamage", "fail_on_damage", _flag, "true",
         "Whether a file that is damaged, or cut off in its last record, ends the query. `false` reads what is sound.",

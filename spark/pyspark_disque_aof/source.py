@@ -1,4 +1,4 @@
-"""The format "disque-aof" as Spark sees it: options, partitions and filters around `files`, `fold` and `rows`.
+"""The format "disque-aof" as Spark sees it: options and partitions around `files`, `fold` and `rows`.
 
 **A task reads a whole file.** To begin in the middle would be guessing: only the walk from the beginning tells a record
 from bytes in the body of a job that look like one, and a body may hold a whole file like this one. So there is a task
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, In, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from disqued.persistence.reader import Damage, Entry
@@ -24,7 +24,6 @@ from pyspark_disque_aof.options import AofOptions, BadAofOption, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
 _LOG: Final = logging.getLogger("pyspark_disque_aof")
@@ -56,29 +55,6 @@ class Share(InputPartition):
     shares: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueueFilters:
-    """Takes the filters that say which queues are wanted.
-
-    Spark refuses a reader with a method `pushFilters` while `spark.sql.python.filterPushdown.enabled` is off, which is
-    its default, and then never calls it. A queue is an optimisation here, not a need: so this object stands in for the
-    method, and names the inherited one as its function, by which Spark goes.
-    """
-
-    reader: AofReader
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __call__(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Take what can be taken, return the others."""
-        for wanted in filters:
-            if isinstance(wanted, EqualTo) and wanted.attribute == ("queue",):
-                self.reader.want({wanted.value})
-            elif isinstance(wanted, In) and wanted.attribute == ("queue",):
-                self.reader.want(set(wanted.value))
-            else:
-                yield wanted
-
-
 class AofReader(DataSourceReader):
     """Reads the files that the options name. It is sent to the tasks, and holds only values."""
 
@@ -93,15 +69,6 @@ class AofReader(DataSourceReader):
                 raise BadAofOption(
                     f"there is no column {column.name} {column.dataType.simpleString()}: choose of {there}"
                 )
-
-    @property
-    def pushFilters(self) -> QueueFilters:  # noqa: N802 - Spark's name
-        """What takes filters, when Spark is set to push them down."""
-        return QueueFilters(self)
-
-    def want(self, queues: set[str]) -> None:
-        """Only jobs of these queues are wanted, besides what was said before."""
-        self._queues = frozenset(queues) if self._queues is None else self._queues & queues
 
     def partitions(self) -> list[InputPartition]:
         """A task for each file; for jobs of a long file several."""

@@ -20,7 +20,6 @@ from support.cluster import RealCluster
 
 pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
 
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 SOUND = sorted(path for path in VECTORS.glob("*.aof") if path.name[:2] not in {"06", "08"})
 
 
@@ -162,24 +161,6 @@ def test_a_long_file_is_folded_by_several_tasks_to_the_same_rows(spark: SparkSes
 
 
 # --- what is wanted ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("pushed", ["true", "false"])
-def test_a_filter_on_the_queue_reaches_the_reader_if_spark_pushes_filters_down(
-    spark: SparkSession, pushed: str
-) -> None:
-    frame = table(spark, *SOUND)
-    wanted = [row for row in rows(frame) if row["queue"] in {"q0", "fed"}]
-    before = spark.conf.get(PUSHDOWN)
-    spark.conf.set(PUSHDOWN, pushed)
-    try:
-        filtered = frame.where("queue IN ('q0', 'fed')")
-        plan = filtered._jdf.queryExecution().executedPlan().toString()
-        assert rows(filtered) == wanted
-        assert len(rows(frame.where("queue = 'q0'"))) == len([row for row in wanted if row["queue"] == "q0"])
-    finally:
-        spark.conf.set(PUSHDOWN, before or "false")
-    assert ("queue#" in plan.split("Filter")[1].split("\n")[0].replace("isnotnull(queue#", "")) == (pushed == "false")
 
 
 def test_queues_and_bodies_that_are_not_wanted_are_left_out(spark: SparkSession) -> None:

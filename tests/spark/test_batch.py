@@ -84,7 +84,7 @@ def test_filters_give_the_same_rows_whether_nodes_apply_them_or_spark(
 
         def filtered(condition: str) -> DataFrame:
             """Loaded anew: a frame keeps the plan of the last filter that Spark handed over."""
-            return read(spark, nodes, queuePattern="[abc]").where(condition)
+            return read(spark, nodes, queuePattern="[abc]", pushDownFilters=pushdown).where(condition)
 
         assert bodies(filtered("queue = 'a'")) == added["a"]
         assert bodies(filtered("queue in ('a', 'c') and queue <> 'c'")) == added["a"]
@@ -103,8 +103,8 @@ def test_other_states_have_a_row_for_each_copy(spark: SparkSession, empty: RealC
     )
     assert {row.node for row in rows} == {node.id for node in empty.nodes}
     with setting(spark, PUSHDOWN, "true"):
-        queued = read(spark, nodes, queue="a", states="queued,active", includeMetadata="true").where("state = 'queued'")
-        assert bodies(queued) == added
+        pushed = read(spark, nodes, queue="a", states="queued,active", includeMetadata="true", pushDownFilters="true")
+        assert bodies(pushed.where("state = 'queued'")) == added
 
 
 def test_no_more_rows_than_maxjobs(spark: SparkSession, empty: RealCluster, nodes: str) -> None:

@@ -15,6 +15,7 @@ SAMPLES = {
     "giveUpAfter": "1m", "queue": "q", "queues": "a,b", "queuePattern": "a.*", "includeMetadata": "TRUE",
     "numPartitions": "4", "maxJobsPerTrigger": "100", "minJobsPerTrigger": "1", "maxTriggerDelay": "15m",
     "ackMode": "FAST", "failOnDataLoss": "false", "states": "active,queued", "consume": "true", "maxJobs": "7",
+    "pushDownFilters": "true",
     "mode": "DEDUPLICATED", "window": "2h", "writeId": "w", "delay": "5", "retry": "30s", "ttl": "1d",
     "replicate": "2", "replicateTimeout": "9", "maxlen": "3", "async": "true",
 }  # fmt: skip
@@ -24,6 +25,7 @@ VALUES: dict[str, object] = {
     "giveUpAfter": 60, "queue": "q", "queues": ("a", "b"), "queuePattern": "a.*", "includeMetadata": True,
     "numPartitions": 4, "maxJobsPerTrigger": 100, "minJobsPerTrigger": 1, "maxTriggerDelay": 900,
     "ackMode": "fast", "failOnDataLoss": False, "states": ("active", "queued"), "consume": True, "maxJobs": 7,
+    "pushDownFilters": True,
     "mode": "deduplicated", "window": 7200, "writeId": "w", "delay": 5, "retry": 30, "ttl": 86400,
     "replicate": 2, "replicateTimeout": 9, "maxlen": 3, "async": True,
 }  # fmt: skip

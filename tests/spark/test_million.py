@@ -1,0 +1,40 @@
+"""A million rows through all four ends of the connector, on three nodes: each comes out once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
+
+from support.cluster import RealCluster
+
+ROWS = 1_000_000
+WITHIN_S = 900
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(WITHIN_S)
+def test_a_million_rows_are_written_streamed_to_another_queue_and_read_each_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with RealCluster(tmp_path, 3) as cluster:
+        at = {"nodes": cluster.nodes[0].address}
+        once = {**at, "mode": "deduplicated", "replicate": "1"}
+        rows = spark.range(ROWS, numPartitions=8).select(F.col("id").cast("string").alias("body"))
+        rows.write.format("disque").options(queue="first", **once).mode("append").save()
+
+        stream = spark.readStream.format("disque").options(queue="first", maxJobsPerTrigger="100000", **at).load()
+        second = stream.select("body", F.col("id").alias("key")).writeStream.format("disque")
+        query = (
+            second.options(queue="second", checkpointLocation=str(tmp_path / "checkpoint"), **once)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+        queued = spark.read.format("disque").options(queues="first,second", **at).load()
+        number = F.col("body").cast("string").cast("long")
+        [found] = queued.groupBy("queue").agg(F.count("*"), F.countDistinct(number), F.sum(number)).collect()
+        assert tuple(found) == ("second", ROWS, ROWS, ROWS * (ROWS - 1) // 2)
