@@ -128,6 +128,12 @@ def bring_back(cluster: RealCluster, node: RealNode) -> None:
     cluster.wait_whole()
 
 
+def stay(cluster: RealCluster, node: RealNode) -> None:
+    """Take back that a node leaves, until all have heard of it."""
+    node.call("CLUSTER", "LEAVING", "no")
+    cluster.wait_until(lambda: not any("leaving" in other.view()[node.id] for other in cluster.nodes), "it stays")
+
+
 def at_home_of(cluster: RealCluster, slot: int) -> RealNode:
     home = rendezvous(slot, [node.id for node in cluster.nodes])[0]
     return next(node for node in cluster.nodes if node.id == home)
@@ -206,7 +212,7 @@ def test_a_node_that_leaves_is_left_before_it_goes(cluster: RealCluster, brokers
         time.now_s += LOOK_AGAIN_S + 1
         later = writer.send(rows(queue, range(10, 30), b"REPLICATE", 1))[10:]
     finally:
-        leaving.call("CLUSTER", "LEAVING", "no")
+        stay(cluster, leaving)
     cluster.wait_until(lambda: sorted(jobs(cluster, queue).values()) == bodies(range(30)))
     assert {job.split("-")[1] for job in later}.isdisjoint({leaving.id[:8]})
     assert time.waits == 0
@@ -221,7 +227,7 @@ def test_a_paused_queue_is_waited_for(cluster: RealCluster, brokers: Brokers, qu
             node.call("PAUSE", queue, "none")
 
     time = Time(lambda: None, open_it)
-    Writer(brokers, time).send(rows(queue, range(20)))
+    Writer(brokers, time).send(rows(queue, range(20), b"REPLICATE", 1))
     assert sorted(jobs(cluster, queue).values()) == bodies(range(20))
     assert time.waits == 2
 
@@ -243,11 +249,11 @@ def test_a_queue_that_stays_paused_fails_the_task_with_the_brokers_words(
     cluster: RealCluster, brokers: Brokers, queue: str
 ) -> None:
     writer = Writer(brokers, Time(), give_up_after_s=60)
-    writer.send(rows(queue, range(7)))
+    writer.send(rows(queue, range(7), b"REPLICATE", 1))
     for node in cluster.nodes:
         node.call("PAUSE", queue, "in")
     with pytest.raises(WriteFailed) as failure:
-        writer.send(rows(queue, range(7, 20)))
+        writer.send(rows(queue, range(7, 20), b"REPLICATE", 1))
     assert str(failure.value).startswith(
         "nothing could be added for 60 s, from row 7 on; 7 rows of the partition were added before: PAUSED"
     )
@@ -268,7 +274,7 @@ def test_a_row_that_the_broker_does_not_take_fails_at_once_and_is_named(
 ) -> None:
     time = Time()
     writer = Writer(brokers, time)
-    good, bad = rows(queue, range(100, 110)), rows(queue, range(110, 111), b"TTL", 0)
+    good, bad = rows(queue, range(100, 110), b"REPLICATE", 1), rows(queue, range(110, 111), b"TTL", 0)
     with pytest.raises(WriteFailed) as failure:
         writer.send(Slice(100, [*good.commands[:4], *bad.commands, *good.commands[4:]], [0] * 11))
     assert str(failure.value) == (
@@ -416,7 +422,7 @@ def test_a_home_that_leaves_and_refuses_is_given_up_at_once(cluster: RealCluster
         writer = Writer(brokers, time, planned=[node.id for node in cluster.nodes])
         ids = writer.send(rows(queue, range(20), b"REPLICATE", 1, slot=7, key="run"))
     finally:
-        home.call("CLUSTER", "LEAVING", "no")
+        stay(cluster, home)
     next_home = rendezvous(7, [node.id for node in cluster.nodes])[1]
     assert {job.split("-")[1] for job in ids} == {next_home[:8]}
     assert time.waits == 1

@@ -32,10 +32,11 @@ def queue() -> str:
 
 @pytest.fixture
 def write(nodes: str) -> Callable[..., None]:
-    """Appends a data frame with options."""
+    """Appends a data frame with options. One copy of each job, if nothing is said: a busy machine may miss a node."""
 
     def append(frame: DataFrame, **options: str) -> None:
-        frame.write.format("disque").mode("append").option("nodes", nodes).options(**options).save()
+        copies = {} if "replicate" in frame.columns else {"replicate": "1"}
+        frame.write.format("disque").mode("append").options(**{"nodes": nodes, **copies, **options}).save()
 
     return append
 

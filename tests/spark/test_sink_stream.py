@@ -23,7 +23,7 @@ class Feed:
         self._lines = directory / "lines"
         self._lines.mkdir()
         self.checkpoint = directory / "checkpoint"
-        self._options = {"checkpointLocation": str(self.checkpoint), **options}
+        self._options = {"checkpointLocation": str(self.checkpoint), "replicate": "1", **options}
         self._written = 0
 
     def give(self, count: int) -> None:

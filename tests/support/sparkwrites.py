@@ -164,7 +164,8 @@ def main(master: str, luck: str, path: str, count: str, nodes: str, queue: str, 
         spark = stack.enter_context(local_spark(url, **SETTINGS.get(luck, {})))
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
         frame = numbers(spark, int(count), 2, LUCK[luck](path))
-        frame.write.format("disque").mode("append").option("nodes", nodes).options(queue=queue, mode=mode).save()
+        options = {"nodes": nodes, "queue": queue, "mode": mode, "replicate": "1"}
+        frame.write.format("disque").mode("append").options(**options).save()
 
 
 if __name__ == "__main__":
