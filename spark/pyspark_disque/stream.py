@@ -73,23 +73,23 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Spark's names and signatures.
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Before the first batch."""
         return pack(BEGINNING)
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """The option `maxJobsPerTrigger`."""
         return ReadMaxRows(self._options.max_jobs_per_trigger)
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """Finish the batch that ended with `start` and lease the next one; `start` when there is nothing."""
         return self._at_driver().next_offset(start, limit)
 
-    def reportLatestOffset(self) -> Offset | None:  # noqa: N802
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
         """How much waits and for how long, for the progress of the query."""
         return self._at_driver().backlog()
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """What waits now is all that is to be read."""
         self._at_driver().drain_what_waits()
 

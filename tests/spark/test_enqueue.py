@@ -125,7 +125,7 @@ def test_a_dry_run_shows_columns_and_bodies_and_adds_nothing(say: Say, orders: P
         ("--input {orders} --body text --queue q --column size=id", "a row may say delay, retry, ttl"),
         ("--input {orders} --table t --body text --queue q", "give one of --input, --table and --sql"),
         ("--body text --queue q", "say what to read: --input PATH"),
-        ("--sql SELEKT --body text --queue q", "Syntax error"),
+        ("--sql NONSENSE --body text --queue q", "Syntax error"),
         ("--table nowhere --body text --queue q", "`nowhere` cannot be found"),
         ("--input {orders} --body text --queue q --option maxBatch=3", "there is no option maxBatch"),
         ("--input {orders} --body text --queue q --retry soon", "the option retry is a time such as 30"),
