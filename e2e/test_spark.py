@@ -19,11 +19,12 @@ from e2e.support.times import Times
 
 ROWS = 60_000
 PAUSE_MS = 3
-"""After each row, so that the job is at work while the cluster changes."""
+"""After each row, in the task that adds it, so that the job is at work while the cluster changes."""
 SLOWLY = (
     "SELECT id AS order, repeat('x', 100) AS what, "
     f"java_method('java.lang.Thread', 'sleep', {PAUSE_MS}L) AS pause FROM range(0, {ROWS}, 1, 60)"
 )
+START_S = 180
 UPGRADE_S = 240
 
 
@@ -41,12 +42,13 @@ def test_a_job_fills_a_queue_while_the_cluster_changes_and_another_drains_it(
     cluster.create(replicas=3)
     cluster.wait_running(3)
     begin_s = time.monotonic()
-    enqueue = spark.submit("enqueue", {"--sql": SLOWLY, "--partitions": "60"})
+    enqueue = spark.submit("enqueue", {"--sql": SLOWLY, "--partitions": None})
     enqueue.wait_running(executors=2)
     times.since("spark_job_has_executors_s", begin_s)
-    poll(lambda: queued(cluster) > 0, "the first jobs are in the queue", 60)
+    poll(lambda: queued(cluster) > 0, "the first jobs are in the queue", START_S)
 
     cluster.patch(replicas=5)
+    enqueue.kill_executor()
     cluster.wait_running(5)
     cluster.patch(replicas=3)
     cluster.wait_running(3)
@@ -74,7 +76,7 @@ def queued(cluster: DisqueCluster) -> int:
 
 MAY = {
     "spark-submit": {"create pods", "watch pods", "create configmaps", "patch services"},
-    "spark-driver": {"create pods", "deletecollection pods", "create configmaps"},
+    "spark-driver": {"create pods", "watch pods", "deletecollection pods", "create configmaps"},
     "spark-executor": set[str](),
 }
 ASKED = (

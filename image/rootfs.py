@@ -38,6 +38,7 @@ LEFT_OUT: Final = (
     "tests",
     "tkinter",
     "turtle*",
+    "classes_nocoops.jsa",  # Java's, for more than 32 GB of memory
     "_ctypes_test*",
     "_curses*",
     "_dbm*",

@@ -42,8 +42,8 @@ REST: Final = (
 """Of the package's folder."""
 EMPTIED: Final = "python/lib/*.zip"
 """The same modules once more, which are found before those with bytecode. Spark only wants that the files are there."""
-ARROW: Final = ("*flight*", "include", "src")
-"""Of PyArrow's: remote procedures, sources."""
+ARROW: Final = ("*flight*", "*s3*", "include", "src")
+"""Of PyArrow's: remote procedures, an object store (Spark reaches those by Java), sources."""
 
 NATIVE: Final = (".dll", ".dylib", ".jnilib", ".so")
 ELF: Final = b"\x7fELF"

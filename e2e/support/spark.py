@@ -23,6 +23,8 @@ from e2e.support.settings import ROOT
 FOLDER: Final = ROOT / "manifests" / "spark"
 START_S: Final = 180
 DONE_S: Final = 300
+QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For programs that run for a minute."""
 SMALL: Final = {
     "spark.kubernetes.container.image.pullPolicy": "IfNotPresent",
     "spark.kubernetes.driver.request.cores": "100m",
@@ -31,6 +33,8 @@ SMALL: Final = {
     "spark.executor.memory": "700m",
     "spark.driver.memory": "700m",
     "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": QUICK,
+    "spark.executor.extraJavaOptions": QUICK,
 }
 """For machines that have other things to do. What is small in the manifests already stays."""
 READ: Final = """
@@ -62,8 +66,8 @@ class Spark:
         for manifest in yaml.safe_load_all(text):
             self._apply(manifest)
 
-    def submit(self, name: str, options: dict[str, str]) -> SparkJob:
-        """What `kubectl create` does with the manifest of this name, with other options of the pipeline."""
+    def submit(self, name: str, options: dict[str, str | None]) -> SparkJob:
+        """What `kubectl create` does with the manifest of this name, with other options of the pipeline, or without."""
         for manifest in yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()):
             if manifest["kind"] == "Job":
                 self._adapt(manifest["spec"]["template"]["spec"], options)
@@ -72,7 +76,7 @@ class Spark:
             self._apply(manifest)
         return SparkJob(self._kube, self._namespace, name)
 
-    def _adapt(self, pod: Json, options: dict[str, str]) -> None:
+    def _adapt(self, pod: Json, options: dict[str, str | None]) -> None:
         (container,) = pod["containers"]
         container |= {"image": self._image, "imagePullPolicy": "IfNotPresent"}
         next(entry for entry in container["env"] if entry["name"] == "IMAGE")["value"] = self._image
@@ -123,16 +127,21 @@ class SparkJob:
         )
         return pod
 
-    def wait_running(self, executors: int) -> None:
-        """Until so many executors run."""
+    def wait_running(self, executors: int) -> list[str]:
+        """Until so many executors run; their pods."""
 
-        def look(pods: list[Json]) -> bool:
-            return sum(pod["status"]["phase"] == "Running" for pod in pods) >= executors
+        def look(pods: list[Json]) -> list[str] | None:
+            names = [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] == "Running"]
+            return names if len(names) >= executors else None
 
         application = self.driver["metadata"]["labels"]["spark-app-selector"]
         labels = f"spark-role=executor,spark-app-selector={application}"
         what = f"{self._name} runs with {executors} executors"
-        self._kube.wait("Pod", self._namespace, look, what, within_s=START_S, labels=labels)
+        return self._kube.wait("Pod", self._namespace, look, what, within_s=START_S, labels=labels)
+
+    def kill_executor(self) -> None:
+        """One of them dies with what it was doing."""
+        self._kube.delete("Pod", self.wait_running(1)[0], self._namespace, grace_s=0)
 
     def is_running(self) -> bool:
         """Whether the driver still runs."""
@@ -142,14 +151,15 @@ class SparkJob:
         """Until it has succeeded; what its driver said of it in its last line, by name."""
         self._kube.wait("Job", self._namespace, _succeeded, f"{self._name} is done", within_s=DONE_S, name=self._name)
         lines = self._kube.logs(self.driver["metadata"]["name"], self._namespace).splitlines()
+        assert [line for line in lines if "is forbidden" in line] == [], "the driver has the rights that it needs"
         said = [line.partition(" ")[2] for line in lines if re.match(r"\S+ jobs: ", line)]
         return dict(part.split(": ", 1) for part in said[-1].split(", ") if ": " in part) if said else {}
 
 
-def _with(options: dict[str, str], words: list[str]) -> list[str]:
-    """The words with these options in the place of those of the same name."""
+def _with(options: dict[str, str | None], words: list[str]) -> list[str]:
+    """The words with these options in the place of those of the same name; without those that are None."""
     kept = [word for word in words if word.partition("=")[0] not in options]
-    return kept + [f"{name}={value}" if value else name for name, value in options.items()]
+    return kept + [f"{name}={value}" for name, value in options.items() if value is not None]
 
 
 def _renamed(word: str, cluster: Members) -> str:
