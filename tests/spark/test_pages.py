@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "howto" / "spark.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_tutorial_runs_from_its_first_cell_to_its_last(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as server:
