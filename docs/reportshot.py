@@ -94,8 +94,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         log = Path(name) / "disque.aof"
         log.write_bytes(live(random.Random(7)))
-        command = [sys.executable, "-m", "pipelines.report", "--aof", str(log), "--output", f"{name}/report"]
-        print(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        command = [sys.executable, "-m", "pipelines.report", "--aof", log.name, "--output", "report"]
+        print(subprocess.run(command, check=True, capture_output=True, text=True, cwd=name).stdout)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
