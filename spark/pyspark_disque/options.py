@@ -22,6 +22,7 @@ Use: TypeAlias = Literal["read", "stream", "write", "streamWrite"]
 READING: Final[tuple[Use, ...]] = ("read", "stream")
 WRITING: Final[tuple[Use, ...]] = ("write", "streamWrite")
 ALWAYS: Final = READING + WRITING
+DEFAULT_WINDOW_S: Final = 600
 STATES: Final = ("queued", "active", "wait-repl", "acked")
 MAX_SECONDS: Final = (1 << 32) - 1
 """Times have 32 bits in the broker."""
@@ -309,7 +310,7 @@ class Options:
     consume: bool = False
     max_jobs: int | None = None
     mode: str = "atLeastOnce"
-    window_s: int = 600
+    window_s: int | None = None
     write_id: str | None = None
     delay_s: int | None = None
     retry_s: int | None = None
@@ -421,9 +422,12 @@ def _clashes(options: Options, use: Use) -> tuple[tuple[bool, str], ...]:
             options.consume and options.states != ("queued",),
             "the options consume and states clash: only queued jobs can be consumed",
         ),
-        (
-            options.write_id is not None and not options.deduplicated,
-            'the option writeId is for the mode deduplicated: add .option("mode", "deduplicated")',
+        *(
+            (
+                value is not None and not options.deduplicated,
+                f'the option {name} is for the mode deduplicated: add .option("mode", "deduplicated")',
+            )
+            for name, value in (("writeId", options.write_id), ("window", options.window_s))
         ),
         (
             at_most_once and options.replicate not in {None, 1},

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
-from pyspark_disque.options import BadOption, Options
+from pyspark_disque.options import DEFAULT_WINDOW_S, BadOption, Options
 from pyspark_disque.schema import IGNORED, SINK
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _fixed(options: Options) -> Iterator[bytes | int]:
             yield value
     if options.deduplicated:
         yield b"WINDOW"
-        yield options.window_s
+        yield options.window_s or DEFAULT_WINDOW_S
     if options.asynchronous:
         yield b"ASYNC"
 

@@ -30,7 +30,7 @@ VALUES: dict[str, object] = {
     "replicate": 2, "replicateTimeout": 9, "maxlen": 3, "async": True,
 }  # fmt: skip
 """And its value."""
-NEEDS: dict[str, dict[str, str]] = {"writeId": {"mode": "deduplicated"}}
+NEEDS: dict[str, dict[str, str]] = dict.fromkeys(("writeId", "window"), {"mode": "deduplicated"})
 """What some options want beside them."""
 READS = ("read", "stream")
 
@@ -99,6 +99,7 @@ def test_a_path_is_told_that_queues_have_none() -> None:
             complete("stream", minJobsPerTrigger="10", maxJobsPerTrigger="9"),
             r"minJobsPerTrigger \(10\) is more than maxJobsPerTrigger \(9\)",
         ),
+        ("streamWrite", complete("streamWrite", window="5m"), "the option window is for the mode deduplicated"),
         ("read", complete("read", consume="true", states="active"), "the options consume and states clash"),
         ("write", complete("write", writeId="w"), "the option writeId is for the mode deduplicated"),
         ("write", complete("write", retry="0", replicate="2"), "for which replicate has to be 1"),
