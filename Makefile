@@ -73,7 +73,7 @@ charts: $(INSTALLED) ## Write what the charts have from the resource definition 
 
 TAG ?= dev
 
-image: ## Build the images disqued:TAG and disqued-operator:TAG with Docker, Podman or Buildah (TAG=dev)
+image: ## Build the images disqued, disqued-operator and disqued-spark with Docker, Podman or Buildah (TAG=dev)
 	@image/build $(TAG) $(ARGS)
 
 lock: ## Resolve the dependencies anew into requirements.lock

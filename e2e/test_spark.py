@@ -85,9 +85,9 @@ ASKED = (
 )  # fmt: skip
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("account", MAY)
-def test_accounts_may_do_what_spark_needs_and_see_no_secrets(account: str, namespace: str, spark: Spark) -> None:
-    assert spark
+def test_accounts_may_do_what_spark_needs_and_see_no_secrets(account: str, namespace: str) -> None:
     user = f"system:serviceaccount:{namespace}:{account}"
     may = {action for action in ASKED if can(user, namespace, *action.split())}
     assert may == MAY[account]

@@ -174,8 +174,9 @@ def follow(submission: Start) -> int:
         assert process.stderr is not None
         phase = last_phase(process.stderr)
     signal.signal(signal.SIGTERM, former)
-    if process.returncode or phase in {"", "Succeeded"}:
-        return abs(process.returncode)
+    status = int(process.returncode)
+    if status or phase in {"", "Succeeded"}:
+        return abs(status)
     sys.stderr.write(f"sparkentry: the driver did not succeed, it is {phase}: see the log of its pod\n")
     return 1
 

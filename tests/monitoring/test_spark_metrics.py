@@ -63,7 +63,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     }
     program = tmp_path_factory.mktemp("spark") / "program.py"
     program.write_text(PROGRAM)
-    words = [sys.executable, program, json.dumps(settings() | local), NAME]
+    words = [sys.executable, str(program), json.dumps(settings() | local), NAME]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=program.parent)
     assert done.returncode == 0, done.stderr
     pages = json.loads(done.stdout.splitlines()[-1])
