@@ -6,7 +6,7 @@ from collections import Counter
 
 from disqued.core.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
 from disqued.core.lifecycle import SPENT_MS_PER_S
-from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, body_bytes, queue_bytes
+from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, KEY_BYTES, body_bytes, queue_bytes
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
 from disqued.testing.logcheckers import check_no_return
@@ -90,6 +90,7 @@ def check_node(member: Member, history: History) -> None:
         history.violate(now_ms, f"node {member.number}: jobs are queued in no queue")
     if len(jobs) != lifecycle.table.count:
         history.violate(now_ms, f"node {member.number}: the job table miscounts")
+    used_bytes += lifecycle.keys.count * KEY_BYTES
     if used_bytes != lifecycle.memory.used_bytes:
         wrong_bytes = lifecycle.memory.used_bytes - used_bytes
         history.violate(now_ms, f"node {member.number}: the memory count is {wrong_bytes} bytes wrong")
