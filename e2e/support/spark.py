@@ -87,8 +87,6 @@ class Spark:
 
     def _apply(self, manifest: Json) -> None:
         manifest["metadata"]["namespace"] = self._namespace
-        for subject in manifest.get("subjects", []):
-            subject["namespace"] = self._namespace
         self._kube.apply(manifest)
 
     def read(self, claim: str, path: str, key: str) -> dict[str, int]:
