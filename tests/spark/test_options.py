@@ -30,7 +30,7 @@ VALUES: dict[str, object] = {
     "replicate": 2, "replicateTimeout": 9, "maxlen": 3, "async": True,
 }  # fmt: skip
 """And its value."""
-NEEDS: dict[str, dict[str, str]] = dict.fromkeys(("writeId", "window"), {"mode": "deduplicated"})
+NEEDS = {name: {"mode": "deduplicated"} for name in ("writeId", "window")}
 """What some options want beside them."""
 READS = ("read", "stream")
 
