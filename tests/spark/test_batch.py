@@ -180,7 +180,7 @@ def test_a_consuming_read_takes_no_more_than_maxjobs(spark: SparkSession, empty:
 
 def test_a_task_that_ends_before_its_last_row_acknowledges_nothing(empty: RealCluster) -> None:
     node = empty.nodes[0]
-    added = add(node, "a", 3000, retry_s=2)
+    added = add(node, "a", 3000, retry_s=2, replicate=1)
     part = TakingPart(Member(node.id, node.address, 1), ("a",), 3000)
     rows = consumed(part, Options(nodes=(node.address,), queue="a"), ("id", "body"))
     assert next(rows).num_rows == 1000
