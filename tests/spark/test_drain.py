@@ -173,29 +173,11 @@ def kill_when(cluster: RealCluster, moment: Callable[[], bool], *words: str | Pa
         assert started.poll() is None, "it ended before it could be killed"
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_killed_in_the_middle_of_a_batch_and_run_again_every_id_is_there_once(
-    say: Say, cluster: RealCluster, nodes: str, tmp_path: Path
-) -> None:
-    ids = add(cluster, "killed", 300)
-    output = tmp_path / "out"
-    words = ("--queue", "killed", "--output", output, "--max-jobs-per-batch", "50")
-    kill_when(cluster, (output / "batch=1").exists, "--nodes", nodes, *words)
-    assert not (output / "_checkpoint" / "commits" / "5").exists()
-    status, _, err = say(*words)
-    assert status == 0, err
-    assert set(written(output)) == ids
-    cluster.wait_until(lambda: left(cluster, "killed") == 0)
-
-
 MOMENTS = {
     "the first batch is taken": "_checkpoint/offsets/0",
     "it is being written": "batch=0/_temporary",
-    "it is written": "batch=0/_SUCCESS",
     "it is committed": "_checkpoint/commits/0",
-    "a later batch is taken": "_checkpoint/offsets/2",
-    "and written": "batch=2/_SUCCESS",
+    "a later batch is written": "batch=2/_SUCCESS",
 }
 """What a run brings about in this order, and the file that shows it."""
 
