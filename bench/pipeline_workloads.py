@@ -195,7 +195,8 @@ def _workers_peak_kb() -> int:
     for directory in Path("/proc").iterdir():
         if directory.name.isdecimal() and int(directory.name) != os.getpid():
             try:
-                if b"pyspark" in (directory / "cmdline").read_bytes().split(b"\0")[2:3][0]:
+                words = (directory / "cmdline").read_bytes().split(b"\0")
+                if words[1] == b"-m" and words[2].startswith(b"pyspark."):
                     status = (directory / "status").read_text()
                     peaks.append(int(status.partition("VmHWM:")[2].split()[0]))
             except (OSError, IndexError):  # it ended meanwhile, or is no worker
