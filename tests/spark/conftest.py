@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from support.cluster import RealCluster
-
-pytest.importorskip("pyspark", reason="PySpark is not installed")
-if shutil.which("java") is None:
-    pytest.skip("Spark needs Java 17 or newer, which is not here", allow_module_level=True)
-
 from pyspark.sql import SparkSession
 
+from support.cluster import RealCluster
 from support.spark import local_spark
+
+
+def pytest_runtest_setup() -> None:
+    """Of all tests in this folder."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java 17 or newer, which is not here")
 
 
 @pytest.fixture(scope="session")
