@@ -19,6 +19,9 @@ from e2e.support.times import Times
 POD_BACK_S = 30
 AWAY_S = 60
 HEALED_S = 180
+SCHEDULED_S = 400
+"""After the API server was away the scheduler may see a claim before its volume, and then looks again at the pod after
+five minutes only."""
 EVICTED_S = 120
 
 
@@ -193,6 +196,7 @@ def wait_machine(kube: Kube, name: str, ready: str) -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.timeout(900)
 def test_brokers_serve_on_while_the_api_server_is_away(
     cluster: DisqueCluster, settings: Settings, load: Load, times: Times
 ) -> None:
@@ -207,7 +211,7 @@ def test_brokers_serve_on_while_the_api_server_is_away(
         finally:
             run_hook(settings.api_start)
         begin_s = poll(lambda: cluster.patch(replicas=4), "the API server is back", HEALED_S)
-        cluster.wait_running(4)
+        cluster.wait_running(4, within_s=SCHEDULED_S)
         times.since("grown_after_api_server_was_away_s", begin_s)
         account = load.settle()
     account.check(at_least=AWAY_S * 10)
