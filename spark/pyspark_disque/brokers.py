@@ -61,17 +61,27 @@ class Brokers:
         for address in self._addresses():
             try:
                 hello = self.at(address).hello()
-            except (ConnectionError, OSError) as error:
+            except ConnectionError as error:
                 problems.append(str(error))
                 continue
-            found.update((member.id, member) for member in _members_of(hello, address))
+            found.update((member.id, member) for member in self._members_of(hello, address))
             if self._options.discover:
                 break
-            found = {member.id: member for member in found.values() if member.address in self._options.nodes}
         if not found:
             raise ConnectionFailed(f"no node of {', '.join(self._options.nodes)} can be reached: {'; '.join(problems)}")
         self._known = tuple(sorted(found.values()))
         return self._known
+
+    def _members_of(self, hello: Hello, via: str) -> Iterable[Member]:
+        """What a node tells of the members, or without discovery of itself.
+
+        It is where it was asked if it is not to be taken at its word, or does not know its own address yet.
+        """
+        for node in hello.nodes:
+            if self._options.discover and node.host and node.port:
+                yield Member(node.id, str(Address(node.host, node.port)), node.priority)
+            elif node.id == hello.node_id:
+                yield Member(node.id, via, node.priority)
 
     def _addresses(self) -> Iterable[str]:
         """Where to ask: nodes that are known and not doubted first, then those given."""
@@ -108,21 +118,12 @@ class Brokers:
         self.close()
 
 
-def _members_of(hello: Hello, via: str) -> Iterable[Member]:
-    """What a node tells of the members. One that does not know its own address yet is where it was asked."""
-    for node in hello.nodes:
-        if node.host and node.port:
-            yield Member(node.id, str(Address(node.host, node.port)), node.priority)
-        elif node.id == hello.node_id:
-            yield Member(node.id, via, node.priority)
-
-
-def is_passing(error: DisqueError) -> bool:
-    """Whether what went wrong may go right a little later: somebody is away, or has no room now."""
-    return isinstance(error, ConnectionError) or any(str(error).startswith(word) for word in _PASSING)
-
-
 _PASSING: Final = (
     "NOREPL", "PAUSED", "MAXLEN", "LEAVING", "OOM", "LOADING", "MISCONF", "ERR max number of clients reached",
 )  # fmt: skip
 """The beginnings of refusals that are not for ever."""
+
+
+def is_passing(error: DisqueError) -> bool:
+    """Whether what went wrong may go right a little later: somebody is away, or has no room now."""
+    return isinstance(error, ConnectionError) or str(error).startswith(_PASSING)
