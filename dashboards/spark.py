@@ -61,7 +61,7 @@ _NOW: Final = Row(
         ),
         stat(
             "Slowest micro-batch",
-            "From its trigger to its end. Jobs stay leased for so long: it should be well below RETRY.",
+            "From its trigger to its end. Its jobs are kept leased for so long, also beyond RETRY.",
             "s",
             f"max({_streams('latency')}) / 1000",
             steps=((60, RISK), (300, BAD)),
