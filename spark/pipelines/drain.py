@@ -10,8 +10,8 @@ What makes it so, from the queue to the file:
 - A batch is written to a directory of its own, `batch=N`, which replaces what a run that was killed left there.
 
 So the output has each ID once as long as the checkpoint and the output stay together, and `--remember` is longer than
-jobs live (`ttl`, a day unless said otherwise). It costs a shuffle of each batch and some 100 bytes on disk per ID that
-is remembered; no batch reads what was written before, so the output may grow as long as it likes.
+jobs live (`ttl`, a day unless said otherwise). It costs a shuffle of each batch, and disk for the IDs that are
+remembered; no batch reads what was written before, so the output may grow as long as it likes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ deleted, handed over, over its time, delivered at most once), and has no times b
 is written in order, these bound the others: what stands behind a job was written after that was created.
 
 A file is read twice, so that bodies need not be kept: `Lives` remembers per job where its record stands and what came
-of it, then `LastRecords` tells for each record whether it is the one that makes the row.
+of it, and tells the second time for each record whether it is the one that makes the row.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def share_of(job_id: bytes, shares: int) -> int:
 
 
 class Lives:
-    """Takes the records of one file in order and remembers the jobs of one share, 200 to 300 bytes for each."""
+    """Takes the records of one file in order and remembers the jobs of one share, without their bodies."""
 
     def __init__(self, share: int = 0, shares: int = 1) -> None:
         self.by_id: dict[bytes, Life] = {}
