@@ -134,7 +134,7 @@ _RAISED: Final = re.compile(
     re.MULTILINE,
 )
 """The line of a traceback that says what was raised."""
-_INPUT: Final = frozenset({"BadOption", "BadAofOption", "FileNotFoundError"})
+_INPUT: Final = frozenset({"BadOption", "FileNotFoundError"})
 """What a source raises, while Spark asks it, for what it was given; anything else went wrong."""
 
 

@@ -81,7 +81,8 @@ def _seconds(least: int, most: int = MAX_SECONDS) -> Callable[[str], int]:
     return read
 
 
-def _flag(text: str) -> bool:
+def read_flag(text: str) -> bool:
+    """`true` or `false`."""
     if text.strip().lower() not in {"true", "false"}:
         raise BadOption("is true or false")
     return text.strip().lower() == "true"
@@ -99,7 +100,8 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return read
 
 
-def _names(text: str) -> tuple[str, ...]:
+def read_names(text: str) -> tuple[str, ...]:
+    """Names with commas between them, each once."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise BadOption("names at least one, with commas between them")
@@ -113,14 +115,14 @@ def _name(text: str) -> str:
 
 
 def _states(text: str) -> tuple[str, ...]:
-    states = tuple(name.lower() for name in _names(text))
+    states = tuple(name.lower() for name in read_names(text))
     if not set(states) <= set(STATES):
         raise BadOption(f"names some of {', '.join(STATES)}, with commas between them")
     return states
 
 
 def _addresses(text: str) -> tuple[str, ...]:
-    addresses = _names(text)
+    addresses = read_names(text)
     for address in addresses:
         try:
             parse_address(address)
@@ -164,7 +166,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         ("disque.nodes", "kafka.bootstrap.servers", "bootstrap.servers", "servers", "host", "url"),
     ),
     Option(
-        "discover", "discover", _flag, ALWAYS, "true",
+        "discover", "discover", read_flag, ALWAYS, "true",
         "Whether to use the addresses that the nodes tell of each other. `false` keeps to those given.",
     ),
     Option("password", "password", Secret, ALWAYS, "none", "Sent with AUTH. Better `passwordFile`.", ("auth",)),
@@ -187,7 +189,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "The queue to read, or to write to (then it wins over the column `queue`).", ("topic", "subscribe", "assign"),
     ),
     Option(
-        "queues", "queues", _names, READING, "one of three",
+        "queues", "queues", read_names, READING, "one of three",
         "Several queues, with commas between them.", ("topics",),
     ),
     Option(
@@ -196,7 +198,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         ("subscribePattern",),
     ),
     Option(
-        "includeMetadata", "include_metadata", _flag, READING, "false",
+        "includeMetadata", "include_metadata", read_flag, READING, "false",
         "Adds the columns `ctime`, `nacks`, `additional_deliveries` and `node`.", ("includeHeaders",),
     ),
     Option(
@@ -221,7 +223,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "deliver again after a failure.",
     ),
     Option(
-        "failOnDataLoss", "fail_on_data_loss", _flag, ("stream",), "true",
+        "failOnDataLoss", "fail_on_data_loss", read_flag, ("stream",), "true",
         "Whether the query fails when a batch has to be read again and a job of it is gone: finished or deleted by "
         "somebody else, or expired. `false` goes on without it and says so in the log.",
     ),
@@ -230,13 +232,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Which jobs a batch read shows. With more than `queued` a job has a row for each node that keeps it.",
     ),
     Option(
-        "pushDownFilters", "push_down_filters", _flag, ("read",), "false",
+        "pushDownFilters", "push_down_filters", read_flag, ("read",), "false",
         "Has the nodes do filters on `queue` and `state`. Wants Spark's `spark.sql.python.filterPushdown.enabled`, and "
         "a frame that is loaded anew for each question: Spark goes on using the plan of the last filter.",
         ("pushDownPredicate",),
     ),
     Option(
-        "consume", "consume", _flag, ("read",), "false",
+        "consume", "consume", read_flag, ("read",), "false",
         "Takes the jobs out of the queue and acknowledges them, instead of only looking.",
     ),
     Option("maxJobs", "max_jobs", _whole(1, 10**12), ("read",), "all", "The most rows of a batch read.", ("limit",)),
@@ -247,7 +249,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "window", "window_s", _seconds(1, 86400), WRITING, "10m",
-        "How long the broker knows a key, which takes some 320 bytes there. Longer than a task with all its attempts, "
+        "How long the broker knows a key, which takes some 270 bytes there. Longer than a task with all its attempts, "
         "or the restart of a stream, may take.",
     ),
     Option(
@@ -274,7 +276,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Waits while the queue has so many jobs on the node.",
     ),
     Option(
-        "async", "asynchronous", _flag, WRITING, "false",
+        "async", "asynchronous", read_flag, WRITING, "false",
         "Does not wait for the copies: faster, and a node that dies may lose jobs that it took a moment ago.",
     ),
 )  # fmt: skip

@@ -24,9 +24,7 @@ saying so may be there twice. A home that has failed for good costs each task th
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, Protocol
 
@@ -34,6 +32,7 @@ from disqued.client import Backoff, ConnectionFailed, DisqueError
 from disqued.client.nodes import LEAVING_PRIORITY
 from pyspark_disque.added import Ledger, unpack
 from pyspark_disque.brokers import Brokers, Member, is_passing
+from pyspark_disque.clock import Clock
 from pyspark_disque.rows import Slice
 
 HOME_PATIENCE_S: Final = 30.0
@@ -48,15 +47,6 @@ _OF_THE_QUEUE: Final = ("PAUSED", "MAXLEN")
 
 class WriteFailed(RuntimeError):
     """A task's rows could not be added; the message says how far it came and what the broker said last."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """Time and chance."""
-
-    now_s: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    rng: random.Random = field(default_factory=random.Random)
 
 
 class Route(Protocol):
@@ -191,12 +181,21 @@ def rendezvous(slot: int, homes: Iterable[str]) -> list[str]:
 class Sender:
     """Sends the slices of one partition, and notes what was added."""
 
-    def __init__(self, brokers: Brokers, route: Route, give_up_after_s: float, ledger: Ledger, world: World) -> None:
+    def __init__(
+        self,
+        brokers: Brokers,
+        route: Route,
+        give_up_after_s: float,
+        ledger: Ledger,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
         self._brokers = brokers
         self._route = route
         self._give_up_after_s = give_up_after_s
         self._ledger = ledger
-        self._world = world
+        self._clock = clock
+        self._rng = rng
 
     def send(self, part: Slice) -> None:
         """Add all rows of a slice.
@@ -206,12 +205,12 @@ class Sender:
         """
         pending: Sequence[int] = range(len(part.commands))
         failures = 0
-        progress_s = self._world.now_s()
+        progress_s = self._clock.now_s()
         while True:
             still, error = self._round(part, pending)
             if error is None:
                 return
-            now_s = self._world.now_s()
+            now_s = self._clock.now_s()
             if len(still) < len(pending):
                 failures, progress_s = 0, now_s
             pending = still
@@ -221,7 +220,7 @@ class Sender:
                     f"nothing could be added for {self._give_up_after_s:g} s, from row {part.first + pending[0]} on; "
                     f"{self._ledger.rows} rows of the partition were added before: {error}"
                 ) from error
-            self._world.sleep(min(left_s, BACKOFF.wait_s(failures, self._world.rng)))
+            self._clock.sleep(min(left_s, BACKOFF.wait_s(failures, self._rng)))
             failures += 1
 
     def _round(self, part: Slice, pending: Sequence[int]) -> tuple[list[int], DisqueError | None]:

@@ -18,6 +18,7 @@ What was added is taken back with ACKJOB, see `senders.take_back`. Jobs that a w
 from __future__ import annotations
 
 import logging
+import random
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,9 +30,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from disqued.client import DisqueError
 from pyspark_disque.added import Ledger
 from pyspark_disque.brokers import Brokers
+from pyspark_disque.clock import Clock
 from pyspark_disque.options import BadOption, Options
 from pyspark_disque.rows import Layout
-from pyspark_disque.senders import AnyNode, HomeNode, Sender, World, take_back
+from pyspark_disque.senders import AnyNode, HomeNode, Sender, take_back
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -68,16 +70,17 @@ class Plan:
             BadRow: a row can not be made a job.
             WriteFailed: rows could not be added.
         """
-        world = World()
+        clock = Clock()
         ledger = Ledger(IDS_KEPT)
         prefix = f"{name}/{partition}".encode() if self.options.deduplicated else b""
         with Brokers(self.options) as brokers:
             route = (
-                HomeNode(brokers, self.members, world.now_s)
+                HomeNode(brokers, self.members, clock.now_s)
                 if self.options.deduplicated
-                else AnyNode(brokers, partition, world.now_s)
+                else AnyNode(brokers, partition, clock.now_s)
             )
-            sender = Sender(brokers, route, self.options.give_up_after_s, ledger, world)
+            chance = random.Random()  # noqa: S311 - spreads waits, keeps no secret
+            sender = Sender(brokers, route, self.options.give_up_after_s, ledger, clock, chance)
             try:
                 for part in self.layout.slices(batches, partition, prefix):
                     sender.send(part)

@@ -7,8 +7,7 @@ and `source` is what Spark calls.
 """
 
 from pyspark_disque_aof.files import AofDamaged
-from pyspark_disque_aof.options import BadAofOption
 from pyspark_disque_aof.source import AofDataSource
 from pyspark_disque_aof.source import AofDataSource as DefaultSource
 
-__all__ = ["AofDamaged", "AofDataSource", "BadAofOption", "DefaultSource"]
+__all__ = ["AofDamaged", "AofDataSource", "DefaultSource"]

@@ -12,57 +12,42 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pyspark_disque.options import BadOption, read_flag, read_names
+
 ROWS: Final = ("jobs", "records")
 DEFAULT_PARTITION_BYTES: Final = 256 << 20
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-class BadAofOption(ValueError):
-    """An option that is unknown, missing, or can not be read."""
-
-
-def _flag(text: str) -> bool:
-    if text.strip().lower() not in {"true", "false"}:
-        raise BadAofOption("is true or false")
-    return text.strip().lower() == "true"
-
-
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,12})\s*([kmg]?)b?", text.strip().lower())
     if match is None or int(match[1]) == 0:
-        raise BadAofOption("is a size such as 64m or 1g")
+        raise BadOption("is a size such as 64m or 1g")
     return int(match[1]) * _UNITS[match[2]]
 
 
 def _rows(text: str) -> str:
     if text.strip().lower() not in ROWS:
-        raise BadAofOption(f"is one of {', '.join(ROWS)}")
+        raise BadOption(f"is one of {', '.join(ROWS)}")
     return text.strip().lower()
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise BadAofOption("names at least one, with commas between them")
-    return names
 
 
 def _path(text: str) -> tuple[str, ...]:
     if not text.strip():
-        raise BadAofOption("is not empty")
+        raise BadOption("is not empty")
     return (text.strip(),)
 
 
 def _paths(text: str) -> tuple[str, ...]:
     """As Spark hands over `.load([one, other])`, or with commas between them."""
     if not text.lstrip().startswith("["):
-        return _names(text)
+        return read_names(text)
     try:
         paths = json.loads(text)
     except ValueError as error:
-        raise BadAofOption(f"is a list in JSON, or names with commas between them: {error}") from None
+        raise BadOption(f"is a list in JSON, or names with commas between them: {error}") from None
     if not paths or not all(isinstance(path, str) and path for path in paths):
-        raise BadAofOption("names at least one file")
+        raise BadOption("names at least one file")
     return tuple(paths)
 
 
@@ -85,13 +70,13 @@ OPTIONS: Final[tuple[AofOption, ...]] = (
         "`jobs`: a row for each job that was in the log, with what became of it. `records`: a row for each record, as "
         "it stands there, and for each damaged place.",
     ),
-    AofOption("queues", "queues", _names, "all", "Only jobs of these queues, with commas between them."),
+    AofOption("queues", "queues", read_names, "all", "Only jobs of these queues, with commas between them."),
     AofOption(
-        "includeBody", "include_body", _flag, "true",
+        "includeBody", "include_body", read_flag, "true",
         "`false` leaves the column `body` null: less to hand over.",
     ),
     AofOption(
-        "failOnDamage", "fail_on_damage", _flag, "true",
+        "failOnDamage", "fail_on_damage", read_flag, "true",
         "Whether a file that is damaged, or cut off in its last record, ends the query. `false` reads what is sound.",
     ),
     AofOption(
@@ -120,21 +105,21 @@ def parse(given: Mapping[str, str]) -> AofOptions:
     """The options of one read.
 
     Raises:
-        BadAofOption: one is unknown, missing or wrong; the message says what to write.
+        BadOption: one is unknown, missing or wrong; the message says what to write.
     """
     values: dict[str, Any] = {}
     for name, text in given.items():
         option = _BY_NAME.get(name.lower())
         if option is None:
-            raise BadAofOption(_unknown(name))
+            raise BadOption(_unknown(name))
         if option.field in values:
-            raise BadAofOption("the options path and paths clash: give one of them")
+            raise BadOption("the options path and paths clash: give one of them")
         try:
             values[option.field] = option.read(text)
-        except BadAofOption as error:
-            raise BadAofOption(f"the option {option.name} {error}, not {text!r}") from None
+        except BadOption as error:
+            raise BadOption(f"the option {option.name} {error}, not {text!r}") from None
     if "paths" not in values:
-        raise BadAofOption('no file is named: .load("/backup/disque.aof")')
+        raise BadOption('no file is named: .load("/backup/disque.aof")')
     return AofOptions(**values)
 
 

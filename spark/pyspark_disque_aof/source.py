@@ -17,10 +17,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from disqued.persistence.reader import Damage, Entry
+from pyspark_disque.options import BadOption
 from pyspark_disque_aof import rows
 from pyspark_disque_aof.files import AofDamaged, AofFile, damaged, find, items
 from pyspark_disque_aof.fold import Lives
-from pyspark_disque_aof.options import AofOptions, BadAofOption, parse
+from pyspark_disque_aof.options import AofOptions, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,9 +67,7 @@ class AofReader(DataSourceReader):
         for column in schema.fields:
             if known.get(column.name) != column.dataType.simpleString():
                 there = ", ".join(f"{name} {kind}" for name, kind in known.items())
-                raise BadAofOption(
-                    f"there is no column {column.name} {column.dataType.simpleString()}: choose of {there}"
-                )
+                raise BadOption(f"there is no column {column.name} {column.dataType.simpleString()}: choose of {there}")
 
     def partitions(self) -> list[InputPartition]:
         """A task for each file; for jobs of a long file several."""

@@ -14,6 +14,7 @@ import pytest
 
 from pyspark_disque.added import ID_BYTES, Ledger, pack, unpack
 from pyspark_disque.brokers import Brokers
+from pyspark_disque.clock import Clock
 from pyspark_disque.options import Options, parse
 from pyspark_disque.rows import Slice
 from pyspark_disque.senders import (
@@ -22,7 +23,6 @@ from pyspark_disque.senders import (
     AnyNode,
     HomeNode,
     Sender,
-    World,
     WriteFailed,
     rendezvous,
     take_back,
@@ -48,8 +48,8 @@ class Time:
             self._meanwhile.pop(0)()
 
     @property
-    def world(self) -> World:
-        return World(lambda: self.now_s, self.sleep, random.Random(8))
+    def clock(self) -> Clock:
+        return Clock(lambda: self.now_s, self.sleep)
 
 
 class Writer:
@@ -65,10 +65,10 @@ class Writer:
         give_up_after_s: float = 120,
     ) -> None:
         route = (
-            HomeNode(brokers, planned, time.world.now_s) if planned else AnyNode(brokers, partition, time.world.now_s)
+            HomeNode(brokers, planned, time.clock.now_s) if planned else AnyNode(brokers, partition, time.clock.now_s)
         )
         self.ledger = Ledger(10_000)
-        self.sender = Sender(brokers, route, give_up_after_s, self.ledger, time.world)
+        self.sender = Sender(brokers, route, give_up_after_s, self.ledger, time.clock, random.Random(8))
 
     def send(self, part: Slice) -> list[str]:
         self.sender.send(part)
