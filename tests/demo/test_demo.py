@@ -49,7 +49,7 @@ def test_it_counts_right_although_a_node_and_a_worker_are_killed_and_then_ends()
     redelivered = re.search(r"deliveries repeated\W+(\d+)", done.stdout)
     assert killed is not None
     assert redelivered is not None
-    assert int(redelivered[1]) >= int(killed[1]) >= 2
+    assert int(redelivered[1]) >= int(killed[1]) >= 1
     node = [done.stdout.index(f"node 2 {what}") for what in ("was killed holding", "was started again", "is back")]
     assert node == sorted(node)
     account = [re.search(rf"jobs {what}\W+(\d+)", done.stdout) for what in ("added", "done", "lost")]

@@ -20,7 +20,7 @@ PRODUCERS = 2
 
 LARGEST_BATCH = 8
 SMALLEST_BATCH = 2
-"""A killed worker must hold several jobs."""
+"""A killed worker is to hold several jobs, unless it is late: on a slow machine they may come one by one."""
 
 LOOK_S = 0.1
 """How often the display moves when nothing is reported."""
@@ -142,4 +142,5 @@ def _go_on(member: Member, worker: WorkerTally, tally: Tally) -> None:
 def _is_victim(worker: WorkerTally, tally: Tally) -> bool:
     """The first worker that takes several jobs in the second half, if there is another one to go on."""
     nobody_yet = not any(other.killed for other in tally.workers)
-    return nobody_yet and tally.is_halfway and len(tally.workers) > 1 and len(worker.held) >= SMALLEST_BATCH
+    are_enough = len(worker.held) >= SMALLEST_BATCH or tally.is_nearly_over
+    return nobody_yet and tally.is_halfway and len(tally.workers) > 1 and are_enough

@@ -101,6 +101,11 @@ class Tally:
         return 2 * len(self._taken_s) >= self.expected
 
     @property
+    def is_nearly_over(self) -> bool:
+        """True when three quarters of the jobs have been delivered."""
+        return 4 * len(self._taken_s) >= 3 * self.expected
+
+    @property
     def lost(self) -> int:
         """Jobs that were added and not acknowledged; at the end there is none."""
         return len(self.added_s.keys() - self.acknowledged_s.keys())
