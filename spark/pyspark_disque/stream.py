@@ -207,6 +207,7 @@ class Driver:
         if manifest.number > max(self._held, self._finished):
             self._leases.hold(manifest.jobs)
             self._held = manifest.number
+            self._report_until_s = 0.0  # what waits is less now
 
     def _keep_bodies(self, taken: Sequence[Taken]) -> None:
         fits = self._keeps_bodies and sum(len(job.body) for job in taken) <= BODIES_KEPT_BYTES
@@ -279,7 +280,7 @@ class Driver:
 
     def backlog(self) -> Offset | None:
         """How many jobs are queued at the nodes that answer, and how old the oldest is, in seconds."""
-        if self._report is None or self._clock.now_s() >= self._report_until_s:
+        if self._clock.now_s() >= self._report_until_s:
             with contextlib.suppress(DisqueError):  # the next call for an offset says so
                 look = self._intake.look()
                 oldest_ms = max((head.age_ms for head in self._intake.heads(look)), default=0)

@@ -74,6 +74,19 @@ def test_a_batch_is_as_large_as_spark_says(driver: Callable[..., Driver]) -> Non
     assert query.next_offset(second, ReadMinRows(1)) == second
 
 
+@pytest.mark.usefixtures("filled")
+def test_what_waits_is_reported_as_it_is_after_the_last_batch_however_quickly_that_came(
+    driver: Callable[..., Driver],
+) -> None:
+    query = driver(Hand().clock)
+    offset, reports = START, [query.backlog()]
+    for size_of_batch in (40, 30, 20):
+        offset = query.next_offset(offset, ReadMaxRows(size_of_batch))
+        reports.append(query.backlog())
+    told = [(report["batch"], report["waiting"]) for report in reports if report is not None]
+    assert told == [(0, 90), (1, 50), (2, 20), (3, 0)]
+
+
 def test_few_jobs_wait_until_there_are_more_or_the_delay_is_over(driver: Callable[..., Driver]) -> None:
     hand = Hand()
     query = driver(hand.clock, max_trigger_delay_s=10)
