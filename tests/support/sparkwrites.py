@@ -48,7 +48,9 @@ def numbers(spark: SparkSession, count: int, partitions: int, at_half: Happening
                 at_half(context.partitionId(), context.attemptNumber())
             yield (f"{number:<{BODY_CHARACTERS}}",)
 
-    return spark.sparkContext.range(count, numSlices=partitions).mapPartitions(happen).toDF("body string")
+    # Not with `toDF`: it belongs to the last session that anything made, foreachBatch for one, and to its settings.
+    rows = spark.sparkContext.range(count, numSlices=partitions).mapPartitions(happen)
+    return spark.createDataFrame(rows, "body string")
 
 
 def wait_for(path: str) -> Happening:
