@@ -21,7 +21,8 @@ test: test-interpreted test-compiled ## Run every test, on the interpreted and o
 
 # Tests of what is never compiled, tests whose time goes into real processes, or into many seeds of the simulator (whose
 # digests are the same on both builds), run on one build, the one that people run.
-ONCE := cli client cluster compat console demo durability bench charts image memory metrics operator monitoring server spark simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+ONCE := bench charts cli client cluster console demo docs durability image memory monitoring operator server spark \
+  simulation/test_cluster_seeds.py simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
 	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling, Scheduling
 
 from support.server import ServerProcess
 
@@ -31,3 +33,18 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     """A fresh broker node, alone in its cluster."""
     with ServerProcess(tmp_path) as process:
         yield process
+
+
+class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # it has no types
+    """The tests of a file run in one process, and those of all files that share a Spark.
+
+    A JVM takes a minute of processor time until it is warm, so that one for each process costs more than to wait.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/spark" if nodeid.startswith("tests/spark/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Those that are slow mostly start a Spark themselves: they are only kept together by file."""
+    return None if config.option.markexpr == "slow" else OneSpark(config, log)

@@ -31,6 +31,7 @@ def test_the_guide_shows_all_pictures() -> None:
     assert shown == {path.name for path in IMAGES.glob("console-*.png")}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_chromium() is None, reason="There is no Chromium on this machine (apt install chromium)")
 def test_the_script_takes_them_anew(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(SCRIPT), str(tmp_path), "3"], check=True, capture_output=True, timeout=110)

@@ -22,7 +22,7 @@ LIVES: Final = 10
 TEMPORARY: Final = "temp-rewriteaof*"
 
 
-@pytest.mark.parametrize("points", [30, pytest.param(150, marks=LONG)])
+@pytest.mark.parametrize("points", [30, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_during_adds(make: Make, policy: str, points: int) -> None:
     chance = random.Random(f"adds {policy} {points}")
@@ -45,7 +45,7 @@ def rewritten(node: DurableNode) -> int:
     return node.log.count("The append only file was rewritten")
 
 
-@pytest.mark.parametrize("points", [20, pytest.param(150, marks=LONG)])
+@pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_during_rewrites(make: Make, policy: str, points: int) -> None:
     """Either one is asked for, or they come by themselves as the file grows."""
@@ -78,7 +78,7 @@ def test_during_rewrites(make: Make, policy: str, points: int) -> None:
     assert begun > 0, "some were killed in the middle of a rewrite"
 
 
-@pytest.mark.parametrize("points", [30, pytest.param(150, marks=LONG)])
+@pytest.mark.parametrize("points", [30, pytest.param(100, marks=LONG)])
 def test_during_load(make: Make, points: int) -> None:
     chance = random.Random(f"load {points}")
     node, ledger = make("node", "everysec"), Ledger()
@@ -99,7 +99,7 @@ def test_during_load(make: Make, points: int) -> None:
     ledger.check(node.jobs())
 
 
-@pytest.mark.parametrize("points", [20, pytest.param(150, marks=LONG)])
+@pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("command", [("SHUTDOWN", "REWRITE-AOF"), ("SHUTDOWN",)], ids=" ".join)
 def test_during_the_end(make: Make, command: tuple[str, ...], points: int) -> None:
     chance = random.Random(f"end {command} {points}")

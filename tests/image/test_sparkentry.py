@@ -170,6 +170,7 @@ def test_spark_knows_the_class_and_the_options_of_executors(tmp_path: Path) -> N
     assert "Unrecognized options: --no-such-option" in done.stderr
 
 
+@pytest.mark.slow
 def test_spark_submit_runs_a_job_with_its_settings(tmp_path: Path) -> None:
     with_java()
     job = tmp_path / "job.py"

@@ -215,6 +215,7 @@ def test_nothing_fires_while_all_is_well(stage: Stage) -> None:
     stage.prometheus.until(lambda: stage.prometheus.firing() <= OF_THE_LOAD.keys(), "only what the load causes fires")
 
 
+@pytest.mark.slow
 def test_a_queue_that_nobody_works_on(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     node.call("ADDJOB", "forgotten", "body", 500)
@@ -223,6 +224,7 @@ def test_a_queue_that_nobody_works_on(stage: Stage) -> None:
     stage.is_quiet("DisqueQueueStuck")
 
 
+@pytest.mark.slow
 def test_a_queue_that_is_paused(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     node.call("PAUSE", "mail", "in")
@@ -231,6 +233,7 @@ def test_a_queue_that_is_paused(stage: Stage) -> None:
     stage.is_quiet("DisqueQueuePaused")
 
 
+@pytest.mark.slow
 def test_jobs_that_expire_and_jobs_that_come_back(stage: Stage) -> None:
     def told() -> bool:
         say(stage.cluster.nodes[2], "ADDJOB", "short", "body", 500, "TTL", 1)
@@ -239,6 +242,7 @@ def test_jobs_that_expire_and_jobs_that_come_back(stage: Stage) -> None:
     stage.prometheus.until(told, "both are told of")
 
 
+@pytest.mark.slow
 def test_memory_that_is_full(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     limit = node.call("CONFIG", "GET", "maxmemory")[1]
@@ -248,6 +252,7 @@ def test_memory_that_is_full(stage: Stage) -> None:
     stage.is_quiet("DisqueMemoryHigh", "DisqueMemoryCritical")
 
 
+@pytest.mark.slow
 def test_a_file_that_can_not_be_written(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     old = resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
@@ -259,6 +264,7 @@ def test_a_file_that_can_not_be_written(stage: Stage) -> None:
     client.close()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_divided(stage: Stage) -> None:
     one, two, three = stage.cluster.nodes
     stage.wires.halve([one, two], [three])
@@ -273,6 +279,7 @@ def test_a_cluster_that_is_divided(stage: Stage) -> None:
     stage.is_quiet("DisqueClusterPartitioned", "DisqueNodeUnreachable")
 
 
+@pytest.mark.slow
 def test_an_operator_that_needs_somebody(stage: Stage) -> None:
     ways: dict[str, Callable[[], None]] = {
         "DisqueClusterDegraded": lambda: operator_now(stage.operator, phase="Degraded"),
@@ -289,6 +296,7 @@ def test_an_operator_that_needs_somebody(stage: Stage) -> None:
     operator_now(stage.operator, phase="Running")
 
 
+@pytest.mark.slow
 def test_a_node_that_is_killed(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     node.kill()

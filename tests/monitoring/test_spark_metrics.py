@@ -71,6 +71,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     return {name: set(re.findall(r'(\w+)="', labels)) for name, labels in found}
 
 
+@pytest.mark.slow
 def test_every_series_of_the_dashboard_is_there_with_its_labels(shown: dict[str, set[str]]) -> None:
     for pattern, labels in SERIES.items():
         found = [name for name in shown if re.fullmatch(pattern, name)]
@@ -78,6 +79,7 @@ def test_every_series_of_the_dashboard_is_there_with_its_labels(shown: dict[str,
         assert labels - ADDED <= shown[found[0]], pattern
 
 
+@pytest.mark.slow
 def test_a_stream_is_known_by_its_name(shown: dict[str, set[str]]) -> None:
     assert "metrics_spark_driver_spark_streaming_nightly_drain_latency_Value" in shown
 

@@ -203,6 +203,7 @@ def test_who_lost_the_lease_says_nothing_of_clusters_any_more(tmp_path: Path) ->
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_watches_that_tell_nothing_are_noticed_by_the_probe_and_made_up_for(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()

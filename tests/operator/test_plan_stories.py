@@ -449,7 +449,7 @@ def test_a_cluster_without_volumes_comes_to_rest_after_a_storm(seed: int) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 500, 20))
+@pytest.mark.parametrize("first", range(100, 300, 20))
 def test_many_clusters_come_to_rest_after_storms(first: int) -> None:
     for seed in range(first, first + 20):
         live_through(seed, ephemeral=seed % 4 == 0)

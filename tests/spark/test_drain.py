@@ -187,7 +187,7 @@ MOMENTS = {
 def test_killed_at_one_moment_after_the_other_every_id_is_there_once(
     say: Say, cluster: RealCluster, nodes: str, tmp_path: Path
 ) -> None:
-    ids = add(cluster, "mortal", 1000)
+    ids = add(cluster, "mortal", 400)
     output = tmp_path / "out"
     words = ("--queue", "mortal", "--output", output, "--max-jobs-per-batch", "50")
     for shown in MOMENTS.values():
