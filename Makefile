@@ -17,7 +17,7 @@ help: ## Show this list
 run: $(COMPILED) ## Start a cluster of three nodes and run the demonstration on real input
 	@$(FAST) $(BIN)/python -m disqued.demo $(ARGS)
 
-test: test-interpreted test-compiled ## Run every test, on the interpreted and on the compiled build
+test: test-interpreted test-compiled ## Run the tests, on the interpreted and on the compiled build
 
 # Tests of what is never compiled, tests whose time goes into real processes, or into many seeds of the simulator (whose
 # digests are the same on both builds), run on one build, the one that people run.
