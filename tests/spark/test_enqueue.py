@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pipelines import enqueue
 from support.cluster import RealCluster
+from support.jobs import bodies, jobs
 
 pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
 
@@ -43,21 +44,6 @@ def orders(tmp_path: Path, spark: SparkSession) -> Path:
         "id", "concat('order ', id) AS text", "IF(id % 2 = 0, 'gold', 'tin') AS `to.queue`", "id * 10 AS wait"
     ).write.parquet(str(path))
     return path
-
-
-def jobs(cluster: RealCluster, queue: str) -> dict[bytes, dict[bytes, Any]]:
-    """The jobs of a queue that any node has, by ID, as JSCAN tells."""
-    found = {}
-    for node in cluster.nodes:
-        _, flat = node.call("JSCAN", 0, "BUSYLOOP", "QUEUE", queue, "REPLY", "all")
-        for words in flat:
-            job = dict(zip(words[::2], words[1::2], strict=True))
-            found[job[b"id"]] = job
-    return found
-
-
-def bodies(cluster: RealCluster, queue: str) -> list[bytes]:
-    return sorted(job[b"body"] for job in jobs(cluster, queue).values())
 
 
 def test_a_column_of_a_data_set_is_the_body_of_jobs(say: Say, orders: Path, cluster: RealCluster) -> None:

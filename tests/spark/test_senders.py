@@ -28,6 +28,7 @@ from pyspark_disque.senders import (
     take_back,
 )
 from support.cluster import RealCluster, RealNode
+from support.jobs import bodies, jobs
 from support.server import free_port
 
 NUMBER = count()
@@ -88,21 +89,7 @@ def rows(queue: str, numbers: range, *words: bytes | int, slot: int = 0, key: st
     return Slice(numbers.start, commands, [slot] * len(numbers))
 
 
-def jobs(cluster: RealCluster, queue: str) -> dict[bytes, bytes]:
-    """The jobs of a queue that are not finished, whoever keeps them, and their bodies."""
-    found: dict[bytes, bytes] = {}
-    for node in cluster.running:
-        cursor = b"0"
-        while True:
-            cursor, page = node.call("JSCAN", cursor, "COUNT", 1000, "QUEUE", queue, "REPLY", "all")
-            fields = [dict(zip(job[::2], job[1::2], strict=True)) for job in page]
-            found.update((job[b"id"], job[b"body"]) for job in fields if job[b"state"] != b"acked")
-            if cursor == b"0":
-                break
-    return found
-
-
-def bodies(numbers: range) -> list[bytes]:
+def numbered(numbers: range) -> list[bytes]:
     return sorted(b"%d" % number for number in numbers)
 
 
@@ -177,7 +164,7 @@ def test_a_partition_stays_with_its_node(cluster: RealCluster, brokers: Brokers,
     for first in range(0, 50, 10):
         writer.send(rows(queue, range(first, first + 10), b"REPLICATE", 1))
     assert sorted(node.call("QLEN", queue) for node in cluster.nodes) == [0, 0, 50]
-    assert sorted(jobs(cluster, queue).values()) == bodies(range(50))
+    assert bodies(cluster, queue) == numbered(range(50))
 
 
 def test_what_was_added_is_known_by_its_ids(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
@@ -194,10 +181,10 @@ def test_a_node_that_dies_is_left_for_another(mortal: RealCluster, their_brokers
     node = next(node for node in mortal.nodes if node.call("QLEN", "q"))
     node.kill()
     writer.send(rows("q", range(20, 60), b"REPLICATE", 1))
-    assert sorted(jobs(mortal, "q").values()) == bodies(range(20, 60))
+    assert bodies(mortal, "q") == numbered(range(20, 60))
     assert time.waits == 1
     bring_back(mortal, node)
-    mortal.wait_until(lambda: sorted(jobs(mortal, "q").values()) == bodies(range(60)), "nothing is lost")
+    mortal.wait_until(lambda: bodies(mortal, "q") == numbered(range(60)), "nothing is lost")
 
 
 def test_a_node_that_leaves_is_left_before_it_goes(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
@@ -213,7 +200,7 @@ def test_a_node_that_leaves_is_left_before_it_goes(cluster: RealCluster, brokers
         later = writer.send(rows(queue, range(10, 30), b"REPLICATE", 1))[10:]
     finally:
         stay(cluster, leaving)
-    cluster.wait_until(lambda: sorted(jobs(cluster, queue).values()) == bodies(range(30)))
+    cluster.wait_until(lambda: bodies(cluster, queue) == numbered(range(30)))
     assert {job.split("-")[1] for job in later}.isdisjoint({leaving.id[:8]})
     assert time.waits == 0
 
@@ -228,7 +215,7 @@ def test_a_paused_queue_is_waited_for(cluster: RealCluster, brokers: Brokers, qu
 
     time = Time(lambda: None, open_it)
     Writer(brokers, time).send(rows(queue, range(20), b"REPLICATE", 1))
-    assert sorted(jobs(cluster, queue).values()) == bodies(range(20))
+    assert bodies(cluster, queue) == numbered(range(20))
     assert time.waits == 2
 
 
@@ -312,7 +299,7 @@ def test_too_few_copies_is_unknown_and_tried_again(mortal: RealCluster, their_br
 
     time = Time(lambda: None, lambda: bring_back(mortal, three))
     Writer(their_brokers, time).send(rows("q", range(10), b"REPLICATE", 3))
-    assert set(jobs(mortal, "q").values()) == set(bodies(range(10)))
+    assert set(bodies(mortal, "q")) == set(numbered(range(10)))
     assert time.waits == 2
 
 
@@ -343,7 +330,7 @@ def test_rows_go_to_their_homes_and_the_second_run_finds_them(
 
     first = run()
     assert run() == first
-    assert sorted(jobs(cluster, queue).values()) == bodies(range(200))
+    assert bodies(cluster, queue) == numbered(range(200))
     for slot in range(20):
         found = {cluster.holders(job)[0] for job in first[slot * 10 : slot * 10 + 10]}
         assert found == {at_home_of(cluster, slot)}
@@ -361,7 +348,7 @@ def test_a_home_that_comes_back_elsewhere_with_its_memory_doubles_nothing(
     home.kill()
     home.port = free_port()
     writer.send(rows("q", range(40, 100), slot=7, key="run"))
-    assert sorted(jobs(mortal, "q").values()) == bodies(range(100))
+    assert bodies(mortal, "q") == numbered(range(100))
     assert time.waits >= 2
 
 
@@ -373,7 +360,7 @@ def test_a_home_that_stays_away_is_given_up_when_patience_ends(mortal: RealClust
     home.kill()
     writer.send(rows("q", range(10), b"REPLICATE", 1, slot=7, key="run"))
     assert HOME_PATIENCE_S <= time.now_s - 1000 <= HOME_PATIENCE_S + 5
-    assert sorted(jobs(mortal, "q").values()) == bodies(range(10))
+    assert bodies(mortal, "q") == numbered(range(10))
     waited = time.waits
     writer.send(rows("q", range(10, 20), b"REPLICATE", 1, slot=7, key="run"))
     assert time.waits == waited
@@ -398,7 +385,7 @@ def test_a_home_that_was_forgotten_is_given_up_at_once(mortal: RealCluster, thei
         node.call("CLUSTER", "FORGET", forgotten)
     time = Time()
     Writer(their_brokers, time, planned=planned).send(rows("q", range(10), b"REPLICATE", 1, slot=7, key="run"))
-    assert sorted(jobs(mortal, "q").values()) == bodies(range(10))
+    assert bodies(mortal, "q") == numbered(range(10))
     assert time.waits == 0
 
 
@@ -410,7 +397,7 @@ def test_a_home_that_leaves_still_answers_for_the_keys_it_knows(mortal: RealClus
     again = Writer(their_brokers, Time(), planned=planned)
     again.send(rows("q", range(60), b"REPLICATE", 2, slot=7, key="run"))
     assert again.ledger.rows == 60
-    assert sorted(jobs(mortal, "q").values()) == bodies(range(60))
+    assert bodies(mortal, "q") == numbered(range(60))
 
 
 def test_a_home_that_leaves_and_refuses_is_given_up_at_once(cluster: RealCluster, brokers: Brokers, queue: str) -> None:

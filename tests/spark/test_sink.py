@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -19,6 +18,7 @@ from pyspark_disque.options import parse
 from pyspark_disque.rows import Layout
 from pyspark_disque.sink import Added, BatchSink, Plan, StreamSink
 from support.cluster import RealCluster, RealNode
+from support.jobs import bodies, jobs
 from support.server import free_port
 from support.sparkwrites import numbers, wait_for
 
@@ -39,24 +39,6 @@ def write(nodes: str) -> Callable[..., None]:
         frame.write.format("disque").mode("append").options(**{"nodes": nodes, **copies, **options}).save()
 
     return append
-
-
-def jobs(cluster: RealCluster, queue: str) -> dict[bytes, dict[bytes, Any]]:
-    """The jobs of a queue that are not finished, as one of their nodes shows them."""
-    found: dict[bytes, dict[bytes, Any]] = {}
-    for node in cluster.running:
-        cursor = b"0"
-        while True:
-            cursor, page = node.call("JSCAN", cursor, "COUNT", 1000, "QUEUE", queue, "REPLY", "all")
-            shown = [dict(zip(job[::2], job[1::2], strict=True)) for job in page]
-            found.update((job[b"id"], job) for job in shown if job[b"state"] != b"acked")
-            if cursor == b"0":
-                break
-    return found
-
-
-def bodies(cluster: RealCluster, queue: str) -> list[bytes]:
-    return sorted(job[b"body"] for job in jobs(cluster, queue).values())
 
 
 def all_of(count: int) -> list[bytes]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.cluster import PATIENCE_S, RealCluster
+from support.jobs import bodies
 from support.sparkwrites import TWO_MACHINES
 
 ROWS = 2_000
@@ -65,16 +66,7 @@ class Write:
 
     def bodies(self) -> list[bytes]:
         """The numbers of the rows that are there."""
-        found: dict[bytes, bytes] = {}
-        for node in self._cluster.nodes:
-            cursor = b"0"
-            while True:
-                cursor, page = node.call("JSCAN", cursor, "COUNT", 1000, "QUEUE", self._queue, "REPLY", "all")
-                jobs = [dict(zip(job[::2], job[1::2], strict=True)) for job in page]
-                found.update((job[b"id"], job[b"body"].rstrip()) for job in jobs if job[b"state"] != b"acked")
-                if cursor == b"0":
-                    break
-        return sorted(found.values())
+        return [body.rstrip() for body in bodies(self._cluster, self._queue)]
 
     def close(self) -> None:
         """End the process and all that it started, whatever they do."""

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from support.cluster import RealCluster
+from support.jobs import bodies
 from support.server import free_port
 
 NUMBER = count()
@@ -50,19 +51,6 @@ class Feed:
 @pytest.fixture
 def queue() -> str:
     return f"stream-{next(NUMBER)}"
-
-
-def bodies(cluster: RealCluster, queue: str) -> list[bytes]:
-    found: dict[bytes, bytes] = {}
-    for node in cluster.nodes:
-        cursor = b"0"
-        while True:
-            cursor, page = node.call("JSCAN", cursor, "COUNT", 1000, "QUEUE", queue, "REPLY", "all")
-            jobs = [dict(zip(job[::2], job[1::2], strict=True)) for job in page]
-            found.update((job[b"id"], job[b"body"]) for job in jobs if job[b"state"] != b"acked")
-            if cursor == b"0":
-                break
-    return sorted(found.values())
 
 
 def all_of(count: int) -> list[bytes]:
