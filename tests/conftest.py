@@ -38,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # it has no types
     """The tests of a file run in one process, and those of all files that share a Spark.
 
-    A JVM takes a minute of processor time until it is warm, so that one for each process costs more than to wait.
+    A JVM takes half a minute of processor time until it is warm: one for each process costs more than to take turns.
     """
 
     def _split_scope(self, nodeid: str) -> str:
