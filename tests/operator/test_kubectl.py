@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_kubectl import CLUSTERS, FakeKubernetes
+from support.fake_kubectl import CLUSTERS, FakeKubernetes, Json
 from support.plugin import PASSWORD, Plugin, cluster, condition, pod, put, running, secret, steps
 
 ORDERS = f"{CLUSTERS}/orders"
+RESTS = condition("Draining", "True", "Drained", "orders-1 has handed all its jobs over and rests")
 
 
 @pytest.fixture
@@ -105,6 +106,16 @@ def test_hibernating_waits_until_all_is_stopped(disque: Plugin, kubernetes: Fake
     assert done.stderr == "Hibernating: all members are being stopped\n"
 
 
+@pytest.mark.parametrize(("command", "phase"), [("pause", "Paused"), ("hibernate", "Hibernated")])
+def test_a_switch_is_not_done_before_the_operator_has_seen_it(
+    disque: Plugin, kubernetes: FakeKubernetes, command: str, phase: str
+) -> None:
+    put(kubernetes, cluster(status=running() | {"phase": phase}))  # it was resumed, or woken, a moment ago
+    steps(kubernetes, {}, {ORDERS: {"status": {"observedGeneration": 2}}})
+    disque.ok(command, "orders")
+    assert kubernetes.state["after"] == []
+
+
 def test_scaling_shows_the_drain_and_outlives_an_api_server_that_is_away(
     disque: Plugin, kubernetes: FakeKubernetes
 ) -> None:
@@ -139,6 +150,24 @@ def test_a_refused_shrink_says_why(disque: Plugin, kubernetes: FakeKubernetes) -
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, why)
 
 
+@pytest.mark.parametrize("replicas", [3, 5])
+def test_a_pod_that_stays_in_any_case_is_no_refusal_of_a_size(
+    disque: Plugin, kubernetes: FakeKubernetes, replicas: int
+) -> None:
+    refusing = condition("Draining", "False", "NotEnoughMembers", "orders-2 stays: jobs with REPLICATE 3 need as many")
+    resized = running(replicas=replicas, generation=2)
+    steps(kubernetes, {ORDERS: {"status": resized | {"conditions": [*resized["conditions"], refusing]}}})
+    assert disque.ok("scale", "orders", str(replicas)) == f"orders has {replicas} nodes\n"
+
+
+def test_a_shrink_below_the_minimum_says_so(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+    why = "spec.minReplicas is 3: lower it, or set spec.replicas to it"
+    refusing = condition("Draining", "False", "BelowMinimum", why)
+    steps(kubernetes, {ORDERS: {"status": {"observedGeneration": 2, "conditions": [refusing]}}})
+    done = disque("scale", "orders", "2")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, why)
+
+
 def test_what_does_not_come_in_time_is_told(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     done = disque("scale", "orders", "5", "--timeout", "0")
     assert done.returncode == 1
@@ -155,8 +184,7 @@ def test_a_restart_is_over_when_all_pods_are_others(disque: Plugin, kubernetes: 
 
 
 def test_a_pod_is_drained_and_taken_back(disque: Plugin, kubernetes: FakeKubernetes) -> None:
-    rests = condition("Draining", "True", "Drained", "orders-1 has handed all its jobs over and rests")
-    steps(kubernetes, {}, {ORDERS: {"status": {"conditions": [rests]}}})
+    steps(kubernetes, {}, {ORDERS: {"status": {"conditions": [RESTS]}}})
     assert "orders-1 is empty and safe to stop" in disque.ok("drain", "orders", "orders-1")
     assert kubernetes.get("pods", "orders-1")["metadata"]["annotations"] == {"disque.dev/drain": "true"}
     assert disque.ok("drain", "orders", "orders-1", "--undo") == "orders-1 takes jobs again\n"
@@ -171,6 +199,34 @@ def test_a_refused_drain_leaves_nothing_behind(disque: Plugin, kubernetes: FakeK
     done = disque("drain", "orders", "orders-1")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, why)
     assert kubernetes.get("pods", "orders-1")["metadata"]["annotations"] == {}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        RESTS,
+        condition("Draining", "False", "NotEnoughMembers", "orders-1 stays: jobs with REPLICATE 3 need as many"),
+    ],
+    ids=["drained", "refused"],
+)
+def test_what_is_left_of_the_last_drain_says_nothing_about_this_one(
+    disque: Plugin, kubernetes: FakeKubernetes, left: Json
+) -> None:
+    serves = running()
+    put(kubernetes, cluster(status=serves | {"conditions": [left]}))
+    steps(kubernetes, {}, {}, {ORDERS: {"status": serves}}, {}, {ORDERS: {"status": {"conditions": [RESTS]}}})
+    assert "orders-1 is empty and safe to stop" in disque.ok("drain", "orders", "orders-1")
+    assert kubernetes.state["after"] == []
+    verbs = [next(word for word in words if word in {"get", "annotate"}) for words in kubernetes.calls()]
+    assert verbs == ["get", "get", "get", "get", "annotate", "get", "get"]
+
+
+def test_a_pod_that_a_shrink_can_not_take_can_not_be_drained_either(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+    why = "orders-2 stays: jobs with REPLICATE 3 need as many members, 2 would remain"
+    refusing = condition("Draining", "False", "NotEnoughMembers", why)
+    put(kubernetes, cluster(replicas=2, status=running() | {"conditions": [refusing]}), [pod("orders-2")])
+    done = disque("drain", "orders", "orders-2")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, why)
 
 
 def test_only_pods_of_the_cluster_are_drained(disque: Plugin, kubernetes: FakeKubernetes) -> None:

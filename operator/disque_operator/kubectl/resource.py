@@ -6,9 +6,9 @@ A status may lack anything: an object that was just made has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from disque_operator.kubectl.api import RefusedError
 from disque_operator.spec import Json
 from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.table import Column
@@ -19,7 +19,9 @@ OF_NO_CONCERN = {"Progressing", "Draining", "Degraded"}
 FAULTS = {"Degraded", "SpecValid", "ReconcileSuccess"}
 """Those with which somebody has to do something."""
 REFUSALS = {"NotEnoughMembers", "BelowMinimum"}
-"""Reasons of the condition Draining for which nothing happens until somebody changes something."""
+"""Reasons of the condition Draining: it does not begin."""
+DRAINED = "Drained"
+"""The one for: it is over."""
 STATE_STYLES = {"ready": "green", "unreachable": "bold red", "leaving": "yellow"}
 
 
@@ -41,6 +43,12 @@ def member(cluster: Json, pod: str) -> Json:
     return next((each for each in found if each["pod"] == pod), {})
 
 
+def wanted_replicas(cluster: Json) -> int:
+    """How many nodes its spec asks for."""
+    found: int = cluster["spec"].get("replicas", 3)
+    return found
+
+
 def is_ready(cluster: Json) -> bool:
     """Whether the operator has seen its spec, and made all of it true."""
     return has_seen_spec(cluster) and condition(cluster, "Ready").get("status") == "True"
@@ -51,11 +59,27 @@ def has_seen_spec(cluster: Json) -> bool:
     return bool(status(cluster).get("observedGeneration", -1) >= cluster["metadata"].get("generation", 0))
 
 
-def refused(cluster: Json, about: str = "") -> None:
-    """Raise RefusedError when the operator says that a drain will not begin; `about` is how its message begins."""
+@dataclass(frozen=True)
+class DrainSaid:
+    """What the operator says of a drain."""
+
+    reason: str
+    message: str
+    pod: str
+    """Whose drain it is; empty when it is said of none in particular."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Nothing happens until somebody changes something."""
+        return self.reason in REFUSALS
+
+
+def drain_said(cluster: Json) -> DrainSaid:
+    """The condition Draining. Whether a shrink asks for the drain or the pod's annotation it does not say."""
     said = condition(cluster, "Draining")
-    if said.get("reason") in REFUSALS and str(said.get("message")).startswith(about):
-        raise RefusedError(str(said["message"]))
+    message = str(said.get("message", ""))
+    first_word = message.partition(" ")[0]
+    return DrainSaid(str(said.get("reason", "")), message, first_word if member(cluster, first_word) else "")
 
 
 def age_s(timestamp: str | None, now: datetime) -> float | None:
@@ -172,7 +196,7 @@ def clusters(now: datetime) -> tuple[Column[Json], ...]:
 
 
 def _ready(row: Json) -> str:
-    return f"{status(row).get('readyReplicas') or 0}/{row['spec'].get('replicas', 3)}"
+    return f"{status(row).get('readyReplicas') or 0}/{wanted_replicas(row)}"
 
 
 def now_utc() -> datetime:

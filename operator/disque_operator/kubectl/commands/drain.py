@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from disque_operator import names
 from disque_operator.kubectl.api import Kubectl, RefusedError
 from disque_operator.kubectl.commands.cli import choose_pod
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.resource import condition, member, refused
+from disque_operator.kubectl.resource import DRAINED, drain_said, member, wanted_replicas
 from disque_operator.kubectl.waiting import NotInTimeError, wait, wait_options
 from disque_operator.spec import Json
 
@@ -28,8 +29,12 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Set or take away the annotation, and wait for its effect."""
-    kubectl.cluster(chosen.name)
-    pod = choose_pod(kubectl.pods(chosen.name), chosen.pod)
+    cluster = kubectl.cluster(chosen.name)
+    pods = kubectl.pods(chosen.name)
+    pod = choose_pod(pods, chosen.pod)
+    is_new = not chosen.undo and not _is_annotated(pods, pod)
+    if chosen.wait and is_new and not _is_settled(cluster, pod):
+        wait(kubectl, chosen.name, lambda cluster: _is_settled(cluster, pod), chosen.timeout_s)
     _annotate(kubectl, pod, drain=not chosen.undo)
     if not chosen.wait:
         sys.stdout.write(f"{pod}: {'the end of the drain' if chosen.undo else 'a drain'} is asked for\n")
@@ -50,15 +55,28 @@ def _annotate(kubectl: Kubectl, pod: str, *, drain: bool) -> None:
     kubectl.text("annotate", "--overwrite", "pod", pod, f"{names.DRAIN}=true" if drain else f"{names.DRAIN}-")
 
 
+def _is_annotated(pods: Sequence[Json], pod: str) -> bool:
+    found = next(each["metadata"] for each in pods if each["metadata"]["name"] == pod)
+    return names.DRAIN in (found.get("annotations") or {})
+
+
+def _is_settled(cluster: Json, pod: str) -> bool:
+    """Whether the end of a former drain of this pod is told no more, so that what is told next is that of a new one."""
+    said = drain_said(cluster)
+    is_over = said.pod == pod and (said.is_refused or said.reason == DRAINED)
+    return not is_over or names.ordinal(pod) >= wanted_replicas(cluster)  # a shrink has it drain as well
+
+
 def _serves(cluster: Json, pod: str) -> bool:
     return not member(cluster, pod).get("leaving", False)
 
 
 def _is_empty(cluster: Json, pod: str) -> bool:
     """Whether the operator says that it is. Raises RefusedError when it says that it will not be."""
-    refused(cluster, f"{pod} ")
-    said = condition(cluster, "Draining")
-    return said.get("reason") == "Drained" and str(said.get("message")).startswith(f"{pod} ")
+    said = drain_said(cluster)
+    if said.pod == pod and said.is_refused:
+        raise RefusedError(said.message)
+    return said.pod == pod and said.reason == DRAINED
 
 
 def _advice(name: str, pod: str) -> str:

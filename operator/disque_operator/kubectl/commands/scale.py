@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from disque_operator.kubectl.api import Kubectl
+from disque_operator import names
+from disque_operator.kubectl.api import Kubectl, RefusedError
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.resource import has_seen_spec, is_ready, refused, status
+from disque_operator.kubectl.resource import drain_said, has_seen_spec, is_ready, status
 from disque_operator.kubectl.waiting import wait, wait_options
 from disque_operator.spec import Json
 
@@ -28,8 +29,10 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
         return Exit.OK
 
     def done(cluster: Json) -> bool:
-        if has_seen_spec(cluster):
-            refused(cluster)
+        said = drain_said(cluster)
+        # A pod that stays at this size was refused something else: a drain for maintenance, of now or just before.
+        if has_seen_spec(cluster) and said.is_refused and (not said.pod or names.ordinal(said.pod) >= replicas):
+            raise RefusedError(said.message)
         return is_ready(cluster) and status(cluster).get("replicas") == replicas
 
     wait(kubectl, chosen.name, done, chosen.timeout_s)

@@ -13,15 +13,15 @@ from disque_operator.spec import Json
 
 
 def _is_paused(cluster: Json) -> bool:
-    return status(cluster).get("phase") == "Paused"
+    return has_seen_spec(cluster) and status(cluster).get("phase") == "Paused"
 
 
 def _goes_on(cluster: Json) -> bool:
-    return has_seen_spec(cluster) and not _is_paused(cluster)
+    return has_seen_spec(cluster) and status(cluster).get("phase") != "Paused"
 
 
 def _hibernates(cluster: Json) -> bool:
-    return status(cluster).get("phase") == "Hibernated"
+    return has_seen_spec(cluster) and status(cluster).get("phase") == "Hibernated"
 
 
 SWITCHES: dict[str, tuple[str, bool, Done, str]] = {
