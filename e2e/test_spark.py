@@ -26,6 +26,7 @@ SLOWLY = (
 )
 START_S = 180
 UPGRADE_S = 240
+KNOWN_S = 20
 
 
 @pytest.fixture
@@ -91,8 +92,13 @@ ASKED = (
 @pytest.mark.parametrize("account", MAY)
 def test_accounts_may_do_what_spark_needs_and_see_no_secrets(account: str, namespace: str) -> None:
     user = f"system:serviceaccount:{namespace}:{account}"
-    may = {action for action in ASKED if can(user, namespace, *action.split())}
-    assert may == MAY[account]
+
+    def may() -> set[str]:
+        return {action for action in ASKED if can(user, namespace, *action.split())}
+
+    # The API server learns of new roles a moment after it has taken them.
+    poll(lambda: may() >= MAY[account], f"{account} may do {MAY[account]}", KNOWN_S)
+    assert may() == MAY[account]
 
 
 def can(user: str, namespace: str, verb: str, resource: str) -> bool:
