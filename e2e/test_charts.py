@@ -18,9 +18,12 @@ from e2e.support.helm import CLUSTER, OPERATOR, RefusedError, Release, rendered,
 from e2e.support.kube import Json, Kube
 from e2e.support.settings import Settings
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("helm") and shutil.which("kubectl")), reason="helm or kubectl is not installed"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not (shutil.which("helm") and shutil.which("kubectl")), reason="helm or kubectl is not installed"
+    ),
+    pytest.mark.usefixtures("operator"),  # also for the resource definition, which Helm and kubectl have to know
+]
 
 DEFINITION = "disqueclusters.disque.dev"
 MONITORING = "monitoring.coreos.com/v1"
