@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import hiredis
 import pytest
@@ -50,6 +51,13 @@ OF_THE_LOAD = {
     "DisqueOperatorIdle": "what stands in for an operator works only when a test says so",
 }
 """Alerts that may fire while all is well, and why."""
+WARM = {
+    "there are rates of all nodes": "count(rate(disque_aof_fsync_duration_seconds_count[10s]) > 0) > 2",
+    "nodes have compared their clocks": "disque_clock_skew_seconds >= 0",
+    "jobs have moved": "sum(rate(disque_jobs_imported_total[1m])) > 0",
+    "there are rates of the operator": "rate(disque_operator_reconcile_seconds_count[10s])",
+}
+"""What has to be there before anything else is asked, whichever test comes first."""
 PAUSE_S = 0.02
 """Between two turns of the load: the machine has others to serve."""
 
@@ -112,6 +120,10 @@ def load(nodes: list[RealNode], ended: threading.Event) -> None:
                 number += 1
 
 
+def has_result(prometheus: Prometheus, query: str) -> bool:
+    return bool(prometheus.ask(query))
+
+
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     if shutil.which("prometheus") is None:
@@ -144,6 +156,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         thread.start()
         stack.callback(thread.join)
         stack.callback(ended.set)
+        for what, query in WARM.items():
+            prometheus.until(partial(has_result, prometheus, query), what)
         yield Stage(cluster, wires, prometheus, operator)
 
 
@@ -162,9 +176,6 @@ def operator_now(metrics: Metrics, *, phase: str) -> None:
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
 def test_every_panel_shows_something_or_says_why_not(stage: Stage, board: Board) -> None:
     ask = stage.prometheus.ask
-    warm = "count(rate(disque_aof_fsync_duration_seconds_count[10s]) > 0) > 2 and on () disque_clock_skew_seconds >= 0"
-    stage.prometheus.until(lambda: bool(ask(warm)), "there are rates of all nodes")
-    stage.prometheus.until(lambda: bool(ask("sum(rate(disque_jobs_imported_total[1m])) > 0")), "jobs have moved")
     operator_now(stage.operator, phase="Draining")
     silent = [panel for panel in board.panels() if not all(ask(with_choices(query.expr)) for query in panel.queries)]
     assert {panel.title for panel in silent} == EMPTY_HERE[board.uid]
