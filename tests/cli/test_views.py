@@ -193,6 +193,17 @@ def test_top_lives_on_a_terminal_until_q(disque: Disque) -> None:
         assert terminal.wait_for_end() == Exit.OK
 
 
+def test_top_shows_as_many_queues_as_leave_room_for_its_keys(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as node, Client([f"127.0.0.1:{node.port}"], discover=False) as client:
+        for number in range(40):
+            client.add(f"queue-{number}", "body")
+        with Disque(node.port).in_terminal("top") as terminal:
+            terminal.wait_for("more queues do not fit")
+            terminal.wait_for("q quit")
+            terminal.type("q")
+            assert terminal.wait_for_end() == Exit.OK
+
+
 def test_top_ends_with_ctrl_c(disque: Disque) -> None:
     with disque.in_terminal("top") as terminal:
         terminal.wait_for("q quit")

@@ -11,7 +11,15 @@ from rich.live import Live
 from rich.text import Text
 
 from disque_operator.kubectl.api import UnreachableError
-from disque_operator.kubectl.resource import MEMBERS, PHASE_STYLES, conditions, drain_line, now_utc, status
+from disque_operator.kubectl.resource import (
+    MEMBERS,
+    PHASE_STYLES,
+    conditions,
+    drain_line,
+    now_utc,
+    status,
+    wanted_replicas,
+)
 from disque_operator.spec import Json
 from disqued.cli.views.terminal import rich_table
 
@@ -57,7 +65,7 @@ def picture(cluster: Json, width: int) -> RenderableType:
 def _facts(cluster: Json) -> str:
     """Figures that say what cluster this is."""
     state = status(cluster)
-    members = f"{state.get('readyReplicas') or 0} ready, {cluster['spec'].get('replicas', 3)} wanted"
+    members = f"{state.get('readyReplicas') or 0} ready, {wanted_replicas(cluster)} wanted"
     words = [f"namespace {cluster['metadata']['namespace']}", members]
     if version := state.get("version"):
         words.append(f"version {version}")

@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from disqued.cli.views.load import MAX_QUEUES, Load, Sample, take_sample, with_oldest
+from disqued.cli.views.load import MAX_QUEUES, Sample, take_sample, with_oldest
 from disqued.cli.views.terminal import rich_table
 from disqued.cli.views.top import COLUMNS, FIGURES, ORDERS, ordered
 from disqued.client import Client
@@ -23,8 +23,8 @@ from disqued.client import Client
 HISTORY = 60
 """Samples of the total rates that the sparklines show."""
 SPARKS = "▁▂▃▄▅▆▇█"
-LINES_AROUND = 9
-"""Lines of the screen that are not rows of the table."""
+LINES_AROUND_ROWS = 5
+"""The head of the table, the rule below, an empty line above and below, and the notes."""
 
 
 def watch(client: Client, sample: Sample, interval_s: float, key: str) -> None:
@@ -33,9 +33,11 @@ def watch(client: Client, sample: Sample, interval_s: float, key: str) -> None:
     history: deque[tuple[float, float]] = deque(maxlen=HISTORY)
     with _keys() as next_key, Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            loads = ordered(sample.loads, key)[: max(1, console.height - LINES_AROUND)]
-            shown = screen(sample, with_oldest(client, loads), history, ORDERS[key][0], console.width)
-            live.update(shown, refresh=True)
+            above, below = figures(sample, history), keys_and_order(ORDERS[key][0])
+            taken = len(console.render_lines(Group(above, below))) + LINES_AROUND_ROWS
+            loads = ordered(sample.loads, key)[: max(1, console.height - taken)]
+            table = rich_table(COLUMNS, with_oldest(client, loads), console.width)
+            live.update(Group(above, table, notes(sample, len(loads)), below), refresh=True)
             pressed = next_key(interval_s)
             if pressed == "q":
                 return
@@ -46,27 +48,35 @@ def watch(client: Client, sample: Sample, interval_s: float, key: str) -> None:
             history.append((sample.in_per_s, sample.out_per_s))
 
 
-def screen(
-    sample: Sample, loads: Sequence[Load], history: Sequence[tuple[float, float]], order: str, width: int
-) -> Group:
-    """The whole picture: figures of the node, its rates over time, the rows."""
-    figures = {column.title: column.text(sample) for column in FIGURES}
-    title = Text.assemble(("disque top  ", "bold"), (figures.pop("node"), "bold cyan"))
-    lines = [title, Text()]
+def figures(sample: Sample, history: Sequence[tuple[float, float]]) -> Group:
+    """The node: its figures, and its rates over time."""
+    shown = {column.title: column.text(sample) for column in FIGURES}
+    title = Text.assemble(("disque top  ", "bold"), (shown.pop("node"), "bold cyan"))
     rates = (("in/s", "green", [rate for rate, _ in history]), ("out/s", "cyan", [rate for _, rate in history]))
     drawn = [
-        Text.assemble((f"{name:<6}", "dim"), (f"{figures.pop(name):>7} ", style), (sparkline(values), style))
+        Text.assemble((f"{name:<6}", "dim"), (f"{shown.pop(name):>7} ", style), (sparkline(values), style))
         for name, style, values in rates
     ]
-    for name, value in figures.items():
-        lines[-1].append(f"{name} ", "dim").append(f"{value}   ")
+    line = Text()
+    for name, value in shown.items():
+        line.append(f"{name} ", "dim").append(f"{value}   ")
+    return Group(title, line, *drawn)
+
+
+def notes(sample: Sample, rows: int) -> Text:
+    """What is not among the rows, on one line."""
+    hidden = len(sample.loads) - rows
+    sampled = int(sample.info["registered_queues"]) > MAX_QUEUES
+    said = [f"{hidden} more queues do not fit"] * (hidden > 0) + [f"only {MAX_QUEUES} queues are sampled"] * sampled
+    return Text("   ".join(said), "dim", no_wrap=True, overflow="ellipsis")
+
+
+def keys_and_order(order: str) -> Text:
+    """The keys, the order of now among them."""
     keys = Text("q quit   order: ", "dim")
     for key, (name, _) in ORDERS.items():
         keys.append(f"{key} {name}  ", "bold" if name == order else "dim")
-    hidden = len(sample.loads) - len(loads)
-    sampled = int(sample.info["registered_queues"]) > MAX_QUEUES
-    notes = [f"{hidden} more queues do not fit"] * (hidden > 0) + [f"only {MAX_QUEUES} queues are sampled"] * sampled
-    return Group(*lines, *drawn, rich_table(COLUMNS, loads, width), Text("   ".join(notes), "dim"), keys)
+    return keys
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -87,10 +97,6 @@ def _keys() -> Iterator[Callable[[float], str]]:
     settings = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)
     try:
-        yield (
-            lambda wait_s: (
-                os.read(terminal, 1).decode("latin-1") if select.select([terminal], [], [], wait_s)[0] else ""
-            )
-        )
+        yield lambda wait_s: _read_key(terminal, wait_s)
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, settings)
