@@ -83,10 +83,6 @@ def documented_job(pods: list[Json], address: str) -> Json:
     return dict(job)
 
 
-def asked_with_result(prometheus: Prometheus, query: str) -> bool:
-    return bool(prometheus.ask(query))
-
-
 def test_pods_are_found_and_dashboards_have_data(
     cluster: DisqueCluster, kube: Kube, load: Load, operator: Json, tmp_path: Path
 ) -> None:
@@ -105,14 +101,14 @@ def test_pods_are_found_and_dashboards_have_data(
             return {series["metric"].get("instance", "") for series in prometheus.ask(query)}
 
         prometheus.until(lambda: instances(f'up{{job="disque",{of}}} == 1') == members, "every member is read")
-        prometheus.until(lambda: bool(prometheus.ask('up{job="disque-operator"} == 1')), "the operator is read")
+        prometheus.until(partial(prometheus.has, 'up{job="disque-operator"} == 1'), "the operator is read")
         assert instances(f"disque_cluster_size{{{of}}} == 3") == members
         addresses = {series["metric"]["address"] for series in prometheus.ask(f"disque_cluster_link_up{{{of}}}")}
         assert {address.partition(".")[0] for address in addresses} == members
         ready = f'disque_operator_cluster_condition{{{of},condition="Ready"}} == 1'
-        prometheus.until(lambda: bool(prometheus.ask(ready)), "the operator tells of the cluster")
+        prometheus.until(partial(prometheus.has, ready), "the operator tells of the cluster")
 
         [overview] = [board for board in BOARDS if board.uid == uids.OVERVIEW]
         waited_for = {(panel.title, with_choices(asked.expr)) for panel in overview.panels() for asked in panel.queries}
         for title, query in sorted(waited_for):
-            prometheus.until(partial(asked_with_result, prometheus, query), f"{title} has data: {query}")
+            prometheus.until(partial(prometheus.has, query), f"{title} has data: {query}")

@@ -120,10 +120,6 @@ def load(nodes: list[RealNode], ended: threading.Event) -> None:
                 number += 1
 
 
-def has_result(prometheus: Prometheus, query: str) -> bool:
-    return bool(prometheus.ask(query))
-
-
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     if shutil.which("prometheus") is None:
@@ -157,7 +153,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         stack.callback(thread.join)
         stack.callback(ended.set)
         for what, query in WARM.items():
-            prometheus.until(partial(has_result, prometheus, query), what)
+            prometheus.until(partial(prometheus.has, query), what)
         yield Stage(cluster, wires, prometheus, operator)
 
 

@@ -142,9 +142,15 @@ def test_scaling_shows_the_drain_and_outlives_an_api_server_that_is_away(
     assert kubernetes.get(CLUSTERS, "orders")["spec"]["replicas"] == 2
 
 
-def test_a_refused_shrink_says_why(disque: Plugin, kubernetes: FakeKubernetes) -> None:
-    why = "orders-2 stays: jobs with REPLICATE 3 need as many members, 2 would remain"
-    refusing = condition("Draining", "False", "NotEnoughMembers", why)
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        ("NotEnoughMembers", "orders-2 stays: jobs with REPLICATE 3 need as many members, 2 would remain"),
+        ("BelowMinimum", "spec.minReplicas is 3: lower it, or set spec.replicas to it"),
+    ],
+)
+def test_a_refused_shrink_says_why(disque: Plugin, kubernetes: FakeKubernetes, reason: str, why: str) -> None:
+    refusing = condition("Draining", "False", reason, why)
     steps(kubernetes, {ORDERS: {"status": {"observedGeneration": 2, "conditions": [refusing]}}})
     done = disque("scale", "orders", "2")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, why)
@@ -158,14 +164,6 @@ def test_a_pod_that_stays_in_any_case_is_no_refusal_of_a_size(
     resized = running(replicas=replicas, generation=2)
     steps(kubernetes, {ORDERS: {"status": resized | {"conditions": [*resized["conditions"], refusing]}}})
     assert disque.ok("scale", "orders", str(replicas)) == f"orders has {replicas} nodes\n"
-
-
-def test_a_shrink_below_the_minimum_says_so(disque: Plugin, kubernetes: FakeKubernetes) -> None:
-    why = "spec.minReplicas is 3: lower it, or set spec.replicas to it"
-    refusing = condition("Draining", "False", "BelowMinimum", why)
-    steps(kubernetes, {ORDERS: {"status": {"observedGeneration": 2, "conditions": [refusing]}}})
-    done = disque("scale", "orders", "2")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, why)
 
 
 def test_what_does_not_come_in_time_is_told(disque: Plugin, kubernetes: FakeKubernetes) -> None:

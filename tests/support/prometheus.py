@@ -72,6 +72,10 @@ class Prometheus:
             result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
             return result
 
+    def has(self, query: str) -> bool:
+        """Whether a query has a series now. Raises as `ask` does."""
+        return bool(self.ask(query))
+
     def rules(self) -> list[dict[str, Any]]:
         """All rules with how they do (`health`, `lastError`)."""
         with urllib.request.urlopen(f"http://{self._address}/api/v1/rules", timeout=10) as answer:

@@ -13,15 +13,15 @@ from disque_operator.spec import Json
 
 
 def _is_paused(cluster: Json) -> bool:
-    return has_seen_spec(cluster) and status(cluster).get("phase") == "Paused"
+    return status(cluster).get("phase") == "Paused"
 
 
 def _goes_on(cluster: Json) -> bool:
-    return has_seen_spec(cluster) and status(cluster).get("phase") != "Paused"
+    return not _is_paused(cluster)
 
 
 def _hibernates(cluster: Json) -> bool:
-    return has_seen_spec(cluster) and status(cluster).get("phase") == "Hibernated"
+    return status(cluster).get("phase") == "Hibernated"
 
 
 SWITCHES: dict[str, tuple[str, bool, Done, str]] = {
@@ -30,7 +30,7 @@ SWITCHES: dict[str, tuple[str, bool, Done, str]] = {
     "hibernate": ("hibernate", True, _hibernates, "is stopped, with its jobs on its volumes"),
     "wake": ("hibernate", False, is_ready, "serves again"),
 }
-"""The field of the spec, its value, when that is done, and what is said then."""
+"""The field of the spec, its value, what the status shows when that is done, and what is said then."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +46,6 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     if not chosen.wait:
         sys.stdout.write(f"{chosen.name}: {chosen.command} is asked for\n")
         return Exit.OK
-    wait(kubectl, chosen.name, done, chosen.timeout_s)
+    wait(kubectl, chosen.name, lambda cluster: has_seen_spec(cluster) and done(cluster), chosen.timeout_s)
     sys.stdout.write(f"{chosen.name} {sentence}\n")
     return Exit.OK
