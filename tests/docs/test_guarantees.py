@@ -1,4 +1,4 @@
-"""Every promise of the page about guarantees names a test that exists."""
+"""Every row of docs/guarantees.md names a test that exists."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
-TABLES = re.findall(r"^\| promise \| shown by \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
+TABLES = re.findall(r"^\| guarantee \| test \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
 ROWS = [row for table in TABLES for row in table.splitlines()]
 
 
-def test_every_promise_names_a_test() -> None:
+def test_every_guarantee_names_a_test() -> None:
     assert len(ROWS) > 40
     assert [row for row in ROWS if not re.search(r" \| `tests/[\w/]+\.py::test_\w+` \|$", row)] == []
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(tests/[^`]+)`", PAGE))))
-def test_what_a_promise_is_shown_by_exists(name: str) -> None:
+def test_the_named_test_exists(name: str) -> None:
     path, _, function = name.partition("::")
     assert f"\ndef {function}(" in (ROOT / path).read_text(encoding="utf-8")
