@@ -28,7 +28,7 @@ from typing import Any, cast
 
 from brokers import BROKERS, Running, free_port
 from disqued.build import FLAVOUR
-from disqued.core.histogram import PER_NS, Histogram
+from disqued.core.telemetry.histogram import PER_NS, Histogram
 from disqued.httproutes import Answer, Exchange, Request
 from disqued.metrics.surroundings import Surroundings
 from disqued.server import metricspage

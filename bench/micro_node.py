@@ -19,11 +19,12 @@ from time import perf_counter_ns
 
 from disqued.build import FLAVOUR
 from disqued.config import Config
-from disqued.core.agenda import Agenda
-from disqued.core.disk import APPEND, DiskWork
-from disqued.core.job import Timed
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.host.disk import APPEND, DiskWork
+from disqued.core.output.ready import Driver
+from disqued.core.runtime.state import NodeState
+from disqued.core.timers.timed import Timed
+from disqued.core.timers.wheel import TimerWheel
 from disqued.persistence.rewrite import Snapshot
 from disqued.resp.request import RequestParser
 from disqued.testing.disk import MemoryDisk
@@ -55,25 +56,29 @@ class ForgetfulHost(FakeHost):
         return Nowhere(lambda: self.now_ms)
 
 
-class Client:
-    """A connection to a node in this process; replies are collected, then dropped."""
+class Client(Driver):
+    """A connection to a node in this process, and what carries its replies: they are collected, then dropped."""
 
     def __init__(self, local: LocalNode) -> None:
+        super().__init__()
         self._local = local
         self.state: NodeState = local.node.state
         self._session: Session = local.client().session
+        self._reply = b""
 
     def send(self, data: bytes) -> bytes:
         """Hand bytes to the node and return what it would write."""
         node = self._local.node
         node.client_bytes(self._session, data, self._local.now_ms, self._local.host.stopwatch_ns())
-        if node.ready.changes:
-            node.log(self._local.now_ms)
-        reply = b"".join(self._session.out)
-        self._session.out.clear()
-        self._session.flushing = False
-        node.ready.sessions.clear()
-        return reply
+        self._reply = b""
+        node.carry(self, self._local.now_ms)
+        return self._reply
+
+    def write_session(self, session: Session) -> None:
+        """Take the replies of a turn."""
+        session.flushing = False
+        self._reply = b"".join(session.out)
+        session.out.clear()
 
 
 def _ids(reply: bytes) -> list[bytes]:
@@ -139,7 +144,7 @@ def parsing(_client: Client, jobs: int) -> int:
 
 def arming(_client: Client, jobs: int) -> int:
     """Setting a job's wake time and taking it back, with 10,000 others set."""
-    agenda = Agenda()
+    agenda = TimerWheel()
     things = [Timed() for _ in range(10_000)]
     begin = perf_counter_ns()
     for number, thing in zip(range(jobs), itertools.cycle(things), strict=False):

@@ -12,7 +12,7 @@ import pytest
 
 from disqued import errors
 from disqued.config.options import OPTIONS
-from disqued.core.command import Command
+from disqued.core.commands.command import Command
 from disqued.node import COMMANDS
 
 ROOT = Path(__file__).parents[1]

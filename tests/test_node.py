@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from disqued.config import Config
-from disqued.core.alarm import Alarm
-from disqued.core.env import ProcessFacts
-from disqued.core.memory import BASE_BYTES, CLIENT_BYTES
+from disqued.core.host.host import ProcessFacts
+from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES
+from disqued.core.timers.alarm import Alarm
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalClient, LocalNode, encode
 
@@ -546,7 +546,7 @@ def test_what_can_not_be_done_when_it_is_due_keeps_nothing_else_from_being_done(
     local: LocalNode, client: LocalClient
 ) -> None:
     lifecycle = local.node.state.lifecycle
-    lifecycle.agenda.arm(Alarm(), local.now_ms + 100)  # an alarm of its own kind only: it does not know what to do
+    lifecycle.timers.arm(Alarm(), local.now_ms + 100)  # an alarm of its own kind only: it does not know what to do
     client.send("GETJOB", "TIMEOUT", 100, "FROM", "mail")
     local.run(milliseconds=200)
     assert client.next_reply() is None

@@ -4,3 +4,6 @@ Rooms and what each may import are described in docs/architecture.
 """
 
 __version__ = "0.1.0"
+
+SPOKEN_VERSION = "1.0-rc1"
+"""The version of Disque whose commands this server speaks: what tools and clients compare."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.core import job
+from disqued.core.jobs import job
 
 COMPILED: Final = not job.__file__.endswith(".py")
 """Whether the hot modules run as machine code (mypyc) or are interpreted."""

@@ -21,30 +21,31 @@ from disqued.bus import kinds
 from disqued.bus.errors import BusError
 from disqued.bus.frame import MAX_FRAME_BYTES, VERSION, Frame
 from disqued.config import Config, rename_commands
-from disqued.core.alarm import Alarm
-from disqued.core.blocked import WaitForCopies, WaitForJob
-from disqued.core.bugs import report_bug
-from disqued.core.command import Command
-from disqued.core.disk import DiskWork
-from disqued.core.ending import end
-from disqued.core.entry import CommandEntry, MessageEntry
-from disqued.core.env import Host
-from disqued.core.events import Events
-from disqued.core.eviction import IdleQueues, Watch, make_room, make_room_for
-from disqued.core.greedy import hang_up_greedy, must_read, sends_too_much
-from disqued.core.idleclients import IdleClients
-from disqued.core.job import DUE, Job, Timed
-from disqued.core.link import Link
-from disqued.core.looking import note_slow, show_monitors
-from disqued.core.memory import BIG_BYTES, CLIENT_BYTES, COPIES_UNDER_WAY, EVICTION
-from disqued.core.message import Message
-from disqued.core.peer import Peer
-from disqued.core.queue import Queue
-from disqued.core.ready import Ready
-from disqued.core.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Session
-from disqued.core.state import NodeState
-from disqued.core.subsystem import Subsystem
-from disqued.core.waiting import abandon, time_out
+from disqued.core.clients.blocked import WaitForCopies, WaitForJob
+from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Session
+from disqued.core.cluster.peer import Link, Peer
+from disqued.core.commands.command import Command
+from disqued.core.commands.entry import CommandEntry
+from disqued.core.host.disk import DiskWork
+from disqued.core.host.host import Host
+from disqued.core.jobs.job import Job
+from disqued.core.lifecycle.events import Events
+from disqued.core.memory.accounting import BIG_BYTES, CLIENT_BYTES, COPIES_UNDER_WAY, EVICTION
+from disqued.core.output.ready import Driver, Ready
+from disqued.core.queues.queue import Queue
+from disqued.core.runtime.clientlimits import hang_up_greedy, must_read, sends_too_much
+from disqued.core.runtime.failures import report_bug
+from disqued.core.runtime.idleclients import IdleClients
+from disqued.core.runtime.memorymonitor import IdleQueues, Watch, make_room, make_room_for
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.messageentry import MessageEntry
+from disqued.core.runtime.monitoring import note_slow, show_monitors
+from disqued.core.runtime.shutdown import end
+from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.subsystem import Subsystem
+from disqued.core.runtime.waiting import abandon, time_out
+from disqued.core.timers.alarm import Alarm
+from disqued.core.timers.timed import DUE, Timed
 from disqued.delivery import SUBSYSTEM as DELIVERY
 from disqued.delivery import queued, willqueue
 from disqued.delivery.waiters import serve
@@ -64,7 +65,7 @@ from disqued.replication import copies
 from disqued.resp.limits import MAX_QUERY_BYTES
 
 if TYPE_CHECKING:
-    from disqued.core.subsystem import Fields
+    from disqued.core.telemetry.fields import Fields
 
 SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
     ADMIN,
@@ -84,7 +85,6 @@ MESSAGES: Final[tuple[Message, ...]] = tuple(message for room in SUBSYSTEMS for 
 
 WAKE_UPS_PER_TICK: Final = 2000
 LOOK_PARTS: Final = 100
-"""So many parts of replies are output before it is seen how much waits to be read."""
 SAMPLE_MS: Final = 100
 
 
@@ -206,10 +206,19 @@ class Node:
         self.state.now_ms = now_ms
         self.aof.start()
 
-    def log(self, now_ms: i64) -> None:
-        """To be called at the end of each turn, before its output is carried: have what changed written to disk."""
-        self.state.now_ms = now_ms
-        self.aof.turn()
+    def carry(self, driver: Driver, now_ms: i64) -> bool:
+        """End a turn: log what changed, then have the driver write what may leave, in the order of `output.ready`.
+
+        Returns whether more output came up meanwhile, which needs another call.
+        """
+        state = self.state
+        ready = state.ready
+        if ready.changes:
+            state.now_ms = now_ms
+            self.aof.turn()
+        ready.carry(driver)
+        state.lifecycle.memory.under_way_bytes = 0
+        return ready.pending
 
     def disk_done(self, work: DiskWork, now_ms: i64) -> None:
         """The disk finished something that was started before."""
@@ -249,7 +258,7 @@ class Node:
         memory.used_bytes -= CLIENT_BYTES
         memory.input_bytes -= session.input_bytes
         session.input_bytes = 0
-        state.slow.pop(session.number, None)
+        state.ready.slow.pop(session.number, None)
         abandon(state, session)
         if session.monitor:
             state.monitors.remove(session)
@@ -316,7 +325,7 @@ class Node:
         ready = state.lifecycle.ready
         noted = len(state.ready.changes)
         logged = state.ready.logged
-        look_at: i64 = 0 if session.number in state.slow else LOOK_PARTS
+        look_at: i64 = 0 if session.number in state.ready.slow else LOOK_PARTS
         session.recount()
         try:
             while session.blocked is None and not session.closing and not session.closed:
@@ -381,10 +390,14 @@ class Node:
                 entry.calls += 1
                 state.stats.commands += 1
         except ReplyError as error:
-            self.state.stats.count_error(error.code, entry)
+            self.state.stats.count_error(error.code)
+            if entry is not None:
+                entry.failed += 1
             session.out.append(error.encode())
         except Exception as bug:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
-            self.state.stats.count_error("ERR", entry)
+            self.state.stats.count_error("ERR")
+            if entry is not None:
+                entry.failed += 1
             self._report_bug(session, args, bug)
 
     def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:
@@ -537,7 +550,7 @@ class Node:
                 loader.slice()
             return
         lifecycle = state.lifecycle
-        for timed in lifecycle.agenda.due(now_ms, WAKE_UPS_PER_TICK):
+        for timed in lifecycle.timers.due(now_ms, WAKE_UPS_PER_TICK):
             if timed.awake_ms == DUE:
                 timed.awake_ms = 0
                 try:
@@ -587,7 +600,7 @@ class Node:
         if self.state.loading:
             loader = self.aof.loader
             return 0 if loader is not None and loader.ready else self.state.now_ms + SAMPLE_MS
-        awake_ms = self.state.lifecycle.agenda.next_ms()
+        awake_ms = self.state.lifecycle.timers.next_ms()
         if 0 < awake_ms < deadline:
             deadline = awake_ms
         slice_at_ms = self.aof.rewrite.slice_at_ms

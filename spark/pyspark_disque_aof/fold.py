@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
-from disqued.core.jobcodec import CTIME_AT, ID_AT
-from disqued.core.jobid import JOB_ID_BYTES
-from disqued.core.littleendian import read_u32
+from disqued.core.jobs.codec import CTIME_AT, ID_AT, read_u32
+from disqued.core.jobs.jobid import JOB_ID_BYTES
 from disqued.persistence.reader import DELJOB, LOADJOB, Entry
 
 NANOSECONDS_PER_US: Final = 1000

@@ -30,7 +30,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from disqued.bus.frame import NODE_ID_BYTES
-from disqued.core.job import DELIVERED, STATE_NAMES
+from disqued.core.jobs.job import DELIVERED, STATE_NAMES
 from disqued.persistence.reader import DELJOB, LOADJOB, Damage, Entry, job_of
 from pyspark_disque_aof.fold import NANOSECONDS_PER_US, Life
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, queue_bytes
+from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES, queue_bytes
 from disqued.testing.local import LocalClient, LocalNode
 
 COMMANDS = ("ACKJOB", "FASTACK", "DELJOB")
@@ -38,7 +38,7 @@ def test_a_finished_job_takes_no_memory(local: LocalNode, client: LocalClient, c
     lifecycle = local.node.state.lifecycle
     assert lifecycle.memory.used_bytes == BASE_BYTES + CLIENT_BYTES + queue_bytes(b"mail")
     assert lifecycle.memory.oldest_evictable() is None
-    assert lifecycle.agenda.due(local.now_ms + 10**9, 10) == []
+    assert lifecycle.timers.due(local.now_ms + 10**9, 10) == []
 
 
 def test_a_job_in_the_middle_of_a_queue_can_be_finished(client: LocalClient) -> None:

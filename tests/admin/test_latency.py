@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from disqued.admin.latencygraph import draw
-from disqued.core.latency import LatencySeries
+from disqued.core.telemetry.latency import LatencySeries
 from support.asking import ask
 
 if TYPE_CHECKING:

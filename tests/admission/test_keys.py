@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core import disk
-from disqued.core.memory import KEY_BYTES
+from disqued.core.host import disk
+from disqued.core.memory.accounting import KEY_BYTES
 from disqued.testing.local import LocalClient, LocalNode
 from support.logging_node import logging_node
 

@@ -12,9 +12,9 @@ from disqued.bus import kinds
 from disqued.bus.frame import Frame, FrameReader
 from disqued.bus.gossip import GossipEntry, gossip_of
 from disqued.bus.writer import FrameWriter
-from disqued.core.holders import Holders
-from disqued.core.job import Job
-from disqued.core.jobcodec import Unpacked, pack, unpack
+from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.codec import Unpacked, pack, unpack
+from disqued.core.jobs.job import Job
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "bus"
 FILES = ("fake-peer", "four-nodes", "one-per-type")

@@ -8,7 +8,7 @@ from bus.recorded import Recorded, frames
 from disqued.bus import kinds
 from disqued.bus.bigendian import u16, u32
 from disqued.bus.writer import FrameWriter
-from disqued.core.link import Link
+from disqued.core.cluster.peer import Link
 from disqued.testing.cluster import PORT, Cluster
 
 BROKEN = [recorded for recorded in frames() if recorded.fields is None or recorded.fields["sig"] != "DbuZ"]

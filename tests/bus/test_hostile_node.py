@@ -17,7 +17,7 @@ from disqued.bus import kinds
 from disqued.bus.bigendian import u16, u32
 from disqued.bus.extension import FEATURES, NOBODY, extension
 from disqued.bus.writer import FrameWriter
-from disqued.core.link import Carrier, Link
+from disqued.core.cluster.peer import Carrier, Link
 from disqued.testing.checkers import check_logs, check_node
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.history import History

@@ -10,7 +10,7 @@ from bus.recorded import Fields, Recorded, cut, decoded, encoded, frames, jobs_o
 from disqued.bus import kinds
 from disqued.bus.errors import BusError
 from disqued.bus.frame import VERSION
-from disqued.core.jobcodec import CorruptJob, unpack
+from disqued.core.jobs.codec import CorruptJob, unpack
 
 WRONG_SIGNATURE = "begin like a frame"
 CUT_SHORT = "143 bytes long"

@@ -16,7 +16,7 @@ from bus.recorded import Fields, cut, decoded
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
-from disqued.core.link import Carrier, Link
+from disqued.core.cluster.peer import Carrier, Link
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalClient, LocalNode
 from disqued.testing.network import Network
@@ -97,26 +97,16 @@ class ScriptedNetwork(Network):
         self.heard: list[Heard] = []
         self.answers: list[tuple[Link, bytes]] = []
 
-    def carry(self, local: LocalNode) -> None:
-        """Take the output of the node, and give it the answers."""
-        ready = local.node.ready
-        while ready.links or ready.dials or ready.link_hangups or self.answers:
-            dials, ready.dials = ready.dials, []
-            for link in dials:
-                self._open(local, link)
-            links, ready.links = ready.links, []
-            for link in links:
-                link.flush()
-            hangups, ready.link_hangups = ready.link_hangups, []
-            for link in hangups:
-                if link.carrier is not None:
-                    link.carrier.close()
-            answers, self.answers = self.answers, []
-            for link, data in answers:
-                if isinstance(link.carrier, Wire) and link.carrier.open:
-                    local.node.link_bytes(link, data, local.now_ms)
+    def carried(self, local: LocalNode) -> bool:
+        """Give the node the answers of the actors."""
+        answers, self.answers = self.answers, []
+        for link, data in answers:
+            if isinstance(link.carrier, Wire) and link.carrier.open:
+                local.node.link_bytes(link, data, local.now_ms)
+        return len(answers) > 0
 
-    def _open(self, local: LocalNode, link: Link) -> None:
+    def dial(self, local: LocalNode, link: Link) -> None:
+        """Connect a link to the actor that listens there."""
         assert link.peer is not None
         actor = self.actors.get(int(link.peer.bus_port) - 10000)
         if actor is None:

@@ -14,10 +14,10 @@ import pytest
 from compat.fournodes import SEVERAL_NODES, Troupe
 from compat.recording import FILES, VECTORS, numbers
 from disqued.config import Config
-from disqued.core import disk
-from disqued.core.holders import Holders
-from disqued.core.job import ACTIVE, STATE_NAMES
-from disqued.core.jobcodec import pack_for_disk
+from disqued.core.cluster.holders import Holders
+from disqued.core.host import disk
+from disqued.core.jobs.codec import pack_for_disk
+from disqued.core.jobs.job import ACTIVE, STATE_NAMES
 from disqued.membership.nodesconf import encode
 from disqued.persistence.reader import LOADJOB, Entry, EntryReader, job_of
 from disqued.testing.cluster import START_MS

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from disqued.console.actions import MOST_BYTES, MOST_JOBS, NoActionError, command_of
-from disqued.core.jobid import JOB_ID_BYTES
+from disqued.core.jobs.jobid import JOB_ID_BYTES
 
 JOB = "D-" + "0" * 38
 

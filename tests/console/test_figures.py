@@ -6,7 +6,7 @@ import errno
 from typing import Any
 
 from disqued.console.figures import node_figures
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.local import LocalNode
 from support.logging_node import logging_node
 

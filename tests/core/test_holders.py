@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core.holders import MAX_KEPT, MAX_KEPT_IDS, NOBODY, Holders
+from disqued.core.cluster.holders import MAX_KEPT, MAX_KEPT_IDS, Holders
+from disqued.core.jobs.job import NOBODY
 
 A, B, C = (letter * 40 for letter in (b"a", b"b", b"c"))
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from disqued.core.holders import Holders
-from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED, Job
-from disqued.core.jobcodec import LEAST_BYTES, MAX_HOLDERS, CorruptJob, pack, pack_for_bus, unpack
+from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.codec import LEAST_BYTES, MAX_HOLDERS, CorruptJob, pack, pack_for_bus, unpack
+from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, Job
 
 JOB_ID = b"D-5ca1ab1e-FakePeerJobFakePeerJob0a-05a1"
 NOW_MS = 1_800_000_000_500

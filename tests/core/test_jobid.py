@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core.jobid import JobIds, is_job_id, require_job_ids, stamp_for, stamp_of, stamped, ttl_minutes
+from disqued.core.jobs.jobid import JobIds, is_job_id, require_job_ids, stamp_for, stamp_of, stamped, ttl_minutes
 from disqued.errors import BadJobId
 
 NODE_ID = b"0123456789abcdef0123456789abcdef01234567"

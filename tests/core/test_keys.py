@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from disqued.core.agenda import Agenda
-from disqued.core.jobid import stamp_for
-from disqued.core.keys import SHARDS, Keys
-from disqued.core.memory import BASE_BYTES, KEY_BYTES, Memory
+from disqued.core.jobs.jobid import stamp_for
+from disqued.core.lifecycle.keys import SHARDS, Keys
+from disqued.core.memory.accounting import BASE_BYTES, KEY_BYTES, Memory
+from disqued.core.timers.wheel import TimerWheel
 
 
 def job_id(number: int, tail: bytes = b"tailtail") -> bytes:
@@ -21,7 +21,7 @@ def dict_bytes(keys: Keys) -> int:
 
 def test_dicts_that_were_large_become_small_again() -> None:
     memory = Memory()
-    keys = Keys(Agenda(), memory)
+    keys = Keys(TimerWheel(), memory)
     empty_bytes = dict_bytes(keys)
     for number in range(50_000):
         keys.add(job_id(number), 10)
@@ -39,7 +39,7 @@ def test_dicts_that_were_large_become_small_again() -> None:
 
 
 def test_keys_are_spread_over_the_dicts() -> None:
-    keys = Keys(Agenda(), Memory())
+    keys = Keys(TimerWheel(), Memory())
     for number in range(100 * SHARDS):
         keys.add(job_id(number), 10)
     sizes = [len(shard) for shard in keys._shards]
@@ -47,7 +47,7 @@ def test_keys_are_spread_over_the_dicts() -> None:
 
 
 def test_only_the_job_that_is_remembered_can_be_forgotten() -> None:
-    keys = Keys(Agenda(), Memory())
+    keys = Keys(TimerWheel(), Memory())
     keys.add(job_id(1), 10)
     keys.forget(job_id(1, b"another_"))
     keys.begin(job_id(1, b"another_"), 5, 5)

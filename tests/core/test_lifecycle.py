@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core.job import (
+from disqued.core.jobs.job import (
     ACKED,
     ACTIVE,
     BCAST_QUEUED,
@@ -23,9 +23,9 @@ from disqued.core.job import (
     WAIT_REPL,
     Job,
 )
-from disqued.core.jobid import JobIds
-from disqued.core.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, TRANSITIONS, Lifecycle
-from disqued.core.memory import BASE_BYTES
+from disqued.core.jobs.jobid import JobIds
+from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, TRANSITIONS, Lifecycle
+from disqued.core.memory.accounting import BASE_BYTES
 from disqued.testing.jobstates import page
 
 NOW_MS = 1_800_000_000_000
@@ -138,7 +138,7 @@ def test_a_job_can_be_dropped_in_any_state(state: int) -> None:
     life.lifecycle.drop(job)
     assert life.lifecycle.table.count == 0
     assert life.lifecycle.memory.oldest_evictable() is None
-    assert life.lifecycle.agenda.due(NOW_MS + TTL_S * 2000, 10) == []
+    assert life.lifecycle.timers.due(NOW_MS + TTL_S * 2000, 10) == []
 
 
 def test_the_highest_number_of_copies_is_that_of_the_jobs_that_are_not_done() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from disqued.core.memory import (
+from disqued.core.memory.accounting import (
     BASE_BYTES,
     CLIENT_BYTES,
     EVICTION,
@@ -203,5 +203,5 @@ def test_when_everything_is_gone_the_count_is_back_at_the_base() -> None:
     assert lifecycle.memory.used_bytes == BASE_BYTES
     local.run(milliseconds=200)
     assert lifecycle.memory.counted_bytes == BASE_BYTES
-    assert lifecycle.agenda.next_ms() == 0
+    assert lifecycle.timers.next_ms() == 0
     assert lifecycle.memory.peak_bytes > BASE_BYTES

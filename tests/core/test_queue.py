@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from disqued.core.job import NOWHERE, Job
-from disqued.core.queue import Queue
+from disqued.core.jobs.job import NOWHERE, Job
+from disqued.core.queues.queue import Queue
 
 
 def make_job(ctime: int, number: int = 0) -> Job:

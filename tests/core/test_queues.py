@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core.queue import Queue
-from disqued.core.queues import Queues
+from disqued.core.queues.queue import Queue
+from disqued.core.queues.queues import Queues
 
 
 def names(queues: list[Queue]) -> list[bytes]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from disqued.core.job import Job
-from disqued.core.jobid import JobIds
-from disqued.core.table import CELLS, SHARDS, JobTable
-from disqued.core.walk import Walk
+from disqued.core.jobs.job import Job
+from disqued.core.jobs.jobid import JobIds
+from disqued.core.jobs.table import CELLS, SHARDS, JobTable
+from disqued.core.jobs.walk import Walk
 
 
 def jobs(count: int, seed: int = 0) -> list[Job]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.bus import kinds
-from disqued.core.job import Job
+from disqued.core.jobs.job import Job
 from disqued.testing.cluster import Cluster, Member
 from support.stories import added, talk, tell
 

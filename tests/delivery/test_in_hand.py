@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disqued.core.job import BY_TIMER, IN_HAND
+from disqued.core.jobs.job import BY_TIMER, IN_HAND
 from disqued.testing.cluster import Cluster
 from support.stories import added, job_at, talk
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from disqued.bus import kinds
-from disqued.core.job import MAX_COUNTER
-from disqued.core.jobid import JobIds
+from disqued.core.jobs.job import MAX_COUNTER
+from disqued.core.jobs.jobid import JobIds
 from disqued.delivery.queued import precedes
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.host import FakeHost

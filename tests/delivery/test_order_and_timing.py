@@ -8,7 +8,7 @@ from disqued.testing.local import LocalClient, LocalNode
 
 JITTER_MS = 250
 LATENESS_MS = 16
-"""How late the agenda may be."""
+"""How late the timers may be."""
 
 
 @pytest.fixture

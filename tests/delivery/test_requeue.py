@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from disqued.core.jobid import JobIds
+from disqued.core.jobs.jobid import JobIds
 from disqued.testing.host import FakeHost
 from disqued.testing.local import NODE_ID, LocalClient, LocalNode
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
-from disqued.core.job import Job
-from disqued.core.jobcodec import pack
+from disqued.core.jobs.codec import pack
+from disqued.core.jobs.job import Job
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disqued.bus import kinds
-from disqued.core.job import Job
+from disqued.core.jobs.job import Job
 from disqued.testing.cluster import Cluster
 from federation.moving import added, jobs_at, length_at, needjobs, received, waiting, yourjobs
 from support.stories import tell

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from disqued.core.demand import Needs
+from disqued.core.queues.interest import Needs
 from disqued.testing.cluster import Cluster
 from federation.moving import A_TIMER_MS, added, asked, moves, received, waiting
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
-from disqued.core.job import Job
+from disqued.core.jobs.job import Job
 from disqued.testing.cluster import START_MS, Cluster, Member
 from federation.moving import added, holders, jobs_at, length_at, needjobs, received, waiting, yourjobs
 from support.stories import disguise, tell

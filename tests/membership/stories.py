@@ -8,7 +8,7 @@ from disqued.bus import kinds
 from disqued.bus.frame import Frame, FrameReader
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
-from disqued.core.link import Carrier, Link
+from disqued.core.cluster.peer import Carrier, Link
 
 if TYPE_CHECKING:
     from disqued.testing.cluster import Cluster, Member
@@ -117,13 +117,9 @@ class Stranger:
     def carry(self) -> None:
         """Take what the node wrote on its links."""
         self.local.flush()
-        ready = self.local.node.ready
-        for link in ready.dials:
+        dialed, self.local.dialed = self.local.dialed, []
+        for link in dialed:
             link.carrier = _Wire()
-        links = ready.links + ready.dials
-        ready.links, ready.dials = [], []
-        ready.link_hangups.clear()
-        for link in links:
             link.flush()
 
     def say(self, kind: int, *entries: bytes, clock_ms: int = 0) -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from disqued.bus import kinds
 from disqued.config import Config
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
-from disqued.core.view import ClusterView
+from disqued.core.cluster.peer import Peer
+from disqued.core.cluster.view import ClusterView
+from disqued.core.runtime.state import NodeState
 from disqued.membership.nodesconf import Saved, decode, encode, restore
 from disqued.testing.host import FakeHost
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.config import Config
-from disqued.core.memory import FULL, Memory
+from disqued.core.memory.accounting import FULL, Memory
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode, encode
 

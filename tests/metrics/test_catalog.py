@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from disqued.core.histogram import PER_MS, Histogram
-from disqued.core.metric import COUNTER, GAUGE, HISTOGRAM, Metric
+from disqued.core.telemetry.histogram import PER_MS, Histogram
+from disqued.core.telemetry.metric import COUNTER, GAUGE, HISTOGRAM, Metric
 from disqued.metrics.catalog import ALL, SERIES, labels_of
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalNode

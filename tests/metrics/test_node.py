@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalNode
 from metrics.pages import scrape

@@ -7,9 +7,9 @@ import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from disqued.core.holders import Holders
-from disqued.core.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
-from disqued.core.queue import PAUSE_NAMES
+from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
+from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.persistence.reader import Damage, Entry, EntryReader
 from disqued.persistence.records import forget, keep
 

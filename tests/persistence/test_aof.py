@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode, encode
 from support.logging_node import AOF, config, finish_all, forgets, info, keeps, logging_node, synced, written

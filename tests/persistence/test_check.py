@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from disqued.core.job import STATE_NAMES
+from disqued.core.jobs.job import STATE_NAMES
 from disqued.persistence.check import Check, framing_fault
 from disqued.persistence.dump import Wanted
 from disqued.persistence.reader import Entry

@@ -16,7 +16,7 @@ from functools import cache
 import pytest
 
 from disqued.config import load
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.persistence.check import fault_of
 from disqued.persistence.reader import TORN, Damage, Entry, job_of
 from disqued.testing.host import FakeHost

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode, encode
 from support.logging_node import (
@@ -528,7 +528,7 @@ def test_whatever_happens_everybody_is_answered_when_the_disk_works_again(
     local.run(seconds=20)
     worker.hear()
     assert worker.clients == []
-    assert local.gate_empty
+    assert local.barrier_empty
     assert refused(local.client()) == ""
     assert info(local.client())["aof_buffer_length"] == "0"
     assert local.host.disk.files.keys() == {"disque.aof"}

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from disqued.config import Config
-from disqued.core import disk
-from disqued.core.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, QUEUED, Job
+from disqued.core.host import disk
+from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, QUEUED, Job
 from disqued.persistence.records import forget
 from disqued.testing.cluster import Cluster
 from disqued.testing.host import FakeHost

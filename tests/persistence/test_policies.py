@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode
 from support.logging_node import config, finish_all, info, keeps, logging_node, refused, synced, syncing, written

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from disqued.core.jobcodec import CorruptJob
+from disqued.core.jobs.codec import CorruptJob
 from disqued.persistence.reader import (
     GARBAGE,
     NO_SUM,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from disqued.core.job import Job
+from disqued.core.jobs.job import Job
 from disqued.persistence.recent import MAX_KEPT, Recent
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode

@@ -9,10 +9,10 @@ from zlib import crc32
 
 import pytest
 
-from disqued.core.holders import Holders
-from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED
-from disqued.core.jobcodec import pack_for_disk, unpack
-from disqued.core.queue import Queue
+from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.codec import pack_for_disk, unpack
+from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED
+from disqued.core.queues.queue import Queue
 from disqued.persistence.records import forget, keep, pause, stored_state
 from persistence.samples import NODE_IDS, VECTORS, make_job
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core.holders import Holders
-from disqued.core.job import ACKED, ACTIVE, DELIVERED, QUEUED, WAIT_REPL, Job
-from disqued.core.journal import Journal
+from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.job import ACKED, ACTIVE, DELIVERED, QUEUED, WAIT_REPL, Job
+from disqued.core.lifecycle.journal import Journal
 from disqued.persistence import records
 from disqued.persistence.recordwriter import RecordWriter
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from disqued.config import Config
-from disqued.core import disk
-from disqued.core.job import DELIVERED, QUEUED
+from disqued.core.host import disk
+from disqued.core.jobs.job import DELIVERED, QUEUED
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.host import FakeHost
 from disqued.testing.local import NODE_ID, LocalClient, LocalNode
@@ -19,7 +19,7 @@ from persistence.samples import kept, make_job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from disqued.core.job import Job
+    from disqued.core.jobs.job import Job
 
 FILE = "disque.aof"
 LOADED = "disque.aof.loaded"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from disqued.core import disk
-from disqued.core.disk import DiskWork
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
 from disqued.persistence.records import forget
 from disqued.testing.disk import MemoryDisk
 from disqued.testing.host import FakeHost

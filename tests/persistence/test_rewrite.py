@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core import disk
+from disqued.core.host import disk
 from support.aofcontent import Content, come_back, job_ids
 from support.asking import ask
 from support.logging_node import AOF, info, logging_node, told, written

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.local import LocalNode
 from support.aofcontent import Content, come_back, job_ids
 from support.asking import ask, pairs

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disqued.bus import kinds
-from disqued.core.job import Job
-from disqued.core.jobcodec import pack_for_bus
-from disqued.core.jobid import JobIds
+from disqued.core.jobs.codec import pack_for_bus
+from disqued.core.jobs.job import Job
+from disqued.core.jobs.jobid import JobIds
 from disqued.testing.cluster import Cluster, Member
 from replication.adding import adding, holders, id_of, jobs
 

@@ -12,8 +12,7 @@ import pytest
 import uvloop
 
 from disqued.config import Config
-from disqued.core.link import Link
-from disqued.core.peer import Peer
+from disqued.core.cluster.peer import Link, Peer
 from disqued.node import Node
 from disqued.server import listener
 from disqued.server.shell import Clock, Shell

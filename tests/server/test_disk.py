@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from disqued.core import disk
-from disqued.core.disk import Disk, DiskWork
+from disqued.core.host import disk
+from disqued.core.host.disk import Disk, DiskWork
 from disqued.server import files
 from disqued.server.disk import DIRECT_BYTES, FileDisk
 from disqued.server.files import OpenFile, behind, copy

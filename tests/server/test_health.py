@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.config import Config
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.node import Node
 from disqued.server.health import DEFAULT_TIMEOUT_S, timeout_s, why_not_ready, why_not_safe
 from disqued.testing.cluster import Cluster

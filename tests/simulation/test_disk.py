@@ -1,4 +1,4 @@
-"""The disk in memory keeps the promises of `disqued.core.disk`, and none beyond when things go wrong."""
+"""The disk in memory keeps the promises of `disqued.core.host.disk`, and none beyond when things go wrong."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from disqued.core import disk
-from disqued.core.disk import DiskWork
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
 from disqued.testing.disk import MemoryDisk
 from disqued.testing.host import FakeHost
 

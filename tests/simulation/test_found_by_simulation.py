@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from disqued.config import Config
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.cluster import Cluster
 
 

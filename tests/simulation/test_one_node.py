@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, precondition, rule
 
-from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, body_bytes, queue_bytes
+from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, body_bytes, queue_bytes
 from disqued.testing.local import LocalNode
 from simulation.model import JITTER_MS, LATENESS_MS, Model, ModelJob, ModelWait
 
@@ -219,7 +219,7 @@ class OneNode(RuleBasedStateMachine):
         assert self.admin.call("JSCAN") == [b"0", []]
         self.local.run(seconds=301)
         assert len(self.local.node.state.lifecycle.queues) == 0
-        assert self.local.node.state.lifecycle.agenda.next_ms() == 0
+        assert self.local.node.state.lifecycle.timers.next_ms() == 0
         self.memory_is_counted_exactly()
         assert not self.local.host.log_lines, "the node reported a bug"
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from disqued.core.job import QUEUED
+from disqued.core.jobs.job import QUEUED
 from disqued.persistence.records import forget
 from persistence.samples import VECTORS, kept, make_job
 from support.cluster import RealCluster

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from disqued.core.job import QUEUED
+from disqued.core.jobs.job import QUEUED
 from disqued.persistence.records import forget
 from persistence.samples import VECTORS, kept, make_job
 from pipelines import report

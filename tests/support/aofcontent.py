@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import hiredis
 
-from disqued.core.jobcodec import Unpacked, unpack
+from disqued.core.jobs.codec import Unpacked, unpack
 from support.asking import ask
 
 if TYPE_CHECKING:

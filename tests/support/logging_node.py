@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from disqued.config import Config
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.local import LocalClient, LocalNode, encode
 
 AOF: Final = "disque.aof"

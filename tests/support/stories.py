@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
-from disqued.core.job import Job
-from disqued.core.link import Link
+from disqued.core.cluster.peer import Link
+from disqued.core.jobs.job import Job
 from disqued.testing.cluster import PORT, Cluster, Member
 
 LETTERS = {number: name for number, name in kinds.NAMES.items() if kinds.PAYLOADS[number] == kinds.OF_JOB_ID}

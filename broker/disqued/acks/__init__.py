@@ -3,7 +3,7 @@
 from disqued.acks import ackjob, deljob, fastack, gc, gotack, setack
 from disqued.acks.figures import figures
 from disqued.acks.metrics import METRICS
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.subsystem import Subsystem
 
 SUBSYSTEM = Subsystem(
     "acks",

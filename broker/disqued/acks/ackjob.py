@@ -8,13 +8,13 @@ from mypy_extensions import i64
 
 from disqued.acks.gc import collect
 from disqued.bus import kinds
-from disqued.core.command import Command
-from disqued.core.eviction import make_room_for_one
-from disqued.core.job import WAIT_REPL, Job
-from disqued.core.jobid import require_job_ids, ttl_minutes
-from disqued.core.outbox import tell_all
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.commands.command import Command
+from disqued.core.jobs.job import WAIT_REPL, Job
+from disqued.core.jobs.jobid import require_job_ids, ttl_minutes
+from disqued.core.runtime.memorymonitor import make_room_for_one
+from disqued.core.runtime.outbox import tell_all
+from disqued.core.runtime.state import NodeState
 
 
 def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:

@@ -6,14 +6,14 @@ from typing import Final
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.command import Command
-from disqued.core.holding import job_of
-from disqued.core.job import ACKED
-from disqued.core.jobid import require_job_ids
-from disqued.core.message import Message
-from disqued.core.peer import Peer
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Peer
+from disqued.core.commands.command import Command
+from disqued.core.jobs.job import ACKED
+from disqued.core.jobs.jobid import require_job_ids
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import job_of
 
 
 def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:

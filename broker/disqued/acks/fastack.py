@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from disqued.bus import kinds
-from disqued.core.command import Command
-from disqued.core.job import WAIT_REPL
-from disqued.core.jobid import require_job_ids
-from disqued.core.outbox import tell_all, tell_holders
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.commands.command import Command
+from disqued.core.jobs.job import WAIT_REPL
+from disqued.core.jobs.jobid import require_job_ids
+from disqued.core.runtime.outbox import tell_all, tell_holders
+from disqued.core.runtime.state import NodeState
 
 
 def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disqued.core.state import NodeState
+from disqued.core.runtime.state import NodeState
 
 if TYPE_CHECKING:
-    from disqued.core.subsystem import Fields
+    from disqued.core.telemetry.fields import Fields
 
 
 def figures(state: NodeState) -> Fields:

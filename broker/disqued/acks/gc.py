@@ -12,14 +12,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.bus import kinds
-from disqued.core.holders import NOBODY
-from disqued.core.holding import send_setack
-from disqued.core.job import ACKED, Job
-from disqued.core.lifecycle import MAX_COLLECTIONS
-from disqued.core.outbox import send, tell_holders
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
-from disqued.core.table import CELLS
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import ACKED, NOBODY, Job
+from disqued.core.jobs.table import CELLS
+from disqued.core.lifecycle.lifecycle import MAX_COLLECTIONS
+from disqued.core.runtime.outbox import send, tell_holders
+from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import send_setack
 
 JOBS_PER_VISIT: Final = 1000
 """Jobs looked at per cron tick after a node came or went; a few more, because they come by shards of the table."""

@@ -7,11 +7,11 @@ from typing import Final
 from disqued.acks.gc import confirm, finish, unconfirmed
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.holding import job_of, note_holder
-from disqued.core.job import ACKED
-from disqued.core.message import Message
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import ACKED
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import job_of, note_holder
 
 
 def gotack(state: NodeState, peer: Peer, frame: Frame) -> None:

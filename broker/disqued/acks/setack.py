@@ -9,13 +9,13 @@ from mypy_extensions import i64
 from disqued.acks.gc import collect, confirm, finish, unconfirmed
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core import outbox
-from disqued.core.holding import members_of, note_holder
-from disqued.core.job import WAIT_REPL, Job
-from disqued.core.jobid import is_job_id
-from disqued.core.message import Message
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import WAIT_REPL, Job
+from disqued.core.jobs.jobid import is_job_id
+from disqued.core.runtime import outbox
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import members_of, note_holder
 
 _UNKNOWN: Final = 0
 _KNOWN: Final = 1

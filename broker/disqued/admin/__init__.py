@@ -19,7 +19,7 @@ from disqued.admin import (
     timecmd,
 )
 from disqued.admin.metrics import METRICS
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.subsystem import Subsystem
 
 SUBSYSTEM = Subsystem(
     "admin",

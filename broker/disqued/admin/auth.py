@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.authentication import authenticate
-from disqued.core.command import Command
+from disqued.core.commands.command import Command
+from disqued.core.runtime.authentication import authenticate
 from disqued.errors import WrongArity
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 
 def auth(state: NodeState, session: Session, args: list[bytes]) -> None:

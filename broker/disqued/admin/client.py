@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
-from disqued.core.label import require_client_name, require_label
-from disqued.core.session import REPLY_OFF, REPLY_ON, REPLY_SKIP
-from disqued.core.subcommand import ANY, Subcommand, choose
+from disqued.core.clients.label import require_client_name, require_label
+from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP
+from disqued.core.commands.command import Command
+from disqued.core.commands.subcommand import ANY, Subcommand, choose
 from disqued.errors import CommandSyntaxError, ReplyError
 from disqued.resp.integers import require_integer, require_timeout_ms
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 _FOREVER_MS: Final = 1 << 62
 _REPLY_MODES: Final = {b"ON": REPLY_ON, b"OFF": REPLY_OFF, b"SKIP": REPLY_SKIP}

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.admin.syntax import read_syntax
-from disqued.core.command import Command
-from disqued.core.session import RESP2
-from disqued.core.subcommand import ANY, Subcommand, choose
+from disqued.core.clients.session import RESP2
+from disqued.core.commands.command import Command
+from disqued.core.commands.subcommand import ANY, Subcommand, choose
 from disqued.errors import ReplyError
 
 if TYPE_CHECKING:
     from disqued.admin.syntax import Argument
-    from disqued.core.entry import CommandEntry
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.commands.entry import CommandEntry
+    from disqued.core.runtime.state import NodeState
 
 _KEY_POSITIONS: Final = 3
 """First key, last key, step: all 0, queues are no keys."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core import configfile
-from disqued.core.command import Command
-from disqued.core.eviction import make_room
-from disqued.core.subcommand import Subcommand, choose
+from disqued.core.commands.command import Command
+from disqued.core.commands.subcommand import Subcommand, choose
+from disqued.core.runtime import configfile
+from disqued.core.runtime.memorymonitor import make_room
 from disqued.errors import ReplyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 
 def config(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -133,6 +133,7 @@ _BEFORE: Final[dict[str, Callable[[NodeState, object], None]]] = {
 
 _AFTER: Final[dict[str, Callable[[NodeState], None]]] = {
     "appendonly": _switch_log,
+    "appendfsync": _switch_log,
     "dir": _move_log,
     "loglevel": _set_log_level,
     "maxmemory": _free_memory,

@@ -6,17 +6,17 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from disqued.admin.configcmd import rewrite_config_file
-from disqued.core.command import Command
-from disqued.core.ending import end
-from disqued.core.flush import flush_all
-from disqued.core.memory import CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
-from disqued.core.subcommand import Subcommand, choose
+from disqued.core.commands.command import Command
+from disqued.core.commands.subcommand import Subcommand, choose
+from disqued.core.memory.accounting import CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
+from disqued.core.runtime.flush import flush_all
+from disqued.core.runtime.shutdown import end
 from disqued.errors import ReplyError
 from disqued.resp.integers import require_integer
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 
 def debug(state: NodeState, session: Session, args: list[bytes]) -> None:

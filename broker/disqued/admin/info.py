@@ -12,19 +12,18 @@ import sys
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from disqued import __version__
+from disqued import SPOKEN_VERSION, __version__
 from disqued.build import FLAVOUR
 from disqued.bus import kinds
-from disqued.core.command import Command
-from disqued.core.version import SPOKEN_VERSION
+from disqued.core.commands.command import Command
 from disqued.errors import CommandSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
-    from disqued.core.subsystem import Fields
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.fields import Fields
 
 _NO_COMMIT: Final = "00000000"
 _BYTE_UNITS: Final = "BKMGTP"

@@ -1,18 +1,18 @@
-"""LATENCY: which kinds of events were slow, and when; see `disqued.core.latency` for what is kept of them."""
+"""LATENCY: which kinds of events were slow, and when; see `disqued.core.telemetry.latency` for what is kept of them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from disqued.admin.latencygraph import draw
-from disqued.core.command import Command
-from disqued.core.subcommand import ANY, Subcommand, choose
+from disqued.core.commands.command import Command
+from disqued.core.commands.subcommand import ANY, Subcommand, choose
 from disqued.errors import CommandSyntaxError, ReplyError
 
 if TYPE_CHECKING:
-    from disqued.core.latency import LatencySeries
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.latency import LatencySeries
 
 
 def latency(state: NodeState, session: Session, args: list[bytes]) -> None:

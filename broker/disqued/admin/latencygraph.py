@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from disqued.core.latency import LatencySeries
+    from disqued.core.telemetry.latency import LatencySeries
 
 _ROWS: Final = 4
 _COLUMNS: Final = 80

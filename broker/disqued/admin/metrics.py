@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from disqued import __version__
 from disqued.build import FLAVOUR
-from disqued.core.metric import COUNTER, GAUGE, HISTOGRAM, Metric, Sample, counter, gauge
+from disqued.core.telemetry.metric import COUNTER, GAUGE, HISTOGRAM, Metric, Sample, counter, gauge
 
 if TYPE_CHECKING:
-    from disqued.core.metric import NodeMetric
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.runtime.subsystem import NodeMetric
 
 REFUSALS: Final = {"memory": "OOM", "disk": "MISCONF", "leaving": "LEAVING", "loading": "LOADING"}
 """Why requests are refused by a node that is not well, and the code of the error."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
-from disqued.core.ending import end
+from disqued.core.commands.command import Command
+from disqued.core.runtime.shutdown import end
 from disqued.errors import CommandSyntaxError, ReplyError
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 
 def shutdown(state: NodeState, session: Session, args: list[bytes]) -> None:

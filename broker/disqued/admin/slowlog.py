@@ -1,18 +1,18 @@
-"""SLOWLOG: the latest commands that took long; see `disqued.core.slowlog` for what is kept of them."""
+"""SLOWLOG: the latest commands that took long; see `disqued.core.telemetry.slowlog` for what is kept of them."""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
-from disqued.core.subcommand import Subcommand, choose
+from disqued.core.commands.command import Command
+from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.errors import ReplyError
 from disqued.resp.integers import require_integer
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 _SHOWN_ENTRIES: Final = 10
 

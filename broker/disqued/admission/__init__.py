@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from disqued.admission import addjob
 from disqued.admission.metrics import METRICS
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.subsystem import Subsystem
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
-    from disqued.core.subsystem import Fields
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.fields import Fields
 
 
 def _info(state: NodeState) -> Fields:

@@ -16,15 +16,15 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.command import Command
-from disqued.core.eviction import make_room_for
-from disqued.core.job import Job
-from disqued.core.jobid import stamp_for, stamped
-from disqued.core.keys import DEFAULT_WINDOW_S, Remembered
-from disqued.core.memory import BIG_BYTES, COPIES_UNDER_WAY
-from disqued.core.queue import PAUSED_IN
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.commands.command import Command
+from disqued.core.jobs.job import Job
+from disqued.core.jobs.jobid import stamp_for, stamped
+from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S, Remembered
+from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY
+from disqued.core.queues.queue import PAUSED_IN
+from disqued.core.runtime.memorymonitor import make_room_for
+from disqued.core.runtime.state import NodeState
 from disqued.errors import CommandSyntaxError, NotReplicated, OutOfMemory, QueueFull, QueuePaused, ReplyError
 from disqued.resp.integers import parse_integer, require_timeout_ms
 

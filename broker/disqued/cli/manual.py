@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from disqued.core.command import Command
+    from disqued.core.commands.command import Command
 
 BUILT_IN = {
     "help": "help [command | @group]",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from disqued.console.wholereplies import Reply
-from disqued.core.authentication import ONLY_USER
+from disqued.core.runtime.authentication import ONLY_USER
 
 Requests: TypeAlias = Sequence[Sequence[bytes]]
 Then: TypeAlias = Callable[[list[Reply]], None]

@@ -10,7 +10,7 @@ from disqued.console.calling import Ask
 from disqued.console.choice import Choice
 from disqued.console.figures import members, node_figures, queue_figures
 from disqued.console.wholereplies import Failure, Reply
-from disqued.core.state import NodeState
+from disqued.core.runtime.state import NodeState
 from disqued.httproutes import OK, UNAVAILABLE, Answer, Exchange
 
 FIRST_S: Final = 0.1

@@ -20,8 +20,8 @@ from disqued.console.jobs import MOST_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.text import fields_of
 from disqued.console.wholereplies import Failure, Reply
-from disqued.core.authentication import ONLY_USER
-from disqued.core.entry import CommandEntry
+from disqued.core.commands.entry import CommandEntry
+from disqued.core.runtime.authentication import ONLY_USER
 from disqued.errors import ReplyError
 from disqued.httproutes import (
     BAD_REQUEST,

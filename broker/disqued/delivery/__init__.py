@@ -3,7 +3,7 @@
 Moving jobs between nodes belongs to federation, forgetting finished ones to acks.
 """
 
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.subsystem import Subsystem
 from disqued.delivery import dequeue, enqueue, getjob, nack, pause, queued, willqueue, working
 from disqued.delivery.figures import figures
 from disqued.delivery.metrics import METRICS, QUEUE_METRICS

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.core.command import Command
-from disqued.core.jobid import require_job_ids
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.commands.command import Command
+from disqued.core.jobs.jobid import require_job_ids
+from disqued.core.runtime.state import NodeState
 
 
 def dequeue(state: NodeState, session: Session, args: list[bytes]) -> None:

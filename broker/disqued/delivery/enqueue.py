@@ -8,16 +8,16 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.command import Command
-from disqued.core.holding import job_of
-from disqued.core.job import ACTIVE, DELIVERED
-from disqued.core.jobid import require_job_ids
-from disqued.core.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
-from disqued.core.message import Message
-from disqued.core.peer import Peer
-from disqued.core.queue import PAUSED_IN
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Peer
+from disqued.core.commands.command import Command
+from disqued.core.jobs.job import ACTIVE, DELIVERED
+from disqued.core.jobs.jobid import require_job_ids
+from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
+from disqued.core.queues.queue import PAUSED_IN
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import job_of
 
 
 def requeue_all(state: NodeState, session: Session, args: list[bytes], counting: int) -> None:

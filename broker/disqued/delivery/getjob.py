@@ -10,12 +10,12 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.command import Command
-from disqued.core.job import Job
-from disqued.core.queue import Queue
-from disqued.core.session import Session
-from disqued.core.state import NodeState
-from disqued.core.waiting import block
+from disqued.core.clients.session import Session
+from disqued.core.commands.command import Command
+from disqued.core.jobs.job import Job
+from disqued.core.queues.queue import Queue
+from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.waiting import block
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
 from disqued.resp import writer
 from disqued.resp.integers import parse_integer, require_timeout_ms

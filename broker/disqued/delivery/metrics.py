@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.metric import COUNTER, GAUGE, Metric, Sample, counter, gauge, histogram
-from disqued.core.queue import PAUSED_IN, PAUSED_OUT
+from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT
+from disqued.core.telemetry.metric import COUNTER, GAUGE, Metric, Sample, counter, gauge, histogram
 
 if TYPE_CHECKING:
-    from disqued.core.metric import NodeMetric, QueueMetric, QueueSeen
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.runtime.subsystem import NodeMetric, QueueMetric, QueueSeen
 
 
 def _requeued(state: NodeState) -> Iterator[Sample]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.core.command import Command
-from disqued.core.lifecycle import COUNT_NACK
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.commands.command import Command
+from disqued.core.lifecycle.lifecycle import COUNT_NACK
+from disqued.core.runtime.state import NodeState
 from disqued.delivery.enqueue import requeue_all
 
 

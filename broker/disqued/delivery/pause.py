@@ -8,13 +8,13 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.command import Command
-from disqued.core.message import Message
-from disqued.core.outbox import tell_all
-from disqued.core.peer import Peer
-from disqued.core.queue import PAUSE_NAMES, PAUSED_IN, PAUSED_OUT
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Peer
+from disqued.core.commands.command import Command
+from disqued.core.queues.queue import PAUSE_NAMES, PAUSED_IN, PAUSED_OUT
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.outbox import tell_all
+from disqued.core.runtime.state import NodeState
 from disqued.errors import CommandSyntaxError
 
 _ADDS: Final = {b"IN": PAUSED_IN, b"OUT": PAUSED_OUT, b"ALL": PAUSED_IN | PAUSED_OUT}

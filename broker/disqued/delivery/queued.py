@@ -8,12 +8,12 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.bus.frame import NODE_ID_BYTES, Frame
-from disqued.core.holding import job_held_with
-from disqued.core.job import BY_TIMER, MAX_COUNTER, QUEUED, Job
-from disqued.core.message import Message
-from disqued.core.outbox import tell_holders
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import BY_TIMER, MAX_COUNTER, QUEUED, Job
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.outbox import tell_holders
+from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import job_held_with
 
 _FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS)
 """By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK."""

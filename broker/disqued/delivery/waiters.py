@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from disqued.core.state import NodeState
-from disqued.core.waiting import unblock, wants_reply
+from disqued.core.clients.blocked import JobWait
+from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.waiting import unblock, wants_reply
 from disqued.delivery.getjob import append_job
 
 
@@ -20,6 +21,7 @@ def serve(state: NodeState) -> None:
         queue.ready = False
         wait = queue.first_wait
         while wait is not None:
+            assert isinstance(wait, JobWait)  # no other kind stands in the line of a queue
             blocked = wait.blocked
             session = blocked.session
             if not session.closed:

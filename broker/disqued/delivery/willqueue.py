@@ -6,12 +6,12 @@ from typing import Final
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.holding import job_held_with
-from disqued.core.job import QUEUED, Job
-from disqued.core.message import Message
-from disqued.core.outbox import put, tell_holders
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import QUEUED, Job
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.outbox import tell_holders
+from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import job_held_with
 
 
 def announce(state: NodeState, job: Job) -> None:
@@ -27,7 +27,7 @@ def announce(state: NodeState, job: Job) -> None:
             continue
         link = peer.link
         if link is not None and not link.closed and not link.congested:
-            put(state, link, frame)
+            state.ready.put(link, frame)
 
 
 def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:

@@ -8,16 +8,16 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.command import Command
-from disqued.core.holding import job_held_with
-from disqued.core.job import ACKED, Job
-from disqued.core.jobid import is_made_by, require_job_ids, ttl_range_s
-from disqued.core.message import Message
-from disqued.core.outbox import tell_holders
-from disqued.core.peer import Peer
-from disqued.core.session import Session
-from disqued.core.state import NodeState
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Peer
+from disqued.core.commands.command import Command
+from disqued.core.jobs.job import ACKED, Job
+from disqued.core.jobs.jobid import is_made_by, require_job_ids, ttl_range_s
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.outbox import tell_holders
+from disqued.core.runtime.state import NodeState
 from disqued.errors import JobAcknowledged, NoJob, TooLate
+from disqued.jobmessages import job_held_with
 
 
 def working(state: NodeState, session: Session, args: list[bytes]) -> None:

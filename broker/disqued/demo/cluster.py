@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import disqued.core.job
+import disqued.core.jobs.job
 from disqued.client import Backoff, Client, DisqueError, Hello
 from disqued.client.nodes import DEFAULT_PORT, NORMAL_PRIORITY
 
@@ -164,7 +164,7 @@ class Cluster:
 
 def build() -> str:
     """How the broker's inner modules run here: `compiled` by mypyc, or `interpreted`."""
-    return "interpreted" if str(disqued.core.job.__file__).endswith(".py") else "compiled"
+    return "interpreted" if str(disqued.core.jobs.job.__file__).endswith(".py") else "compiled"
 
 
 def choose_ports(first: int | None = None) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Moves queued jobs to the nodes whose clients wait for them."""
 
 from disqued.bus import kinds
-from disqued.core.message import Message
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.subsystem import Subsystem
 from disqued.federation import figures, needjobs, needs, yourjobs
 from disqued.federation.metrics import METRICS, QUEUE_METRICS
 

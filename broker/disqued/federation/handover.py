@@ -15,10 +15,10 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
-from disqued.core.demand import Ask, Asks
-from disqued.core.peer import Peer
-from disqued.core.queue import PAUSED_OUT, Queue
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.queues.interest import Ask, Asks
+from disqued.core.queues.queue import PAUSED_OUT, Queue
+from disqued.core.runtime.state import NodeState
 from disqued.federation.parcel import Parcel, can_be_sent_to
 
 ASK_MS: Final = 40_000
@@ -75,7 +75,7 @@ def forget_all(state: NodeState, queue: Queue) -> None:
     """Nobody asks for the jobs of a queue any more."""
     asks = queue.asks
     if asks is not None:
-        state.lifecycle.agenda.disarm(asks)
+        state.lifecycle.timers.disarm(asks)
         queue.asks = None
         queue.wanted = False
         state.demand.asks -= 1
@@ -149,7 +149,7 @@ def _arm(state: NodeState, queue: Queue, asks: Asks) -> None:
         blocked = queue.waiting > 0 or queue.pause & PAUSED_OUT != 0 or not _any_can_be_sent_to(state, asks)
         pause_ms = _BLOCKED_MS if blocked else KEEP_MS
     if asks.awake_ms == 0 or asks.awake_ms > now_ms + pause_ms:
-        state.lifecycle.agenda.arm(asks, now_ms + pause_ms)
+        state.lifecycle.timers.arm(asks, now_ms + pause_ms)
 
 
 def _any_can_be_sent_to(state: NodeState, asks: Asks) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.metric import counter, gauge
+from disqued.core.telemetry.metric import counter, gauge
 
 if TYPE_CHECKING:
-    from disqued.core.metric import NodeMetric, QueueMetric, QueueSeen
+    from disqued.core.runtime.subsystem import NodeMetric, QueueMetric, QueueSeen
 
 
 def _rate(seen: QueueSeen) -> int:

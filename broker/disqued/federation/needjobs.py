@@ -8,9 +8,9 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.peer import Peer
-from disqued.core.queue import PAUSED_OUT, Queue
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.queues.queue import PAUSED_OUT, Queue
+from disqued.core.runtime.state import NodeState
 from disqued.federation import handover
 from disqued.federation.needs import MAX_COUNT
 from disqued.federation.parcel import Parcel, can_be_sent_to

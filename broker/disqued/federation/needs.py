@@ -21,11 +21,11 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.bus.extension import FEATURE_ENOUGH
-from disqued.core.demand import LINGER_MS, SOURCE_MS, Greeting, Needs, Source
-from disqued.core.outbox import send, tell_all
-from disqued.core.peer import Peer
-from disqued.core.queue import PAUSED_OUT, Queue
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.queues.interest import LINGER_MS, SOURCE_MS, Greeting, Needs, Source
+from disqued.core.queues.queue import PAUSED_OUT, Queue
+from disqued.core.runtime.outbox import send, tell_all
+from disqued.core.runtime.state import NodeState
 
 MAX_COUNT: Final = 100
 """More than that is never asked for: it would overrun a buffer of the original's nodes."""
@@ -52,17 +52,17 @@ class QueueNeeds(Needs):
         if queue is None or queue.needs is not self:
             return
         now_ms = state.now_ms
-        agenda = state.lifecycle.agenda
+        timers = state.lifecycle.timers
         if queue.waiting > 0 and _may_ask(state, queue):
             self.used_ms = now_ms
             _ask(state, queue, self, drained=False)
-            agenda.arm(self, max(self.next_ms, now_ms + 1))
+            timers.arm(self, max(self.next_ms, now_ms + 1))
         elif self.asked_ms > 0 and now_ms < self.used_ms + self.patience_ms:
-            agenda.arm(self, self.used_ms + self.patience_ms)
+            timers.arm(self, self.used_ms + self.patience_ms)
         else:
             _enough(state, self)
             if queue.waiting > 0:
-                agenda.arm(self, now_ms + LINGER_MS)
+                timers.arm(self, now_ms + LINGER_MS)
 
 
 def queue_empty(state: NodeState, queue: Queue, *, drained: bool) -> None:
@@ -83,7 +83,7 @@ def queue_empty(state: NodeState, queue: Queue, *, drained: bool) -> None:
         return
     _ask(state, queue, needs, drained=drained)
     if needs.awake_ms == 0 or needs.awake_ms > needs.next_ms:
-        state.lifecycle.agenda.arm(needs, max(needs.next_ms, now_ms + 1))
+        state.lifecycle.timers.arm(needs, max(needs.next_ms, now_ms + 1))
 
 
 def needs_of(queue: Queue) -> Needs:
@@ -200,7 +200,7 @@ def hear_source(state: NodeState, queue: Queue, node_id: bytes, jobs: i64) -> Ne
     if queue.waiting > 0:
         soon_ms = now_ms + _ADHOC_MS + 1
         if needs.awake_ms == 0 or needs.awake_ms > soon_ms:
-            state.lifecycle.agenda.arm(needs, soon_ms)
+            state.lifecycle.timers.arm(needs, soon_ms)
     return needs
 
 
@@ -253,6 +253,6 @@ def queue_gone(state: NodeState, queue: Queue) -> None:
     """Forget what was needed for a queue, and have others forget it."""
     needs = queue.needs
     if needs is not None:
-        state.lifecycle.agenda.disarm(needs)
+        state.lifecycle.timers.disarm(needs)
         _enough(state, needs)
         queue.needs = None

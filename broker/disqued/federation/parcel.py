@@ -11,13 +11,12 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
-from disqued.core.holders import NOBODY
-from disqued.core.job import Job
-from disqued.core.jobcodec import pack_for_bus
-from disqued.core.outbox import confirm, send
-from disqued.core.peer import Peer
-from disqued.core.queue import Queue
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.codec import pack_for_bus
+from disqued.core.jobs.job import NOBODY, Job
+from disqued.core.queues.queue import Queue
+from disqued.core.runtime.outbox import confirm, send
+from disqued.core.runtime.state import NodeState
 
 MAX_BYTES: Final = 1 << 20
 """No job is added to a parcel that has grown so large, nor is one sent where so much waits to be written."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.holding import members_of, note_holder, send_setack, take_expiry
-from disqued.core.job import ACKED, WAIT_REPL, Job
-from disqued.core.jobcodec import CorruptJob, unpack
-from disqued.core.lifecycle import SILENT
-from disqued.core.outbox import send
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.codec import CorruptJob, unpack
+from disqued.core.jobs.job import ACKED, WAIT_REPL, Job
+from disqued.core.lifecycle.lifecycle import SILENT
+from disqued.core.runtime.outbox import send
+from disqued.core.runtime.state import NodeState
 from disqued.federation.needs import hear_source
+from disqued.jobmessages import members_of, note_holder, send_setack, take_expiry
 
 
 def yourjobs(state: NodeState, peer: Peer, frame: Frame) -> None:

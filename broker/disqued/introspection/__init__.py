@@ -4,7 +4,7 @@ Whatever only looks belongs here. Nothing in this room changes a job, a queue or
 that is only asked about.
 """
 
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.subsystem import Subsystem
 from disqued.introspection import jscan, qlen, qpeek, qscan, qstat, show
 
 SUBSYSTEM = Subsystem(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disqued.core.holding import members_of
-from disqued.core.job import STATE_NAMES
+from disqued.core.jobs.job import STATE_NAMES
+from disqued.jobmessages import members_of
 
 if TYPE_CHECKING:
-    from disqued.core.holders import NodeIds
-    from disqued.core.job import Job
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.jobs.job import Job, NodeIds
+    from disqued.core.runtime.state import NodeState
 
 
 def describe_job(state: NodeState, session: Session, job: Job) -> None:

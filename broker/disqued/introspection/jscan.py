@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
-from disqued.core.job import STATE_NAMES
-from disqued.core.table import CELLS
+from disqued.core.commands.command import Command
+from disqued.core.jobs.job import STATE_NAMES
+from disqued.core.jobs.table import CELLS
 from disqued.errors import ReplyError
 from disqued.introspection.description import describe_job
 from disqued.introspection.scan import Scan
 
 if TYPE_CHECKING:
-    from disqued.core.job import Job
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.jobs.job import Job
+    from disqued.core.runtime.state import NodeState
 
 _REPLIES: Final = (b"id", b"all")
 

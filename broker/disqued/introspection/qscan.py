@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
+from disqued.core.commands.command import Command
 from disqued.introspection.scan import Scan
 from disqued.resp.integers import require_integer
 
 if TYPE_CHECKING:
-    from disqued.core.queue import Queue
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.queues.queue import Queue
+    from disqued.core.runtime.state import NodeState
 
 _NO_FILTER: Final = -1
 

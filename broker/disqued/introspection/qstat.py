@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
-from disqued.core.demand import SOURCE_MS
-from disqued.core.queue import PAUSE_NAMES
+from disqued.core.commands.command import Command
+from disqued.core.queues.interest import SOURCE_MS
+from disqued.core.queues.queue import PAUSE_NAMES
 
 if TYPE_CHECKING:
-    from disqued.core.queue import Queue
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.queues.queue import Queue
+    from disqued.core.runtime.state import NodeState
 
 
 def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:

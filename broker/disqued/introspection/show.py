@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
-from disqued.core.jobid import require_job_ids
+from disqued.core.commands.command import Command
+from disqued.core.jobs.jobid import require_job_ids
 from disqued.introspection.description import describe_job
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 
 def show(state: NodeState, session: Session, args: list[bytes]) -> None:

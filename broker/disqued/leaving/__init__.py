@@ -1,6 +1,6 @@
 """Hands the jobs of a leaving node to the nodes that stay."""
 
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.subsystem import Subsystem
 from disqued.leaving.handoff import cron, info
 from disqued.leaving.metrics import METRICS
 

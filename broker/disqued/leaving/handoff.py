@@ -25,7 +25,7 @@ another node is given the job and its acknowledgement (REPLJOB, SETACK) and asks
 Jobs whose queue is paused in input are marked HANDOVER: they are not new, so nodes of our own kind take them.
 
 The work is bounded: some jobs and bytes are in flight at a time, a GOTJOB that comes in lets the next job out, links
-that are congested are spared, and the table is walked a few thousand jobs at a time (`core.walk`).
+that are congested are spared, and the table is walked a few thousand jobs at a time (`core.jobs.walk`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from disqued.bus import kinds
-from disqued.core.holders import NOBODY
-from disqued.core.job import ACKED, DELIVERED, QUEUED, WAIT_REPL, Job
-from disqued.core.outbox import send
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
-from disqued.core.walk import Walk
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import ACKED, DELIVERED, NOBODY, QUEUED, WAIT_REPL, Job
+from disqued.core.jobs.walk import Walk
+from disqued.core.runtime.outbox import send
+from disqued.core.runtime.state import NodeState
 from disqued.leaving import heirs
 from disqued.leaving.moved import Moved
 from disqued.leaving.offer import Offer
@@ -48,7 +47,7 @@ from disqued.leaving.progress import Progress, fields
 from disqued.leaving.targets import Targets
 
 if TYPE_CHECKING:
-    from disqued.core.subsystem import Fields
+    from disqued.core.telemetry.fields import Fields
 
 WINDOW: Final = 1000
 """Jobs on offer at a time."""
@@ -102,7 +101,7 @@ def copy_confirmed(state: NodeState, job: Job, peer: Peer) -> None:
 
 
 def pass_on(state: NodeState, job_id: bytes, kind: i64, message_flags: i64) -> i64:
-    """Tell the new holder of a job what its worker says, WORKING or ENQUEUE; see `core.events`.
+    """Tell the new holder of a job what its worker says, WORKING or ENQUEUE; see `core.lifecycle.events`.
 
     `message_flags` say what a requeueing counts as. They go with a QUEUED before it, since ENQUEUE counts nothing.
     """

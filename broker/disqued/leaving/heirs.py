@@ -12,12 +12,11 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disqued.bus import kinds
-from disqued.core.holders import NOBODY
-from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
-from disqued.core.jobcodec import pack_for_bus
-from disqued.core.outbox import send
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.codec import pack_for_bus
+from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, NOBODY, QUEUED, Job
+from disqued.core.runtime.outbox import send
+from disqued.core.runtime.state import NodeState
 from disqued.leaving.offer import Offer
 
 # --- while a job is on offer ------------------------------------------------------------------------------------------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.metric import gauge
+from disqued.core.telemetry.metric import gauge
 from disqued.leaving.handoff import Handoff
 from disqued.leaving.progress import jobs_left
 
 if TYPE_CHECKING:
-    from disqued.core.metric import NodeMetric
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.runtime.subsystem import NodeMetric
 
 
 def _left(state: NodeState) -> int:

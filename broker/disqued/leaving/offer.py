@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.holders import NOBODY, NodeIds
-from disqued.core.job import Job
+from disqued.core.jobs.job import NOBODY, Job, NodeIds
 
 
 @mypyc_attr(acyclic=True)

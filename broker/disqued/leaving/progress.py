@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core.stats import Rate
+from disqued.core.telemetry.stats import Rate
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
-    from disqued.core.subsystem import Fields
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.fields import Fields
 
 LOG_EVERY_MS: Final = 5000
 UNKNOWN: Final = -1

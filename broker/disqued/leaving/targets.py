@@ -10,10 +10,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.holders import NodeIds
-from disqued.core.job import Job
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import Job, NodeIds
+from disqued.core.runtime.state import NodeState
 
 PATIENCE_MS: Final = 1000
 """How long a confirmation may take at least."""

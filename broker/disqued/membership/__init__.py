@@ -5,8 +5,8 @@ through the core, and which nodes get copies is decided elsewhere from the view 
 """
 
 from disqued.bus import kinds
-from disqued.core.message import Message
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.subsystem import Subsystem
 from disqued.membership import commands, hello, hostname
 from disqued.membership.failure import hear_fail
 from disqued.membership.hearing import hear_ping, hear_pong

@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from disqued.config.endpoint import HOST_NAME
-from disqued.core.peer import BUS_PORT_DISTANCE
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 
 MAX_PORT: Final = 65535 - BUS_PORT_DISTANCE
 """Of ports for clients, where the port of the bus follows from it."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core.blocked import WaitForJob
-from disqued.core.command import Command
-from disqued.core.flush import flush_all
-from disqued.core.subcommand import Subcommand, choose
-from disqued.core.waiting import release
+from disqued.core.clients.blocked import WaitForJob
+from disqued.core.commands.command import Command
+from disqued.core.commands.subcommand import Subcommand, choose
+from disqued.core.runtime.flush import flush_all
+from disqued.core.runtime.waiting import release
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
 from disqued.membership import forget, handshake, nodes, skew
 from disqued.membership.addresses import MAX_PORT, bus_port_of, literal
@@ -18,9 +18,9 @@ from disqued.membership.saving import save_or_refuse
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
-    from disqued.core.subsystem import Fields
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.fields import Fields
 
 _LEAVING: Final = {b"YES": True, b"NO": False}
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core import outbox
+from disqued.core.runtime import outbox
 from disqued.membership import nodes
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
 
 _VOTES_LAST_TIMEOUTS: Final = 2
 """For so many node timeouts a vote counts."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from disqued.membership import nodes
 
 if TYPE_CHECKING:
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
 
 BLACKLIST_MS: Final = 60_000
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.bus.gossip import GossipEntry, gossip_of
-from disqued.core.peer import BUS_PORT_DISTANCE
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 from disqued.membership import failure, forget, handshake, nodes
 from disqued.membership.addresses import bus_port_of, literal
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
 
 _FEWEST: Final = 3
 _SHARE: Final = 10

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core.peer import Peer
+from disqued.core.cluster.peer import Peer
 from disqued.membership import forget, nodes
 from disqued.membership.addresses import bus_port_of, literal
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
-    from disqued.core.link import Link
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Link
+    from disqued.core.runtime.state import NodeState
 
 MOST: Final = 64
 """Handshakes at a time."""

@@ -12,9 +12,8 @@ from disqued.membership.ping import send_pong
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
-    from disqued.core.link import Link
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Link, Peer
+    from disqued.core.runtime.state import NodeState
 
 
 def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:

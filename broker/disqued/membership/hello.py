@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued import SPOKEN_VERSION
 from disqued.bus import kinds
-from disqued.core.authentication import authenticate
-from disqued.core.command import Command
-from disqued.core.label import require_client_name
-from disqued.core.session import RESP2, RESP3
-from disqued.core.version import SPOKEN_VERSION
+from disqued.core.clients.label import require_client_name
+from disqued.core.clients.session import RESP2, RESP3
+from disqued.core.commands.command import Command
+from disqued.core.runtime.authentication import authenticate
 from disqued.errors import AuthenticationRequired, ReplyError
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
-    from disqued.core.peer import Peer
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
 
 FORMAT_VERSION: Final = 1
 NORMAL_PRIORITY: Final = 1

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from disqued.bus import kinds
 from disqued.bus.extension import FEATURE_HOST
-from disqued.core import outbox
+from disqued.core.runtime import outbox
 from disqued.membership import nodes
 from disqued.membership.addresses import is_name
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
 
 
 def tell(state: NodeState) -> None:

@@ -16,9 +16,8 @@ from disqued.membership.ping import send_ping
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
-    from disqued.core.link import Link
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Link, Peer
+    from disqued.core.runtime.state import NodeState
 
 PROOF_MS: Final = 1000
 """So long a node has to prove that it is alive when another one claims its ID."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core.metric import COUNTER, GAUGE, Metric, Sample, counter, gauge
+from disqued.core.telemetry.metric import COUNTER, GAUGE, Metric, Sample, counter, gauge
 
 if TYPE_CHECKING:
-    from disqued.core.metric import NodeMetric
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.runtime.subsystem import NodeMetric
 
 PEER: Final = ("peer", "address")
 """Its ID, which is the node, and its name or address and port for clients, which is what people know it by."""

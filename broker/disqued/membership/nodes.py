@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core.peer import BUS_PORT_DISTANCE, Peer
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE, Peer
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
 
 NODE_ID_BYTES: Final = 40
 _NODE_ID: Final = re.compile(rb"[0-9a-f]{40}")

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core.peer import BUS_PORT_DISTANCE, Peer
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE, Peer
 from disqued.membership.addresses import MAX_PORT, is_name, literal
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
-    from disqued.core.view import ClusterView
+    from disqued.core.cluster.view import ClusterView
+    from disqued.core.runtime.state import NodeState
 
 _FLAGS: Final = {
     "myself": kinds.NODE_MYSELF,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.bus import kinds
-from disqued.core import outbox
+from disqued.core.runtime import outbox
 from disqued.membership.gossip import entries_for
 
 if TYPE_CHECKING:
-    from disqued.core.link import Link
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Link, Peer
+    from disqued.core.runtime.state import NodeState
 
 
 def send_ping(state: NodeState, peer: Peer) -> None:
@@ -27,7 +26,7 @@ def send_meet(state: NodeState, peer: Peer) -> None:
 
 def send_pong(state: NodeState, link: Link, peer: Peer | None) -> None:
     """Answer a PING or a MEET the way it came."""
-    outbox.put(state, link, _frame(state, kinds.PONG, peer))
+    state.ready.put(link, _frame(state, kinds.PONG, peer))
 
 
 def _frame(state: NodeState, kind: int, peer: Peer | None) -> bytes:

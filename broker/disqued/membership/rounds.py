@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core.link import Link
+from disqued.core.cluster.peer import Link
 from disqued.membership import failure, forget, handshake, hostname, nodes, seeds
 from disqued.membership.ping import send_meet, send_ping
 from disqued.membership.saving import save_changes
 
 if TYPE_CHECKING:
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
 
 DIAL_MS: Final = 100
 """Until the second attempt to connect; later ones wait twice as long as the one before, up to a second."""

@@ -8,7 +8,7 @@ from disqued.errors import ReplyError
 from disqued.membership.nodesconf import encode
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
 
 _RETRY_ROUNDS: Final = 10
 

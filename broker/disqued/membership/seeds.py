@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.config import Endpoint, parse_endpoint
-from disqued.core.peer import BUS_PORT_DISTANCE
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 from disqued.membership import handshake
 from disqued.membership.addresses import literal
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
 
 SHORTEST_MS: Final = 1000
 LONGEST_MS: Final = 5000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disqued.core.metric import Metric
+from disqued.core.telemetry.metric import Metric
 from disqued.metrics import queues, surroundings
 from disqued.node import SUBSYSTEMS
 

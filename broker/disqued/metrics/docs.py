@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from disqued.core.metric import Metric
+from disqued.core.telemetry.metric import Metric
 from disqued.metrics import queues, surroundings
 from disqued.metrics.catalog import QUEUE, labels_of
 from disqued.node import SUBSYSTEMS

@@ -14,14 +14,15 @@ from prometheus_client import metrics_core
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from disqued.core.histogram import Histogram
-from disqued.core.metric import COUNTER, GAUGE, HISTOGRAM, Metric, QueueSeen, Sample
+from disqued.core.runtime.subsystem import QueueSeen
+from disqued.core.telemetry.histogram import Histogram
+from disqued.core.telemetry.metric import COUNTER, GAUGE, HISTOGRAM, Metric, Sample
 from disqued.metrics import queues, surroundings
 from disqued.metrics.catalog import NODE, QUEUE, QUEUE_LABEL
 from disqued.metrics.queues import Survey, Wanted
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
     from disqued.metrics.surroundings import Surroundings
 
 Family: TypeAlias = (

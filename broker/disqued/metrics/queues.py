@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl
 
 from disqued.config.glob import glob_match
 from disqued.config.kinds import BadValueError, Count
-from disqued.core.metric import gauge
+from disqued.core.telemetry.metric import gauge
 from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
 from disqued.metrics.labels import label_of
 
 if TYPE_CHECKING:
-    from disqued.core.metric import Metric
-    from disqued.core.queue import Queue
-    from disqued.core.state import NodeState
+    from disqued.core.queues.queue import Queue
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.metric import Metric
 
 AT_A_TIME: Final = 200
 """Queues that are looked at without a break."""

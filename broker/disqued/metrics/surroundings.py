@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from disqued.core.histogram import PER_NS, Histogram
-from disqued.core.metric import COUNTER, Metric, Sample, counter, gauge, histogram
+from disqued.core.telemetry.histogram import PER_NS, Histogram
+from disqued.core.telemetry.metric import COUNTER, Metric, Sample, counter, gauge, histogram
 from disqued.metrics.process import Process
 
 _LAGS_NS: Final = (

@@ -1,7 +1,8 @@
 """The append only file while the node runs: what is written when, what waits for it, and what happens when it can not.
 
 Once per turn of the event loop the changes of the turn become one group of records (`turn`), which is given to the disk
-before anything that depends on it is said (`core.gate`). When a group counts as safe is the policy, `appendfsync`:
+before any output that depends on it leaves (`core.output.barrier`). When a group counts as safe is the policy,
+`appendfsync`:
 
 - `no`, `everysec`: when it was written, so that it survives the end of this process. With `everysec` the file is
   synced as well, a second after the last sync began, so that it survives a loss of power then.
@@ -28,18 +29,18 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.core import disk
-from disqued.core.agenda import NEAR_MS
-from disqued.core.alarm import Alarm
-from disqued.core.disk import DiskWork
-from disqued.core.state import SYNC_ALWAYS, SYNC_EVERY_SECOND, SYNC_NEVER, NodeState
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
+from disqued.core.runtime.state import SYNC_ALWAYS, SYNC_EVERY_SECOND, SYNC_NEVER, NodeState
+from disqued.core.timers.alarm import Alarm
+from disqued.core.timers.wheel import NEAR_MS
 from disqued.persistence.load import Loader, open_log
 from disqued.persistence.recordwriter import RecordWriter
 from disqued.persistence.refusal import NOT_THERE_YET, SLOW, not_synced, not_written
 from disqued.persistence.rewrite import Rewrite
 
 if TYPE_CHECKING:
-    from disqued.core.subsystem import Fields
+    from disqued.core.telemetry.fields import Fields
 
 OFF: Final = 0
 WAIT_REWRITE: Final = 1
@@ -186,17 +187,16 @@ class Aof:
             self._wanted_ms = state.now_ms
         if rewrite:
             self.rewrite.start()
+        self.go_on()
 
     def switch(self) -> None:
-        """Begin to log, or stop, as the configuration says now."""
+        """Begin to log, stop, or count as safe what the sync policy says, as the configuration says now."""
         state = self._state
-        if state.config.appendonly == self.enabled:
-            return
-        if state.config.appendonly:
+        if state.config.appendonly and not self.enabled:
             self.status = WAIT_REWRITE
             state.lifecycle.journal.on = True
             self.rewrite.restart()
-        else:
+        elif self.enabled and not state.config.appendonly:
             self.turn()
             self._stop()
         self.go_on()
@@ -211,7 +211,7 @@ class Aof:
             self._disk.start(work)
         self._disk.start(DiskWork(disk.SYNC, self.name))
         self._disk.start(DiskWork(disk.CLOSE, self.name))
-        self._state.lifecycle.agenda.disarm(self._next_sync)
+        self._state.lifecycle.timers.disarm(self._next_sync)
         self._append = None
         self._sync = None
         self._forget_waiting()
@@ -364,7 +364,7 @@ class Aof:
             return
         if policy == SYNC_EVERY_SECOND and state.now_ms - self._sync_ms < SYNC_MS:
             if self._next_sync.awake_ms == 0:
-                state.lifecycle.agenda.arm(self._next_sync, self._sync_ms + SYNC_MS)
+                state.lifecycle.timers.arm(self._next_sync, self._sync_ms + SYNC_MS)
             return
         work = DiskWork(disk.SYNC, self.name)
         self._sync = work

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
+from disqued.core.commands.command import Command
 from disqued.errors import ReplyError
 from disqued.persistence.aof import aof_of
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 
 def bgrewriteaof(state: NodeState, session: Session, _args: list[bytes]) -> None:

@@ -7,9 +7,9 @@ from typing import Final, TypeAlias
 
 from mypy_extensions import i64
 
-from disqued.core.job import ACTIVE, QUEUED
-from disqued.core.jobcodec import CorruptJob
-from disqued.core.queue import PAUSE_NAMES
+from disqued.core.jobs.codec import CorruptJob
+from disqued.core.jobs.job import ACTIVE, QUEUED
+from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.persistence.reader import DELJOB, LOADJOB, PAUSE, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
 
 Reader: TypeAlias = Callable[[int, int], bytes]

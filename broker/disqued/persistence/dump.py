@@ -7,9 +7,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.bus.frame import NODE_ID_BYTES
-from disqued.core.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, STATE_NAMES, Job
-from disqued.core.jobcodec import ID_AT, CorruptJob, Unpacked
-from disqued.core.jobid import JOB_ID_BYTES, is_job_id
+from disqued.core.jobs.codec import ID_AT, CorruptJob, Unpacked
+from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, STATE_NAMES, Job
+from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
 from disqued.persistence.check import fault_of
 from disqued.persistence.reader import DELJOB, GARBAGE, LOADJOB, SKIPPED, TORN, Damage, Entry, job_of
 

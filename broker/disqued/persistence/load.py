@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core import disk
-from disqued.core.disk import DiskWork
-from disqued.core.job import QUEUED
-from disqued.core.jobcodec import CorruptJob
-from disqued.core.jobid import is_job_id, is_made_by
-from disqued.core.lifecycle import EXPIRY_GRACE_MS
-from disqued.core.queue import PAUSE_NAMES
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
+from disqued.core.jobs.codec import CorruptJob
+from disqued.core.jobs.job import QUEUED
+from disqued.core.jobs.jobid import is_job_id, is_made_by
+from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
+from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.persistence.mark import RestartMark
 from disqued.persistence.reader import (
     DELJOB,
@@ -40,8 +40,8 @@ from disqued.persistence.records import SUM_BYTES, SUM_MARK
 from disqued.persistence.restart import Requeue, conclude
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
-    from disqued.core.subsystem import Fields
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.fields import Fields
     from disqued.persistence.aof import Aof
 
 CHUNK_BYTES: Final = 1 << 20

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.command import Command
+from disqued.core.commands.command import Command
 from disqued.errors import ReplyError
 
 if TYPE_CHECKING:
-    from disqued.core.session import Session
-    from disqued.core.state import NodeState
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
 
 
 def loadjob(_state: NodeState, _session: Session, _args: list[bytes]) -> None:

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core import disk
-from disqued.core.disk import VERB_NAMES, DiskWork
+from disqued.core.host import disk
+from disqued.core.host.disk import VERB_NAMES, DiskWork
 from disqued.persistence.records import forget
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
 
 MARK: Final = ".restart"
 """What a mark is called: the name of the append only file, and this."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.metric import counter, gauge, histogram
+from disqued.core.telemetry.metric import counter, gauge, histogram
 from disqued.persistence.aof import aof_of
 
 if TYPE_CHECKING:
-    from disqued.core.metric import NodeMetric
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.runtime.subsystem import NodeMetric
 
 
 def _total_bytes(state: NodeState) -> int:

@@ -15,11 +15,10 @@ from zlib import crc32
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus.frame import NODE_ID_BYTES
-from disqued.core.job import ACTIVE, QUEUED
-from disqued.core.jobcodec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, unpack
-from disqued.core.jobid import JOB_ID_BYTES, is_job_id
-from disqued.core.littleendian import read_u32
-from disqued.core.queue import PAUSE_NAMES
+from disqued.core.jobs.codec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, read_u32, unpack
+from disqued.core.jobs.job import ACTIVE, QUEUED
+from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
+from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.persistence.records import SUM_BYTES, SUM_MARK
 from disqued.resp.limits import MAX_ARGUMENTS, MAX_BULK_BYTES
 

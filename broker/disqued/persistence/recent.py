@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core.jobid import stamp_of
-from disqued.core.keys import DEFAULT_WINDOW_S
+from disqued.core.jobs.jobid import stamp_of
+from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S
 
 if TYPE_CHECKING:
-    from disqued.core.job import Job
-    from disqued.core.state import NodeState
+    from disqued.core.jobs.job import Job
+    from disqued.core.runtime.state import NodeState
 
 SPAN_S: Final = 60
 MAX_KEPT: Final = 100_000

@@ -14,10 +14,10 @@ from zlib import crc32
 
 from mypy_extensions import i64
 
-from disqued.core.holders import Holders
-from disqued.core.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
-from disqued.core.jobcodec import pack_for_disk
-from disqued.core.queue import PAUSE_NAMES, Queue
+from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.codec import pack_for_disk
+from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
+from disqued.core.queues.queue import PAUSE_NAMES, Queue
 
 SUM_MARK: Final = b"CRC#"
 _SUM: Final = Struct("<I")

@@ -15,9 +15,8 @@ from zlib import crc32
 
 from mypy_extensions import i64
 
-from disqued.core.holders import NOBODY, Holders, NodeIds
-from disqued.core.job import ACKED, Job
-from disqued.core.jobcodec import (
+from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.codec import (
     BODY_AT,
     CTIME_AT,
     DELAY_AT,
@@ -26,8 +25,9 @@ from disqued.core.jobcodec import (
     STORED_FLAGS,
     pack_for_disk,
 )
-from disqued.core.journal import Journal
-from disqued.core.queue import Queue
+from disqued.core.jobs.job import ACKED, NOBODY, Job, NodeIds
+from disqued.core.lifecycle.journal import Journal
+from disqued.core.queues.queue import Queue
 from disqued.persistence.records import SUM_BYTES, SUM_MARK, forget, head, pause, stored_state
 from disqued.persistence.records import keep as whole_record
 

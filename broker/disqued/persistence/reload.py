@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disqued.core import disk
-from disqued.core.disk import DiskWork
-from disqued.core.flush import flush_all
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
+from disqued.core.runtime.flush import flush_all
 from disqued.persistence.aof import OFF
 from disqued.persistence.load import Loader
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
+    from disqued.core.runtime.state import NodeState
     from disqued.persistence.aof import Aof
 
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core import configfile, disk
-from disqued.core.disk import DiskWork
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
+from disqued.core.runtime import configfile
 
 if TYPE_CHECKING:
-    from disqued.core.job import Job
-    from disqued.core.state import NodeState
+    from disqued.core.jobs.job import Job
+    from disqued.core.runtime.state import NodeState
     from disqued.persistence.mark import RestartMark
 
 ASK_MS: Final = 1000

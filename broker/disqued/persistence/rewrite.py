@@ -37,23 +37,23 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core import disk
-from disqued.core.disk import VERB_NAMES, DiskWork
-from disqued.core.job import ACTIVE, DELIVERED, QUEUED
-from disqued.core.walk import Walk
+from disqued.core.host import disk
+from disqued.core.host.disk import VERB_NAMES, DiskWork
+from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
+from disqued.core.jobs.walk import Walk
 from disqued.persistence.mark import RestartMark
 from disqued.persistence.records import pause, stored_state
 from disqued.persistence.recordwriter import RecordWriter
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
-    from disqued.core.subsystem import Fields
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.fields import Fields
     from disqued.persistence.aof import Aof
 
 SLICE_NS: Final = 1_000_000
 """How long one slice may take: what a client waits longer at most."""
 SLICE_EVERY_MS: Final = 4
-"""From slice to slice: a quarter of the time at most. (The agenda of wake times is too coarse for this.)"""
+"""From slice to slice: a quarter of the time at most. (The timers of wake times is too coarse for this.)"""
 SLICE_JOBS: Final = 2048
 SLICE_BYTES: Final = 1 << 20
 """A slice ends with the first of these three."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.bus import kinds
-from disqued.core.message import Message
-from disqued.core.subsystem import Subsystem
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.subsystem import Subsystem
 from disqued.replication.gotjob import gotjob
 from disqued.replication.metrics import METRICS
 from disqued.replication.repljob import repljob
 
 if TYPE_CHECKING:
-    from disqued.core.state import NodeState
-    from disqued.core.subsystem import Fields
+    from disqued.core.runtime.state import NodeState
+    from disqued.core.telemetry.fields import Fields
 
 
 def _info(state: NodeState) -> Fields:

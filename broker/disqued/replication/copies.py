@@ -14,14 +14,13 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
-from disqued.core.blocked import WaitForCopies
-from disqued.core.holders import NOBODY, NodeIds
-from disqued.core.job import Job
-from disqued.core.outbox import put, send, tell_holders
-from disqued.core.peer import Peer
-from disqued.core.session import Session
-from disqued.core.state import NodeState
-from disqued.core.waiting import release, suspend
+from disqued.core.clients.blocked import WaitForCopies
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import NOBODY, Job, NodeIds
+from disqued.core.runtime.outbox import send, tell_holders
+from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.waiting import release, suspend
 from disqued.errors import NotReplicated
 from disqued.replication.external import hand_over
 from disqued.replication.targets import choose, is_slow
@@ -62,7 +61,7 @@ class Replication(WaitForCopies):
         at_ms: i64 = state.now_ms + ASK_MORE_MS
         if 0 < self.deadline_ms < at_ms:
             at_ms = self.deadline_ms
-        state.lifecycle.agenda.arm(self, at_ms)
+        state.lifecycle.timers.arm(self, at_ms)
 
 
 def replicate(
@@ -157,7 +156,7 @@ def _ask_more(state: NodeState, wait: Replication) -> None:
         is_confirmed = node_id in confirmed_by(job)
         if link is None or link.closed or link.congested or (is_confirmed and not added):
             continue
-        put(state, link, _repljob(state, job, kinds.NOREPLY if is_confirmed else 0))
+        state.ready.put(link, _repljob(state, job, kinds.NOREPLY if is_confirmed else 0))
 
 
 def confirm(state: NodeState, wait: WaitForCopies, peer: Peer) -> None:

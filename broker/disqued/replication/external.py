@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from disqued.bus import kinds
-from disqued.core.job import Job
-from disqued.core.outbox import put
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import Job
+from disqued.core.runtime.state import NodeState
 
 
 def hand_over(state: NodeState, job: Job) -> bool:
@@ -26,6 +25,6 @@ def hand_over(state: NodeState, job: Job) -> bool:
         return False
     link = linked[int(state.host.random() * len(linked))].link
     assert link is not None
-    put(state, link, state.bus.about_job(kinds.ENQUEUE, job.id, job.delay_s))
+    state.ready.put(link, state.bus.about_job(kinds.ENQUEUE, job.id, job.delay_s))
     state.stats.external_replications += 1
     return True

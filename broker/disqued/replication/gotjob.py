@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from disqued.bus.frame import Frame
-from disqued.core.jobid import is_job_id
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.jobid import is_job_id
+from disqued.core.runtime.state import NodeState
 from disqued.replication.copies import confirm
 
 

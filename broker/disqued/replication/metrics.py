@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.metric import counter, gauge, histogram
+from disqued.core.telemetry.metric import counter, gauge, histogram
 from disqued.errors import NotReplicated
 
 if TYPE_CHECKING:
-    from disqued.core.metric import NodeMetric
+    from disqued.core.runtime.subsystem import NodeMetric
 
 _NOREPL: Final = NotReplicated().code
 

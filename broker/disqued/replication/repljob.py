@@ -6,14 +6,13 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core.holders import NodeIds
-from disqued.core.holding import members_of, take_expiry
-from disqued.core.job import Job
-from disqued.core.jobcodec import CorruptJob, unpack
-from disqued.core.outbox import confirm
-from disqued.core.peer import Peer
-from disqued.core.queue import PAUSED_IN
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.codec import CorruptJob, unpack
+from disqued.core.jobs.job import Job, NodeIds
+from disqued.core.queues.queue import PAUSED_IN
+from disqued.core.runtime.outbox import confirm
+from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import members_of, take_expiry
 
 
 def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disqued.core.holders import NOBODY
-from disqued.core.job import Job
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import NOBODY, Job
+from disqued.core.runtime.state import NodeState
 
 
 def choose(state: NodeState, job: Job, count: i64) -> list[Peer]:

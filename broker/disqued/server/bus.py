@@ -13,7 +13,7 @@ import socket
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from disqued.core.link import Link
+from disqued.core.cluster.peer import Link
 from disqued.server.peerlink import PeerLink
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from disqued.console.calling import Requests, Then
 from disqued.console.wholereplies import Failure, Reply, read_replies
-from disqued.core.authentication import ONLY_USER, authenticate
+from disqued.core.runtime.authentication import ONLY_USER, authenticate
 from disqued.server.connection import Connection
 from disqued.server.shell import Shell
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disqued.core.memory import BIG_BYTES
-from disqued.core.session import Session
+from disqued.core.clients.session import Session
+from disqued.core.memory.accounting import BIG_BYTES
 from disqued.server.keepalive import keep_alive
 from disqued.server.shell import Shell
 
@@ -72,11 +72,11 @@ class Connection(Session):
         """The client reads slower than it is written to: what waits is counted, and bounded if memory runs short."""
         if not self.closed:
             self.unread_bytes = 0
-            self._shell.node.state.slow[self.number] = self
+            self._shell.node.state.ready.slow[self.number] = self
 
     def resume_writing(self) -> None:
         """The client caught up."""
-        self._shell.node.state.slow.pop(self.number, None)
+        self._shell.node.state.ready.slow.pop(self.number, None)
 
     def unsent_bytes(self) -> int:
         """Output that waits for the disk, or that the client has not taken yet."""
@@ -99,7 +99,7 @@ class Connection(Session):
                 size += len(part)
             state = self._shell.node.state
             state.stats.output_bytes += size
-            if state.output_limited and self._hang_up_if_slow(self.output_bytes()):
+            if state.ready.output_limited and self._hang_up_if_slow(self.output_bytes()):
                 return
             if size > BIG_BYTES and size > PART_BYTES * len(out):  # not joined: bodies are in memory only once
                 transport.writelines(out)

@@ -20,8 +20,8 @@ from threading import Thread
 from time import monotonic_ns
 from typing import Final
 
-from disqued.core import disk
-from disqued.core.disk import DiskWork
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
 from disqued.server.files import CLOSED, OpenFile, do
 
 DIRECT_BYTES: Final = 1 << 20
@@ -96,7 +96,7 @@ class Worker(Thread):
 
 
 class FileDisk:
-    """Implements `disqued.core.disk.Disk`.
+    """Implements `disqued.core.host.disk.Disk`.
 
     Names are those of files in the working directory. A file that is open stays the same when that directory changes.
     """

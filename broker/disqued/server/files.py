@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Final, TypeAlias
 
-from disqued.core import disk
-from disqued.core.disk import DiskWork
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
 
 IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
 """As many pieces are written at once."""

@@ -15,8 +15,8 @@ from disqued.httproutes import BAD_REQUEST, OK, UNAVAILABLE, Exchange, Route
 from disqued.leaving.progress import jobs_left
 
 if TYPE_CHECKING:
-    from disqued.core.peer import Peer
-    from disqued.core.state import NodeState
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
     from disqued.node import Node
 
 DEFAULT_TIMEOUT_S: Final = 30.0

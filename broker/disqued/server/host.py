@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from disqued.core.env import MemoryLimit, ProcessFacts
+from disqued.core.host.host import MemoryLimit, ProcessFacts
 from disqued.server import allocator, logs, memorylimit
 from disqued.server.disk import FileDisk
 from disqued.server.nodesfile import NodesFile
@@ -31,7 +31,7 @@ _CRASH_SIGNALS = {"segfault": signal.SIGSEGV, "oom": signal.SIGABRT, "assert": s
 
 
 class ProcessHost:
-    """Implements `disqued.core.env.Host`; the callbacks carry out ends and restarts."""
+    """Implements `disqued.core.host.host.Host`; the callbacks carry out ends and restarts."""
 
     def __init__(
         self,

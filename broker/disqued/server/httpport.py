@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import h11
 
-from disqued.core.bugs import report_bug
+from disqued.core.runtime.failures import report_bug
 from disqued.httproutes import (
     BUG,
     CONTENT_TOO_LARGE,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from disqued.config import Config
-from disqued.core.peer import BUS_PORT_DISTANCE
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 from disqued.server.fatal import Fatal
 
 _HIGHEST_PORT: Final = 65535 - BUS_PORT_DISTANCE

@@ -7,7 +7,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from disqued.core.histogram import Histogram
+    from disqued.core.telemetry.histogram import Histogram
 
 EVERY_S: Final = 0.1
 _EVERY_NS: Final = 100_000_000

@@ -9,10 +9,9 @@ import platform
 import sys
 from pathlib import Path
 
-from disqued import __version__
+from disqued import SPOKEN_VERSION, __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config, ConfigError, ServerArguments, fatal_text, load, parse_arguments
-from disqued.core.version import SPOKEN_VERSION
 from disqued.node import COMMANDS
 from disqued.server import allocator, daemon, logs
 from disqued.server.fatal import Fatal

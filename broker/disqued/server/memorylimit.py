@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from disqued.core.env import MemoryLimit
+from disqued.core.host.host import MemoryLimit
 
 _PROC: Final = Path("/proc/self")
 _FILES: Final = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}

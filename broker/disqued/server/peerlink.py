@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import i64
 
-from disqued.core.link import Carrier, Link
+from disqued.core.cluster.peer import Carrier, Link
 from disqued.server.keepalive import keep_alive
 
 if TYPE_CHECKING:

@@ -16,12 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from disqued import __version__
+from disqued import SPOKEN_VERSION, __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config
 from disqued.config.kinds import IfFree
 from disqued.console.routes import Console
-from disqued.core.version import SPOKEN_VERSION
 from disqued.federation.needs import withdraw
 from disqued.membership.nodesconf import encode, restore
 from disqued.metrics.surroundings import Surroundings

@@ -1,9 +1,8 @@
-"""Drives one node on an event loop: gives it the time, carries its output, wakes it when it wants.
+"""Drives one node on an event loop: gives it input and the time, carries its output, wakes it when it wants.
 
-Every input ends with `settle`. Once all input of a turn of the event loop was taken, `carry` writes what the node has
-to say, one write per link and per client, and sets the timer. (Writing after each read instead costs a fifth of the
-throughput: every write wakes a peer.) The append only file comes first, then links: what another node is to know is
-under way before a client hears of it.
+Every input ends with `settle`. Once all input of a turn of the event loop was taken, `carry` has the node's output
+written, one write per link and per client, in the order of `core.output.ready`, and sets the timer. (Writing after each
+read instead costs a fifth of the throughput: every write wakes a peer.)
 """
 
 from __future__ import annotations
@@ -15,8 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core.disk import DiskWork
-from disqued.core.gate import Gate
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Link
+from disqued.core.host.disk import DiskWork
+from disqued.core.output.ready import Driver
 from disqued.server.bus import Bus
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Clock:
         return self.at_ms(self.read_ns())
 
 
-class Shell:
+class Shell(Driver):
     """One node on one event loop."""
 
     def __init__(self, loop: AbstractEventLoop, node: Node, clock: Clock) -> None:
@@ -53,7 +54,6 @@ class Shell:
         self.node = node
         self.clock = clock
         self.bus = Bus(self, loop)
-        self._gate = Gate()
         self._timer: TimerHandle | None = None
         self._timer_ms: i64 = _NEVER_MS
         self.loaded = Event()
@@ -69,56 +69,35 @@ class Shell:
             self._loop.call_soon(self.carry)
 
     def carry(self) -> None:
-        """Write what the node has to say, hang up on whom it gave up, and set the timer."""
+        """Write what the node has to say, and set the timer."""
         self._carrying = False
         node = self.node
-        ready = node.ready
-        if ready.changes:
-            node.log(self.clock.now_ms())
-        if ready.safe < ready.logged or ready.confirmations or not self._gate.empty:
-            self._gate.sort(node.state)
-        if ready.links:
-            for link in ready.links:
-                link.flush()
-            ready.links.clear()
-        for session in ready.sessions:
-            connection: Connection = session  # type: ignore[assignment]
-            connection.flush()
-        ready.sessions.clear()
-        if ready.hangups:
-            for session in ready.hangups:
-                connection = session  # type: ignore[assignment]
-                connection.abort()
-            ready.hangups.clear()
-        if ready.link_hangups:
-            for link in ready.link_hangups:
-                carrier = link.carrier
-                if carrier is not None:
-                    carrier.close()
-            ready.link_hangups.clear()
-        if ready.dials or ready.lookups:
-            self._reach_out()
-        node.state.lifecycle.memory.under_way_bytes = 0
-        if ready.links or ready.sessions:  # a link that was given up may have changed what the node has to say
+        if node.carry(self, self.clock.now_ms()):
             self.settle()
         if self._loading and not node.state.loading:
             self._loading = False
             self.loaded.set()
-        deadline_ms = self.node.next_deadline_ms()
+        deadline_ms = node.next_deadline_ms()
         if deadline_ms < self._timer_ms:
             self._set_timer(deadline_ms)
 
-    def _reach_out(self) -> None:
-        """Open new links and look up names; what was written to a link already goes out when it is connected."""
-        ready = self.node.ready
-        for link in ready.dials:
-            if not link.closed:
-                self.bus.dial(link)
-                link.flush()
-        ready.dials.clear()
-        for name in ready.lookups:
-            self.bus.look_up(name)
-        ready.lookups.clear()
+    def write_session(self, session: Session) -> None:
+        """Write the output of a client's connection."""
+        connection: Connection = session  # type: ignore[assignment]
+        connection.flush()
+
+    def abort_session(self, session: Session) -> None:
+        """Close a client's connection without waiting for its output."""
+        connection: Connection = session  # type: ignore[assignment]
+        connection.abort()
+
+    def dial(self, link: Link) -> None:
+        """Open a connection to the peer of a link."""
+        self.bus.dial(link)
+
+    def look_up(self, name: bytes) -> None:
+        """Resolve a host name."""
+        self.bus.look_up(name)
 
     def _set_timer(self, deadline_ms: i64) -> None:
         """Tick at `deadline_ms`."""

@@ -23,7 +23,7 @@ from disqued.bus.frame import (
     SIGNATURE,
     VERSION,
 )
-from disqued.core.jobcodec import LEAST_BYTES, MAX_HOLDERS
+from disqued.core.jobs.codec import LEAST_BYTES, MAX_HOLDERS
 
 _HEADER: Final = (
     (4, f"signature, `{SIGNATURE.decode()}`"),

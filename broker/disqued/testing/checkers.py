@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from disqued.core.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
-from disqued.core.lifecycle import SPENT_MS_PER_S
-from disqued.core.memory import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, KEY_BYTES, body_bytes, queue_bytes
+from disqued.core.jobs.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
+from disqued.core.lifecycle.lifecycle import SPENT_MS_PER_S
+from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, KEY_BYTES, body_bytes, queue_bytes
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
 from disqued.testing.logcheckers import check_no_return

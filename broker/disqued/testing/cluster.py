@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from disqued.config import Config
-from disqued.core.peer import BUS_PORT_DISTANCE
-from disqued.core.stats import Stats
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE
+from disqued.core.telemetry.stats import Stats
 from disqued.membership.nodesconf import decode, restore
 from disqued.node import Node
 from disqued.testing.host import FakeHost

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from disqued.core import disk
-from disqued.core.disk import DiskWork
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
 
 NEVER_MS: Final = 1 << 62
 PAGE_BYTES: Final = 64
@@ -100,7 +100,7 @@ class _Pending:
 
 
 class MemoryDisk:
-    """Implements `disqued.core.disk.Disk`."""
+    """Implements `disqued.core.host.disk.Disk`."""
 
     def __init__(self, clock: Callable[[], int] | None = None, seed: object = 0) -> None:
         self._clock: Callable[[], int] = clock or (lambda: 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing.cluster import Member
 from disqued.testing.faults import Faults, Undo, bring_back, note_jobs, take_down
 from disqued.testing.logcheckers import log_state

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-from disqued.core import disk
-from disqued.core.job import ACKED, ACTIVE, QUEUED, Job
+from disqued.core.host import disk
+from disqued.core.jobs.job import ACKED, ACTIVE, QUEUED, Job
 from disqued.testing.cluster import PORT, Member
 from disqued.testing.logcheckers import log_state
 from disqued.testing.logged import LOG_NAME

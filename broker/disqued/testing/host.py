@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from disqued.core.disk import REMOVE, DiskWork
-from disqued.core.env import MemoryLimit, ProcessFacts
+from disqued.core.host.disk import REMOVE, DiskWork
+from disqued.core.host.host import MemoryLimit, ProcessFacts
 from disqued.testing.disk import MemoryDisk
 
 
 class FakeHost:
-    """Implements `disqued.core.env.Host`; what a node did to it can be read from its attributes."""
+    """Implements `disqued.core.host.host.Host`; what a node did to it can be read from its attributes."""
 
     def __init__(self, seed: int = 0, now_ms: int = 1_800_000_000_000) -> None:
         self.now_ms = now_ms

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import hiredis
 
 from disqued.config import Config, load
-from disqued.core.disk import REPLACE
-from disqued.core.gate import Gate
-from disqued.core.session import Session
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Link
+from disqued.core.host.disk import REPLACE
+from disqued.core.output.ready import Driver
 from disqued.node import Node
 from disqued.testing.disk import NEVER_MS
 from disqued.testing.host import FakeHost
@@ -140,7 +141,7 @@ def no_include(path: str) -> str:
     raise FileNotFoundError(path)
 
 
-class LocalNode:
+class LocalNode(Driver):
     """A node in virtual time; without a network it has no peers."""
 
     def __init__(
@@ -152,14 +153,16 @@ class LocalNode:
         ip: bytes = b"127.0.0.1",
         network: Network | None = None,
     ) -> None:
+        super().__init__()
         self.host = host or FakeHost()
         self.ip = ip
         """Where the network finds it."""
         self.network = network
         self.config = config or Config()
         self.node = Node(self.config, self.host, node_id, self.host.now_ms)
-        self._gate = Gate()
         self._clients: dict[int, LocalClient] = {}
+        self.dialed: list[Link] = []
+        """Links that the node wanted to open while there is no network."""
         self.held_turns = 0
         """At how many ends of a turn output waited for the disk."""
         self.held_replacements = 0
@@ -230,7 +233,6 @@ class LocalNode:
         if not keep_disk:
             self.host.disk = self.host.new_disk()
         self.host.start_process()
-        self._gate = Gate()
         if self.host.config_text is not None:
             self.config = load(self.host.config_text, (), no_include)
 
@@ -253,37 +255,46 @@ class LocalNode:
         return client
 
     def flush(self) -> None:
-        """Carry the node's output to the network and to its clients, as the server does."""
-        ready = self.node.ready
-        self.node.log(self.now_ms)
-        self._gate.sort(self.node.state)
-        self.node.state.lifecycle.memory.under_way_bytes = 0
-        self.held_turns += not self._gate.empty
+        """End a turn: carry the node's output to the network and to its clients, as the server does."""
+        node = self.node
+        more = node.carry(self, self.now_ms)
+        self.held_turns += not node.ready.barrier.empty
+        while more or (self.network is not None and self.network.carried(self)):
+            more = node.carry(self, self.now_ms)
+
+    def write_session(self, session: Session) -> None:
+        """Have a client read the replies that it has room for."""
+        session.flushing = False
+        client = self._clients[id(session)]
+        data = b"".join(session.out)
+        session.out.clear()
+        if client.window is not None and client.window < len(data):
+            session.out.append(data[client.window :])
+            data = data[: client.window]
+            self.node.ready.slow[session.number] = session
+        if client.window is not None:
+            client.window -= len(data)
+        client.received += data
+        client.reader.feed(data)
+        client.hear()
+        if session.closing and session.held is None:
+            self._close(client)
+
+    def abort_session(self, session: Session) -> None:
+        """Close a client's connection."""
+        self._close(self._clients[id(session)])
+
+    def dial(self, link: Link) -> None:
+        """Have the network connect a link; without a network it stays as it is, in `dialed`."""
         if self.network is not None:
-            self.network.carry(self)
-        while ready.sessions or ready.hangups:
-            sessions, ready.sessions = ready.sessions, []
-            for session in sessions:
-                session.flushing = False
-                client = self._clients[id(session)]
-                data = b"".join(session.out)
-                session.out.clear()
-                if client.window is not None and client.window < len(data):
-                    session.out.append(data[client.window :])
-                    data = data[: client.window]
-                    self.node.state.slow[session.number] = session
-                if client.window is not None:
-                    client.window -= len(data)
-                client.received += data
-                client.reader.feed(data)
-                client.hear()
-                if session.closing and session.held is None:
-                    self._close(client)
-            hangups, ready.hangups = ready.hangups, []
-            for session in hangups:
-                self._close(self._clients[id(session)])
-            if self.network is not None:
-                self.network.carry(self)
+            self.network.dial(self, link)
+        else:
+            self.dialed.append(link)
+
+    def look_up(self, name: bytes) -> None:
+        """Have the network resolve a host name."""
+        if self.network is not None:
+            self.network.look_up(self, name)
 
     def _close(self, client: LocalClient) -> None:
         if not client.closed:
@@ -307,15 +318,15 @@ class LocalNode:
         self.flush()
 
     @property
-    def gate_empty(self) -> bool:
+    def barrier_empty(self) -> bool:
         """Whether no reply waits for the disk."""
-        return self._gate.empty
+        return self.node.ready.barrier.empty
 
     def hear_disk(self) -> None:
         """Tell the node what its disk finished by now."""
         if self.host.disk.next_ms <= self.now_ms:
             for work in self.host.disk.take_finished():
-                self.held_replacements += work.verb == REPLACE and not work.error and not self._gate.empty
+                self.held_replacements += work.verb == REPLACE and not work.error and not self.node.ready.barrier.empty
                 self.node.disk_done(work, self.now_ms)
             self.flush()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.core.job import ACTIVE, DELIVERED, QUEUED
-from disqued.core.lifecycle import EXPIRY_GRACE_MS
-from disqued.core.queue import PAUSE_NAMES
+from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
+from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
+from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.persistence.mark import MARK
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, History
@@ -153,7 +153,7 @@ def check_logs_idle(cluster: Cluster, history: History) -> None:
         waiting = {
             "changes": len(state.ready.changes),
             "groups": int(state.ready.logged - state.ready.safe),
-            "replies": int(not member.gate_empty),
+            "replies": int(not member.barrier_empty),
             "works": len(member.host.disk.pending),
             "refusal": len(state.refusal),
         }

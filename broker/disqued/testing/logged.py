@@ -12,8 +12,8 @@ from zlib import crc32
 
 import hiredis
 
-from disqued.core.job import Job
-from disqued.core.jobcodec import CorruptJob, unpack
+from disqued.core.jobs.codec import CorruptJob, unpack
+from disqued.core.jobs.job import Job
 
 LOG_NAME: Final = "disque.aof"
 _SUM_MARK: Final = b"CRC#"

@@ -15,17 +15,17 @@ from typing import Any, Final
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
-from disqued.core import outbox
-from disqued.core.disk import DiskWork
-from disqued.core.entry import MessageEntry
-from disqued.core.job import DELIVERED, QUEUED, Job
-from disqued.core.jobcodec import pack_for_bus
-from disqued.core.journal import Journal
-from disqued.core.lifecycle import COUNT_DELIVERY, Lifecycle
-from disqued.core.message import Message
-from disqued.core.peer import Peer
-from disqued.core.state import NodeState
-from disqued.core.stats import Traffic
+from disqued.core.cluster.peer import Peer
+from disqued.core.host.disk import DiskWork
+from disqued.core.jobs.codec import pack_for_bus
+from disqued.core.jobs.job import DELIVERED, QUEUED, Job
+from disqued.core.lifecycle.journal import Journal
+from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, Lifecycle
+from disqued.core.runtime import outbox
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.messageentry import MessageEntry
+from disqued.core.runtime.state import NodeState
+from disqued.core.telemetry.stats import Traffic
 from disqued.federation import parcel, yourjobs
 from disqued.node import Node
 from disqued.persistence import load

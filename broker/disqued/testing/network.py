@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.bus import kinds
 from disqued.bus.errors import BusError
 from disqued.bus.frame import Frame, FrameReader
-from disqued.core.link import Carrier, Link
+from disqued.core.cluster.peer import Carrier, Link
 
 if TYPE_CHECKING:
     from disqued.node import Node
@@ -362,25 +362,11 @@ class Network:
 
     # --- what nodes want ----------------------------------------------------------------------------------------------
 
-    def carry(self, local: LocalNode) -> None:
-        """Take the output of a node."""
-        ready = local.node.ready
-        while ready.links or ready.dials or ready.link_hangups or ready.lookups:
-            dials, ready.dials = ready.dials, []
-            for link in dials:
-                self._dial(local, link)
-            links, ready.links = ready.links, []
-            for link in links:
-                link.flush()
-            hangups, ready.link_hangups = ready.link_hangups, []
-            for link in hangups:
-                if link.carrier is not None:
-                    link.carrier.close()
-            lookups, ready.lookups = ready.lookups, []
-            for name in lookups:
-                self._look_up(local, name)
+    def carried(self, _local: LocalNode) -> bool:
+        """Hear that the output of a turn was carried; True if that had the node say more at once."""
+        return False
 
-    def _dial(self, local: LocalNode, link: Link) -> None:
+    def dial(self, local: LocalNode, link: Link) -> None:
         """Open a connection to the peer of a link; what is written before it is made arrives after it."""
         peer = link.peer
         assert peer is not None
@@ -410,7 +396,8 @@ class Network:
         end.other = far
         far.other = end
 
-    def _look_up(self, local: LocalNode, name: bytes) -> None:
+    def look_up(self, local: LocalNode, name: bytes) -> None:
+        """Resolve a name, a little later."""
         addresses = self.names.get(name, [])
         self.later(LATENCY_MS, lambda: local.on_input(lambda: self._found(local, name, addresses)))
 

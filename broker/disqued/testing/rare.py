@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disqued.bus.gossip import gossip_of
-from disqued.core.jobcodec import unpack
+from disqued.core.jobs.codec import unpack
 from disqued.testing.cluster import Cluster
 from disqued.testing.history import History
 from disqued.testing.local import LocalNode
@@ -62,7 +62,7 @@ RARE: Final = (
     "job handed over by a leaving node",
     "leaving undone midway",
     "node returned under a new ID",
-    "output held by the gate",
+    "output held by the barrier",
     "file replaced while output was held",
     "refused for a failing disk",
     "copy refused for a failing disk",
@@ -122,7 +122,7 @@ class Rarities:
             for stats in (*member.past_stats, member.node.state.stats):
                 for name, field in _COUNTED.items():
                     found[name] += int(getattr(stats, field))
-            found["output held by the gate"] += member.held_turns
+            found["output held by the barrier"] += member.held_turns
             found["file replaced while output was held"] += member.held_replacements
             for _, text in member.host.log_lines:
                 for name, words in _LOGGED.items():

@@ -20,7 +20,7 @@ from random import Random
 from typing import Final
 
 from disqued.config import Config, load
-from disqued.core import disk
+from disqued.core.host import disk
 from disqued.testing import checkers, logcheckers
 from disqued.testing.cluster import START_MS, Cluster, Member
 from disqued.testing.faults import Faults

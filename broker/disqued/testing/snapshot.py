@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from disqued.core.job import ACTIVE, DELIVERED, QUEUED
-from disqued.core.queue import PAUSE_NAMES
+from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
+from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.testing.cluster import Member
 
 NEARLY_OVER_MS: Final = 2000

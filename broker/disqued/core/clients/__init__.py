@@ -1,0 +1,1 @@
+"""Connected clients: their sessions, and the commands that block."""

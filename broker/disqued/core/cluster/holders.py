@@ -1,0 +1,107 @@
+"""Lists of nodes that may hold a job or confirmed something about it: each is kept once, however many jobs share it.
+
+In a cluster of a few nodes there are a few such lists, so jobs share them: a replicated job costs no more memory than
+one that is not, and a list is put on the wire without looking at it. Lists are tuples of node IDs of 40 bytes, in the
+order in which the nodes were added.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.bus.frame import NODE_ID_BYTES
+from disqued.core.cluster.view import ClusterView
+from disqued.core.jobs.job import NOBODY, NodeIds
+
+MAX_KEPT: Final = 4096
+MAX_KEPT_IDS: Final = 1 << 17
+"""More lists, and IDs in them, than a real cluster has: whoever sends forged ones can not fill the memory with them."""
+
+
+class Holders:
+    """The lists of one node."""
+
+    def __init__(self) -> None:
+        self._kept: dict[NodeIds, NodeIds] = {}
+        self._packed: dict[NodeIds, bytes] = {}
+        self._unpacked: dict[bytes, NodeIds] = {}
+        self._kept_ids: i64 = 0
+        """In `_kept`."""
+        self._unpacked_ids: i64 = 0
+        """In the keys of `_unpacked`."""
+        self._last_data = b""
+        self._last_unpacked: NodeIds = NOBODY
+        self._last_checked: NodeIds = NOBODY
+        self._last_members: NodeIds = NOBODY
+        self._last_generation: i64 = -1
+        """The answers given last: most jobs that follow each other have the same holders."""
+
+    def keep(self, node_ids: NodeIds) -> NodeIds:
+        """The one copy of a list."""
+        kept = self._kept.get(node_ids)
+        if kept is None:
+            if len(self._kept) >= MAX_KEPT or self._kept_ids >= MAX_KEPT_IDS:
+                self._kept.clear()
+                self._packed.clear()
+                self._kept_ids = 0
+            self._kept[node_ids] = node_ids
+            self._kept_ids += len(node_ids)
+            kept = node_ids
+        return kept
+
+    def plus(self, node_ids: NodeIds, node_id: bytes) -> NodeIds:
+        """The list with one more node; the same when it is there."""
+        if node_id in node_ids:
+            return node_ids
+        return self.keep((*node_ids, node_id))
+
+    def union(self, node_ids: NodeIds, more: NodeIds) -> NodeIds:
+        """The list with the nodes of another one added."""
+        if node_ids == more:
+            return node_ids
+        return self.keep(tuple(dict.fromkeys(node_ids + more)))
+
+    def pack(self, node_ids: NodeIds) -> bytes:
+        """The list as it stands in a serialised job: how many, little endian, and the IDs."""
+        packed = self._packed.get(node_ids)
+        if packed is None:
+            packed = len(node_ids).to_bytes(4, "little") + b"".join(node_ids)
+            self._packed[self.keep(node_ids)] = packed
+        return packed
+
+    def unpack(self, data: bytes) -> NodeIds:
+        """The list of IDs that stand back to back; one that stands there twice is taken once."""
+        if data == self._last_data:
+            return self._last_unpacked
+        node_ids = self._unpacked.get(data)
+        if node_ids is None:
+            if len(self._unpacked) >= MAX_KEPT or self._unpacked_ids >= MAX_KEPT_IDS:
+                self._unpacked.clear()
+                self._unpacked_ids = 0
+            found: list[bytes] = []
+            at: i64 = 0
+            while at < len(data):
+                found.append(data[at : at + NODE_ID_BYTES])
+                at += NODE_ID_BYTES
+            node_ids = self.keep(tuple(dict.fromkeys(found)))
+            self._unpacked[data] = node_ids
+            self._unpacked_ids += len(found)
+        self._last_data = data
+        self._last_unpacked = node_ids
+        return node_ids
+
+    def members(self, node_ids: NodeIds, view: ClusterView) -> NodeIds:
+        """Those of a list that are in the cluster; the same object if all are."""
+        if node_ids is self._last_checked and view.generation == self._last_generation:
+            return self._last_members
+        members = node_ids
+        for node_id in node_ids:
+            if not view.knows(node_id):
+                members = self.keep(tuple([member for member in node_ids if view.knows(member)]))
+                break
+        self._last_checked = node_ids
+        self._last_members = members
+        self._last_generation = view.generation
+        return members

@@ -1,0 +1,1 @@
+"""What a command is, and what a node counts of it."""

@@ -1,0 +1,58 @@
+"""A command in the table of one node: its row, unpacked for the dispatcher, and what the node counts about it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mypy_extensions import i64
+
+from disqued.core.commands.command import Command
+from disqued.core.telemetry.histogram import PER_NS, Histogram
+
+_SPENT_NS: Final[tuple[int, ...]] = (
+    *(10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000),
+    *(50_000_000, 100_000_000, 500_000_000, 1_000_000_000),
+)
+
+
+class CommandEntry:
+    """One command of one node."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self.name = command.name.encode()
+        self.handler = command.handler
+        self.arity: i64 = command.arity
+        self.needs_memory: bool = "denyoom" in command.flags
+        self.needs_log: bool = command.needs_log
+        self.allowed_loading: bool = "loading" in command.flags
+        self.fast: bool = "fast" in command.flags
+        self.before_auth: bool = command.before_auth
+        self.calls: i64 = 0
+        self.done: i64 = 0
+        """Calls that did not end with an error,"""
+        self.failed: i64 = 0
+        """and requests that did, in the command or before it began."""
+        self.latency = Histogram(_SPENT_NS, PER_NS)
+        """What they took, in nanoseconds; a client that has to wait is let go at once."""
+
+    def reset(self) -> None:
+        """Start counting anew."""
+        self.calls = 0
+        self.done = 0
+        self.failed = 0
+        self.latency.reset()
+
+    def accepts(self, words: i64) -> bool:
+        """Whether a request of that many words, the name included, is complete."""
+        arity = self.arity
+        if arity > 0:
+            return words == arity
+        return words >= -arity
+
+    def wants_memory(self, state: Any, args: list[bytes]) -> bool:
+        """Whether a request may only run while there is memory."""
+        if not self.needs_memory:
+            return False
+        needs_nothing = self.command.needs_nothing
+        return needs_nothing is None or not needs_nothing(state, args)

@@ -1,0 +1,115 @@
+"""The keys of recently added jobs: adding a job again under the same key returns the ID of the first one.
+
+A key is remembered by its stamp, the characters that stand for queue and key in the ID of the job (`jobs.jobid`). So a
+key can be forgotten by the ID of its job, and the job needs no field for it. The window in which a key counts begins
+when the client gets the ID of the job. Until then the key is kept without a time limit: the job may still fail to get its
+copies, and then its key is forgotten.
+
+Only this node knows: the others are told nothing. What is remembered is counted as memory, and each key has its end on
+the timers, where as many as come can go, a bounded number at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.core.jobs.jobid import stamp_of
+from disqued.core.jobs.table import compacted
+from disqued.core.memory.accounting import KEY_BYTES
+from disqued.core.timers.alarm import Alarm
+
+if TYPE_CHECKING:
+    from disqued.core.memory.accounting import Memory
+    from disqued.core.timers.wheel import TimerWheel
+
+DEFAULT_WINDOW_S: Final = 300
+"""For how long a key counts without a word about that."""
+SHARDS: Final = 256
+"""One dict of millions of entries would stall the node whenever it grows, as in the table of jobs."""
+
+
+def _shard(stamp: bytes) -> i64:
+    """Which dict a stamp lives in; characters are of 64 kinds."""
+    first: i64 = stamp[0]
+    second: i64 = stamp[1]
+    return (first * 37 + second * 101) & (SHARDS - 1)
+
+
+@mypyc_attr(acyclic=True)
+class Remembered(Alarm):
+    """A key: the job that was added under it, and until when that counts."""
+
+    def __init__(self, job_id: bytes, window_s: i64) -> None:
+        super().__init__()
+        self.job_id = job_id
+        self.window_s: i64 = window_s
+        self.added_ms: i64 = 0
+        """When the client was told that the job is added; 0 while it waits for that."""
+
+    def ring(self, state: Any) -> None:
+        """The window is over."""
+        state.lifecycle.keys.forget(self.job_id)
+
+
+class Keys:
+    """The keys that one node remembers."""
+
+    def __init__(self, timers: TimerWheel, memory: Memory) -> None:
+        self._timers = timers
+        self._memory = memory
+        self._shards: list[dict[bytes, Remembered]] = [{} for _ in range(SHARDS)]
+        self.count: i64 = 0
+
+    def get(self, stamp: bytes) -> Remembered | None:
+        """What is remembered of the queue and key that have this stamp."""
+        return self._shards[_shard(stamp)].get(stamp)
+
+    def add(self, job_id: bytes, window_s: i64) -> None:
+        """Remember the key of a new job, in place of what was remembered of that key before."""
+        stamp = stamp_of(job_id)
+        shard = self._shards[_shard(stamp)]
+        former = shard.get(stamp)
+        if former is None:
+            self.count += 1
+            self._memory.used_bytes += KEY_BYTES
+        else:
+            self._timers.disarm(former)
+        shard[stamp] = Remembered(job_id, window_s)
+
+    def begin(self, job_id: bytes, added_ms: i64, now_ms: i64) -> None:
+        """The client is told that the job was added at `added_ms`: the window of its key, if it has one, begins now."""
+        if self.count == 0:
+            return
+        known = self.get(stamp_of(job_id))
+        if known is not None and known.job_id == job_id:
+            known.added_ms = added_ms
+            self._timers.arm(known, now_ms + known.window_s * 1000)
+
+    def forget(self, job_id: bytes) -> None:
+        """The next add under the key of this job, if it has one, is a new job."""
+        if self.count == 0:
+            return
+        stamp = stamp_of(job_id)
+        shard = self._shards[_shard(stamp)]
+        known = shard.get(stamp)
+        if known is not None and known.job_id == job_id:
+            del shard[stamp]
+            self._timers.disarm(known)
+            self.count -= 1
+            self._memory.used_bytes -= KEY_BYTES
+
+    def forget_all(self) -> None:
+        """Forget all keys at once."""
+        for number in range(SHARDS):
+            for known in self._shards[number].values():
+                self._timers.disarm(known)
+            self._shards[number] = {}
+        self._memory.used_bytes -= self.count * KEY_BYTES
+        self.count = 0
+
+    def shrink(self, number: int) -> None:
+        """Have one of the dicts, whichever number it is, take less memory if most of what it held is gone."""
+        at = number % SHARDS
+        self._shards[at] = compacted(self._shards[at])

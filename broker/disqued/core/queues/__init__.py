@@ -1,0 +1,1 @@
+"""Queues: the order of the waiting jobs, and the clients that wait for jobs."""

@@ -1,0 +1,62 @@
+"""All queues of a node, by name and in the order they were made.
+
+The scan order is the order of making: a cursor is the number of the last queue seen, found again by bisection, so
+that a scan needs no snapshot, sees every queue that stays exactly once, and costs what it returns. Removed queues
+leave a hole in the order until holes outnumber queues.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from mypy_extensions import i64
+
+from disqued.core.queues.queue import Queue
+
+
+class Queues:
+    """The queues of one node."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[bytes, Queue] = {}
+        self._order: list[Queue | None] = []
+        self._numbers: list[int] = []
+        self._made: i64 = 0
+
+    def __len__(self) -> int:
+        """Number of queues."""
+        return len(self._by_name)
+
+    def get(self, name: bytes) -> Queue | None:
+        """The queue of that name, if there is one."""
+        return self._by_name.get(name)
+
+    def get_or_make(self, name: bytes, now_ms: i64) -> Queue:
+        """The queue of that name; a new one when there is none."""
+        queue = self._by_name.get(name)
+        if queue is None:
+            self._made += 1
+            queue = Queue(name, self._made, now_ms)
+            self._by_name[name] = queue
+            self._order.append(queue)
+            self._numbers.append(self._made)
+        return queue
+
+    def remove(self, queue: Queue) -> None:
+        """Forget a queue and its statistics."""
+        del self._by_name[queue.name]
+        self._order[bisect_right(self._numbers, queue.number) - 1] = None
+        if len(self._order) > 64 and len(self._order) > 2 * len(self._by_name):
+            self._order = [kept for kept in self._order if kept is not None]
+            self._numbers = [kept.number for kept in self._order if kept is not None]
+
+    def scan(self, cursor: int, limit: int) -> tuple[int, list[Queue]]:
+        """Up to `limit` queues behind the cursor, and the next cursor: 0 at the end."""
+        at = bisect_right(self._numbers, cursor)
+        found: list[Queue] = []
+        while at < len(self._order) and len(found) < limit:
+            queue = self._order[at]
+            if queue is not None:
+                found.append(queue)
+            at += 1
+        return (0 if at >= len(self._order) else self._numbers[at - 1]), found

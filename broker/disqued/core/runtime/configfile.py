@@ -1,0 +1,20 @@
+"""The file that the server was started with, written anew with the configuration as it is now (CONFIG REWRITE)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disqued.config import rewrite as rewritten
+
+if TYPE_CHECKING:
+    from disqued.core.runtime.state import NodeState
+
+
+def rewrite(state: NodeState) -> bool:
+    """Write the file; False when the server runs without one. Raises OSError."""
+    host = state.host
+    text = host.read_config()
+    if text is None:
+        return False
+    host.write_config(rewritten(text, state.config, host.working_directory()))
+    return True

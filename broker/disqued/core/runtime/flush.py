@@ -1,0 +1,30 @@
+"""Forgetting everything at once: all jobs, all queues, the keys of jobs, and the waits of clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disqued.core.runtime.waiting import release_all
+
+if TYPE_CHECKING:
+    from disqued.core.runtime.state import NodeState
+
+
+def flush_all(state: NodeState) -> None:
+    """Drop all jobs, keys and queues of this node; clients that wait for jobs are answered as if their time were over.
+
+    Millions of notes that a job is gone would stop the node for long: nothing is noted, and `all_dropped` says it once.
+    """
+    lifecycle = state.lifecycle
+    journal = lifecycle.journal
+    noting = journal.on
+    journal.on = False
+    release_all(state)
+    for job in lifecycle.table.jobs():
+        lifecycle.drop(job)
+    _, queues = lifecycle.queues.scan(0, len(lifecycle.queues))
+    for queue in queues:
+        lifecycle.remove_queue(queue)
+    lifecycle.keys.forget_all()
+    journal.on = noting
+    state.events.all_dropped()

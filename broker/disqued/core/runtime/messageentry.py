@@ -1,0 +1,15 @@
+"""A bus message in the table of one node: its row, unpacked for the dispatcher, and what the node counts about it."""
+
+from __future__ import annotations
+
+from disqued.core.runtime.message import Message
+from disqued.core.telemetry.stats import Traffic
+
+
+class MessageEntry:
+    """One type of bus message of one node."""
+
+    def __init__(self, message: Message, traffic: Traffic) -> None:
+        self.handler = message.handler
+        self.from_anyone = message.from_anyone
+        self.traffic = traffic

@@ -1,0 +1,101 @@
+"""Blocking and releasing clients."""
+
+from __future__ import annotations
+
+from disqued.core.clients.blocked import JobWait, WaitForCopies, WaitForJob
+from disqued.core.clients.session import REPLY_ON, REPLY_SKIP, Blocked, Session
+from disqued.core.queues.interest import LINGER_MS
+from disqued.core.queues.queue import Queue
+from disqued.core.runtime.memorymonitor import remove_if_idle
+from disqued.core.runtime.state import NodeState
+
+
+def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, with_counters: bool) -> None:
+    """Make a client wait for the first job of any of these queues, for ever when `timeout_ms` is 0."""
+    blocked = WaitForJob(session, with_counters)
+    if len(queues) > 1:
+        queues = list({queue.name: queue for queue in queues}.values())
+    for queue in queues:
+        wait = JobWait(blocked, queue)
+        blocked.waits.append(wait)
+        queue.join_line(wait)
+    if timeout_ms > 0:
+        state.lifecycle.timers.arm(blocked, state.now_ms + timeout_ms)
+    suspend(state, blocked)
+
+
+def suspend(state: NodeState, blocked: Blocked) -> None:
+    """Run no more commands of the client until `unblock`."""
+    blocked.session.blocked = blocked
+    state.blocked_clients += 1
+
+
+def unblock(state: NodeState, blocked: Blocked) -> None:
+    """End the wait; input that the client sent meanwhile is run after the current input."""
+    state.lifecycle.timers.disarm(blocked)
+    if isinstance(blocked, WaitForJob):
+        for wait in blocked.waits:
+            queue = wait.queue
+            queue.leave_line(wait)
+            if queue.waiting == 0:
+                _linger(state, queue)
+                if queue.length == 0:
+                    remove_if_idle(state, queue)
+        blocked.waits = []
+    session = blocked.session
+    session.blocked = None
+    session.active_ms = state.now_ms
+    state.blocked_clients -= 1
+    state.resumed.append(session)
+
+
+def _linger(state: NodeState, queue: Queue) -> None:
+    """The last client that waited for a queue is served or gone: soon look whether its jobs are still wanted."""
+    needs = queue.needs
+    if needs is not None:
+        needs.used_ms = state.now_ms
+        soon_ms = state.now_ms + LINGER_MS
+        if needs.awake_ms == 0 or needs.awake_ms > soon_ms:
+            state.lifecycle.timers.arm(needs, soon_ms)
+
+
+def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:
+    """End the wait with a reply."""
+    unblock(state, blocked)
+    session = blocked.session
+    if wants_reply(session):
+        session.out.append(reply)
+    if state.ready.changes:
+        state.ready.tell_changed(session)
+    state.ready.flush(session)
+
+
+def wants_reply(session: Session) -> bool:
+    """Whether a client that waited is to be answered; an answer it wanted to skip is skipped now."""
+    mode = session.reply_mode
+    if mode == REPLY_SKIP:
+        session.reply_mode = REPLY_ON
+    return mode == REPLY_ON
+
+
+def time_out(state: NodeState, blocked: WaitForJob) -> None:
+    """The client waited for as long as it wanted."""
+    release(state, blocked, blocked.session.null_array())
+
+
+def release_all(state: NodeState) -> None:
+    """End all waits for jobs as if their time were over: the queues they wait for are gone."""
+    for session in list(state.sessions.values()):
+        blocked = session.blocked
+        if isinstance(blocked, WaitForJob):
+            time_out(state, blocked)
+
+
+def abandon(state: NodeState, session: Session) -> None:
+    """The client is gone: end its wait."""
+    blocked = session.blocked
+    if blocked is None:
+        return
+    unblock(state, blocked)
+    if isinstance(blocked, WaitForCopies):
+        state.events.client_gone(blocked)

@@ -1,0 +1,7 @@
+"""Fields of a section of INFO: names and values, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Fields: TypeAlias = list[tuple[str, object]]

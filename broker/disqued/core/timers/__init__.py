@@ -1,0 +1,1 @@
+"""Wake times: a timer wheel, and what can be armed on it."""

@@ -1,0 +1,544 @@
+"""What is said before it is logged: nothing that promises it. All else goes on, and replies keep their order."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from disqued.core.host import disk
+from disqued.testing.cluster import Cluster, Member
+from disqued.testing.local import LocalClient, LocalNode, encode
+from support.logging_node import config, finish_all, forgets, keeps, logging_node, synced, written
+
+POLICIES = ("everysec", "always", "no")
+
+
+@pytest.fixture
+def local() -> LocalNode:
+    """A node whose disk hangs when it is asked to write."""
+    local = logging_node()
+    local.host.disk.hold(disk.APPEND)
+    return local
+
+
+def hang(client: LocalClient) -> None:
+    """Add a job, whose record the disk does not write."""
+    client.send("ADDJOB", "mail", "body", 0)
+    assert client.silent
+
+
+def send_together(local: LocalNode, *sent: tuple[LocalClient, tuple[bytes | str | int, ...]]) -> None:
+    """Have the requests of several clients arrive in one turn of the event loop."""
+    for client, words in sent:
+        local.node.client_bytes(client.session, encode(*words), local.now_ms, 0)
+    local.flush()
+
+
+# --- replies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_added_job_is_confirmed_when_it_is_written(policy: str) -> None:
+    local = logging_node(policy)
+    client = local.client()
+    local.host.disk.hold(disk.APPEND)
+    client.send("ADDJOB", "mail", "body", 0)
+    assert client.silent
+    local.finish()
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    assert keeps(written(local), job_id)
+
+
+def test_with_always_it_is_confirmed_when_it_is_synced() -> None:
+    local = logging_node("always")
+    client = local.client()
+    local.host.disk.hold(disk.SYNC)
+    client.send("ADDJOB", "mail", "body", 0)
+    assert len(written(local)) > 0
+    assert client.silent
+    local.finish()
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    assert keeps(synced(local), job_id)
+
+
+@pytest.mark.parametrize("command", ["ACKJOB", "FASTACK", "DELJOB"])
+def test_the_end_of_a_job_is_confirmed_when_it_is_written(command: str) -> None:
+    local = logging_node()
+    client = local.client()
+    job_id = client.add("mail")
+    local.host.disk.hold(disk.APPEND)
+    client.send(command, job_id)
+    assert client.silent
+    local.finish()
+    assert client.next_reply() == 1
+    assert forgets(written(local), job_id)
+
+
+@pytest.mark.parametrize("command", ["ACKJOB", "FASTACK", "DELJOB"])
+@pytest.mark.parametrize("when", ["in the same turn", "later"])
+def test_who_says_again_what_is_not_safe_yet_waits_as_well(command: str, when: str) -> None:
+    local = logging_node()
+    first, second = local.client(), local.client()
+    job_id = first.add("mail")
+    local.host.disk.hold(disk.APPEND)
+    if when == "later":
+        first.send(command, job_id)
+        second.send(command, job_id)
+    else:
+        send_together(local, (first, (command, job_id)), (second, (command, job_id)))
+    assert first.silent
+    assert second.silent
+    local.finish()
+    assert [first.next_reply(), second.next_reply()] == [1, 0]
+
+
+def test_a_pause_is_confirmed_when_it_is_written(local: LocalNode) -> None:
+    client = local.client()
+    client.send("PAUSE", "mail", "in")
+    assert client.silent
+    local.finish()
+    assert client.next_reply() == b"in"
+    assert encode("PAUSE", "mail", "in") in written(local)
+
+
+def test_replies_of_one_client_keep_their_order(local: LocalNode) -> None:
+    client = local.client()
+    hang(client)
+    client.send("QLEN", "mail")
+    client.send("ADDJOB", "mail", "second", 0)
+    client.send("QLEN", "mail")
+    assert client.silent
+    local.host.disk.finish(1)
+    local.hear_disk()
+    first, length = client.replies()
+    assert isinstance(first, bytes)
+    assert length == 1
+    local.finish()
+    second, length = client.replies()
+    assert isinstance(second, bytes)
+    assert length == 2
+
+
+def test_what_is_asked_in_the_turn_in_which_the_disk_finishes_is_answered_last(local: LocalNode) -> None:
+    client = local.client()
+    hang(client)
+    local.host.disk.finish()
+    for work in local.host.disk.take_finished():
+        local.node.disk_done(work, local.now_ms)
+    send_together(local, (client, ("QLEN", "mail")))
+    job_id, length = client.replies()
+    assert isinstance(job_id, bytes)
+    assert length == 1
+
+
+def test_a_client_that_waits_for_its_change_does_not_wait_for_those_of_others(local: LocalNode) -> None:
+    client, other = local.client(), local.client()
+    hang(client)
+    hang(other)
+    client.send("QLEN", "mail")
+    local.host.disk.finish(1)
+    local.hear_disk()
+    assert len(client.replies()) == 2
+    assert other.silent
+
+
+def test_who_only_reads_goes_on_while_the_disk_hangs(local: LocalNode) -> None:
+    adder, reader = local.client(), local.client()
+    hang(adder)
+    assert reader.call("QLEN", "mail") == 1
+    assert reader.call("PING") == b"PONG"
+    assert len(reader.take("mail")) == 1
+
+
+def test_who_only_reads_goes_on_in_the_turn_of_a_change(local: LocalNode) -> None:
+    adder, reader = local.client(), local.client()
+    send_together(local, (adder, ("ADDJOB", "mail", "body", 0)), (reader, ("QLEN", "mail")))
+    assert adder.silent
+    assert reader.next_reply() == 1
+
+
+def test_a_monitor_sees_what_goes_on_while_the_disk_hangs(local: LocalNode) -> None:
+    monitor, adder = local.client(), local.client()
+    assert monitor.call("MONITOR") == b"OK"
+    hang(adder)
+    assert b'"ADDJOB" "mail"' in monitor.received
+
+
+def test_a_client_without_replies_keeps_nobody_waiting(local: LocalNode) -> None:
+    client = local.client()
+    client.send("CLIENT", "REPLY", "OFF")
+    client.send("ADDJOB", "mail", "body", 0)
+    assert client.call("CLIENT", "REPLY", "ON") == b"OK"
+
+
+# --- clients that wait for jobs ---------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_waits_gets_the_job_with_the_confirmation(local: LocalNode) -> None:
+    worker, adder = local.client(), local.client()
+    worker.send("GETJOB", "FROM", "mail")
+    hang(adder)
+    assert worker.replies() == []
+    local.finish()
+    job_id = adder.next_reply()
+    assert worker.next_reply() == [[b"mail", job_id, b"body"]]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_at_most_once_job_is_delivered_when_it_can_not_come_back(waits: bool) -> None:
+    local = logging_node()
+    worker, adder = local.client(), local.client()
+    disk_in_memory = local.host.disk
+    if waits:
+        worker.send("GETJOB", "FROM", "mail")
+        disk_in_memory.hold(disk.APPEND)
+        adder.send("ADDJOB", "mail", "body", 0, "RETRY", 0)
+    else:
+        adder.add("mail", "body", "RETRY", 0)
+        disk_in_memory.hold(disk.APPEND)
+        worker.send("GETJOB", "FROM", "mail")
+    assert worker.silent
+    local.finish()
+    ((_queue, job_id, _body),) = worker.next_reply()  # type: ignore[misc, str-unpack]
+    assert isinstance(job_id, bytes)
+    assert forgets(written(local), job_id)
+
+
+def test_a_worker_whose_time_is_over_is_told_while_the_disk_hangs(local: LocalNode) -> None:
+    worker, adder = local.client(), local.client()
+    worker.send("GETJOB", "TIMEOUT", 50, "FROM", "news")
+    hang(adder)
+    local.run(milliseconds=200)
+    assert worker.next_reply() is None
+
+
+# --- clients that go --------------------------------------------------------------------------------------------------
+
+
+def test_quit_waits_for_the_replies_before_it(local: LocalNode) -> None:
+    client = local.client()
+    hang(client)
+    client.send("ACKJOB", "D-5ca1ab1e-AAAAAAAAAAAAAAAAAAAAAAAA-05a1")
+    client.send("QUIT")
+    local.host.disk.finish(1)
+    local.hear_disk()
+    assert isinstance(client.next_reply(), bytes)
+    local.finish()
+    assert client.replies() == [0, b"OK"]
+    assert client.closed
+
+
+def test_a_client_that_quits_between_two_groups_loses_no_reply(local: LocalNode) -> None:
+    client = local.client()
+    hang(client)
+    client.send("ADDJOB", "mail", "second", 0)
+    client.send("QUIT")
+    local.host.disk.finish(1)
+    local.hear_disk()
+    assert len(client.replies()) == 1
+    assert not client.closed
+    local.finish()
+    assert len(client.replies()) == 2
+    assert client.closed
+
+
+def test_nothing_is_kept_for_a_client_that_is_gone(local: LocalNode) -> None:
+    client, other = local.client(), local.client()
+    hang(client)
+    hang(other)
+    assert client.session.output_bytes() > 0
+    client.disconnect()
+    assert client.session.output_bytes() == 0
+    finish_all(local)
+    assert client.received == b""
+    assert isinstance(other.next_reply(), bytes)
+    assert local.barrier_empty
+
+
+def test_a_client_that_is_killed_while_it_waits_is_told_nothing(local: LocalNode) -> None:
+    client, admin = local.client(), local.client()
+    hang(client)
+    assert admin.call("CLIENT", "KILL", "ID", int(client.session.number)) == 1
+    assert client.closed
+    local.finish()
+    assert client.received == b""
+
+
+def test_what_waits_counts_as_output_of_the_client(local: LocalNode) -> None:
+    client, admin = local.client(), local.client()
+    hang(client)
+    before = client.session.output_bytes()
+    for _ in range(100):
+        client.send("QLEN", "mail")
+    assert client.session.output_bytes() == before + 100 * len(b":1\r\n")
+    clients = admin.call("CLIENT", "LIST")
+    assert isinstance(clients, bytes)
+    assert b" omem=%d " % client.session.output_bytes() in clients
+    local.finish()
+    assert client.session.output_bytes() == 0
+
+
+def test_much_that_waits_counts_as_memory_until_it_is_let_go(local: LocalNode) -> None:
+    clients = [local.client() for _ in range(3)]
+    for client in clients:
+        hang(client)
+    memory = local.node.state.lifecycle.memory
+    local.run(milliseconds=200)
+    before = memory.buffer_bytes
+    unknown = "X" * 1000
+    for client in clients:
+        client.send_bytes(100 * encode(unknown))
+    local.run(milliseconds=200)
+    assert memory.buffer_bytes - before > 3 * 100 * 1000
+    clients[0].disconnect()
+    local.run(milliseconds=200)
+    assert 2 * 100 * 1000 < memory.buffer_bytes - before < 3 * 100 * 1000
+    finish_all(local)
+    local.run(milliseconds=200)
+    assert memory.buffer_bytes <= before
+    assert local.node.state.ready.slow == {}
+
+
+def test_what_waits_to_be_written_counts_as_memory(local: LocalNode) -> None:
+    memory = local.node.state.lifecycle.memory
+    local.run(milliseconds=200)
+    before = memory.buffer_bytes
+    client = local.client()
+    client.send("ADDJOB", "mail", "body" * 100_000, 0)
+    local.run(milliseconds=300)
+    assert memory.buffer_bytes - before > 400_000
+    finish_all(local)
+    local.run(milliseconds=300)
+    assert memory.buffer_bytes <= before + 4096  # wake times
+
+
+def test_a_group_without_bytes_keeps_nobody_waiting(local: LocalNode) -> None:
+    """A change that leaves no record: the job was added and acknowledged before it was logged."""
+    client = local.client()
+    local.node.client_bytes(client.session, encode("ADDJOB", "mail", "body", 0), local.now_ms, 0)
+    (job,) = local.node.state.lifecycle.table.jobs()
+    local.node.client_bytes(client.session, encode("ACKJOB", job.id), local.now_ms, 0)
+    local.flush()
+    assert client.silent
+    local.finish()
+    assert client.replies() == [job.id, 1]
+
+
+# --- other nodes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three nodes that log; the disk of the second one hangs when it is asked to write."""
+    cluster = Cluster(3, config=config)
+    cluster.members[1].host.disk.hold(disk.APPEND)
+    cluster.forget_sent()
+    return cluster
+
+
+def confirmed(cluster: Cluster, kind: Literal["GOTJOB", "GOTACK"]) -> list[Member]:
+    """Who said so."""
+    return [member for member in cluster.members if cluster.sent(kind, by=member)]
+
+
+def test_a_replicated_job_is_confirmed_when_it_is_written_here_too(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    client = second.client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.run(milliseconds=50)
+    assert confirmed(cluster, "GOTJOB") == [first, third]
+    assert client.silent
+    second.finish()
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    assert all(keeps(written(member), job_id) for member in cluster.members)
+
+
+def test_a_copy_is_confirmed_when_it_is_written(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    client = first.client()
+    client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 3)
+    cluster.run(milliseconds=500)
+    assert confirmed(cluster, "GOTJOB") == [third]
+    assert client.silent
+    second.finish()
+    cluster.run(milliseconds=100)
+    assert confirmed(cluster, "GOTJOB") == [second, third]
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    assert all(keeps(written(member), job_id) for member in cluster.members)
+
+
+def test_a_copy_is_confirmed_while_later_changes_wait(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    first.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.run(milliseconds=20)
+    second.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
+    second.host.disk.finish(1)
+    second.hear_disk()
+    assert not second.barrier_empty
+    assert confirmed(cluster, "GOTJOB") == [second, third]
+
+
+def test_a_copy_that_was_known_is_not_confirmed_before_it_is_written_either(cluster: Cluster) -> None:
+    client = cluster.members[0].client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.run(seconds=1)  # asked again and again
+    assert len(cluster.sent("REPLJOB", to=cluster.members[1])) > 2
+    assert confirmed(cluster, "GOTJOB") == [cluster.members[2]]
+
+
+def test_an_acknowledgement_is_confirmed_when_it_is_written(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    second.host.disk.mend()
+    client = first.client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.until(lambda: not client.silent)
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    second.host.disk.hold(disk.APPEND)
+    assert client.call("ACKJOB", job_id) == 1
+    cluster.run(seconds=1)
+    assert confirmed(cluster, "GOTACK") == [third]
+    second.finish()
+    cluster.run(seconds=1)
+    assert confirmed(cluster, "GOTACK") == [second, third]
+    assert forgets(written(second), job_id)
+
+
+def test_a_node_whose_disk_hangs_is_no_node_that_fails(cluster: Cluster) -> None:
+    hang(cluster.members[1].client())
+    cluster.run(seconds=60)
+    assert cluster.is_whole()
+    assert b"fail" not in b"".join(
+        bytes(line) for line in [cluster.members[0].admin.call("CLUSTER", "NODES")] if isinstance(line, bytes)
+    )
+
+
+def test_an_at_most_once_job_goes_to_another_node_when_it_can_not_come_back(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    second.host.disk.mend()
+    once = second.admin.add("once", "body", "REPLICATE", 1, "RETRY", 0)
+    often = second.admin.add("often", "body", "REPLICATE", 1)
+    second.host.disk.hold(disk.APPEND)
+    workers = [first.client(), first.client()]
+    workers[0].send("GETJOB", "FROM", "once")
+    workers[1].send("GETJOB", "FROM", "often")
+    cluster.run(seconds=1)
+    assert workers[0].silent
+    assert once not in written(first)
+    assert workers[1].next_reply() == [[b"often", often, b"body"]]
+    second.finish()
+    cluster.run(seconds=1)
+    assert forgets(written(second), once)
+    assert workers[0].next_reply() == [[b"once", once, b"body"]]
+
+
+def test_confirmations_for_a_node_that_is_gone_are_dropped(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    first.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.run(milliseconds=50)
+    first.crash()
+    cluster.run(milliseconds=50)
+    second.finish()
+    cluster.run(milliseconds=50)
+    assert confirmed(cluster, "GOTJOB") == [third]
+    assert second.barrier_empty
+
+
+# --- anything ---------------------------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 2)),
+        st.tuples(st.just("read"), st.integers(0, 2)),
+        st.tuples(st.just("acknowledge"), st.integers(0, 2)),
+        st.tuples(st.just("finish"), st.integers(1, 3)),
+        st.tuples(st.just("pass"), st.integers(1, 1500)),
+        st.tuples(st.just("policy"), st.sampled_from(POLICIES)),
+    ),
+    max_size=40,
+)
+
+
+class Expecting:
+    """A client, what it asked, and what it was told."""
+
+    def __init__(self, local: LocalNode) -> None:
+        self.local = local
+        self.client = local.client()
+        self.asked: list[tuple[str, bytes]] = []
+        self.answered = 0
+        self.changes_asked = 0
+
+    def ask(self, kind: str, what: bytes, *words: bytes | str | int) -> None:
+        self.asked.append((kind, what))
+        self.client.send(*words)
+
+    def check(self, *, strict: bool) -> list[bytes]:
+        """What it is told now is the answer to what it asked next, and on disk; returns the IDs it got."""
+        data = synced(self.local) if strict else written(self.local)
+        added = []
+        for reply in self.client.replies():
+            kind, what = self.asked[self.answered]
+            self.answered += 1
+            match kind:
+                case "add":
+                    assert isinstance(reply, bytes)
+                    assert reply in data
+                    added.append(reply)
+                case "acknowledge":
+                    assert reply in {0, 1}
+                    assert forgets(data, what)
+                case "read":
+                    assert what.decode() in str(reply)
+        return added
+
+    @property
+    def waits_for_a_change(self) -> bool:
+        return any(kind != "read" for kind, _ in self.asked[self.answered :])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(POLICIES), STEPS)
+def test_whatever_happens_nobody_is_told_too_early_too_late_or_in_disorder(
+    policy: str, steps: list[tuple[str, int | str]]
+) -> None:
+    local = logging_node(policy)
+    local.host.disk.hold(disk.APPEND, disk.SYNC)
+    clients = [Expecting(local) for _ in range(3)]
+    known: list[bytes] = []
+    for number, (step, value) in enumerate(steps):
+        # What is released now was promised under the policy of now, or of before: the stricter one is asked for below.
+        strict = local.config.appendfsync == "always"
+        if step == "policy":
+            strict = strict and value == "always"
+            local.client().call("CONFIG", "SET", "appendfsync", value)
+        elif step == "pass":
+            local.run(milliseconds=int(value))
+        elif step == "finish":
+            local.finish(int(value))
+        else:
+            client = clients[int(value)]
+            if step == "add":
+                if not local.node.state.refusal:
+                    client.ask("add", b"", "ADDJOB", "mail", "body", 0)
+            elif step == "read":
+                client.ask("read", b"nonsense%d" % number, b"nonsense%d" % number)
+            elif known:
+                job_id = known[number % len(known)]
+                client.ask("acknowledge", job_id, "ACKJOB", job_id)
+        for client in clients:
+            known += client.check(strict=strict)
+            assert client.waits_for_a_change or client.answered == len(client.asked)
+    local.host.disk.mend()
+    local.finish()
+    local.run(seconds=3)
+    for client in clients:
+        client.check(strict=local.config.appendfsync == "always")
+        assert client.answered == len(client.asked)
