@@ -2,8 +2,8 @@
 
 A key is remembered by its stamp, the characters that stand for queue and key in the ID of the job (`jobs.jobid`). So a
 key can be forgotten by the ID of its job, and the job needs no field for it. The window in which a key counts begins
-when the client gets the ID of the job. Until then the key is kept without a time limit: the job may still fail to get its
-copies, and then its key is forgotten.
+when the client gets the ID of the job. Until then the key is kept without a time limit: the job may still fail to
+get its copies, and then its key is forgotten.
 
 Only this node knows: the others are told nothing. What is remembered is counted as memory, and each key has its end on
 the timers, where as many as come can go, a bounded number at a time.
