@@ -113,6 +113,7 @@ class NodeLeaving(ReplyError):
         super().__init__("LEAVING This node is leaving the cluster, please connect to a different one")
 
 
+TOO_BIG: Final = "The job is too big for what is left: it needs room for itself and for copies on its way."
 _WHAT_TO_DO: Final = "Acknowledge jobs, add nodes to the cluster, or raise maxmemory."
 
 

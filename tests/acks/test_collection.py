@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from disqued.acks.gc import JOBS_PER_VISIT, peers_changed
+from disqued.acks.room import JOBS_PER_VISIT
 from disqued.bus import kinds
 from disqued.testing.cluster import Cluster
 from support.stories import LETTERS, added, job_at, talk, tell
@@ -75,7 +75,7 @@ def test_news_about_nodes_again_and_again_leave_no_job_out(cluster: Cluster) -> 
     cluster.run(seconds=20)
     cluster.forget_sent()
     for _ in range(5):
-        peers_changed(first.node.state)
+        first.node.state.events.peer_up(cluster.members[1].node.state.view.peers[first.id])
         cluster.run(milliseconds=100)
     assert {sent.frame.job_id for sent in cluster.sent("SETACK", by=first, to=third)} == set(jobs)
 

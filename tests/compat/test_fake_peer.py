@@ -403,7 +403,7 @@ def observations(title: dict[str, Any]) -> int:
 @pytest.mark.parametrize("kind", range(kinds.PAUSE + 1), ids=kinds.NAMES.get)
 def test_a_node_that_ignores_a_type_of_message_is_noticed(kind: int) -> None:
     player = Player()
-    del player.stage.real.node._messages[kind]
+    player.stage.real.node.frames.messages[kind] = None
 
     with contextlib.suppress(AssertionError):  # what has to happen next never does
         player.play()

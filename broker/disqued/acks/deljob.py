@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from disqued.acks.room import acks_of
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.clients.session import Session
@@ -38,7 +39,7 @@ def hear_deljob(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: AR
     job = job_of(state, frame)
     if job is not None:
         if job.state == ACKED:
-            state.done.note(job.id, state.now_ms)
+            acks_of(state).done.note(job.id, state.now_ms)
         state.lifecycle.drop(job)
 
 

@@ -7,21 +7,13 @@ state machine"), where holders are compared by name: the original compares numbe
 
 from __future__ import annotations
 
-from typing import Final
-
-from mypy_extensions import i64
-
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import ACKED, NOBODY, Job
-from disqued.core.jobs.table import CELLS
+from disqued.core.jobs.job import NOBODY, Job
 from disqued.core.lifecycle.lifecycle import MAX_COLLECTIONS
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import send_setack
-
-JOBS_PER_VISIT: Final = 1000
-"""Jobs looked at per cron tick after a node came or went; a few more, because they come by shards of the table."""
 
 
 def collect(state: NodeState, job: Job) -> None:
@@ -95,28 +87,3 @@ def finish(state: NodeState, job: Job) -> None:
     elif len(delivered) > 1:
         tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job.id))
     state.lifecycle.drop(job)
-
-
-def peers_changed(state: NodeState) -> None:
-    """A node is no member any more, or answers again: look through all acknowledged jobs that may have waited for it.
-
-    Left to themselves they would do so within three minutes; until then one that is back could deliver them again.
-    That is a whole round from where the last one is: with a node that comes and goes no job is left out for ever.
-    """
-    state.recollect_cells = CELLS
-
-
-def visit(state: NodeState) -> None:
-    """Look through more of the acknowledged jobs, after something changed about the nodes that they wait for."""
-    table = state.lifecycle.table
-    seen: i64 = 0
-    while seen < JOBS_PER_VISIT and state.recollect_cells > 0:
-        at: i64 = table.occupied_cell(int(state.recollect_at))
-        cells = table.scan_cells(int(at), CELLS) if at < CELLS else []  # to the end of the shard
-        state.recollect_cells -= at + len(cells) - state.recollect_at
-        state.recollect_at = (at + len(cells)) % CELLS
-        for jobs in cells:
-            for job in jobs:
-                seen += 1
-                if job.state == ACKED and job.delivered is not None:
-                    collect(state, job)

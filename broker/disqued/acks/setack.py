@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.acks.gc import collect, confirm, finish, unconfirmed
+from disqued.acks.room import acks_of
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
@@ -33,7 +34,7 @@ def setack(state: NodeState, peer: Peer, frame: Frame) -> None:
     may_have = frame.aux
     job = lifecycle.table.get(job_id)
     if job is None:
-        state.done.note(job_id, state.now_ms)
+        acks_of(state).done.note(job_id, state.now_ms)
         _answer(state, peer, job_id, _UNKNOWN)
         return
     if job.state == WAIT_REPL and not state.events.complete(job):

@@ -23,7 +23,7 @@ from disqued.core.runtime.subsystem import Subsystem
 
 SUBSYSTEM = Subsystem(
     "admin",
-    (
+    commands=(
         auth.COMMAND,
         ping.COMMAND,
         info.COMMAND,

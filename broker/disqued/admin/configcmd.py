@@ -57,6 +57,7 @@ def _set(state: NodeState, session: Session, args: list[bytes]) -> None:
     after = _AFTER.get(attribute)
     if after is not None:
         after(state)
+    state.events.config_changed(attribute)
     session.reply_ok()
 
 
@@ -89,22 +90,10 @@ def _keep_alive(state: NodeState) -> None:
     state.host.keep_alive(state.config.tcp_keepalive)
 
 
-def _switch_log(state: NodeState) -> None:
-    state.events.appendonly_changed()
-
-
-def _move_log(state: NodeState) -> None:
-    state.events.directory_changed()
-
-
-def _announce(state: NodeState) -> None:
-    state.renew_frames()
-    state.view.unsaved = True
-
-
 def _resetstat(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Start counting anew."""
     state.stats.reset()
+    state.counters.reset()
     for entry in state.command_entries:
         entry.reset()
     session.reply_ok()
@@ -132,17 +121,9 @@ _BEFORE: Final[dict[str, Callable[[NodeState, object], None]]] = {
 """Effects that may fail, by attribute: the value is taken over only if they do not."""
 
 _AFTER: Final[dict[str, Callable[[NodeState], None]]] = {
-    "appendonly": _switch_log,
-    "appendfsync": _switch_log,
-    "dir": _move_log,
     "loglevel": _set_log_level,
     "maxmemory": _free_memory,
     "tcp_keepalive": _keep_alive,
-    "cluster_announce_ip": _announce,
-    "cluster_announce_hostname": _announce,
-    "cluster_announce_port": _announce,
-    "cluster_announce_bus_port": _announce,
-    "cluster_name": _announce,
 }
 """Effects of values that were taken over, by attribute."""
 

@@ -23,4 +23,4 @@ def _info(state: NodeState) -> Fields:
     ]
 
 
-SUBSYSTEM = Subsystem("admission", (addjob.COMMAND,), info=_info, metrics=METRICS)
+SUBSYSTEM = Subsystem("admission", commands=(addjob.COMMAND,), info=_info, metrics=METRICS)

@@ -25,7 +25,7 @@ from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY
 from disqued.core.queues.queue import PAUSED_IN
 from disqued.core.runtime.memorymonitor import make_room_for
 from disqued.core.runtime.state import NodeState
-from disqued.errors import CommandSyntaxError, NotReplicated, OutOfMemory, QueueFull, QueuePaused, ReplyError
+from disqued.errors import TOO_BIG, CommandSyntaxError, NotReplicated, OutOfMemory, QueueFull, QueuePaused, ReplyError
 from disqued.resp.integers import parse_integer, require_timeout_ms
 
 DEFAULT_TTL_S: Final = 86400
@@ -37,7 +37,6 @@ MAX_KEY_BYTES: Final = 1024
 MAX_SECONDS: Final = (1 << 32) - 1
 """Times are 32 bits on the wire and on disk."""
 
-TOO_BIG: Final = "The job is too big for what is left: it needs room for itself and for copies on its way."
 STILL_WAITS: Final = "The job with this key still waits for its copies, try again later"
 _UNSET: Final = -1
 

@@ -7,9 +7,11 @@ from disqued.core.runtime.subsystem import Subsystem
 from disqued.delivery import dequeue, enqueue, getjob, nack, pause, queued, willqueue, working
 from disqued.delivery.figures import figures
 from disqued.delivery.metrics import METRICS, QUEUE_METRICS
+from disqued.delivery.room import NAME, DeliveryRoom
 
 SUBSYSTEM = Subsystem(
-    "delivery",
+    NAME,
+    DeliveryRoom,
     (getjob.COMMAND, enqueue.COMMAND, nack.COMMAND, dequeue.COMMAND, working.COMMAND, pause.COMMAND),
     (enqueue.MESSAGE, queued.MESSAGE, willqueue.MESSAGE, working.MESSAGE, pause.MESSAGE),
     info=figures,

@@ -28,7 +28,7 @@ def requeue_all(state: NodeState, session: Session, args: list[bytes], counting:
     for index in range(1, len(args)):
         job = state.lifecycle.table.get(args[index])
         if job is None:
-            queued += int(state.events.passed_on(args[index], kinds.ENQUEUE, flags) >= 0)
+            queued += int(state.events.forwarded(args[index], kinds.ENQUEUE, flags) >= 0)
         elif state.lifecycle.enqueue(job, state.now_ms, counting):
             queued += 1
             if counting == COUNT_NACK:

@@ -110,11 +110,11 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
                 found = True
                 taken += 1
                 if federated and queue.length == 0:
-                    state.events.queue_empty(queue, drained=True)
+                    state.events.queue_visited(queue, drained=True)
                 if taken == options.count:
                     break
             elif federated:
-                state.events.queue_empty(queue, drained=False)
+                state.events.queue_visited(queue, drained=False)
     if taken > 0:
         out[header] = writer.array_header(taken)
     elif not options.wait:

@@ -40,5 +40,5 @@ def serve(state: NodeState) -> None:
         if federated:
             queue.visited_ms = now_ms
             if queue.length == 0:
-                state.events.queue_empty(queue, drained=True)
+                state.events.queue_visited(queue, drained=True)
     ready.clear()

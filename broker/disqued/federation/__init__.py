@@ -3,17 +3,18 @@
 from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.federation import figures, needjobs, needs, yourjobs
+from disqued.federation import figures, needjobs, yourjobs
 from disqued.federation.metrics import METRICS, QUEUE_METRICS
+from disqued.federation.room import NAME, FederationRoom
 
 SUBSYSTEM = Subsystem(
-    "federation",
+    NAME,
+    FederationRoom,
     messages=(
         Message(kinds.NEEDJOBS, needjobs.needjobs),
         Message(kinds.YOURJOBS, yourjobs.yourjobs),
         Message(kinds.ENOUGH, needjobs.enough),
     ),
-    cron=needs.go_on_greeting,
     info=figures.figures,
     metrics=METRICS,
     queue_metrics=QUEUE_METRICS,

@@ -249,6 +249,16 @@ def withdraw(state: NodeState) -> None:
             _enough(state, needs)
 
 
+def queue_left(state: NodeState, queue: Queue) -> None:
+    """The last client that waited for a queue is served or gone: soon check whether its jobs are still wanted."""
+    needs = queue.needs
+    if needs is not None:
+        needs.used_ms = state.now_ms
+        soon_ms = state.now_ms + LINGER_MS
+        if needs.awake_ms == 0 or needs.awake_ms > soon_ms:
+            state.lifecycle.timers.arm(needs, soon_ms)
+
+
 def queue_gone(state: NodeState, queue: Queue) -> None:
     """Forget what was needed for a queue, and have others forget it."""
     needs = queue.needs

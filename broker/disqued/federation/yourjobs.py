@@ -48,7 +48,7 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
         return
     if job is None or job.is_dummy:
         _register(state, peer, sent, listed, job)
-        if job is not None or state.done.has(sent.id):
+        if job is not None or state.events.is_done(sent.id):
             lifecycle.acknowledge(sent, now_ms)
         job = sent
     elif job.retry_s > 0:

@@ -9,5 +9,5 @@ from disqued.introspection import jscan, qlen, qpeek, qscan, qstat, show
 
 SUBSYSTEM = Subsystem(
     "introspection",
-    (show.COMMAND, qlen.COMMAND, qpeek.COMMAND, qstat.COMMAND, qscan.COMMAND, jscan.COMMAND),
+    commands=(show.COMMAND, qlen.COMMAND, qpeek.COMMAND, qstat.COMMAND, qscan.COMMAND, jscan.COMMAND),
 )

@@ -1,7 +1,7 @@
 """Hands the jobs of a leaving node to the nodes that stay."""
 
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.leaving.handoff import cron, info
 from disqued.leaving.metrics import METRICS
+from disqued.leaving.room import NAME, LeavingRoom, info
 
-SUBSYSTEM = Subsystem("leaving", cron=cron, info=info, metrics=METRICS)
+SUBSYSTEM = Subsystem(NAME, LeavingRoom, info=info, metrics=METRICS)

@@ -30,7 +30,7 @@ that are congested are spared, and the table is walked a few thousand jobs at a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
@@ -38,16 +38,12 @@ from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, DELIVERED, NOBODY, QUEUED, WAIT_REPL, Job
 from disqued.core.jobs.walk import Walk
-from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
 from disqued.leaving import heirs
 from disqued.leaving.moved import Moved
 from disqued.leaving.offer import Offer
-from disqued.leaving.progress import Progress, fields
+from disqued.leaving.progress import Progress
 from disqued.leaving.targets import Targets
-
-if TYPE_CHECKING:
-    from disqued.core.telemetry.fields import Fields
 
 WINDOW: Final = 1000
 """Jobs on offer at a time."""
@@ -81,77 +77,6 @@ _NO_LINK: Final = "no other node that stays is connected"
 _UNWILLING: Final = "no other node takes jobs: they are short of memory or too busy to answer"
 _PAUSED: Final = "the other nodes refuse the jobs of some queues: paused in input, or short of memory"
 _AT_MOST_ONCE: Final = "delayed at-most-once jobs wait until they are due: no other node can wait for them"
-
-
-def leaving_changed(state: NodeState) -> None:
-    """Begin to hand over, or stop."""
-    handoff = state.handoff
-    if state.view.leaving and handoff is None:
-        _begin(state)
-    elif not state.view.leaving and isinstance(handoff, Handoff):
-        state.handoff = None
-        handoff.end(state)
-
-
-def copy_confirmed(state: NodeState, job: Job, peer: Peer) -> None:
-    """A node has a copy of a job."""
-    handoff = state.handoff
-    if isinstance(handoff, Handoff):
-        handoff.confirm(state, job, peer)
-
-
-def pass_on(state: NodeState, job_id: bytes, kind: i64, message_flags: i64) -> i64:
-    """Tell the new holder of a job what its worker says, WORKING or ENQUEUE; see `core.lifecycle.events`.
-
-    `message_flags` say what a requeueing counts as. They go with a QUEUED before it, since ENQUEUE counts nothing.
-    """
-    handoff = state.handoff
-    if not isinstance(handoff, Handoff):
-        return -1
-    address = handoff.moved.find(job_id)
-    peer = None if address is None else state.view.peers.get(address.node_id)
-    if address is None or peer is None:
-        return -1
-    if kind == kinds.ENQUEUE:
-        send(state, peer, state.bus.about_job(kinds.QUEUED, job_id, 0, message_flags))
-        message_flags = kinds.HANDOVER
-    if not send(state, peer, state.bus.about_job(kind, job_id, 0, message_flags)):
-        return -1
-    return address.retry_s
-
-
-def cron(state: NodeState) -> None:
-    """Go on handing over; a node that was leaving when it was stopped begins here."""
-    if not state.view.leaving:
-        return
-    if state.handoff is None:
-        _begin(state)
-    handoff = state.handoff
-    if isinstance(handoff, Handoff):
-        handoff.round(state)
-
-
-def status(state: NodeState) -> Fields:
-    """How far this node is; see `progress`."""
-    handoff = state.handoff
-    if isinstance(handoff, Handoff):
-        return fields(state, handoff.progress, len(handoff.offers))
-    return fields(state, None, 0)
-
-
-def info(state: NodeState) -> Fields:
-    """The status as INFO shows it; nothing of a node that stays."""
-    if not isinstance(state.handoff, Handoff):
-        return []
-    return [
-        ("leaving_" + name.replace("-", "_") if name != "leaving" else name, value) for name, value in status(state)
-    ]
-
-
-def _begin(state: NodeState) -> None:
-    state.handoff = Handoff(state.now_ms)
-    count = state.lifecycle.table.count
-    state.host.log("notice", f"Leaving the cluster: {count} jobs are to be handed to {len(state.view.reachable)} nodes")
 
 
 class Handoff:

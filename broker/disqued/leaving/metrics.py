@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.telemetry.metric import gauge
-from disqued.leaving.handoff import Handoff
 from disqued.leaving.progress import jobs_left
+from disqued.leaving.room import leaving_of
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -18,11 +18,13 @@ def _left(state: NodeState) -> int:
 
 
 def _handed_over(state: NodeState) -> int:
-    return int(state.handoff.progress.handed_over) if isinstance(state.handoff, Handoff) else 0
+    handoff = leaving_of(state).handoff
+    return 0 if handoff is None else int(handoff.progress.handed_over)
 
 
 def _held(state: NodeState) -> int:
-    return int(state.handoff.progress.held) if isinstance(state.handoff, Handoff) else 0
+    handoff = leaving_of(state).handoff
+    return 0 if handoff is None else int(handoff.progress.held)
 
 
 METRICS: Final[tuple[NodeMetric, ...]] = (

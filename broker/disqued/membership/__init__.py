@@ -11,10 +11,11 @@ from disqued.membership import commands, hello, hostname
 from disqued.membership.failure import hear_fail
 from disqued.membership.hearing import hear_ping, hear_pong
 from disqued.membership.metrics import METRICS
-from disqued.membership.rounds import go_round
+from disqued.membership.room import NAME, MembershipRoom
 
 SUBSYSTEM = Subsystem(
-    "membership",
+    NAME,
+    MembershipRoom,
     (commands.COMMAND, hello.COMMAND),
     (
         Message(kinds.PING, from_anyone=hear_ping),
@@ -23,7 +24,6 @@ SUBSYSTEM = Subsystem(
         Message(kinds.FAIL, hear_fail),
         Message(kinds.HOST, hostname.hear),
     ),
-    cron=go_round,
     info=commands.figures,
     metrics=METRICS,
 )

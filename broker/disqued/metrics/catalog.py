@@ -8,7 +8,7 @@ from disqued.core.telemetry.metric import Metric
 from disqued.metrics import queues, surroundings
 from disqued.node import SUBSYSTEMS
 
-NODE: Final = tuple(metric for room in SUBSYSTEMS for metric in room.metrics)
+NODE: Final = tuple(metric for room in SUBSYSTEMS for metric in room.node_metrics())
 QUEUE: Final = tuple(metric for room in SUBSYSTEMS for metric in room.queue_metrics)
 QUEUE_LABEL: Final = "queue"
 """Stands in front of the labels of the latter."""

@@ -34,7 +34,7 @@ _TABLE = """
 def page() -> str:
     """The text of the page."""
     sections: list[tuple[str, tuple[Metric[Any], ...]]] = [
-        (room.name.title(), room.metrics) for room in SUBSYSTEMS if room.metrics
+        (room.name.title(), room.node_metrics()) for room in SUBSYSTEMS if room.node_metrics()
     ]
     sections += [("Queues", (*queues.METRICS, *QUEUE)), ("Server", surroundings.METRICS)]
     return _HEAD + "".join(_TABLE.format(title) + "".join(map(_row, metrics)) for title, metrics in sections)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.persistence.aof import cron
 from disqued.persistence.bgrewriteaof import COMMAND as BGREWRITEAOF
 from disqued.persistence.loadjob import COMMAND as LOADJOB
 from disqued.persistence.metrics import METRICS
+from disqued.persistence.room import NAME, PersistenceRoom
 
-SUBSYSTEM: Final[Subsystem] = Subsystem("persistence", commands=(BGREWRITEAOF, LOADJOB), cron=cron, metrics=METRICS)
+SUBSYSTEM: Final[Subsystem] = Subsystem(NAME, PersistenceRoom, commands=(BGREWRITEAOF, LOADJOB), metrics=METRICS)

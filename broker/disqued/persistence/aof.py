@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from disqued.core.host import disk
-from disqued.core.host.disk import DiskWork
+from disqued.core.host.disk import DiskOwner, DiskWork
 from disqued.core.runtime.state import SYNC_ALWAYS, SYNC_EVERY_SECOND, SYNC_NEVER, NodeState
 from disqued.core.timers.alarm import Alarm
 from disqued.core.timers.wheel import NEAR_MS
@@ -59,19 +59,23 @@ PROBE_BYTES: Final = 1 << 20
 _COMPLETE: Final = -1
 
 
-@mypyc_attr(acyclic=True)
 class NextSync(Alarm):
     """It is time to sync."""
 
-    def ring(self, state: NodeState) -> None:
+    def __init__(self, aof: Aof) -> None:
+        super().__init__()
+        self._aof = aof
+
+    def ring(self, _state: NodeState) -> None:
         """Do."""
-        aof_of(state).go_on()
+        self._aof.go_on()
 
 
-class Aof:
+class Aof(DiskOwner):
     """The append only file of one node."""
 
     def __init__(self, state: NodeState) -> None:
+        super().__init__()
         self._state = state
         self._disk = state.host.disk
         self.name: str = state.config.appendfilename
@@ -103,7 +107,7 @@ class Aof:
         """in what is being synced,"""
         self._synced: i64 = 0
         """and in what was synced."""
-        self._next_sync = NextSync()
+        self._next_sync = NextSync(self)
         self._written_bytes: i64 = 0
         """All that was ever written,"""
         self._sync_to_bytes: i64 = 0
@@ -286,11 +290,19 @@ class Aof:
                     self._write()
                 self._sync_if_due()
             if self._wanted == _COMPLETE:
-                ready.safe = self._synced if self._is_strict() else self._appended
+                self._promise(self._synced if self._is_strict() else self._appended)
         else:
-            ready.safe = ready.logged
+            self._promise(ready.logged)
         if rewrite.running:
             rewrite.go_on()
+
+    def _promise(self, group: i64) -> None:
+        """All groups up to this one are where `appendfsync` wants them."""
+        state = self._state
+        grew = group > state.ready.safe
+        state.ready.safe = group
+        if grew:
+            state.events.persisted()
 
     def _is_strict(self) -> bool:
         """Whether only what was synced is safe."""
@@ -311,7 +323,7 @@ class Aof:
             while count < len(waiting) and size < PROBE_BYTES:
                 size += len(waiting[count])
                 count += 1
-        work = DiskWork(disk.APPEND, self.name)
+        work = DiskWork(disk.APPEND, self.name, self)
         work.data = waiting[:count]
         self._waiting = waiting[count:]
         self._append = work
@@ -366,7 +378,7 @@ class Aof:
             if self._next_sync.awake_ms == 0:
                 state.lifecycle.timers.arm(self._next_sync, self._sync_ms + SYNC_MS)
             return
-        work = DiskWork(disk.SYNC, self.name)
+        work = DiskWork(disk.SYNC, self.name, self)
         self._sync = work
         self._sync_to = self._appended
         self._sync_to_bytes = self._written_bytes
@@ -396,16 +408,13 @@ class Aof:
         if state.refusal:
             self._judge()
 
-    def done(self, work: DiskWork) -> None:
-        """The disk is done with something that was started."""
+    def disk_done(self, work: DiskWork) -> None:
+        """Groups were appended, or the file was synced."""
         if work is self._append:
             self._append_done(work)
         elif work is self._sync:
             self._sync_done(work)
-        elif not self.rewrite.done(work):
-            loader = self.loader
-            if loader is not None:
-                loader.done(work)
+        else:
             return
         self.go_on()
 
@@ -581,15 +590,3 @@ class Aof:
         if self.loader is not None:
             fields += self.loader.status()
         return fields
-
-
-def aof_of(state: NodeState) -> Aof:
-    """The append only file of a node."""
-    keeper = state.keeper
-    assert isinstance(keeper, Aof)
-    return keeper
-
-
-def cron(state: NodeState) -> None:
-    """Ten times per second."""
-    aof_of(state).cron()

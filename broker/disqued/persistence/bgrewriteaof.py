@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
 from disqued.errors import ReplyError
-from disqued.persistence.aof import aof_of
+from disqued.persistence.room import aof_of
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from disqued.core.host import disk
-from disqued.core.host.disk import DiskWork
+from disqued.core.host.disk import DiskOwner, DiskWork
 from disqued.core.jobs.codec import CorruptJob
 from disqued.core.jobs.job import QUEUED
 from disqued.core.jobs.jobid import is_job_id, is_made_by
@@ -56,10 +56,11 @@ MAX_TOLD: Final = 100
 """Places of damage that the log names one by one."""
 
 
-class Loader:
+class Loader(DiskOwner):
     """Loads one file, once. Without a `mark` to look at it is loaded again, and waits for the disk all the time."""
 
     def __init__(self, aof: Aof, state: NodeState, total_bytes: i64, mark: RestartMark | None) -> None:
+        super().__init__()
         self._aof = aof
         self._state = state
         self._name: str = aof.name
@@ -124,7 +125,7 @@ class Loader:
 
     def _read(self) -> None:
         """Have the next chunk read."""
-        work = DiskWork(disk.READ, self._name)
+        work = DiskWork(disk.READ, self._name, self)
         work.offset = self._read_bytes
         work.size = CHUNK_BYTES
         self._reading = work
@@ -133,12 +134,12 @@ class Loader:
         else:
             self._state.host.disk.start(work)
         if work.finished:
-            self.done(work)
+            self.disk_done(work)
 
-    def done(self, work: DiskWork) -> bool:
-        """The disk is done with something; False if it was not for this loader."""
+    def disk_done(self, work: DiskWork) -> None:
+        """A chunk was read, or could not be."""
         if work is not self._reading:
-            return False
+            return
         self._reading = None
         self._waiting = False
         if work.missing and self._read_bytes == 0 and self._handed_on:
@@ -155,7 +156,6 @@ class Loader:
             self._read_bytes += len(data)
             self._all_read = len(data) < CHUNK_BYTES
             self._chunk = data
-        return True
 
     def _fail(self, why: str) -> None:
         """Load no more: the node must not serve."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.telemetry.metric import counter, gauge, histogram
-from disqued.persistence.aof import aof_of
+from disqued.persistence.room import aof_of
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState

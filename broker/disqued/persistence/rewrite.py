@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from disqued.core.host import disk
-from disqued.core.host.disk import VERB_NAMES, DiskWork
+from disqued.core.host.disk import VERB_NAMES, DiskOwner, DiskWork
 from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
 from disqued.core.jobs.walk import Walk
 from disqued.persistence.mark import RestartMark
@@ -136,10 +136,11 @@ class Snapshot:
         return b"".join([pause(queue) for queue in queues if queue.pause])
 
 
-class Rewrite:
+class Rewrite(DiskOwner):
     """Rewrites the append only file of one node, one time after the other."""
 
     def __init__(self, state: NodeState, aof: Aof) -> None:
+        super().__init__()
         self._state = state
         self._aof = aof
         self._disk = state.host.disk
@@ -288,14 +289,14 @@ class Rewrite:
         while self._work is None and self._choose():
             pass
 
-    def done(self, work: DiskWork) -> bool:
-        """The disk is done with something; False if it was not for a rewrite that still runs."""
+    def disk_done(self, work: DiskWork) -> None:
+        """Work for this rewrite, if it still runs, is finished."""
         if work is not self._work:
-            return False
+            return
         self._work = None
         self._finished(work)
         self.go_on()
-        return True
+        self._aof.go_on()
 
     def _choose(self) -> bool:
         """Begin what comes next; False when there is nothing to do now."""
@@ -344,6 +345,7 @@ class Rewrite:
 
     def _begin(self, work: DiskWork) -> None:
         self._work = work
+        work.owner = self
         self._disk.start(work)
         if work.finished:
             self._work = None

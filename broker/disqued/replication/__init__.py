@@ -10,6 +10,7 @@ from disqued.core.runtime.subsystem import Subsystem
 from disqued.replication.gotjob import gotjob
 from disqued.replication.metrics import METRICS
 from disqued.replication.repljob import repljob
+from disqued.replication.room import NAME, ReplicationRoom
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -30,7 +31,8 @@ def _info(state: NodeState) -> Fields:
 
 
 SUBSYSTEM = Subsystem(
-    "replication",
+    NAME,
+    ReplicationRoom,
     messages=(Message(kinds.REPLJOB, repljob), Message(kinds.GOTJOB, gotjob)),
     info=_info,
     metrics=METRICS,

@@ -61,7 +61,7 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
             return False
         job.queue = queue.name
     now_ms = state.now_ms
-    is_done = dummy is not None or state.done.has(job.id)
+    is_done = dummy is not None or state.events.is_done(job.id)
     if dummy is not None:
         lifecycle.drop(dummy)
     job.delivered = listed

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.bus import kinds
 from disqued.httproutes import BAD_REQUEST, OK, UNAVAILABLE, Exchange, Route
 from disqued.leaving.progress import jobs_left
+from disqued.persistence.room import aof_of
 
 if TYPE_CHECKING:
     from disqued.core.cluster.peer import Peer
@@ -35,7 +36,7 @@ def why_not_ready(node: Node) -> str:
     if state.ended:
         return "this node ends"
     if state.loading:
-        loader = node.aof.loader
+        loader = aof_of(state).loader
         return loader.progress() if loader is not None else "this node could not load its jobs"
     if state.view.leaving:
         return "this node is leaving the cluster"

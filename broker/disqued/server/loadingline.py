@@ -6,6 +6,8 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from disqued.persistence.room import aof_of
+
 if TYPE_CHECKING:
     from disqued.node import Node
     from disqued.server.shell import Shell
@@ -37,7 +39,7 @@ class LoadingLine:
             os.write(_STANDARD_ERROR, _ERASE.encode())
 
     def _show(self) -> None:
-        loader = self._node.aof.loader
+        loader = aof_of(self._node.state).loader
         if self._shown and loader is not None:
             self._written = True
             os.write(_STANDARD_ERROR, f"{_ERASE}{loader.progress()}\r".encode())  # a line of the log overwrites it

@@ -74,7 +74,7 @@ def _deaf(kind: int) -> Callable[[Node], None]:
     """A node that does not hear a message."""
 
     def change(node: Node) -> None:
-        node._messages[kind] = MessageEntry(Message(kind), Traffic())  # noqa: SLF001 - breaking in is the point
+        node.frames.messages[kind] = MessageEntry(Message(kind), Traffic())
 
     return change
 
@@ -87,7 +87,7 @@ def _never_give_way(node: Node) -> None:
         if job is not None:
             state.lifecycle.postpone(job, state.now_ms)
 
-    node._messages[kinds.QUEUED] = MessageEntry(Message(kinds.QUEUED, queued), Traffic())  # noqa: SLF001 - breaking in is the point
+    node.frames.messages[kinds.QUEUED] = MessageEntry(Message(kinds.QUEUED, queued), Traffic())
 
 
 def _no_cleanup(state: NodeState, job: Job) -> None:

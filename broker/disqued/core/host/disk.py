@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 OPEN: Final = 0
 """Make the file unless it exists, and have it ready to append to. `size` becomes its size in bytes."""
@@ -36,12 +36,22 @@ CLOSE: Final = 8
 VERB_NAMES: Final = ("open", "write to", "sync", "replace", "remove", "read", "truncate", "keep a copy of", "close")
 
 
-class DiskWork:
-    """One thing to be done with the file of that name in the data directory."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DiskOwner:
+    """Starts work on files, and is told when it is done."""
 
-    def __init__(self, verb: i64, name: str) -> None:
+    def disk_done(self, work: DiskWork) -> None:
+        """Work that this owner started is finished, or failed (`work.error`)."""
+        raise NotImplementedError
+
+
+class DiskWork:
+    """One thing to be done with the file of that name in the data directory; `owner` is told when it is done."""
+
+    def __init__(self, verb: i64, name: str, owner: DiskOwner | None = None) -> None:
         self.verb: i64 = verb
         self.name = name
+        self.owner = owner
         self.other = ""
         self.data: list[bytes] = []
         self.offset: i64 = 0

@@ -1,33 +1,85 @@
-"""What happens in one room and is answered in another: rooms do not know each other, `disqued.node` connects them.
+"""What happens in one room and is answered in another: rooms do not know each other, they hear events.
 
-Each event is a method that does nothing here. The node overrides all of them, one line each, so that a reader finds
-who answers. They are called in the middle of a change and must not raise.
+A room hears an event by overriding its method of `Listener`; `Events` calls the rooms that do, in the order in which
+they are listed in `disqued.node.rooms`. Events come in the middle of a change and must not raise. Those that return
+something are questions: the first room that knows answers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.jobs.job import WAIT_REPL
+from disqued.core.clients.blocked import WaitForCopies, WaitForJob
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import WAIT_REPL, Job
+from disqued.core.queues.queue import Queue
+from disqued.core.telemetry.fields import Fields
 
-if TYPE_CHECKING:
-    from disqued.core.clients.blocked import WaitForCopies
-    from disqued.core.clients.session import Session
-    from disqued.core.cluster.peer import Peer
-    from disqued.core.jobs.job import Job
-    from disqued.core.queues.queue import Queue
-    from disqued.core.telemetry.fields import Fields
+NOT_FORWARDED: Final = -1
 
 
-class Events:
-    """Hears nothing: for a lifecycle without a node around it."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Listener:
+    """Hears nothing. Each method is one event."""
+
+    # --- the node -----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """The node starts: take up what was kept on disk, before anything else happens."""
+
+    def log_changes(self) -> None:
+        """A turn in which something changed ends: have the changes logged, before its output leaves."""
+
+    def persisted(self) -> None:
+        """More changes reached the append only file as `appendfsync` promises (`Ready.safe`)."""
+
+    def deadline_ms(self) -> i64:
+        """When `due` wants to be called, 0 for never; in the past for as soon as possible."""
+        return 0
+
+    def due(self) -> None:
+        """The deadline has come, or the node was woken by another one."""
+
+    def queues_ready(self) -> None:
+        """Queues that clients wait for have jobs (`Lifecycle.ready`)."""
+
+    def queues_wanted(self) -> None:
+        """Queues that other nodes asked for have jobs (`Lifecycle.wanted`); the clients of this node were served."""
+
+    def cron(self) -> None:
+        """A tenth of a second has passed, about."""
+
+    def config_changed(self, attribute: str) -> None:
+        """CONFIG SET changed a directive."""
+
+    def buffered_bytes(self) -> i64:
+        """Memory that the room's buffers take, beyond what is counted for jobs, queues and clients."""
+        return 0
+
+    def name_found(self, name: bytes, addresses: list[bytes]) -> None:
+        """A host name was resolved to literal addresses, none if it has none."""
+
+    def last_records(self, *, rewrite: bool) -> str:  # noqa: ARG002 - nobody hears
+        """The node shuts down: write and sync all changes, to a rewritten file if `rewrite`. Returns what failed."""
+        return ""
+
+    def reload(self) -> str:
+        """Forget all jobs and load them from the append only file (DEBUG LOADAOF). Returns why that is impossible."""
+        return ""
+
+    def persistence_status(self) -> Fields:
+        """The state of the append only file, for INFO."""
+        return []
+
+    # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, asynchronous: bool, external: bool) -> None:
-        """A new job, not registered yet, is to be kept by `job.repl` nodes, this one among them unless `external`.
+        """A new job, not registered yet, needs `job.repl` holders, this node among them unless `external`.
 
-        The client is answered when it is, or at once if `asynchronous`.
+        The client is answered when it has them, or at once if `asynchronous`.
         """
 
     def complete(self, job: Job) -> bool:
@@ -38,7 +90,53 @@ class Events:
         return job.state != WAIT_REPL
 
     def copy_confirmed(self, job: Job, peer: Peer) -> None:
-        """A node confirmed (GOTJOB) to have a job that does not wait for its copies."""
+        """A node confirmed (GOTJOB) that it has a job which does not wait for its copies."""
+
+    def is_done(self, job_id: bytes) -> bool:  # noqa: ARG002 - nobody hears
+        """Whether this node heard lately that a job which it does not have was finished."""
+        return False
+
+    def forwarded(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:  # noqa: ARG002 - nobody hears
+        """A worker sent WORKING or ENQUEUE for a job that is not known here.
+
+        If this node transferred the job to another one, the message is forwarded to it, and the job's retry time in
+        seconds is returned; otherwise NOT_FORWARDED.
+        """
+        return NOT_FORWARDED
+
+    def requeued(self, job: Job, counting: i64) -> None:
+        """A job that other nodes may hold is queued here; they must be told (QUEUED)."""
+
+    def about_to_requeue(self, job: Job) -> None:
+        """A job that other nodes may hold will be queued here in half a second (WILLQUEUE)."""
+
+    def acknowledged(self, job: Job) -> None:
+        """It is time to ask whether all holders of an acknowledged job know."""
+
+    def dropped_unplaced(self, job: Job) -> None:
+        """A job is dropped before it had its copies: its client is told, and the copies are deleted."""
+
+    def all_dropped(self) -> None:
+        """All jobs and queues were dropped at once."""
+
+    # --- queues and clients -------------------------------------------------------------------------------------------
+
+    def queue_visited(self, queue: Queue, *, drained: bool) -> None:
+        """In a cluster: clients came to a queue for jobs, found nothing, or took its last job (`drained`)."""
+
+    def queue_left(self, queue: Queue) -> None:
+        """The last client that waited for a queue was served, or gave up."""
+
+    def queue_gone(self, queue: Queue) -> None:
+        """A queue is removed."""
+
+    def wait_timed_out(self, blocked: WaitForJob) -> None:
+        """A client waited for a job for as long as it asked for."""
+
+    def client_gone(self, wait: WaitForCopies) -> None:
+        """The client that waited for the copies of its job disconnected."""
+
+    # --- the cluster --------------------------------------------------------------------------------------------------
 
     def leaving_changed(self) -> None:
         """This node begins to leave the cluster, or stays after all."""
@@ -47,57 +145,244 @@ class Events:
         """How far a leaving node is, for CLUSTER LEAVING STATUS."""
         return []
 
-    def appendonly_changed(self) -> None:
-        """Whether jobs are logged, or when a record counts as safe, changed (CONFIG SET appendonly, appendfsync)."""
+    def peer_up(self, peer: Peer) -> None:
+        """A node answers on a new link, or again after it seemed to have failed."""
 
-    def directory_changed(self) -> None:
-        """The working directory is another one (CONFIG SET dir)."""
+    def peer_forgotten(self, peer: Peer) -> None:
+        """A node is no longer a member."""
 
-    def all_dropped(self) -> None:
-        """All jobs and queues were dropped at once."""
+
+EVENTS: Final = tuple(name for name in vars(Listener) if not name.startswith("_"))
+"""The names of all events."""
+
+
+class Events(Listener):
+    """Passes each event to the rooms that hear it."""
+
+    def __init__(self) -> None:
+        self._start: list[Listener] = []
+        self._log_changes: list[Listener] = []
+        self._persisted: list[Listener] = []
+        self._deadline_ms: list[Listener] = []
+        self._due: list[Listener] = []
+        self._queues_ready: list[Listener] = []
+        self._queues_wanted: list[Listener] = []
+        self._cron: list[Listener] = []
+        self._config_changed: list[Listener] = []
+        self._buffered_bytes: list[Listener] = []
+        self._name_found: list[Listener] = []
+        self._last_records: list[Listener] = []
+        self._reload: list[Listener] = []
+        self._persistence_status: list[Listener] = []
+        self._copies_wanted: list[Listener] = []
+        self._complete: list[Listener] = []
+        self._copy_confirmed: list[Listener] = []
+        self._is_done: list[Listener] = []
+        self._forwarded: list[Listener] = []
+        self._requeued: list[Listener] = []
+        self._about_to_requeue: list[Listener] = []
+        self._acknowledged: list[Listener] = []
+        self._dropped_unplaced: list[Listener] = []
+        self._all_dropped: list[Listener] = []
+        self._queue_visited: list[Listener] = []
+        self._queue_left: list[Listener] = []
+        self._queue_gone: list[Listener] = []
+        self._wait_timed_out: list[Listener] = []
+        self._client_gone: list[Listener] = []
+        self._leaving_changed: list[Listener] = []
+        self._leaving_status: list[Listener] = []
+        self._peer_up: list[Listener] = []
+        self._peer_forgotten: list[Listener] = []
+
+    def add(self, listener: Listener) -> None:
+        """Have a room hear the events that it overrides, after those that were added before."""
+        for name in EVENTS:
+            if getattr(type(listener), name) is not getattr(Listener, name):
+                getattr(self, f"_{name}").append(listener)
+
+    def start(self) -> None:
+        """Pass the event on."""
+        for listener in self._start:
+            listener.start()
+
+    def log_changes(self) -> None:
+        """Pass the event on."""
+        for listener in self._log_changes:
+            listener.log_changes()
+
+    def persisted(self) -> None:
+        """Pass the event on."""
+        for listener in self._persisted:
+            listener.persisted()
+
+    def deadline_ms(self) -> i64:
+        """Return the earliest deadline of all rooms, 0 when there is none."""
+        earliest_ms: i64 = 0
+        for listener in self._deadline_ms:
+            deadline_ms = listener.deadline_ms()
+            if deadline_ms != 0 and (earliest_ms == 0 or deadline_ms < earliest_ms):
+                earliest_ms = deadline_ms
+        return earliest_ms
+
+    def due(self) -> None:
+        """Pass the event on."""
+        for listener in self._due:
+            listener.due()
+
+    def queues_ready(self) -> None:
+        """Pass the event on."""
+        for listener in self._queues_ready:
+            listener.queues_ready()
+
+    def queues_wanted(self) -> None:
+        """Pass the event on."""
+        for listener in self._queues_wanted:
+            listener.queues_wanted()
+
+    def cron(self) -> None:
+        """Pass the event on."""
+        for listener in self._cron:
+            listener.cron()
+
+    def config_changed(self, attribute: str) -> None:
+        """Pass the event on."""
+        for listener in self._config_changed:
+            listener.config_changed(attribute)
+
+    def buffered_bytes(self) -> i64:
+        """Return the sum of all rooms."""
+        total: i64 = 0
+        for listener in self._buffered_bytes:
+            total += listener.buffered_bytes()
+        return total
+
+    def name_found(self, name: bytes, addresses: list[bytes]) -> None:
+        """Pass the event on."""
+        for listener in self._name_found:
+            listener.name_found(name, addresses)
+
+    def last_records(self, *, rewrite: bool) -> str:
+        """Ask until a room fails."""
+        for listener in self._last_records:
+            error = listener.last_records(rewrite=rewrite)
+            if error:
+                return error
+        return ""
 
     def reload(self) -> str:
-        """Forget everything and take it from the append only file (DEBUG LOADAOF). Returns why that is not possible."""
+        """Ask until a room fails."""
+        for listener in self._reload:
+            error = listener.reload()
+            if error:
+                return error
         return ""
 
     def persistence_status(self) -> Fields:
-        """The append only file in figures, for INFO."""
-        return []
+        """Collect the fields of all rooms."""
+        fields: Fields = []
+        for listener in self._persistence_status:
+            fields += listener.persistence_status()
+        return fields
 
-    def last_records(self, *, rewrite: bool) -> str:  # noqa: ARG002 - nobody hears
-        """The node ends: all that changed is to be on disk, in a file written anew if `rewrite`. What went wrong."""
-        return ""
+    def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, asynchronous: bool, external: bool) -> None:
+        """Pass the event on."""
+        for listener in self._copies_wanted:
+            listener.copies_wanted(session, job, timeout_ms, asynchronous=asynchronous, external=external)
 
-    def passed_on(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:  # noqa: ARG002 - nobody hears
-        """A worker says WORKING, or wants ENQUEUE, of a job that is not known here.
+    def complete(self, job: Job) -> bool:
+        """Ask; without a room that answers, a job that waits is not here any more."""
+        for listener in self._complete:
+            return listener.complete(job)
+        return job.state != WAIT_REPL
 
-        If this node handed the job to another one, that is told; returns the job's retry time in seconds, otherwise -1.
-        """
-        return -1
+    def copy_confirmed(self, job: Job, peer: Peer) -> None:
+        """Pass the event on."""
+        for listener in self._copy_confirmed:
+            listener.copy_confirmed(job, peer)
+
+    def is_done(self, job_id: bytes) -> bool:
+        """Ask until a room knows."""
+        for listener in self._is_done:  # noqa: SIM110 - a generator costs more than the loop
+            if listener.is_done(job_id):
+                return True
+        return False
+
+    def forwarded(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:
+        """Ask until a room forwarded the message."""
+        for listener in self._forwarded:
+            retry_s = listener.forwarded(job_id, kind, message_flags)
+            if retry_s != NOT_FORWARDED:
+                return retry_s
+        return NOT_FORWARDED
 
     def requeued(self, job: Job, counting: i64) -> None:
-        """A job that other nodes may hold is queued here, and they are to be told (QUEUED)."""
+        """Pass the event on."""
+        for listener in self._requeued:
+            listener.requeued(job, counting)
 
     def about_to_requeue(self, job: Job) -> None:
-        """A job that other nodes may hold will be queued here in half a second (WILLQUEUE)."""
+        """Pass the event on."""
+        for listener in self._about_to_requeue:
+            listener.about_to_requeue(job)
 
     def acknowledged(self, job: Job) -> None:
-        """It is time to see whether all holders of an acknowledged job know."""
+        """Pass the event on."""
+        for listener in self._acknowledged:
+            listener.acknowledged(job)
 
     def dropped_unplaced(self, job: Job) -> None:
-        """A job is dropped before it had its copies: the client that waits is told, the copies are deleted."""
+        """Pass the event on."""
+        for listener in self._dropped_unplaced:
+            listener.dropped_unplaced(job)
 
-    def client_gone(self, wait: WaitForCopies) -> None:
-        """The client that waited for the copies of its job is gone."""
+    def all_dropped(self) -> None:
+        """Pass the event on."""
+        for listener in self._all_dropped:
+            listener.all_dropped()
 
-    def queue_empty(self, queue: Queue, *, drained: bool) -> None:
-        """Clients found nothing in a queue, or took the last job of it (`drained`)."""
+    def queue_visited(self, queue: Queue, *, drained: bool) -> None:
+        """Pass the event on."""
+        for listener in self._queue_visited:
+            listener.queue_visited(queue, drained=drained)
+
+    def queue_left(self, queue: Queue) -> None:
+        """Pass the event on."""
+        for listener in self._queue_left:
+            listener.queue_left(queue)
 
     def queue_gone(self, queue: Queue) -> None:
-        """A queue object is forgotten, and with it who wanted its jobs."""
+        """Pass the event on."""
+        for listener in self._queue_gone:
+            listener.queue_gone(queue)
+
+    def wait_timed_out(self, blocked: WaitForJob) -> None:
+        """Pass the event on."""
+        for listener in self._wait_timed_out:
+            listener.wait_timed_out(blocked)
+
+    def client_gone(self, wait: WaitForCopies) -> None:
+        """Pass the event on."""
+        for listener in self._client_gone:
+            listener.client_gone(wait)
+
+    def leaving_changed(self) -> None:
+        """Pass the event on."""
+        for listener in self._leaving_changed:
+            listener.leaving_changed()
+
+    def leaving_status(self) -> Fields:
+        """Collect the fields of all rooms."""
+        fields: Fields = []
+        for listener in self._leaving_status:
+            fields += listener.leaving_status()
+        return fields
 
     def peer_up(self, peer: Peer) -> None:
-        """A node answers on a link that is new, or after it seemed to have failed."""
+        """Pass the event on."""
+        for listener in self._peer_up:
+            listener.peer_up(peer)
 
     def peer_forgotten(self, peer: Peer) -> None:
-        """A node is no member any more."""
+        """Pass the event on."""
+        for listener in self._peer_forgotten:
+            listener.peer_forgotten(peer)

@@ -1,4 +1,4 @@
-"""Clients that hold much memory: by not reading their replies, or by sending on and on while they wait.
+"""Clients that hold much memory, by not reading their replies or by sending while they wait, and clients that are idle.
 
 A reply takes little memory while its jobs are there, but a client can ask for the same ones many times, and jobs that
 are done stay for who has not read them. So a client that has much to read has its next requests wait until it did.
@@ -21,6 +21,8 @@ INCOMPLETE_BYTES: Final = 8 << 20
 """All clients together may hold so much for requests of which a part is still to come, however short memory is."""
 UNREAD_BYTES: Final = 64 << 20
 """So many bytes of replies may wait before further requests of their client do; GREEDY_BYTES when memory is short."""
+IDLE_CHECK_MS: Final = 1000
+"""From one look for idle clients (`timeout`) to the next."""
 
 
 def buffers_bytes(state: NodeState) -> int:
@@ -92,3 +94,25 @@ def hang_up_greedy(state: NodeState, session: Session, why: str) -> None:
     state.host.log("warning", f"Closing the connection of client {who}, memory is used up: {why}.")
     state.stats.clients_closed_for_memory += 1
     state.ready.hang_up(session)
+
+
+class IdleClients:
+    """Looks at the clients of a node once per second."""
+
+    def __init__(self) -> None:
+        self._next_ms: i64 = 0
+
+    def visit(self, state: NodeState) -> None:
+        """Called more often than that."""
+        if state.now_ms >= self._next_ms:
+            self._next_ms = state.now_ms + IDLE_CHECK_MS
+            timeout_ms = state.config.timeout * 1000
+            if timeout_ms > 0:
+                _hang_up_idle(state, state.now_ms - timeout_ms)
+
+
+def _hang_up_idle(state: NodeState, active_before_ms: i64) -> None:
+    """Hang up on clients that sent nothing since, but for those that wait for a job or watch."""
+    for session in list(state.sessions.values()):
+        if session.active_ms < active_before_ms and session.blocked is None and not session.monitor:
+            state.ready.hang_up(session)

@@ -69,7 +69,7 @@ def make_room_for_one(state: NodeState) -> None:
         _evict(state)
 
 
-class Watch:
+class MemoryMonitor:
     """Looks at the memory of a node ten times per second."""
 
     def __init__(self) -> None:
@@ -77,14 +77,11 @@ class Watch:
         """What the log says."""
         self._tables_looked_at = 0
 
-    def look(self, state: NodeState, unwritten_bytes: i64) -> None:
-        """Count what waits in buffers, ask the system, and do what the level asks for.
-
-        `unwritten_bytes` of records wait for the disk.
-        """
+    def check(self, state: NodeState) -> None:
+        """Count what waits in buffers, ask the system, and do what the memory level asks for."""
         memory = state.lifecycle.memory
         memory.under_way_bytes = 0
-        memory.buffer_bytes = unwritten_bytes + buffers_bytes(state)
+        memory.buffer_bytes = state.events.buffered_bytes() + buffers_bytes(state)
         memory.look()
         if memory.level() >= EVICTION:
             make_room(state)

@@ -23,11 +23,11 @@ from disqued.core.cluster.view import ClusterView
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.host.host import Host
 from disqued.core.jobs.jobid import JobIds
-from disqued.core.lifecycle.events import Events
+from disqued.core.lifecycle.events import Events, Listener
 from disqued.core.lifecycle.lifecycle import Lifecycle
 from disqued.core.output.ready import Ready
 from disqued.core.queues.interest import Demand
-from disqued.core.runtime.done import RecentlyDone
+from disqued.core.telemetry.counter import Counters
 from disqued.core.telemetry.latency import LatencyMonitor
 from disqued.core.telemetry.slowlog import SlowLog
 from disqued.core.telemetry.stats import Stats
@@ -62,12 +62,15 @@ class NodeState:
         self.renew_frames()
         self.holders = Holders()
         self.job_frames = JobFrames()
-        self.events = Events()
         self.lifecycle = Lifecycle(host.random, host.resident_bytes)
+        self.events: Events = self.lifecycle.events
+        self.rooms: dict[str, Listener] = {}
+        """By name; each room's package has a function that returns its own."""
         self.demand = Demand()
         self.job_ids = JobIds(node_id, host.random_bytes)
         self.last_ctime: i64 = 0
         self.stats = Stats()
+        self.counters = Counters()
         self.ready = Ready(self.stats)
         self.ready.changes = self.lifecycle.journal.changes
         self.sessions: dict[int, Session] = {}
@@ -76,15 +79,6 @@ class NodeState:
         self.monitors: list[Session] = []
         self.waits_for_copies: dict[bytes, WaitForCopies] = {}
         """Clients in ADDJOB, by the ID of their job."""
-        self.done = RecentlyDone()
-        self.recollect_at: i64 = 0
-        """Cell of the table from which acknowledged jobs are looked at again, round and round,"""
-        self.recollect_cells: i64 = 0
-        """and how many cells are still to be looked at."""
-        self.handoff: object | None = None
-        """The hand-off while this node leaves; kept by the leaving room."""
-        self.keeper: object | None = None
-        """The append only file; kept by the persistence room."""
         self.refusal = ""
         """The error that answers new jobs while the disk fails; empty while it works."""
         self.filling: dict[Link, None] = {}
@@ -147,11 +141,6 @@ class NodeState:
         self.view.refresh()
         self.job_ids = JobIds(node_id, self.host.random_bytes)
         self.renew_frames()
-
-    def listen_to(self, events: Events) -> None:
-        """Have somebody hear of what happens in the core."""
-        self.events = events
-        self.lifecycle.events = events
 
     def _frame_writer(self) -> FrameWriter:
         view = self.view

@@ -1,20 +1,23 @@
-"""A room of the node as a value: what it adds to the whole.
+"""A room as a value: everything that it adds to a node.
 
-`disqued.node` holds the list of all of them; a room plugs in by one line there.
+`disqued.node.rooms` lists them. A room plugs in by one line there: all tables (commands, messages, counters, metrics,
+sections of INFO) follow from the list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from disqued.core.commands.command import Command
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.message import Message
+from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
+from disqued.core.telemetry.counter import Counter, Measure
 from disqued.core.telemetry.fields import Fields
-from disqued.core.telemetry.metric import Metric
+from disqued.core.telemetry.metric import COUNTER, HISTOGRAM, Metric, Sample
 
 
 class QueueSeen(NamedTuple):
@@ -31,16 +34,55 @@ QueueMetric: TypeAlias = Metric[QueueSeen]
 
 @dataclass(frozen=True)
 class Subsystem:
-    """One room: its name, the commands, bus messages and regular duties it owns."""
+    """One room: its name, and what it owns."""
 
     name: str
+    room: Callable[[NodeState], Room] = Room
+    """Makes the room of one node."""
     commands: tuple[Command, ...] = ()
     messages: tuple[Message, ...] = ()
-    cron: Callable[[NodeState], None] | None = None
-    """Called ten times per second."""
+    counters: tuple[Counter, ...] = ()
+    """What it counts: fields of INFO, metrics, reset by CONFIG RESETSTAT,"""
+    measures: tuple[Measure, ...] = ()
+    """the same for histograms."""
     info: Callable[[NodeState], Fields] | None = None
-    """Fields of the section that INFO shows under the room's name."""
+    """Fields in front of the counters in the room's section of INFO."""
     metrics: tuple[NodeMetric, ...] = ()
-    """What the room counts, for Prometheus,"""
+    """Metrics of the node that are no counters."""
     queue_metrics: tuple[QueueMetric, ...] = ()
-    """and what it counts of each queue."""
+    """Metrics of each queue."""
+
+    def section(self, state: NodeState) -> Fields:
+        """The room's section of INFO."""
+        fields = [] if self.info is None else self.info(state)
+        return [*fields, *state.counters.fields(self.counters)]
+
+    def node_metrics(self) -> tuple[NodeMetric, ...]:
+        """All metrics of the node: those of the counters first."""
+        families: dict[str, list[Counter]] = {}
+        for counter in self.counters:
+            if counter.metric:
+                families.setdefault(counter.metric, []).append(counter)
+        counted = [_counted(name, counters) for name, counters in families.items()]
+        return (*counted, *map(_measured, self.measures), *self.metrics)
+
+
+def _counted(name: str, counters: list[Counter]) -> NodeMetric:
+    """One metric of one counter, or of several that differ by a label."""
+    labels = tuple(counter.label[0] for counter in counters[:1] if counter.label is not None)
+
+    def read(state: NodeState) -> Iterable[Sample]:
+        for counter in counters:
+            values = () if counter.label is None else (counter.label[1],)
+            yield values, state.counters.value(counter)
+
+    return Metric(name, COUNTER, counters[0].text, read, labels)
+
+
+def _measured(measure: Measure) -> NodeMetric:
+    """The metric of one histogram."""
+
+    def read(state: NodeState) -> Iterable[Sample]:
+        yield (), state.counters.histogram(measure)
+
+    return Metric(measure.metric, HISTOGRAM, measure.text, read)

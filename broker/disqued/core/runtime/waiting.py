@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from disqued.core.clients.blocked import JobWait, WaitForCopies, WaitForJob
 from disqued.core.clients.session import REPLY_ON, REPLY_SKIP, Blocked, Session
-from disqued.core.queues.interest import LINGER_MS
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.memorymonitor import remove_if_idle
 from disqued.core.runtime.state import NodeState
@@ -38,7 +37,7 @@ def unblock(state: NodeState, blocked: Blocked) -> None:
             queue = wait.queue
             queue.leave_line(wait)
             if queue.waiting == 0:
-                _linger(state, queue)
+                state.events.queue_left(queue)
                 if queue.length == 0:
                     remove_if_idle(state, queue)
         blocked.waits = []
@@ -47,16 +46,6 @@ def unblock(state: NodeState, blocked: Blocked) -> None:
     session.active_ms = state.now_ms
     state.blocked_clients -= 1
     state.resumed.append(session)
-
-
-def _linger(state: NodeState, queue: Queue) -> None:
-    """The last client that waited for a queue is served or gone: soon look whether its jobs are still wanted."""
-    needs = queue.needs
-    if needs is not None:
-        needs.used_ms = state.now_ms
-        soon_ms = state.now_ms + LINGER_MS
-        if needs.awake_ms == 0 or needs.awake_ms > soon_ms:
-            state.lifecycle.timers.arm(needs, soon_ms)
 
 
 def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:

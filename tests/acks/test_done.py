@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disqued.core.runtime.done import MAX_KEPT, SPAN_MS, RecentlyDone
+from disqued.acks.done import MAX_KEPT, SPAN_MS, RecentlyDone
 
 
 def test_an_id_is_known_for_one_span_at_least_and_for_two_at_most() -> None:

@@ -1,0 +1,82 @@
+"""Frames of other nodes: which message each is, and who may say it."""
+
+from __future__ import annotations
+
+from disqued.bus import kinds
+from disqued.bus.errors import BusError
+from disqued.bus.frame import MAX_FRAME_BYTES, VERSION, Frame
+from disqued.core.cluster.peer import Link
+from disqued.core.memory.accounting import BIG_BYTES
+from disqued.core.runtime.failures import report_bug
+from disqued.core.runtime.message import Message
+from disqued.core.runtime.messageentry import MessageEntry
+from disqued.core.runtime.state import NodeState
+
+
+class Frames:
+    """Handles what other nodes send to one node."""
+
+    def __init__(self, state: NodeState, messages: list[Message]) -> None:
+        self._state = state
+        self.messages: list[MessageEntry | None] = [None] * kinds.KINDS
+        """By their numbers."""
+        for message in messages:
+            assert self.messages[message.kind] is None, "two messages have one number"
+            self.messages[message.kind] = MessageEntry(message, state.stats.bus[message.kind])
+
+    def take(self, link: Link, data: bytes) -> None:
+        """Bytes came on a link: handle the complete frames among them."""
+        state = self._state
+        reader = link.reader
+        reader.room_bytes = state.lifecycle.memory.frame_bytes
+        passed_over = reader.passed_over
+        try:
+            reader.feed(data)
+            while not link.closed:
+                if reader.limit_bytes != MAX_FRAME_BYTES and self._is_from_member(link):
+                    reader.limit_bytes = MAX_FRAME_BYTES
+                frame = reader.next()
+                if frame is None:
+                    break
+                self._hear(link, frame)
+        except BusError as error:
+            self._give_up(link, str(error))
+        except Exception as bug:  # noqa: BLE001 - whatever another node sends, the jobs of this one live on
+            report_bug(state, "a frame could not be handled", bug)
+            self._give_up(link, "a frame could not be handled")
+        if reader.passed_over != passed_over:
+            state.stats.copies_refused += 1
+        if reader.buffered_bytes > BIG_BYTES:
+            state.filling[link] = None
+
+    def _is_from_member(self, link: Link) -> bool:
+        """Whether the last frame came from a member, as each link begins with a PING or a MEET."""
+        return not link.refused and link.sender in self._state.view.peers
+
+    def _hear(self, link: Link, frame: Frame) -> None:
+        """Handle one frame."""
+        state = self._state
+        message = self.messages[frame.kind] if frame.kind < kinds.KINDS else None
+        if message is None or frame.version != VERSION:
+            state.host.log("verbose", f"Unknown bus message of type {frame.kind}, version {frame.version}")
+            return
+        message.traffic.received += 1
+        sender = frame.sender
+        if sender == link.sender:
+            sender = link.sender  # whose hash is known
+        else:
+            link.sender = sender
+        peer = state.view.peers.get(sender)
+        if message.from_anyone is not None:
+            message.from_anyone(state, link, peer, frame)
+        elif message.handler is not None and peer is not None and not link.refused:
+            message.handler(state, peer, frame)
+
+    def _give_up(self, link: Link, reason: str) -> None:
+        """Close a link that brings nonsense."""
+        state = self._state
+        who = link.peer.id if link.peer is not None else link.remote_ip
+        state.host.log("warning", f"Closing the bus link with {who.decode('ascii', 'replace')}: {reason}")
+        if link.peer is not None and link.peer.link is link:
+            link.peer.link = None
+        state.ready.hang_up_link(link)

@@ -1,0 +1,281 @@
+"""The node: composes the rooms into one object with few verbs.
+
+In: `connected`, `client_bytes`, `disconnected` for clients, `link_bytes` and `link_closed` for the cluster bus, `found`
+for host names that were resolved, `disk_done` for the disk, and `tick`. Out: `carry`, which hands the output of a turn
+to a driver, and `next_deadline_ms`. The node takes bytes and the time and never touches a socket or a clock, so the
+server and the simulator are two small drivers of the same calls.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.config import Config, rename_commands
+from disqued.core.clients.blocked import WaitForJob
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Link
+from disqued.core.commands.entry import CommandEntry
+from disqued.core.host.disk import DiskWork
+from disqued.core.host.host import Host
+from disqued.core.jobs.job import Job
+from disqued.core.memory.accounting import BIG_BYTES, CLIENT_BYTES
+from disqued.core.output.ready import Driver, Ready
+from disqued.core.runtime.clientlimits import IdleClients
+from disqued.core.runtime.failures import report_bug
+from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
+from disqued.core.runtime.shutdown import end
+from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.subsystem import Subsystem
+from disqued.core.runtime.waiting import abandon
+from disqued.core.timers.alarm import Alarm
+from disqued.core.timers.timed import DUE, Timed
+from disqued.node.frames import Frames
+from disqued.node.requests import Requests
+from disqued.node.rooms import SUBSYSTEMS
+
+WAKE_UPS_PER_TICK: Final = 2000
+SAMPLE_MS: Final = 100
+
+
+class Node:
+    """One broker node, made of the rooms that `subsystems` lists."""
+
+    def __init__(
+        self,
+        config: Config,
+        host: Host,
+        node_id: bytes,
+        now_ms: i64,
+        subsystems: tuple[Subsystem, ...] = SUBSYSTEMS,
+    ) -> None:
+        state = NodeState(config, host, node_id, now_ms)
+        self.state = state
+        self.ready: Ready = state.ready
+        self._requests = Requests(state, host.stopwatch_ns)
+        self._idle_queues = IdleQueues()
+        self._idle_clients = IdleClients()
+        self._memory_monitor = MemoryMonitor()
+        self._next_cron_ms: i64 = now_ms
+        self._next_sample_ms: i64 = now_ms
+        for subsystem in subsystems:
+            room = subsystem.room(state)
+            state.rooms[subsystem.name] = room
+            state.events.add(room)
+        state.info_sections = [
+            (subsystem.name.title(), subsystem.section)
+            for subsystem in subsystems
+            if subsystem.info is not None or subsystem.counters
+        ]
+        self.frames = Frames(state, [message for subsystem in subsystems for message in subsystem.messages])
+        self._make_command_table(subsystems)
+
+    def _make_command_table(self, subsystems: tuple[Subsystem, ...]) -> None:
+        """Enter the commands under their names, as renamed by the configuration."""
+        state = self.state
+        for subsystem in subsystems:
+            state.command_entries.extend([CommandEntry(command) for command in subsystem.commands])
+        entries = {entry.command.name: entry for entry in state.command_entries}
+        assert len(entries) == len(state.command_entries), "two commands have one name"
+        names = rename_commands([entry.name for entry in state.command_entries], state.config.rename_command)
+        for name, original in names.items():
+            entry = entries[original.decode()]
+            state.commands[name] = entry
+            state.commands[name.upper()] = entry
+
+    def start(self, now_ms: i64) -> None:
+        """Take up what was kept on disk, before anything else happens."""
+        self.state.now_ms = now_ms
+        self.state.events.start()
+
+    def carry(self, driver: Driver, now_ms: i64) -> bool:
+        """End a turn: log what changed, then have the driver write what may leave, in the order of `output.ready`.
+
+        Returns whether more output came up meanwhile, which needs another call.
+        """
+        state = self.state
+        ready = state.ready
+        if ready.changes:
+            state.now_ms = now_ms
+            state.events.log_changes()
+        ready.carry(driver)
+        state.lifecycle.memory.under_way_bytes = 0
+        return ready.pending
+
+    def end(self, now_ms: i64, *, rewrite: bool = False) -> bool:
+        """The process is asked to end, as by SHUTDOWN (REWRITE-AOF); False if that fails and the node continues."""
+        self.state.now_ms = now_ms
+        return end(self.state, rewrite=rewrite)
+
+    # --- clients ------------------------------------------------------------------------------------------------------
+
+    def connected(self, session: Session) -> bool:
+        """A client opened a connection; False when there are too many and the session only gets an error."""
+        state = self.state
+        if len(state.sessions) >= state.config.maxclients:
+            state.stats.rejected_connections += 1
+            session.out.append(b"-ERR max number of clients reached\r\n")
+            session.closing = True
+            state.ready.flush(session)
+            return False
+        state.stats.connections += 1
+        state.sessions_made += 1
+        session.number = state.sessions_made
+        session.parser.restrict(bool(state.password))
+        state.sessions[session.number] = session
+        state.lifecycle.memory.used_bytes += CLIENT_BYTES
+        return True
+
+    def disconnected(self, session: Session, now_ms: i64) -> None:
+        """A connection is gone."""
+        state = self.state
+        state.now_ms = now_ms
+        session.closed = True
+        if state.sessions.pop(session.number, None) is None:
+            return
+        memory = state.lifecycle.memory
+        memory.used_bytes -= CLIENT_BYTES
+        memory.input_bytes -= session.input_bytes
+        session.input_bytes = 0
+        state.ready.slow.pop(session.number, None)
+        abandon(state, session)
+        if session.monitor:
+            state.monitors.remove(session)
+        session.forget_output()
+
+    def client_bytes(self, session: Session, data: bytes, now_ms: i64, arrived_ns: i64) -> None:
+        """A client sent bytes: run the complete requests among them. `arrived_ns` is what the stopwatch read then."""
+        state = self.state
+        state.now_ms = now_ms
+        state.stats.input_bytes += len(data)
+        session.active_ms = now_ms
+        if session.closing or session.closed or state.ended:
+            return
+        parser = session.parser
+        parser.feed(data)
+        if session.blocked is None:
+            self._requests.run(session, arrived_ns)
+            if state.resumed:
+                self._requests.resume()
+            if state.lifecycle.wanted:
+                state.events.queues_wanted()
+        held: i64 = parser.held_bytes
+        if held != session.input_bytes:
+            state.lifecycle.memory.input_bytes += held - session.input_bytes
+            session.input_bytes = held
+            if held > BIG_BYTES or parser.argument_bytes > BIG_BYTES:
+                self._requests.bound_input(session)
+
+    # --- other nodes --------------------------------------------------------------------------------------------------
+
+    def link_bytes(self, link: Link, data: bytes, now_ms: i64) -> None:
+        """Bytes came on a link: handle the complete frames among them."""
+        state = self.state
+        state.now_ms = now_ms
+        if link.closed or state.ended:
+            return
+        self.frames.take(link, data)
+        self._serve_queues()
+        if state.resumed:
+            self._requests.resume()
+
+    def link_closed(self, link: Link, now_ms: i64) -> None:
+        """A link is gone, or could not be opened."""
+        self.state.now_ms = now_ms
+        link.closed = True
+        link.out.clear()
+        peer = link.peer
+        if peer is not None and peer.link is link:
+            peer.link = None
+
+    def found(self, name: bytes, addresses: list[bytes], now_ms: i64) -> None:
+        """A host name was resolved to literal addresses, none if it has none."""
+        self.state.now_ms = now_ms
+        self.state.events.name_found(name, addresses)
+
+    # --- the disk and the time ----------------------------------------------------------------------------------------
+
+    def disk_done(self, work: DiskWork, now_ms: i64) -> None:
+        """The disk finished something that was started before."""
+        self.state.now_ms = now_ms
+        owner = work.owner
+        if owner is not None:
+            owner.disk_done(work)
+
+    def tick(self, now_ms: i64) -> None:
+        """Do what is due: wake jobs, end waits, and the regular duties."""
+        state = self.state
+        state.now_ms = now_ms
+        if state.ended:
+            return
+        if state.loading:  # wake times and all regular duties stand still until everything is loaded
+            state.events.due()
+            return
+        for timed in state.lifecycle.timers.due(now_ms, WAKE_UPS_PER_TICK):
+            if timed.awake_ms == DUE:
+                timed.awake_ms = 0
+                try:
+                    self._wake(timed)
+                except Exception as bug:  # noqa: BLE001 - all others must still be woken
+                    report_bug(state, "what was due could not be done", bug)
+        if 0 < state.events.deadline_ms() <= now_ms:
+            state.events.due()
+        self._serve_queues()
+        if state.held and state.paused_until_ms <= now_ms:
+            held = state.held
+            state.held = {}
+            state.resumed.extend(held.values())
+        if now_ms >= self._next_cron_ms:
+            self._cron(now_ms)
+        if state.resumed:
+            self._requests.resume()
+
+    def _wake(self, timed: Timed) -> None:
+        """The wake time of something has come."""
+        state = self.state
+        if isinstance(timed, Job):
+            if state.lifecycle.wake(timed, state.now_ms):
+                state.stats.count_expired(is_unfinished=timed.is_unfinished)
+        elif isinstance(timed, WaitForJob):
+            state.events.wait_timed_out(timed)
+        elif isinstance(timed, Alarm):
+            timed.ring(state)
+
+    def _serve_queues(self) -> None:
+        """After jobs may have moved: serve the clients that wait here, then the nodes that asked for jobs."""
+        state = self.state
+        if state.lifecycle.ready:
+            state.events.queues_ready()
+        if state.lifecycle.wanted:
+            state.events.queues_wanted()
+
+    def _cron(self, now_ms: i64) -> None:
+        """Duties that come around `hz` times per second or less."""
+        state = self.state
+        self._next_cron_ms = now_ms + 1000 // state.config.hz
+        if now_ms >= self._next_sample_ms:
+            self._next_sample_ms = now_ms + SAMPLE_MS
+            state.stats.sample(now_ms)
+            self._memory_monitor.check(state)
+            self._idle_queues.visit(state)
+            state.events.cron()
+            self._serve_queues()
+        self._idle_clients.visit(state)
+
+    def next_deadline_ms(self) -> int:
+        """When `tick` should be called next; 0 for as soon as everybody else had a turn."""
+        state = self.state
+        room_ms = state.events.deadline_ms()
+        if state.loading:
+            return 0 if 0 < room_ms <= state.now_ms else state.now_ms + SAMPLE_MS
+        deadline = self._next_cron_ms
+        awake_ms = state.lifecycle.timers.next_ms()
+        if 0 < awake_ms < deadline:
+            deadline = awake_ms
+        if 0 < room_ms < deadline:
+            deadline = room_ms
+        held_until_ms = state.paused_until_ms
+        if state.held and held_until_ms < deadline:
+            deadline = held_until_ms
+        return deadline

@@ -1,0 +1,200 @@
+"""Requests of clients: which of them run, when, and what answers those that do not.
+
+A client's requests run one after the other until its input ends, a command blocks, or the connection is to be closed.
+Requests of clients that are blocked, paused or have too much to read wait in the parser of their session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Session
+from disqued.core.commands.entry import CommandEntry
+from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY, EVICTION
+from disqued.core.runtime.clientlimits import hang_up_greedy, must_read, sends_too_much
+from disqued.core.runtime.failures import report_bug
+from disqued.core.runtime.memorymonitor import make_room, make_room_for
+from disqued.core.runtime.monitoring import note_slow, show_monitors
+from disqued.core.runtime.state import NodeState
+from disqued.errors import TOO_BIG, AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError, WrongArity
+from disqued.resp.limits import MAX_QUERY_BYTES
+
+LOOK_PARTS: Final = 100
+"""After so many parts of replies it is checked how much the client has left to read."""
+
+
+class Requests:
+    """Runs the requests of one node's clients."""
+
+    def __init__(self, state: NodeState, stopwatch_ns: Callable[[], int]) -> None:
+        self._state = state
+        self._stopwatch_ns = stopwatch_ns
+
+    def bound_input(self, session: Session) -> None:
+        """A client sent much that can not be run yet: see that there is memory for it, and for what is to come.
+
+        A job that does not fit is refused before the rest of it is stored.
+        """
+        state, parser = self._state, session.parser
+        memory = state.lifecycle.memory
+        if parser.buffered_bytes > MAX_QUERY_BYTES:
+            state.ready.hang_up(session)
+        elif session.blocked is None and parser.argument_bytes > BIG_BYTES:
+            if not make_room_for(state, parser.coming_bytes + COPIES_UNDER_WAY * parser.argument_bytes):
+                parser.pass_over()
+                memory.input_bytes += parser.held_bytes - session.input_bytes
+                session.input_bytes = parser.held_bytes
+                state.stats.requests_refused_unread += 1
+        elif sends_too_much(state, session):
+            hang_up_greedy(state, session, f"{session.input_bytes} bytes of requests wait to be run")
+
+    def _refuse_passed_over(self, session: Session) -> None:
+        """Answer a request that was not stored because there is no memory for it."""
+        session.parser.passed_over = False
+        error = OutOfMemory(TOO_BIG)
+        self._state.stats.count_error(error.code)
+        if session.reply_mode == REPLY_ON:
+            session.out.append(error.encode())
+        elif session.reply_mode == REPLY_SKIP:
+            session.reply_mode = REPLY_ON
+
+    def run(self, session: Session, began_ns: i64) -> None:
+        """Run requests until input runs out, the client blocks or the connection is to be closed."""
+        state, parser, out = self._state, session.parser, session.out
+        if state.paused_until_ms > state.now_ms:
+            state.held[session.number] = session
+            return
+        commands = state.commands
+        ready = state.lifecycle.ready
+        noted = len(state.ready.changes)
+        logged = state.ready.logged
+        look_at: i64 = 0 if session.number in state.ready.slow else LOOK_PARTS
+        session.recount()
+        try:
+            while session.blocked is None and not session.closing and not session.closed:
+                if len(out) >= look_at:
+                    if must_read(state, session):
+                        break
+                    look_at = len(out) + LOOK_PARTS
+                args = parser.next()
+                if args is None:
+                    break
+                if parser.passed_over:
+                    self._refuse_passed_over(session)
+                    continue
+                entry = commands.get(args[0])
+                if entry is None:
+                    entry = commands.get(args[0].lower())
+                if session.reply_mode != REPLY_ON:
+                    self._run_muted(entry, session, args)
+                else:
+                    self._dispatch(entry, session, args)
+                ended_ns: i64 = self._stopwatch_ns()
+                if entry is not None:
+                    spent_ns: i64 = ended_ns - began_ns
+                    entry.latency.observe(spent_ns)
+                    if spent_ns >= state.slow_ns:
+                        note_slow(state, entry, args, spent_ns)
+                began_ns = ended_ns
+                if ready:
+                    state.events.queues_ready()
+                if state.paused_until_ms > state.now_ms:
+                    state.held[session.number] = session
+                    break
+        except ProtocolError as error:
+            state.stats.count_error("ERR")
+            out.append(error.encode())
+            session.closing = True
+        if session.closing:
+            parser.discard()
+        if out or session.closing:
+            if len(state.ready.changes) != noted or state.ready.logged != logged:
+                state.ready.tell_changed(session)
+            state.ready.flush(session)
+
+    def _dispatch(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:
+        """Check and run one request; refusals are answered with their error."""
+        try:
+            if entry is None:
+                self._unknown(session, args[0])
+                return
+            if not entry.accepts(len(args)):
+                raise WrongArity(entry.command.name)
+            self._check(entry, session, args)
+            state = self._state
+            if state.monitors:
+                show_monitors(state, session, args)
+            session.last_command = entry.name
+            try:
+                entry.handler(state, session, args)
+                entry.done += 1
+            finally:
+                # Counted last: INFO does not see itself, and CONFIG RESETSTAT is the first command of the new count.
+                entry.calls += 1
+                state.stats.commands += 1
+        except ReplyError as error:
+            self._state.stats.count_error(error.code)
+            if entry is not None:
+                entry.failed += 1
+            session.out.append(error.encode())
+        except Exception as bug:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
+            self._state.stats.count_error("ERR")
+            if entry is not None:
+                entry.failed += 1
+            self._report_bug(session, args, bug)
+
+    def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:
+        """A command failed in a way nobody meant: log where, tell the client, drop its connection."""
+        name = args[0].decode("utf-8", "replace")
+        report_bug(self._state, f"{name} with {len(args) - 1} arguments failed", error)
+        session.out.append(b"-ERR internal error, the server's log has the details\r\n")
+        session.closing = True
+
+    def _check(self, entry: CommandEntry, session: Session, args: list[bytes]) -> None:
+        """Refuse a command that may not run now."""
+        state = self._state
+        if state.password and not session.authenticated and not entry.before_auth:
+            raise AuthenticationRequired
+        if state.lifecycle.memory.level() >= EVICTION and not make_room(state) and entry.wants_memory(state, args):
+            raise OutOfMemory
+        if state.refusal and entry.needs_log:
+            raise ReplyError(state.refusal)
+        if state.loading and not entry.allowed_loading:
+            raise Loading
+
+    def _run_muted(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:
+        """Run a request of a client that wants no reply (CLIENT REPLY OFF or SKIP)."""
+        kept = len(session.out)
+        if session.reply_mode == REPLY_SKIP:
+            session.reply_mode = REPLY_ON
+            self._dispatch(entry, session, args)
+            del session.out[kept:]
+            if session.blocked is not None:
+                session.reply_mode = REPLY_SKIP
+            return
+        self._dispatch(entry, session, args)
+        if session.reply_mode == REPLY_OFF:
+            del session.out[kept:]
+
+    def _unknown(self, session: Session, name: bytes) -> None:
+        """A name that is not in the table: QUIT, or an error."""
+        if name.lower() == b"quit":
+            session.reply_ok()
+            session.closing = True
+            return
+        raise ReplyError(f"ERR unknown command '{name.decode('utf-8', 'surrogateescape')}'")
+
+    def resume(self) -> None:
+        """Run the input that clients sent while they were blocked, in the order in which they were served."""
+        state = self._state
+        while state.resumed:
+            sessions = state.resumed
+            state.resumed = []
+            for session in sessions:
+                if session.blocked is None and not session.closed and session.parser.buffered_bytes > 0:
+                    self.run(session, self._stopwatch_ns())
+        if state.lifecycle.wanted:
+            state.events.queues_wanted()

@@ -1,0 +1,88 @@
+"""The persistence room of one node: the append only file hears of what happens elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from disqued.core.runtime.room import Room
+from disqued.core.runtime.state import NodeState
+from disqued.persistence.aof import Aof
+from disqued.persistence.reload import reload
+
+if TYPE_CHECKING:
+    from disqued.core.telemetry.fields import Fields
+
+NAME: Final = "persistence"
+_AT_ONCE_MS: Final = 1
+
+
+class PersistenceRoom(Room):
+    """Keeps the append only file."""
+
+    def __init__(self, state: NodeState) -> None:
+        super().__init__(state)
+        self.aof = Aof(state)
+
+    def start(self) -> None:
+        """Load the file."""
+        self.aof.start()
+
+    def log_changes(self) -> None:
+        """Give the changes of the turn to the disk."""
+        self.aof.turn()
+
+    def deadline_ms(self) -> i64:
+        """When the next slice of loading or rewriting is due."""
+        if self.state.loading:
+            loader = self.aof.loader
+            return _AT_ONCE_MS if loader is not None and loader.ready else 0
+        return self.aof.rewrite.slice_at_ms
+
+    def due(self) -> None:
+        """Load or rewrite one slice."""
+        if self.state.loading:
+            loader = self.aof.loader
+            if loader is not None:
+                loader.slice()
+        elif 0 < self.aof.rewrite.slice_at_ms <= self.state.now_ms:
+            self.aof.rewrite.slice()
+
+    def cron(self) -> None:
+        """Retry what failed, and rewrite the file if it has grown enough."""
+        self.aof.cron()
+
+    def config_changed(self, attribute: str) -> None:
+        """Begin or stop logging, change what counts as safe, or move the file."""
+        if attribute in ("appendonly", "appendfsync"):
+            self.aof.switch()
+        elif attribute == "dir":
+            self.aof.move()
+
+    def buffered_bytes(self) -> i64:
+        """Records that wait for the disk."""
+        return self.aof.buffer_bytes
+
+    def all_dropped(self) -> None:
+        """Rewrite the file, since no record says so."""
+        self.aof.drop_all()
+
+    def last_records(self, *, rewrite: bool) -> str:
+        """Write and sync everything."""
+        return self.aof.end(rewrite=rewrite)
+
+    def reload(self) -> str:
+        """Load the file again."""
+        return reload(self.state, self.aof)
+
+    def persistence_status(self) -> Fields:
+        """The state of the file."""
+        return self.aof.status_fields()
+
+
+def aof_of(state: NodeState) -> Aof:
+    """The append only file of a node."""
+    room = state.rooms[NAME]
+    assert isinstance(room, PersistenceRoom)
+    return room.aof
