@@ -8,11 +8,11 @@ import socket
 
 from cli.running import Disque
 from disqued.cli.exits import Exit
-from disqued.cli.reply import encode_request
+from disqued.resp.writer import request
 
 
 def test_pipe_sends_everything_and_counts(disque: Disque) -> None:
-    jobs = b"".join(encode_request([b"ADDJOB", b"piped", b"body %d" % n, b"0"]) for n in range(5000))
+    jobs = b"".join(request([b"ADDJOB", b"piped", b"body %d" % n, b"0"]) for n in range(5000))
     done = disque("--pipe", stdin=jobs + b"NOSUCH\r\n")
     assert done.returncode == Exit.REFUSED
     assert done.stdout.splitlines() == [

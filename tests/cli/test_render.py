@@ -7,7 +7,7 @@ import json
 import pytest
 
 from disqued.cli.render import Form, render, render_for
-from disqued.cli.reply import Failure, Pairs, Reply, Status
+from disqued.resp.replies import Failure, Pairs, Reply, Status
 
 CASES: list[tuple[Reply, bytes, bytes, bytes, object]] = [
     (Status(b"OK"), b"OK\n", b"OK\n", b'"OK"\n', "OK"),

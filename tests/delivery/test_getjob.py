@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hiredis
 import pytest
 
+from disqued.client import ResponseError
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode
 
@@ -113,7 +113,7 @@ def test_what_makes_no_sense_is_refused_and_takes_nothing(
 ) -> None:
     job = client.add("mail")
     reply = client.call("GETJOB", *words)
-    assert isinstance(reply, hiredis.ReplyError)
+    assert isinstance(reply, ResponseError)
     assert str(reply) == text
     assert client.show(job)["state"] == b"queued"
 

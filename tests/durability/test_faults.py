@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-import hiredis
 import pytest
 
+from disqued.client import ResponseError
 from durability.conftest import POLICIES, Make
 from support.cluster import NodeClient, Word
 from support.durable import LOOK_S, PATIENCE_S, DurableNode
@@ -34,7 +34,7 @@ def refusal(node: DurableNode, *words: Word) -> str:
     """The error that a command is answered with; empty if it is not."""
     try:
         node.call(*words)
-    except hiredis.ReplyError as refused:
+    except ResponseError as refused:
         return str(refused)
     return ""
 
@@ -259,7 +259,7 @@ def fill_up(client: NodeClient) -> list[bytes]:
 
 def refused_until(client: NodeClient, mend: Callable[[], object]) -> str:
     """Why new jobs were refused until the disk was mended; returns when they are taken again."""
-    with pytest.raises(hiredis.ReplyError) as refused:
+    with pytest.raises(ResponseError) as refused:
         client.call(*ADD)
     assert client.call("QLEN", "work") > 0
     mend()
@@ -267,7 +267,7 @@ def refused_until(client: NodeClient, mend: Callable[[], object]) -> str:
     while True:
         try:
             client.call("PING")
-        except hiredis.ReplyError:
+        except ResponseError:
             assert time.monotonic() < deadline_s
             time.sleep(LOOK_S)
         else:

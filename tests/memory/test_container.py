@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import hiredis
 import pytest
 
+from disqued.client.wire import Decoder, encode
 from support.cgroup import LimitedGroup, unavailable
 from support.server import ServerProcess
 
@@ -27,18 +28,19 @@ class Client:
 
     def __init__(self, server: ServerProcess) -> None:
         self.socket = server.connect(PATIENCE_S)
-        self._reader = hiredis.Reader()
+        self._decoder = Decoder()
+        self._replies: deque[Any] = deque()
 
     def send(self, *words: bytes | str | int) -> None:
-        self.socket.sendall(hiredis.pack_command(words))  # type: ignore[arg-type]
+        self.socket.sendall(encode(words))
 
     def read(self) -> Any:
-        while (reply := self._reader.gets()) is False:
+        while not self._replies:
             data = self.socket.recv(1 << 20)
             if not data:
                 raise EOFError
-            self._reader.feed(data)
-        return reply
+            self._replies += self._decoder.feed(data)
+        return self._replies.popleft()
 
     def call(self, *words: bytes | str | int) -> Any:
         self.send(*words)
@@ -85,7 +87,7 @@ def fill(client: Client, size: int, *options: str | int, batch: int = 50, timeou
     """Add jobs until a whole batch is refused; how many were added."""
     added = 0
     for _ in range(4096 * MB // (size + 400) // batch):
-        client.socket.sendall(hiredis.pack_command(("ADDJOB", "mail", b"x" * size, timeout_ms, *options)) * batch)  # type: ignore[arg-type]
+        client.socket.sendall(encode(("ADDJOB", "mail", b"x" * size, timeout_ms, *options)) * batch)
         replies = [client.read() for _ in range(batch)]
         refused = [reply for reply in replies if isinstance(reply, Exception)]
         assert all(str(reply).startswith(REFUSED) for reply in refused), refused[0]
@@ -218,7 +220,7 @@ def test_copies_fill_it_while_its_log_is_written_anew(
         while len(adding.call("HELLO")) < 4 or len(client.call("HELLO")) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        request: bytes = hiredis.pack_command(("ADDJOB", "mail", b"x" * 500, 0, "REPLICATE", 2, "ASYNC"))  # type: ignore[arg-type]
+        request: bytes = encode(("ADDJOB", "mail", b"x" * 500, 0, "REPLICATE", 2, "ASYNC"))
         for _ in range(10):
             adding.socket.sendall(request * 5000)
             assert all(isinstance(adding.read(), bytes) for _ in range(5000))

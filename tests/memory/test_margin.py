@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hiredis
 import pytest
 
+from disqued.client.wire import Decoder, encode
 from support.server import ServerProcess
 
 MB = 1 << 20
@@ -23,7 +23,7 @@ class Node:
     def __init__(self, server: ServerProcess) -> None:
         self.process_id = server.process.pid
         self.socket = server.connect(60)
-        self._reader = hiredis.Reader()
+        self._decoder = Decoder()
         self.calls([("ADDJOB", "mail", "warm", 0), ("GETJOB", "FROM", "mail")])
         self._used_bytes, self._resident_bytes = self._sizes()
 
@@ -31,14 +31,10 @@ class Node:
         """The replies, in batches."""
         replies: list[Any] = []
         for start in range(0, len(requests), 100):
-            self.socket.sendall(b"".join([hiredis.pack_command(words) for words in requests[start : start + 100]]))
+            self.socket.sendall(b"".join([encode(words) for words in requests[start : start + 100]]))
             wanted = min(len(requests), start + 100)
             while len(replies) < wanted:
-                reply = self._reader.gets()
-                if reply is False:
-                    self._reader.feed(self.socket.recv(1 << 20))
-                else:
-                    replies.append(reply)
+                replies += self._decoder.feed(self.socket.recv(1 << 20))
         return replies
 
     def _sizes(self) -> tuple[int, int]:

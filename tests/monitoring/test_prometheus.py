@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-import hiredis
 import pytest
 
 from alerts.all import ALERTS
@@ -20,6 +19,7 @@ from dashboards import uids
 from dashboards.all import BOARDS
 from dashboards.model import Board
 from disque_operator.metrics import Metrics
+from disqued.client import ResponseError
 from monitoring.queries import FOREIGN, names_in, with_choices
 from support.cluster import NodeClient, RealNode
 from support.prometheus import Prometheus, hurried
@@ -82,7 +82,7 @@ def say(node: RealNode, *words: bytes | str | int) -> object:
     """The reply, an error too: what is provoked here may well be refused."""
     try:
         return node.call(*words)
-    except (hiredis.ReplyError, EOFError, OSError) as error:
+    except (ResponseError, EOFError, OSError) as error:
         return error
 
 

@@ -68,3 +68,7 @@ def test_an_error_gives_back_bytes_that_are_no_text() -> None:
 @pytest.mark.parametrize("encoder", [writer.bulk_header, writer.array_header, writer.integer])
 def test_cached_and_uncached_numbers_look_the_same(encoder: Callable[[int], bytes]) -> None:
     assert all(encoder(number)[1:-2] == b"%d" % number for number in (0, 9, 1022, 1023, 1024, 1025, 10**9))
+
+
+def test_request_is_an_array_of_strings() -> None:
+    assert writer.request([b"QLEN", b"a b", b""]) == b"*3\r\n$4\r\nQLEN\r\n$3\r\na b\r\n$0\r\n\r\n"

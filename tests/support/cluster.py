@@ -20,13 +20,14 @@ import contextlib
 import signal
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-import hiredis
-
+from disqued.client import ResponseError
+from disqued.client.wire import Decoder, encode
 from support.server import BUS_PORT_DISTANCE, LOOPBACK, ServerProcess, free_port
 
 NODE_TIMEOUT_MS: Final = 1000
@@ -38,24 +39,26 @@ Word: TypeAlias = bytes | str | int
 
 
 class NodeClient:
-    """A connection to one node, which stays with it: no failing over, replies as hiredis reads them."""
+    """A connection to one node, which stays with it: without failover."""
 
     def __init__(self, port: int, timeout_s: float = PATIENCE_S, host: str = LOOPBACK) -> None:
         self.socket = socket.create_connection((host, port), timeout=timeout_s)
-        self._reader = hiredis.Reader()
+        self._decoder = Decoder()
+        self._replies: deque[Any] = deque()
 
     def send(self, *words: Word) -> None:
         """Send a command; its reply is read by `read`."""
-        self.socket.sendall(_pack(words))
+        self.socket.sendall(encode(words))
 
     def read(self) -> Any:
-        """The next reply; an error is raised as `hiredis.ReplyError`, the end of the connection as EOFError."""
-        while (reply := self._reader.gets()) is False:
+        """The next reply; an error is raised as `ResponseError`, the end of the connection as EOFError."""
+        while not self._replies:
             data = self.socket.recv(1 << 16)
             if not data:
                 raise EOFError("the node closed the connection")
-            self._reader.feed(data)
-        if isinstance(reply, hiredis.ReplyError):
+            self._replies += self._decoder.feed(data)
+        reply = self._replies.popleft()
+        if isinstance(reply, ResponseError):
             raise reply
         return reply
 
@@ -66,23 +69,18 @@ class NodeClient:
 
     def pipeline(self, commands: Sequence[Sequence[Word]]) -> list[Any]:
         """The replies to many commands, sent at once; errors are among them, not raised."""
-        self.socket.sendall(b"".join(_pack(words) for words in commands))
+        self.socket.sendall(b"".join(encode(words) for words in commands))
         replies: list[Any] = []
         for _ in commands:
             try:
                 replies.append(self.read())
-            except hiredis.ReplyError as error:
+            except ResponseError as error:
                 replies.append(error)
         return replies
 
     def close(self) -> None:
         """Hang up."""
         self.socket.close()
-
-
-def _pack(words: Sequence[Word]) -> bytes:
-    packed: bytes = hiredis.pack_command(tuple(words))  # type: ignore[arg-type]  # its tuple is meant to be of any length
-    return packed
 
 
 class RealNode:

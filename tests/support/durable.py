@@ -27,8 +27,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import hiredis
-
+from disqued.client import ResponseError
+from disqued.client.wire import encode
 from support.cluster import NodeClient, Word
 from support.nursery import Hatchling, Nursery
 from support.server import LOOPBACK, free_port
@@ -77,7 +77,7 @@ class DurableNode:
             return bool(self.call("QLEN", "none") == 0)
         except (OSError, EOFError):
             assert not self.process.has_ended, f"it ended with {self.process.status}:\n{self.log}"
-        except hiredis.ReplyError as refused:
+        except ResponseError as refused:
             if not str(refused).startswith("LOADING"):
                 raise
         return False
@@ -272,11 +272,11 @@ class Client(threading.Thread):
         with contextlib.suppress(OSError, EOFError), contextlib.closing(self._node.connect()) as connection:
             while not self.ending.is_set():
                 batch = [self._command() for _ in range(self._chance.randint(1, 16))]
-                connection.socket.sendall(b"".join([hiredis.pack_command(tuple(words)) for words in batch]))  # type: ignore[arg-type]
+                connection.socket.sendall(b"".join([encode(words) for words in batch]))
                 for words in batch:
                     try:
                         self._note(words, connection.read())
-                    except hiredis.ReplyError as refused:
+                    except ResponseError as refused:
                         self.refused.append(str(refused))
                 if self._pause_s:
                     self.ending.wait(self._pause_s)

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-import hiredis
-
+from disqued.client import ResponseError
 from support.cluster import NodeClient, RealCluster, RealNode
 
 QUEUE: Final = "work"
@@ -113,14 +112,14 @@ class _Client(threading.Thread):
         body = b"%d:%d" % (self._number, len(self.attempted))
         delay_s = len(self.attempted) % 3 == 0
         self.attempted.append(body)
-        with contextlib.suppress(hiredis.ReplyError):  # NOREPL: there were not enough nodes in time
+        with contextlib.suppress(ResponseError):  # NOREPL: there were not enough nodes in time
             node.call("ADDJOB", QUEUE, body, ADD_TIMEOUT_MS, "DELAY", int(delay_s), *self._options)
             self.added[body] = time.monotonic()
 
     def _fetch(self, node: NodeClient) -> None:
         try:
             fetch(node, self.delivered, timeout_ms=1)
-        except hiredis.ReplyError as refused:
+        except ResponseError as refused:
             if not str(refused).startswith("LEAVING"):
                 raise
 

@@ -10,7 +10,8 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, Self
 
-from disqued.cli.reply import Failure, Reply, encode_request, read_reply
+from disqued.resp.replies import Failure, Reply, StreamSource, read_reply
+from disqued.resp.writer import request
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -42,7 +43,7 @@ class Connection:
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConnectionFailedError(f"Could not connect to Disque at {endpoint}: {reason}") from error
-        self._source = self.socket.makefile("rb")
+        self._source = StreamSource(self.socket.makefile("rb"))
         # Like the original: a server without a password refuses AUTH, and that is no reason not to go on. A wrong
         # password shows at the first command.
         self.password_accepted = endpoint.password is not None and not isinstance(
@@ -51,7 +52,7 @@ class Connection:
 
     def execute(self, words: list[bytes]) -> Reply:
         """Send one request and wait for its reply. Raises `ConnectionLostError`."""
-        self.send(encode_request(words))
+        self.send(request(words))
         return self.receive()
 
     def ask(self, words: list[bytes]) -> Reply:

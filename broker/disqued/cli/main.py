@@ -20,7 +20,7 @@ from disqued.cli.endpoint import choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.oneshot import Style, run_command
 from disqued.cli.render import Form
-from disqued.cli.reply import ReplyFormatError
+from disqued.resp.replies import ReplyFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from disqued.cli.connection import Connection, ConnectionLostError
 from disqued.cli.exits import Exit
 from disqued.cli.render import Form, render_for
-from disqued.cli.reply import Failure, Reply
+from disqued.resp.replies import Failure, Reply
 
 if TYPE_CHECKING:
     from disqued.cli.endpoint import Endpoint

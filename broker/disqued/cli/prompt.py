@@ -23,8 +23,8 @@ from disqued.cli.connection import ConnectionLostError
 from disqued.cli.manual import BUILT_IN, command_table, groups
 from disqued.cli.render import text
 from disqued.cli.repl import Shell
-from disqued.cli.reply import ReplyFormatError
 from disqued.cli.syntax import continuations, literals
+from disqued.resp.replies import ReplyFormatError
 from disqued.resp.words import split_words
 
 HISTORY = Path("~/.disque_history")

@@ -17,7 +17,7 @@ import json
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from disqued.cli.reply import Failure, Pairs, Reply, Status
+from disqued.resp.replies import Failure, Pairs, Reply, Status
 from disqued.resp.words import quote_word
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from disqued.cli.endpoint import Endpoint
 from disqued.cli.exits import Exit
 from disqued.cli.manual import explain
 from disqued.cli.oneshot import Style, exchange
-from disqued.cli.reply import ReplyFormatError
+from disqued.resp.replies import ReplyFormatError
 from disqued.resp.words import split_words
 
 SLOW_S = 0.5

@@ -6,11 +6,13 @@ Text is UTF-8 with surrogate escapes in both directions, so that a queue name of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import hiredis
 
 from disqued.client.errors import ResponseError, response_error
+from disqued.resp.writer import request
 
 Argument: TypeAlias = str | bytes | int
 """One word of a command."""
@@ -41,10 +43,9 @@ def to_text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def encode(arguments: tuple[Argument, ...]) -> bytes:
+def encode(arguments: Sequence[Argument]) -> bytes:
     """One request."""
-    words = [to_bytes(argument) for argument in arguments]
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
+    return request([to_bytes(argument) for argument in arguments])
 
 
 class Decoder:

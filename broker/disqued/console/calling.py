@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from disqued.console.wholereplies import Reply
 from disqued.core.runtime.authentication import ONLY_USER
+from disqued.resp.replies import Reply
 
 Requests: TypeAlias = Sequence[Sequence[bytes]]
 Then: TypeAlias = Callable[[list[Reply]], None]

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 from disqued.config.glob import glob_match
 from disqued.console.figures import bytes_of
-from disqued.console.wholereplies import Reply
 from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
+from disqued.resp.replies import Reply
 
 SCANNED: Final = 250
 """Queues that one QSCAN looks for,"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from disqued.console.text import key_of, shown
-from disqued.console.wholereplies import Beginning, Reply
+from disqued.resp.replies import Reply
 
 MOST_MEMBERS: Final = 200
 
@@ -109,8 +109,6 @@ def pairs(flat: list[Reply]) -> dict[str, Reply]:
 
 def bytes_of(reply: Reply) -> bytes:
     """A string, or as much of it as was kept; empty for what is none."""
-    if isinstance(reply, Beginning):
-        return reply.data
     return reply if isinstance(reply, bytes) else b""
 
 

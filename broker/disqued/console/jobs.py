@@ -8,8 +8,8 @@ from typing import Any, Final
 from disqued.console.calling import Ask
 from disqued.console.figures import bytes_of, pairs, text_of
 from disqued.console.text import is_text, shown
-from disqued.console.wholereplies import Beginning, Failure, Reply
 from disqued.httproutes import UNAVAILABLE, Exchange
+from disqued.resp.replies import Failure, Reply, Truncated
 
 PEEKED: Final = 20
 FOUND: Final = 20
@@ -52,7 +52,7 @@ def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
         **{field: said.get(name) for name, field in _NUMBERS},
         "nodes": [text_of(node) for node in nodes] if isinstance(nodes, list) else [],
         "body": shown(data, breaks=True),
-        "body_bytes": body.size_bytes if isinstance(body, Beginning) else len(data),
+        "body_bytes": body.size_bytes if isinstance(body, Truncated) else len(data),
         "is_text": is_text(data),
     }
 
@@ -102,7 +102,7 @@ class Search:
     def _show(self, reply: Reply) -> None:
         """Describe what was found, unless the node refused to look."""
         if isinstance(reply, Failure):
-            self._exchange.answer(UNAVAILABLE, reply.text)
+            self._exchange.answer(UNAVAILABLE, reply.message)
         elif self._ids:
             self._ask([[b"show", job_id] for job_id in self._ids], self._shown)
         else:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from disqued.console.calling import Ask
 from disqued.console.choice import Choice
 from disqued.console.figures import members, node_figures, queue_figures
-from disqued.console.wholereplies import Failure, Reply
 from disqued.core.runtime.state import NodeState
 from disqued.httproutes import OK, UNAVAILABLE, Answer, Exchange
+from disqued.resp.replies import Failure, Reply
 
 FIRST_S: Final = 0.1
 """Until the first event: queues are looked for before."""
@@ -22,7 +22,7 @@ STEP_S: Final = 0.02
 REST_S: Final = 2.0
 """and when all were looked at."""
 EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
-_LOCKED: Final = "NOAUTH"
+_LOCKED: Final = b"NOAUTH"
 _NODE: Final = ((b"info",), (b"cluster", b"nodes"), (b"hello",))
 
 
@@ -80,7 +80,7 @@ class Live:
             if self._began:
                 self._exchange.finish()
             else:
-                self._exchange.answer(UNAVAILABLE, info.text)
+                self._exchange.answer(UNAVAILABLE, info.message)
             return
         figures = [queue_figures(reply) for reply in queues]
         opened = figures.pop(0) if self._opened is not None else None

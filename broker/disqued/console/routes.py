@@ -19,7 +19,6 @@ from disqued.console.choice import MOST_CHOSEN, SORTS, Choice
 from disqued.console.jobs import MOST_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.text import fields_of
-from disqued.console.wholereplies import Failure, Reply
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.runtime.authentication import ONLY_USER
 from disqued.errors import ReplyError
@@ -35,6 +34,7 @@ from disqued.httproutes import (
     Exchange,
     Route,
 )
+from disqued.resp.replies import Failure, Reply
 
 if TYPE_CHECKING:
     from disqued.node import Node
@@ -165,6 +165,6 @@ def _send_json(exchange: Exchange, said: dict[str, Any]) -> None:
 def _tell(exchange: Exchange, reply: Reply) -> None:
     """What came of an action."""
     if isinstance(reply, Failure):
-        exchange.answer(BAD_REQUEST, reply.text)
+        exchange.answer(BAD_REQUEST, reply.message)
     else:
         _send_json(exchange, {"reply": reply.decode() if isinstance(reply, bytes) else reply})

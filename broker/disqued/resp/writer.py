@@ -1,8 +1,11 @@
-"""Encodes replies. Numbers that occur all the time (lengths, small integers) are encoded once, at import."""
+"""Encodes replies, and requests. Frequent numbers (lengths, small integers) are encoded once, at import."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CRLF: Final = b"\r\n"
 OK: Final = b"+OK\r\n"
@@ -45,3 +48,8 @@ def integer(value: int) -> bytes:
 def status(text: bytes) -> bytes:
     """A status line; `text` holds no line end."""
     return b"+" + text + CRLF
+
+
+def request(words: Sequence[bytes]) -> bytes:
+    """A request, as clients send it: an array of bulk strings."""
+    return array_header(len(words)) + b"".join([bulk(word) for word in words])

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop, Transport
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from disqued.console.calling import Requests, Then
-from disqued.console.wholereplies import Failure, Reply, read_replies
 from disqued.core.runtime.authentication import ONLY_USER, authenticate
+from disqued.resp.replies import Failure, Reply, read_replies
+from disqued.resp.writer import request
 from disqued.server.connection import Connection
 from disqued.server.shell import Shell
 
@@ -89,7 +90,7 @@ class Caller:
         connection = self._connection
         if connection is not None and requests:
             self._asked.append((len(requests), then))
-            connection.data_received(b"".join(map(_encode, requests)))
+            connection.data_received(b"".join(map(request, requests)))
 
     def heard(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
         """The node replied. It is in the middle of its output, so nothing is asked of it now."""
@@ -101,7 +102,7 @@ class Caller:
 
     def ended(self) -> None:
         """The node hung up."""
-        why = next((reply.text for reply in self._received if isinstance(reply, Failure)), _HUNG_UP)
+        why = next((reply.message for reply in self._received if isinstance(reply, Failure)), _HUNG_UP)
         self._loop.call_soon(self._gone, why)
         self._forget()
 
@@ -115,7 +116,3 @@ class Caller:
         self._asked.clear()
         if connection is not None:
             self._loop.call_soon(connection.connection_lost, None)
-
-
-def _encode(words: Sequence[bytes]) -> bytes:
-    return b"*%d\r\n" % len(words) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])

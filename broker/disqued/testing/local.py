@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-import hiredis
-
+from disqued.client import ResponseError, wire
 from disqued.config import Config, load
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
@@ -19,18 +19,20 @@ from disqued.testing.host import FakeHost
 if TYPE_CHECKING:
     from disqued.testing.network import Network
 
-Reply: TypeAlias = "bytes | int | str | float | bool | list[Reply] | dict[bytes, Reply] | hiredis.HiredisError | None"
+Reply: TypeAlias = "bytes | int | str | float | bool | list[Reply] | dict[bytes, Reply] | ResponseError | None"
+"""A reply in RESP2 or RESP3; an error reply is a value."""
 
 NODE_ID = b"5ca1ab1e" + b"0" * 32
 
 
 class LocalClient:
-    """A client of a `LocalNode`. Replies are decoded by hiredis; an error reply is returned, not raised."""
+    """A client of a `LocalNode`. Error replies are returned, not raised."""
 
     def __init__(self, local: LocalNode, session: Session) -> None:
         self.local = local
         self.session = session
-        self.reader = hiredis.Reader()
+        self._decoder = wire.Decoder()
+        self._replies: deque[Reply] = deque()
         self.received = b""
         """All bytes ever received."""
         self.closed = False
@@ -50,6 +52,12 @@ class LocalClient:
         self.local.node.ready.flush(self.session)
         self.local.flush()
 
+    def receive(self, data: bytes) -> None:
+        """Take bytes from the node."""
+        self.received += data
+        self._replies += cast("list[Reply]", self._decoder.feed(data))
+        self.hear()
+
     def send(self, *words: bytes | str | int) -> None:
         """Send a command and do not look at what comes back."""
         self.send_bytes(encode(*words))
@@ -65,14 +73,13 @@ class LocalClient:
 
     def next_reply(self) -> Reply:
         """The next reply received; AssertionError when there is none."""
-        reply = self.reader.gets()
-        assert reply is not False, "no reply was received"
-        return reply  # type: ignore[no-any-return]
+        assert self._replies, "no reply was received"
+        return self._replies.popleft()
 
     @property
     def silent(self) -> bool:
         """Whether no complete reply waits to be read."""
-        return not self.reader.has_data()
+        return not self._replies
 
     def call(self, *words: bytes | str | int) -> Reply:
         """Send a command and return its reply."""
@@ -81,9 +88,8 @@ class LocalClient:
 
     def replies(self) -> list[Reply]:
         """All replies received and not read yet."""
-        found: list[Reply] = []
-        while (reply := self.reader.gets()) is not False:
-            found.append(reply)
+        found = list(self._replies)
+        self._replies.clear()
         return found
 
     def add(self, queue: str, body: bytes | str = b"body", *options: bytes | str | int) -> bytes:
@@ -132,8 +138,7 @@ def _by_name(flat: Reply) -> dict[str, Reply]:
 
 def encode(*words: bytes | str | int) -> bytes:
     """A request as a client sends it."""
-    request: bytes = hiredis.pack_command(words)  # type: ignore[arg-type]
-    return request
+    return wire.encode(words)
 
 
 def no_include(path: str) -> str:
@@ -274,9 +279,7 @@ class LocalNode(Driver):
             self.node.ready.slow[session.number] = session
         if client.window is not None:
             client.window -= len(data)
-        client.received += data
-        client.reader.feed(data)
-        client.hear()
+        client.receive(data)
         if session.closing and session.held is None:
             self._close(client)
 

@@ -12,8 +12,7 @@ from functools import partial
 from random import Random
 from typing import Final, TypeAlias
 
-import hiredis
-
+from disqued.client import ResponseError
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
 from disqued.testing.local import LocalClient, Reply
@@ -334,7 +333,7 @@ class Worker:
         world = self._world
         if isinstance(answer, list):
             self._work([(job_id, world.history.attempt_of(body)) for job_id, body, _ in jobs_in(answer)])
-        elif isinstance(answer, Lost | hiredis.HiredisError):
+        elif isinstance(answer, Lost | ResponseError):
             if not isinstance(answer, Lost):
                 self._caller.hang_up()
             world.later(RECONNECT_MS, self._get)
@@ -453,7 +452,7 @@ class Observer:
         world.later(200 + chance.random() * 800, self._look)
 
     def _looked(self, answer: Answer) -> None:
-        if isinstance(answer, hiredis.HiredisError) and not is_loading(answer):
+        if isinstance(answer, ResponseError) and not is_loading(answer):
             self._world.history.violate(self._world.now_ms, f"a look was refused: {answer}")
 
     def _pause(self, queue: str, how: str) -> None:

@@ -12,11 +12,12 @@ import select
 import sys
 from typing import TYPE_CHECKING
 
-import hiredis
-
 from disqued.cli.connection import Connection, ConnectionLostError
 from disqued.cli.exits import Exit
-from disqued.cli.reply import ReplyFormatError, encode_request
+from disqued.client.errors import ResponseError
+from disqued.client.wire import Decoder, MalformedReplyError, Reply
+from disqued.resp.replies import ReplyFormatError
+from disqued.resp.writer import request
 
 if TYPE_CHECKING:
     import argparse
@@ -48,7 +49,7 @@ class Transfer:
         self._pending = b""
         """Read from the input and not yet taken by the socket."""
         self._input_ended = self._finished = False
-        self._reader = hiredis.Reader()
+        self._decoder = Decoder()
 
     def run(self) -> None:
         """Until the last reply, or until the server stays silent for too long."""
@@ -74,7 +75,7 @@ class Transfer:
         self._pending = os.read(self._input_fd, CHUNK_BYTES)
         if not self._pending:
             self._input_ended = True
-            self._pending = encode_request([b"PING", self._token])
+            self._pending = request([b"PING", self._token])
             sys.stdout.write("All data transferred. Waiting for the last reply...\n")
             sys.stdout.flush()
 
@@ -82,19 +83,18 @@ class Transfer:
         data = self._socket.recv(CHUNK_BYTES)
         if not data:
             raise ConnectionLostError("Error: Server closed the connection")
-        self._reader.feed(data)
         try:
-            while (reply := self._reader.gets()) is not False:
+            for reply in self._decoder.feed(data):
                 self._count(reply)
-        except hiredis.ProtocolError as error:
+        except MalformedReplyError as error:
             raise ReplyFormatError(f"Not a reply of a Disque server: {error}") from error
 
-    def _count(self, reply: object) -> None:
+    def _count(self, reply: Reply) -> None:
         if reply == self._token:
             self._finished = True
             sys.stdout.write("Last reply received from server.\n")
             return
         self.replies += 1
-        if isinstance(reply, hiredis.ReplyError):
+        if isinstance(reply, ResponseError):
             self.errors += 1
             sys.stderr.write(f"{reply}\n")

@@ -17,16 +17,17 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-
-import hiredis
+from typing import Any
 
 from disqued.cli.arguments import Parser, UsageError, at_least
 from disqued.cli.connection import Connection, ConnectionLostError, RefusedError
 from disqued.cli.endpoint import Endpoint, choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
-from disqued.cli.reply import encode_request
 from disqued.cli.views.client import connected_client
 from disqued.cli.views.table import Column, print_rows, table_options
+from disqued.client import ResponseError
+from disqued.client.wire import Decoder
+from disqued.resp.writer import request
 
 SEED = 7711
 TTL_S = 3600
@@ -41,7 +42,7 @@ class Phase:
 
     name: str
     elapsed_s: float
-    replies: list[object]
+    replies: list[Any]
     latencies_ms: list[float]
 
     @property
@@ -86,13 +87,13 @@ def measure(loader: Loader, queue: str, options: argparse.Namespace) -> Iterator
     name = os.fsencode(queue)
     body = random.Random(SEED).randbytes(options.body_bytes)  # noqa: S311  load, no secret
     copies = [b"REPLICATE", b"%d" % options.replicate] if options.replicate else []
-    add = encode_request([b"ADDJOB", name, body, b"0", b"TTL", b"%d" % TTL_S, *copies])
+    add = request([b"ADDJOB", name, body, b"0", b"TTL", b"%d" % TTL_S, *copies])
     yield loader.run("add", [add] * options.jobs)
-    get = encode_request([b"GETJOB", b"NOHANG", b"FROM", name])
+    get = request([b"GETJOB", b"NOHANG", b"FROM", name])
     got = loader.run("get", [get] * options.jobs)
     yield got
     ids = [job[1] for jobs in got.replies if isinstance(jobs, list) for job in jobs]
-    yield loader.run("ack", [encode_request([b"ACKJOB", job_id]) for job_id in ids])
+    yield loader.run("ack", [request([b"ACKJOB", job_id]) for job_id in ids])
 
 
 @contextlib.contextmanager
@@ -118,7 +119,7 @@ class Lane:
 
     def __init__(self, connection: Connection) -> None:
         self.socket = connection.socket
-        self._reader = hiredis.Reader()
+        self._decoder = Decoder()
         self._missing = 0
         self._sent_s = 0.0
 
@@ -128,14 +129,13 @@ class Lane:
         self._sent_s = time.perf_counter()
         self.socket.sendall(b"".join(batch))
 
-    def receive(self, replies: list[object]) -> float | None:
+    def receive(self, replies: list[Any]) -> float | None:
         """Take what has arrived; the latency of the batch in ms when it is complete."""
         data = self.socket.recv(RECEIVE_BYTES)
         if not data:
             raise ConnectionLostError("Error: Server closed the connection")
-        self._reader.feed(data)
-        while (reply := self._reader.gets()) is not False:
-            if isinstance(reply, hiredis.ReplyError):
+        for reply in self._decoder.feed(data):
+            if isinstance(reply, ResponseError):
                 raise RefusedError(str(reply))
             replies.append(reply)
             self._missing -= 1
@@ -152,7 +152,7 @@ class Loader:
     def run(self, name: str, requests: Iterable[bytes]) -> Phase:
         """Send all requests, whichever client is free next, and wait for all replies."""
         todo = iter(requests)
-        replies: list[object] = []
+        replies: list[Any] = []
         latencies_ms: list[float] = []
         began_s = time.perf_counter()
         with selectors.DefaultSelector() as selector:
