@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 
 
 @dataclass(frozen=True)

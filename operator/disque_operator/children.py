@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 from disque_operator import names
 from disque_operator.actions import Apply, DeleteChild
+from disque_operator.apivalues import Json
 from disque_operator.members import View
 from disque_operator.resources import desired, differs, surplus
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 from disque_operator.steps import Note, Step, problem
 from disque_operator.wanted import Wanted
 

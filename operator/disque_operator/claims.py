@@ -18,10 +18,9 @@ from collections.abc import Iterator
 
 from disque_operator import names
 from disque_operator.actions import Apply, DeleteChild
+from disque_operator.apivalues import Json, amount
 from disque_operator.members import View
 from disque_operator.observed import Volume
-from disque_operator.quantities import amount
-from disque_operator.spec import Json
 from disque_operator.steps import Step
 
 
@@ -43,11 +42,11 @@ def _changes(view: View, entitled: int, drained: int | None) -> Iterator[Apply |
         if volume.terminating:
             continue
         if _is_deserted(view, volume, entitled):
-            if view.spec.storage.when_scaled == "Delete":
+            if view.spec.storage.retention.when_scaled == "Delete":
                 yield DeleteChild("PersistentVolumeClaim", volume.name, volume.uid, "all its jobs were handed over")
             continue
         mark = volume.drained if volume.ordinal >= entitled or volume.ordinal == drained else ""
-        owned = view.spec.storage.when_deleted == "Delete"
+        owned = view.spec.storage.retention.when_deleted == "Delete"
         if mark != volume.drained or owned != volume.owned:
             why = "its node serves again" if mark != volume.drained else "as spec.storage says"
             yield Apply(_manifest(view, volume, mark, volume.size), why)
@@ -80,7 +79,7 @@ def _manifest(view: View, volume: Volume, drained: str, size: str) -> Json:
     metadata: Json = {"name": volume.name, "namespace": spec.namespace, "uid": volume.uid}
     if drained:
         metadata["annotations"] = {names.DRAINED: drained}
-    if spec.storage.when_deleted == "Delete":
+    if spec.storage.retention.when_deleted == "Delete":
         metadata["ownerReferences"] = [
             {"apiVersion": names.API_VERSION, "kind": names.KIND, "name": spec.name, "uid": spec.uid}
         ]

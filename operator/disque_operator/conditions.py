@@ -19,10 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from disque_operator.apivalues import Json, timestamp
 from disque_operator.members import View
-from disque_operator.spec import Json
 from disque_operator.steps import Note, Topic
-from disque_operator.times import timestamp
 
 _MOST_MESSAGES: Final = 3
 """Of one condition, joined."""

@@ -1,7 +1,7 @@
-"""The directives of the broker as a spec gives them: which it may give, their values, what changes without a restart.
+"""The directives of the broker in a spec: which ones it may set, their values, which ones change without a restart.
 
-Values are read by the broker's own parsers, so that what is accepted here starts there. A value that these refuse is
-left out here and told of by `problems`.
+Values are parsed by the broker's own parsers, so a value that is accepted here is accepted there. Values that the
+parsers reject are left out here; `problems` reports them.
 """
 
 from __future__ import annotations
@@ -12,44 +12,44 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from disque_operator import names
-from disque_operator.quantities import amount
+from disque_operator.apivalues import amount
 from disque_operator.spec import Spec
 from disqued.config.kinds import BadValueError, Kind, Seconds, encode
 from disqued.config.options import OPTION_OF, OPTIONS, Option
 from disqued.resp.words import split_words
 
-_ADDRESSES: Final = "pods announce the names that their StatefulSet gives them; expose them by spec.service"
-_PORTS: Final = "ports in the pod are fixed; the one for clients is spec.service.port"
-_OUTPUT: Final = "the log goes to standard output, where `kubectl logs` finds it"
-_FILES: Final = "files stand on the volume that spec.storage describes"
-_RESTARTS: Final = "the operator restarts pods so that queues come back as they were"
+_ADDRESSES: Final = "pods announce the host names of their StatefulSet; use spec.service to expose them"
+_PORTS: Final = "ports of the pods are fixed; set the port for clients in spec.service.port"
+_OUTPUT: Final = "the log is written to standard output for `kubectl logs`"
+_FILES: Final = "files are on the volume that spec.storage describes"
+_RESTARTS: Final = "the operator restarts pods in a way that restores their queues"
 
 OWNED: Final[Mapping[str, str]] = {
     "aof-enqueue-jobs-once": _RESTARTS,
     "aof-restart-mark": _RESTARTS,
     "appendfilename": _FILES,
-    "appendfsync": "write it to spec.persistence.fsync",
-    "appendonly": "write it to spec.persistence.appendonly, as true or false",
+    "appendfsync": "set spec.persistence.fsync",
+    "appendonly": "set spec.persistence.appendonly to true or false",
     "bind": _PORTS,
     "cluster-announce-bus-port": _ADDRESSES,
     "cluster-announce-hostname": _ADDRESSES,
     "cluster-announce-ip": _ADDRESSES,
     "cluster-announce-port": _ADDRESSES,
     "cluster-config-file": _FILES,
-    "cluster-name": "it is made of the namespace and the name of the resource",
+    "cluster-name": "it is derived from the namespace and the name of the resource",
     "cluster-port": _PORTS,
-    "cluster-seeds": "members find each other by the service that the operator makes",
+    "cluster-seeds": "members discover each other through a service of the operator",
     "daemonize": "the process runs in the foreground of its container",
     "dir": _FILES,
     "http-port": _PORTS,
-    "include": "write the directives themselves to spec.config",
+    "include": "set the directives themselves in spec.config",
     "logfile": _OUTPUT,
-    "maxmemory": "write it to spec.maxmemory",
+    "maxmemory": "set spec.maxmemory",
     "pidfile": "the process runs in the foreground of its container",
     "port": _PORTS,
-    "rename-command": "the operator needs all commands; spec.auth and spec.networkPolicy keep others out",
-    "requirepass": "spec.auth has a password generated, or takes it from a Secret of yours (spec.auth.secretName)",
-    "requirepass-former": "spec.auth has passwords rotated (spec.auth.rotation)",
+    "rename-command": "the operator needs all commands; restrict access with spec.auth and spec.networkPolicy",
+    "requirepass": "passwords are generated, or read from the Secret spec.auth.secretName",
+    "requirepass-former": "set spec.auth.rotation to rotate the password",
     "shutdown-on-sigterm": _RESTARTS,
     "syslog-enabled": _OUTPUT,
     "syslog-facility": _OUTPUT,
@@ -57,38 +57,38 @@ OWNED: Final[Mapping[str, str]] = {
     "unixsocket": _PORTS,
     "unixsocketperm": _PORTS,
 }
-"""Directives that are the operator's, and what to do instead of giving them."""
+"""Directives that only the operator sets, with the reason or with what to do instead."""
 
 FREE: Final[tuple[Option[Any], ...]] = tuple(
     option for option in OPTIONS if option.in_file and option.name not in OWNED
 )
-"""Those that `spec.config` may give."""
+"""Directives that `spec.config` may set."""
 
 _OF_FIELDS: Final = ("appendfsync", "appendonly", "maxmemory")
-"""Those that fields of the spec give."""
+"""Directives that fields of the spec set."""
 
 LIVE: Final[tuple[Option[Any], ...]] = tuple(
     option
     for option in (*FREE, *map(OPTION_OF.__getitem__, _OF_FIELDS))
     if option.settable and option.shown and not isinstance(option.kind, Seconds)
 )
-"""Those that change while a node runs. Of seconds CONFIG GET shows only whether there are any: a restart is surer."""
+"""Directives that change while a broker runs. Durations need a restart: CONFIG GET shows only whether one is set."""
 
 _LITTLE_MEMORY: Final = 512 << 20
 _BIG_SHARE, _SMALL_SHARE = 75, 60
-"""Percent of what a container has for the jobs: docs/operations/memory.md."""
+"""Percentage of the container's memory for jobs (docs/operations/memory.md)."""
 
 
 def read(kind: Kind[Any], text: str) -> Any:
-    """The value that the text stands for behind a directive's name in a file; raises BadValueError."""
+    """Parse the value of a directive as in a configuration file; raises BadValueError."""
     words = split_words(encode(text))
     if words is None:
-        raise BadValueError("quotes are not closed")
+        raise BadValueError("unbalanced quotes")
     return kind.read(words)
 
 
 def given(spec: Spec) -> dict[str, Any]:
-    """The values of all directives that the spec gives, by its fields or in `config`, those that can be read."""
+    """Return the values of all directives that fields of the spec and `config` set. Invalid ones are left out."""
     texts = {
         "appendonly": "yes" if spec.persistence.appendonly else "no",
         "appendfsync": spec.persistence.fsync,
@@ -107,7 +107,7 @@ def _readable(texts: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
 
 
 def maxmemory(spec: Spec) -> str:
-    """The directive `maxmemory`. `auto` is a share of the memory limit, or of the request where there is no limit."""
+    """Return `maxmemory`. `auto` is a share of the memory limit, or of the memory request if there is no limit."""
     if spec.maxmemory != "auto":
         return spec.maxmemory
     limit = amount((spec.resources.get("limits") or {}).get("memory"))
@@ -122,22 +122,22 @@ def maxmemory(spec: Spec) -> str:
 
 
 def lines(spec: Spec) -> list[str]:
-    """The lines of a configuration file."""
+    """Return the lines of a configuration file."""
     written = {name: OPTION_OF[name].kind.write(value) for name, value in given(spec).items()}
     return [f"{name} {text.decode()}" for name, text in written.items() if text is not None]
 
 
 def settings(spec: Spec) -> Mapping[str, str]:
-    """All directives that CONFIG SET changes, with the values that the spec asks for, defaults for those it lacks.
+    """Return all directives that CONFIG SET changes, with their desired values, which default to the broker's.
 
-    Those that are the operator's alone, as addresses and passwords, are not among them.
+    Directives that only the operator sets, such as addresses and passwords, are not included.
     """
     values = given(spec)
     return {option.name: option.kind.show(values.get(option.name, option.default)).decode() for option in LIVE}
 
 
 def same(directive: str, one: str, other: str) -> bool:
-    """Whether two texts are the same value of a directive, as `64mb` and `67108864`."""
+    """Return whether two texts are the same value of a directive, for example `64mb` and `67108864`."""
     kind = OPTION_OF[directive].kind
     try:
         return one == other or bool(kind.parse(encode(one)) == kind.parse(encode(other)))
@@ -146,7 +146,7 @@ def same(directive: str, one: str, other: str) -> bool:
 
 
 def restart_hash(spec: Spec) -> str:
-    """A text that changes when something changes that a node only learns by a restart."""
+    """Return a text that changes when a directive changes that needs a restart, or when a restart is requested."""
     live = {option.name for option in LIVE}
     fixed = {name: str(value) for name, value in given(spec).items() if name not in live}
     asked = [fixed, spec.annotations.get(names.RESTART_AT, "")]

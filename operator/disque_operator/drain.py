@@ -27,12 +27,11 @@ from typing import Final, Literal
 
 from disque_operator import names
 from disque_operator.actions import Command
+from disque_operator.apivalues import Json, seconds, timestamp
 from disque_operator.gate import Question, closed
 from disque_operator.members import Member, View
 from disque_operator.observed import Leaving
-from disque_operator.spec import Json
 from disque_operator.steps import Note, Step, problem
-from disque_operator.times import seconds, timestamp
 
 Over = Literal["no", "done", "handoff", "forced"]
 _UNKNOWN: Final = -1

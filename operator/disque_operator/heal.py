@@ -20,11 +20,10 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.actions import Command
+from disque_operator.apivalues import Json, seconds
 from disque_operator.members import Member, View
 from disque_operator.observed import Node
-from disque_operator.spec import Json
 from disque_operator.steps import Note, Step, problem, progress
-from disque_operator.times import seconds
 
 FORGET_AFTER_S: Final = 60.0
 """A node that was not leaving may come back; so long nobody heard of it."""

@@ -18,7 +18,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
 from disque_operator import names
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 
 REQUEST_S: Final = 10.0
 """An API server that takes longer is taken for one that is away."""

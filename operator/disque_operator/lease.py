@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kube import CONFLICT, NOT_FOUND, KubeError
-from disque_operator.spec import Json
 
 DURATION_S: Final = 15.0
 STOP_S: Final = 10.0

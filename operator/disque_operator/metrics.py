@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from disque_operator.apivalues import Json
 from disque_operator.kube import WRITES
-from disque_operator.spec import Json
 from disqued import __version__
 
 PHASES: Final = (

@@ -15,10 +15,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from disque_operator import brokers, names, resources
+from disque_operator.apivalues import Json
 from disque_operator.brokers import Door, SilentError
 from disque_operator.kube import Kube
 from disque_operator.observed import Node, Observed, Passwords, Pod, StatefulSet, Volume
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 
 LISTED: Final = (
     "ConfigMap",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 
 LOCKED: Final = "it takes neither the current password nor the former one"
 """Why a broker that runs did not answer, in `Observed.silent`: nobody knows its password any more."""

@@ -26,10 +26,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from disque_operator.actions import Command
+from disque_operator.apivalues import timestamp
 from disque_operator.members import Member, View
 from disque_operator.observed import Node, Passwords
 from disque_operator.steps import NOTHING, Note, Step, problem, progress
-from disque_operator.times import timestamp
 
 _SET: Final = ("CONFIG", "SET")
 

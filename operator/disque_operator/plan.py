@@ -25,11 +25,12 @@ from __future__ import annotations
 from typing import Final
 
 from disque_operator import children, claims, drain, heal, names, passwords, rollout, scale, settings
+from disque_operator.apivalues import Json
 from disque_operator.members import View
 from disque_operator.observed import Observed
 from disque_operator.planned import IDLE_S, SOON_S, Plan
 from disque_operator.problems import problems
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 from disque_operator.status import status
 from disque_operator.steps import Note, Step, joined, problem
 from disque_operator.telling import events

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from disque_operator.actions import Action
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 
 SOON_S = 2.0
 """While something is going on."""

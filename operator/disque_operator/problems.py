@@ -1,8 +1,7 @@
-"""What is wrong with a spec though the API server took it.
+"""What is wrong with a spec that the API server accepted; reported in the condition SpecValid.
 
-That is: values that only the broker's own parser can judge, consent that stands in an annotation, and objects that are
-older than the rules of the schema. `problems` is what the condition SpecValid says. While there are any, nothing is
-changed by the spec.
+The API server cannot check values that only the broker's parser understands, consent that is given by an annotation,
+and objects that were created before the rules of the definition changed. A spec with problems is not applied.
 """
 
 from __future__ import annotations
@@ -12,60 +11,66 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from disque_operator import names
+from disque_operator.apivalues import Json, amount
 from disque_operator.directives import FREE, OWNED, read
-from disque_operator.quantities import amount
 from disque_operator.resources.protected import protected
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 from disqued.config.kinds import BadValueError, MemoryShare
 from disqued.config.options import OPTION_OF
 
-_NAME_OF: Final = {option.name for option in FREE}
+_FREE_NAMES: Final = {option.name for option in FREE}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that can not be done as it is asked for."""
+    """A field that cannot be applied."""
 
     field: str
-    """Where, as `spec.config.hz`."""
+    """Path of the field, for example `spec.config.hz`."""
     text: str
-    """What is wrong and what to write instead."""
+    """What is wrong, and what to do."""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.text}"
 
 
 def problems(spec: Spec) -> tuple[Problem, ...]:
-    """All that is wrong; empty when all is well."""
-    checks = (_consent, _config, _amounts, _maxmemory, _kept, _pod_template)
+    """Return everything that is wrong; empty if nothing is."""
+    checks = (_invalid, _consent, _config, _amounts, _maxmemory, _outdated, _pod_template)
     return tuple(problem for check in checks for problem in check(spec))
+
+
+def _invalid(spec: Spec) -> Iterator[Problem]:
+    for text in spec.invalid:
+        field, _, wrong = text.partition(": ")
+        yield Problem(field, wrong)
 
 
 def _consent(spec: Spec) -> Iterator[Problem]:
     if spec.drain.on_timeout == "Force" and spec.annotations.get(names.ALLOW_JOB_LOSS) != "true":
         yield Problem(
             "spec.drain.onTimeout",
-            f"Force drops the jobs that are left: say that this is wanted by the annotation {names.ALLOW_JOB_LOSS}: "
-            '"true", or write Wait or Handoff',
+            f"Force drops the remaining jobs: confirm with the annotation {names.ALLOW_JOB_LOSS}: "
+            '"true", or use Wait or Handoff',
         )
 
 
 def _config(spec: Spec) -> Iterator[Problem]:
     for name, text in spec.config.items():
-        trouble = _trouble_with(name, text)
-        if trouble:
-            yield Problem(f"spec.config.{name}", trouble)
+        problem = _directive_problem(name, text)
+        if problem:
+            yield Problem(f"spec.config.{name}", problem)
 
 
-def _trouble_with(name: str, text: str) -> str:
+def _directive_problem(name: str, text: str) -> str:
     if name in OWNED:
-        return f"the operator sets it: {OWNED[name]}"
-    if name not in _NAME_OF:
-        return "is no directive of the broker: see docs/configuration.md, names are in lower case"
+        return f"only the operator sets it: {OWNED[name]}"
+    if name not in _FREE_NAMES:
+        return "is not a directive of the broker: use a name from docs/configuration.md, in lower case"
     try:
         read(OPTION_OF[name].kind, text)
     except BadValueError as error:
-        return f"{text!r} is not accepted: {error}"
+        return f"invalid value {text!r}: {error}"
     return ""
 
 
@@ -74,10 +79,10 @@ def _amounts(spec: Spec) -> Iterator[Problem]:
         for name, text in (spec.resources.get(kind) or {}).items():
             if amount(text) is None:
                 yield Problem(
-                    f"spec.resources.{kind}.{name}", f"{text!r} is no quantity: write one such as 500m or 2Gi"
+                    f"spec.resources.{kind}.{name}", f"{text!r} is not a quantity: use one such as 500m or 2Gi"
                 )
     if amount(spec.storage.size) is None:
-        yield Problem("spec.storage.size", f"{spec.storage.size!r} is no quantity: write one such as 10Gi")
+        yield Problem("spec.storage.size", f"{spec.storage.size!r} is not a quantity: use one such as 10Gi")
 
 
 def _maxmemory(spec: Spec) -> Iterator[Problem]:
@@ -86,39 +91,39 @@ def _maxmemory(spec: Spec) -> Iterator[Problem]:
     try:
         share: MemoryShare = read(OPTION_OF["maxmemory"].kind, spec.maxmemory)
     except BadValueError as error:
-        yield Problem("spec.maxmemory", f"{spec.maxmemory!r} is not accepted: {error}. Write auto, 75% or 1gb")
+        yield Problem("spec.maxmemory", f"invalid value {spec.maxmemory!r}: {error}. Use auto, 75% or 1gb")
         return
     limit = amount((spec.resources.get("limits") or {}).get("memory"))
     if limit and share.of(int(limit)) > limit:
         yield Problem(
             "spec.maxmemory",
-            f"{spec.maxmemory} is more than the memory limit of the container, {spec.resources['limits']['memory']}: "
-            "write auto, or raise spec.resources.limits.memory by a third over it",
+            f"{spec.maxmemory} exceeds the memory limit of the container, {spec.resources['limits']['memory']}: "
+            "use auto, or set spec.resources.limits.memory to at least a third more than this",
         )
 
 
-def _kept(spec: Spec) -> Iterator[Problem]:
-    """What an object from before the rules of the schema may ask for."""
+def _outdated(spec: Spec) -> Iterator[Problem]:
+    """Check what an object from before a change of the definition may contain."""
     if not spec.storage.ephemeral:
         return
     if spec.persistence.appendonly:
-        yield Problem("spec.persistence.appendonly", "storage.ephemeral keeps no files: write false")
+        yield Problem("spec.persistence.appendonly", "storage.ephemeral keeps no files: set it to false")
     if spec.hibernate:
-        yield Problem("spec.hibernate", "storage.ephemeral keeps no jobs while no pod runs: write false")
+        yield Problem("spec.hibernate", "storage.ephemeral keeps no jobs while no pod runs: set it to false")
 
 
 def _pod_template(spec: Spec) -> Iterator[Problem]:
     for part in ("metadata", "spec"):
         if not isinstance(spec.pod_template.get(part, {}), dict):
-            yield Problem(f"spec.podTemplate.{part}", "is no object")
+            yield Problem(f"spec.podTemplate.{part}", "must be an object")
             return
     for name in ("containers", "initContainers", "volumes"):
         entries: Any = _pod_spec(spec).get(name)
         if entries is not None and not _are_named(entries):
-            yield Problem(f"spec.podTemplate.spec.{name}", "is to be a list whose entries have a name each")
+            yield Problem(f"spec.podTemplate.spec.{name}", "must be a list of objects with a name")
             return
     for path, instead in protected(spec):
-        yield Problem(f"spec.podTemplate.{path}", f"the operator sets it: {instead}")
+        yield Problem(f"spec.podTemplate.{path}", f"only the operator sets it: {instead}")
 
 
 def _pod_spec(spec: Spec) -> Json:

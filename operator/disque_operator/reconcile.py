@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from disque_operator import logs, names, observe
 from disque_operator.act import FailedError, Hands, LostError, Permit, StaleError, act
+from disque_operator.apivalues import Json
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
 from disque_operator.metrics import Metrics
 from disque_operator.observe import Address, Objects, View
@@ -24,7 +25,7 @@ from disque_operator.observed import Observed
 from disque_operator.planned import IDLE_S, SOON_S, Event, Plan
 from disque_operator.queue import SETTLE_S, Key
 from disque_operator.reporting import FAILURE, condition, failed, is_worth_writing
-from disque_operator.spec import Json, Spec, parse
+from disque_operator.spec import Spec, parse
 
 ROUND_S: Final = 90.0
 """A round that takes longer is given up."""
@@ -154,7 +155,7 @@ class Reconciler:
         if cluster is None or "deletionTimestamp" in cluster["metadata"]:
             return None
         spec = parse(cluster)
-        spec = replace(spec, image=spec.image or self._image)
+        spec = spec.model_copy(update={"image": spec.image or self._image})
         if anew or memory.objects is None:
             began_s = self._clock()
             memory.objects = await observe.objects(self._kube, spec)

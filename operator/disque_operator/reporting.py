@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 
 _COUNTS: Final = frozenset(
     {"jobs", "queued", "queues", "registered", "jobsLeft", "rate", "secondsLeft", "secondsElapsed"}

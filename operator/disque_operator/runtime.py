@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from disque_operator import names, observe
+from disque_operator.apivalues import Json
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
 from disque_operator.lease import Lease
 from disque_operator.metrics import Metrics
@@ -18,7 +19,6 @@ from disque_operator.observe import Address
 from disque_operator.options import Options
 from disque_operator.queue import Queue
 from disque_operator.reconcile import ROUND_S, Planner, Reconciler
-from disque_operator.spec import Json
 from disque_operator.watching import Watching
 
 STUCK_S: Final = 2 * ROUND_S

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from disque_operator import claims, drain, names
+from disque_operator.apivalues import Json
 from disque_operator.members import Member, View
-from disque_operator.spec import Json
 from disque_operator.steps import NOTHING, Note, Step, progress
 
 

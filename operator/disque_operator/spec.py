@@ -1,192 +1,350 @@
-"""What a person asks for: the `spec` of a `DisqueCluster`, as values with every default filled in.
+"""The `spec` of a `DisqueCluster`: one model, from which its schema, its reference page and its parser are made.
 
-The fields, their defaults and the rules that the API server checks stand in `manifests/crd`; `parse` trusts that they
-were checked. Defaults are filled in here as well (an object may be older than the schema) and never written back.
+Each field has its type, default, bounds and description here. `disque_operator.schema` turns the model into the
+CustomResourceDefinition, and `parse` reads objects with it. Rules that the model cannot express stand beside the fields
+in Kubernetes' expression language, and only the API server evaluates them.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-Json = dict[str, Any]
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, WithJsonSchema, model_validator
 
-_T = TypeVar("_T")
+from disque_operator import names
+from disque_operator.apivalues import Json
 
-OnTimeout = Literal["Wait", "Handoff", "Force"]
-Fsync = Literal["always", "everysec", "no"]
-Retention = Literal["Retain", "Delete"]
+EMBEDDED: Final = "x-embedded"
+"""In a schema: the model of the Kubernetes client, such as `V1Affinity`, that describes this value."""
+LONGEST_NAME: Final = 253
+"""The length limit of most Kubernetes names."""
+MOST_MEMBERS: Final = 100
+_DAY_S: Final = 86400
+_WEEK_S: Final = 7 * _DAY_S
 
-
-@dataclass(frozen=True)
-class Storage:
-    """The volume of each pod."""
-
-    ephemeral: bool = False
-    """No volume: a pod that goes is drained first, and comes back as a new node."""
-    size: str = "2Gi"
-    class_name: str | None = None
-    when_deleted: Retention = "Retain"
-    when_scaled: Retention = "Delete"
-    """Of pods that were drained; volumes that still hold jobs are kept whatever this says."""
-
-
-@dataclass(frozen=True)
-class Persistence:
-    """The append only file."""
-
-    appendonly: bool = True
-    fsync: Fsync = "everysec"
+Name: TypeAlias = Annotated[str, Field(max_length=LONGEST_NAME)]
+Resources: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1ResourceRequirements"})]
+Affinity: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1Affinity"})]
+Toleration: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1Toleration", "description": "A toleration."})]
+TopologySpreadConstraint: TypeAlias = Annotated[
+    Json, WithJsonSchema({EMBEDDED: "V1TopologySpreadConstraint", "description": "A constraint."})
+]
+NetworkPolicyPeer: TypeAlias = Annotated[
+    Json,
+    WithJsonSchema({EMBEDDED: "V1NetworkPolicyPeer", "description": "Pods, namespaces or address blocks."}),
+]
+OnTimeout: TypeAlias = Literal["Wait", "Handoff", "Force"]
+Retention: TypeAlias = Literal["Retain", "Delete"]
 
 
-@dataclass(frozen=True)
-class Auth:
-    """The password of the nodes."""
-
-    enabled: bool = True
-    secret_name: str | None = None
-    """A Secret of the user's with the key `password`; otherwise one is generated."""
-    rotation: int = 0
-    """A new number has a new password generated."""
-    grace_s: int = 300
-    """The former password is accepted for so long."""
+def rule(expression: str, message: str) -> dict[str, JsonValue]:
+    """Return a validation rule: a condition in Kubernetes' expression language, and the error if it does not hold."""
+    return {"rule": expression, "message": message}
 
 
-@dataclass(frozen=True)
-class ClientService:
-    """The service that clients use."""
-
-    type: str = "ClusterIP"
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    port: int = 7711
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The PodDisruptionBudget; there is none for a single node, which it would only block."""
-
-    enabled: bool = True
-    max_unavailable: int = 1
-
-
-@dataclass(frozen=True)
-class Network:
-    """The NetworkPolicy."""
-
-    enabled: bool = True
-    clients: tuple[Json, ...] = ()
-    """NetworkPolicyPeers that may reach the port for clients and the HTTP port; empty for everybody."""
-
-
-@dataclass(frozen=True)
-class Drain:
-    """How a pod is emptied before it goes."""
-
-    timeout_s: int = 3600
-    on_timeout: OnTimeout = "Wait"
-    """`Wait` goes on draining; `Handoff` stops the pod and keeps its volume with the jobs that are left; `Force` drops
-    them, with the consent ALLOW_JOB_LOSS."""
-
-
-@dataclass(frozen=True)
-class Upgrade:
-    """How pods are replaced."""
-
-    soak_s: int = 5
-    """All is well for so long before the next pod is replaced."""
-    timeout_s: int = 600
-    """A replaced pod that is not back by then is told of as failed; the roll-out waits, it never goes on by itself."""
-
-
-@dataclass(frozen=True)
-class Spec:
-    """All of it."""
-
-    name: str
-    namespace: str
-    uid: str
-    generation: int
-    replicas: int = 3
-    min_replicas: int = 1
-    """Fewer members than this are never left by a shrink."""
-    image: str | None = None
-    """None: the operator's default."""
-    image_pull_policy: str | None = None
-    image_pull_secrets: tuple[str, ...] = ()
-    resources: Json = field(default_factory=dict)
-    storage: Storage = Storage()
-    persistence: Persistence = Persistence()
-    config: Mapping[str, str] = field(default_factory=dict)
-    """Directives of the broker by name."""
-    maxmemory: str = "auto"
-    """`auto`: by the memory limit, as docs/operations/memory.md says."""
-    auth: Auth = Auth()
-    service: ClientService = ClientService()
-    affinity: Json | None = None
-    """None: pods prefer different machines."""
-    tolerations: tuple[Json, ...] = ()
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    topology_spread: tuple[Json, ...] | None = None
-    """None: pods spread over zones where that is possible."""
-    priority_class: str | None = None
-    pod_template: Json = field(default_factory=dict)
-    """Merged over the pod template; what the cluster depends on stays (`resources.protected`)."""
-    budget: Budget = Budget()
-    network: Network = Network()
-    drain: Drain = Drain()
-    upgrade: Upgrade = Upgrade()
-    paused: bool = False
-    """Nothing is done but looking; a drain that runs goes on in the node, no pod goes."""
-    hibernate: bool = False
-    """All nodes are stopped with their jobs on their volumes; undone by taking it back."""
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    """Of the resource."""
-    deleting: bool = False
-
-
-_RENAMED: Final = {
-    "topology_spread": "topologySpreadConstraints",
-    "priority_class": "priorityClassName",
-    "budget": "podDisruptionBudget",
-    "network": "networkPolicy",
-}
-_WORDS_OF_SECONDS: Final = "_s"
+def rules(*several: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the extension of a schema that holds validation rules."""
+    return {"x-kubernetes-validations": list(several)}
 
 
 def field_name(attribute: str) -> str:
-    """How an attribute of these classes is written in the resource: `timeout_s` is `timeoutSeconds`."""
-    if attribute in _RENAMED:
-        return _RENAMED[attribute]
-    first, *rest = (f"{attribute}econds" if attribute.endswith(_WORDS_OF_SECONDS) else attribute).split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    """Return the name of an attribute in the resource: `timeout_s` is `timeoutSeconds`."""
+    words = attribute.removesuffix("_s").split("_") + (["seconds"] if attribute.endswith("_s") else [])
+    return words[0] + "".join(word.capitalize() for word in words[1:])
+
+
+class Section(BaseModel):
+    """An object in the resource. A field that is null has its default, as the API server would fill it in."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=field_name, validate_by_name=True, validate_by_alias=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, given: Any) -> Any:
+        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
+
+
+class SecretReference(Section):
+    """A Secret in the same namespace."""
+
+    name: Name = Field(description="The name of the Secret.")
+
+
+class VolumeRetention(Section):
+    """What happens to volumes that are no longer needed."""
+
+    when_deleted: Retention = Field(default="Retain", description="Whether volumes are deleted with the resource.")
+    when_scaled: Retention = Field(
+        default="Delete",
+        description="Whether a scale-down deletes the volume of a drained pod. A volume with jobs is always kept.",
+    )
+
+
+class Storage(Section):
+    """The volume of each pod."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "self.ephemeral == oldSelf.ephemeral",
+                "storage.ephemeral cannot be changed: create another cluster and move producers, then workers",
+            ),
+            rule(
+                "has(self.className) == has(oldSelf.className) && "
+                "(!has(self.className) || self.className == oldSelf.className)",
+                "storage.className cannot be changed: create another cluster and move producers, then workers",
+            ),
+            rule(
+                "isQuantity(self.size) && quantity(self.size).isGreaterThan(quantity('0'))",
+                "storage.size must be a quantity such as 10Gi",
+            ),
+            rule(
+                "!isQuantity(self.size) || !isQuantity(oldSelf.size) || "
+                "!quantity(self.size).isLessThan(quantity(oldSelf.size))",
+                "storage.size cannot shrink: set the previous size or a larger one",
+            ),
+        )
+    )
+
+    ephemeral: bool = Field(
+        default=False,
+        description="Run without volumes: jobs are in memory only. A pod is drained before it is replaced, and its "
+        "replacement joins as a new member.",
+    )
+    size: Annotated[str, Field(max_length=32)] = Field(
+        default="2Gi", description="Size of the volume of each pod. You can increase it later."
+    )
+    class_name: Name | None = Field(
+        default=None, description="StorageClass of the volumes. Defaults to the cluster's default."
+    )
+    retention: VolumeRetention = VolumeRetention()
+
+
+class Persistence(Section):
+    """The append only file."""
+
+    appendonly: bool = Field(
+        default=True, description="Whether every change is written to the file, so that jobs survive a restart."
+    )
+    fsync: Literal["always", "everysec", "no"] = Field(
+        default="everysec", description="When the file is synced to disk. With `always` it is synced before each reply."
+    )
+
+
+class Auth(Section):
+    """Password authentication."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.secretName) || self.enabled",
+                "auth.secretName has no effect with auth.enabled: false: remove one of them",
+            ),
+            rule(
+                "!has(self.secretName) || self.rotation == 0",
+                "auth.rotation is for generated passwords: change the password in the Secret auth.secretName instead",
+            ),
+        )
+    )
+
+    enabled: bool = Field(default=True, description="Whether clients need a password.")
+    secret_name: Name | None = Field(
+        default=None, description="A Secret of yours with the key `password`. Without it, a password is generated."
+    )
+    rotation: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Change this number to have a new password generated."
+    )
+    grace_s: Annotated[int, Field(ge=0, le=_WEEK_S)] = Field(
+        default=300, description="How long the previous password remains valid after a rotation, in seconds."
+    )
+
+
+class ClientService(Section):
+    """The service that clients use: `<name>.<namespace>.svc`."""
+
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
+        default="ClusterIP", description="Type of the service."
+    )
+    annotations: Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=32)] = Field(
+        default={}, description="Annotations of the service, for example for a load balancer."
+    )
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=names.CLIENT_PORT, description="Port of the service.")
+
+
+class PodDisruptionBudget(Section):
+    """The PodDisruptionBudget. A cluster of one member has none, because it would block every eviction."""
+
+    enabled: bool = Field(default=True, description="Whether there is a budget.")
+    max_unavailable: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = Field(
+        default=1, description="How many pods may be evicted at the same time."
+    )
+
+
+class NetworkPolicy(Section):
+    """The NetworkPolicy. It controls which peers may connect to port 7711 (clients) and port 9711 (HTTP)."""
+
+    enabled: bool = Field(default=True, description="Whether there is a policy.")
+    clients: Annotated[tuple[NetworkPolicyPeer, ...], Field(max_length=32)] = Field(
+        default=(), description="Peers that may connect. Empty: all."
+    )
+
+
+class Drain(Section):
+    """How a member hands its jobs over before its pod is removed."""
+
+    timeout_s: Annotated[int, Field(ge=1, le=_WEEK_S)] = Field(
+        default=3600, description="How long a drain may take before `onTimeout` applies, in seconds."
+    )
+    on_timeout: OnTimeout = Field(
+        default="Wait",
+        description="What happens when the timeout expires. Wait: continue draining. Handoff: stop the pod and keep "
+        "its volume with the remaining jobs. Force: drop the remaining jobs; requires the annotation "
+        f'{names.ALLOW_JOB_LOSS}: "true" on the resource.',
+    )
+
+
+class Upgrade(Section):
+    """How pods are replaced, one at a time, after a change of the image or of a setting that needs a restart."""
+
+    soak_s: Annotated[int, Field(ge=0, le=3600)] = Field(
+        default=5, description="How long the cluster must be healthy before the next pod is replaced, in seconds."
+    )
+    timeout_s: Annotated[int, Field(ge=1, le=_DAY_S)] = Field(
+        default=600,
+        description="When a replaced pod that is not ready counts as failed, in seconds. The remaining pods are not "
+        "replaced until it is ready.",
+    )
+
+
+class SpecFields(Section):
+    """The desired state of the cluster."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "self.replicas >= 1",
+                "replicas must be at least 1: to stop all members and keep their jobs, set hibernate: true",
+            ),
+            rule(
+                "self.replicas < 1 || self.replicas >= self.minReplicas",
+                "replicas must not be less than minReplicas: lower minReplicas too if you want fewer members",
+            ),
+            rule(
+                "!self.storage.ephemeral || !self.persistence.appendonly",
+                "storage.ephemeral keeps no files: set persistence.appendonly: false too",
+            ),
+            rule(
+                "!self.storage.ephemeral || !self.hibernate",
+                "storage.ephemeral keeps no jobs while no pod runs: hibernate needs a cluster with volumes",
+            ),
+        )
+    )
+
+    replicas: Annotated[int, Field(le=MOST_MEMBERS)] = Field(
+        default=3, description="Number of cluster members. Each member runs in its own pod."
+    )
+    min_replicas: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = Field(
+        default=1,
+        description="A scale-down never leaves fewer members than this, nor fewer than the highest REPLICATE of a job.",
+    )
+    image: Annotated[str, Field(max_length=512, min_length=1)] | None = Field(
+        default=None, description="Image of the broker. Defaults to the one that the operator is configured with."
+    )
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = Field(
+        default=None, description="When the image is pulled."
+    )
+    image_pull_secrets: Annotated[tuple[SecretReference, ...], Field(max_length=16)] = Field(
+        default=(),
+        description="Secrets for pulling the image.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    resources: Resources = Field(
+        default={}, description="CPU and memory of each broker. Set a memory limit in production."
+    )
+    storage: Storage = Storage()
+    persistence: Persistence = Persistence()
+    config: Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(max_length=64)] = Field(
+        default={},
+        description="Directives of the broker by name (docs/configuration.md). Values are strings: quote numbers. "
+        "Directives that can change at run time are applied without a restart.",
+    )
+    maxmemory: Annotated[str, Field(max_length=32)] = Field(
+        default="auto",
+        description="Memory for jobs on each member: `auto`, a share of the memory limit such as `75%`, or a size such "
+        "as `2gb`. `auto` is 75 % of the memory limit (60 % of limits below 512 MiB), or of the memory request if "
+        "there is no limit.",
+        json_schema_extra=rules(
+            rule(
+                "self == 'auto' || (self.matches('^([1-9][0-9]?|100)%$')) || "
+                "self.lowerAscii().matches('^0*[1-9][0-9]{0,17}(b|k|kb|m|mb|g|gb)?$')",
+                "maxmemory must be auto, a share of the memory limit such as 75%, or a size such as 512mb or 2gb (not "
+                "512Mi)",
+            )
+        ),
+    )
+    auth: Auth = Auth()
+    service: ClientService = ClientService()
+    affinity: Affinity | None = Field(
+        default=None, description="Affinity of the pods. By default, pods prefer different Kubernetes nodes."
+    )
+    tolerations: Annotated[tuple[Toleration, ...], Field(max_length=32)] = Field(
+        default=(), description="Tolerations of the pods."
+    )
+    node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=32)] = Field(
+        default={}, description="Labels that a Kubernetes node must have to run pods."
+    )
+    topology_spread_constraints: Annotated[tuple[TopologySpreadConstraint, ...], Field(max_length=16)] | None = Field(
+        default=None,
+        description="How pods are spread. By default, evenly over zones where possible. A constraint without "
+        "labelSelector applies to the pods of the cluster.",
+    )
+    priority_class_name: Name | None = Field(default=None, description="PriorityClass of the pods.")
+    pod_template: Json = Field(
+        default={},
+        description="Applied to the pod template as a strategic merge patch, for example to add sidecars, volumes, "
+        "labels or a security context. null removes a field. Fields that the cluster depends on cannot be set.",
+    )
+    pod_disruption_budget: PodDisruptionBudget = PodDisruptionBudget()
+    network_policy: NetworkPolicy = NetworkPolicy()
+    drain: Drain = Drain()
+    upgrade: Upgrade = Upgrade()
+    paused: bool = Field(
+        default=False,
+        description="Pause reconciliation: only the status is updated. A drain that already runs continues in the "
+        "broker, but its pod is not removed.",
+    )
+    hibernate: bool = Field(
+        default=False, description="Stop all members and keep their jobs on their volumes until this is false again."
+    )
+
+
+class Spec(SpecFields):
+    """The desired state of one cluster, with what the operator needs of the resource's metadata."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    namespace: str
+    uid: str = ""
+    generation: int = 0
+    annotations: dict[str, str] = {}
+    """Annotations of the resource."""
+    deleting: bool = False
+    invalid: tuple[str, ...] = ()
+    """Fields whose values the model does not accept, and why. These fields have their defaults here."""
 
 
 def parse(body: Mapping[str, Any]) -> Spec:
-    """The spec of an object as the API server returns it."""
-    metadata, spec = body.get("metadata") or {}, body.get("spec") or {}
-    sections = {
-        "storage": _storage(spec.get("storage") or {}),
-        "persistence": _section(Persistence, spec.get("persistence")),
-        "auth": _section(Auth, spec.get("auth")),
-        "service": _section(ClientService, spec.get("service")),
-        "budget": _section(Budget, spec.get("podDisruptionBudget")),
-        "network": _network(spec.get("networkPolicy") or {}),
-        "drain": _section(Drain, spec.get("drain")),
-        "upgrade": _section(Upgrade, spec.get("upgrade")),
-        "image_pull_secrets": tuple(secret["name"] for secret in spec.get("imagePullSecrets") or ()),
-        "tolerations": tuple(spec.get("tolerations") or ()),
-    }
-    spread = spec.get("topologySpreadConstraints")
-    given = {
-        attribute.name: spec[key]
-        for attribute in dataclasses.fields(Spec)
-        if attribute.name not in sections and spec.get(key := field_name(attribute.name)) is not None
-    }
+    """Read an object of the API server.
+
+    The API server has validated the object, but possibly by the rules of an older definition. Fields that violate the
+    present rules are listed in `invalid`.
+    """
+    metadata = body["metadata"]
+    given, invalid = _accepted(body.get("spec") or {})
     return Spec(
         **given
-        | sections
         | {
             "name": metadata["name"],
             "namespace": metadata["namespace"],
@@ -194,21 +352,24 @@ def parse(body: Mapping[str, Any]) -> Spec:
             "generation": metadata.get("generation", 0),
             "annotations": metadata.get("annotations") or {},
             "deleting": "deletionTimestamp" in metadata,
-            "topology_spread": None if spread is None else tuple(spread),
+            "invalid": invalid,
         }
     )
 
 
-def _section(kind: type[_T], given: Json | None) -> _T:
-    """The fields that are there, by their names in the resource; the others keep their defaults."""
-    fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # all sections are dataclasses
-    found = {field.name: (given or {}).get(field_name(field.name)) for field in fields}
-    return kind(**{name: value for name, value in found.items() if value is not None})
+def _accepted(given: Json) -> tuple[Json, tuple[str, ...]]:
+    """Return the fields that the model accepts, and what is wrong with the others."""
+    known = {field_name(attribute) for attribute in SpecFields.model_fields}
+    fields = {name: value for name, value in given.items() if name in known}
+    try:
+        SpecFields.model_validate(fields)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False)
+        texts = tuple(f"spec.{_path(one['loc'])}: {one['msg']}, not {one['input']!r:.80}" for one in wrong)
+        rejected = {one["loc"][0] for one in wrong}
+        return {name: value for name, value in fields.items() if name not in rejected}, texts
+    return fields, ()
 
 
-def _storage(given: Json) -> Storage:
-    return _section(Storage, given | (given.get("retention") or {}))
-
-
-def _network(given: Json) -> Network:
-    return dataclasses.replace(_section(Network, given), clients=tuple(given.get("clients") or ()))
+def _path(location: tuple[int | str, ...]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location).removeprefix(".")

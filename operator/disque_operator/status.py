@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.conditions import condition, conditions, dated
 from disque_operator.gate import safe_to_stop
 from disque_operator.members import Member, View
-from disque_operator.spec import Json
+from disque_operator.status_fields import ClusterStatus
 from disque_operator.steps import PHASES, Note, Phase
 
 _JUST_BEGUN_S: Final = 60.0
@@ -25,7 +26,7 @@ def status(view: View, notes: Sequence[Note], drain: Json | None) -> Json:
     spoken = next((note for phase in PHASES for note in notes if note.phase == phase), None)
     phase = _phase(view, spoken)
     found = conditions(view, notes) + _of_spec(view, notes)
-    fresh: Json = {
+    fields: Json = {
         "observedGeneration": view.spec.generation,
         "phase": phase,
         "message": spoken.message if spoken else str(found[0]["message"]),
@@ -43,10 +44,10 @@ def status(view: View, notes: Sequence[Note], drain: Json | None) -> Json:
         },
     }
     if view.spec.auth.enabled:
-        fresh["secretName"] = names.auth_secret(view.spec.name)
+        fields["secretName"] = names.auth_secret(view.spec.name)
     if drain is not None:
-        fresh["drain"] = drain
-    return fresh
+        fields["drain"] = drain
+    return ClusterStatus.model_validate(fields).written()
 
 
 def _of_spec(view: View, notes: Sequence[Note]) -> list[Json]:
@@ -106,7 +107,7 @@ def _member(view: View, member: Member) -> Json:
         "pod": pod.name,
         "nodeId": (node.node_id if node else "") or view.remembered.get(pod.name, ""),
         "address": names.pod_host(view.spec.name, view.spec.namespace, pod.ordinal),
-        "machine": pod.machine,
+        "node": pod.machine,
         "state": _state(member),
         "version": node.version if node else "",
         "jobs": node.jobs if node else 0,

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.planned import Event
-from disque_operator.spec import Json
 
 _AS_IT_SHOULD_BE: Final[Mapping[str, str]] = {"Degraded": "False", "SpecValid": "True", "ReconcileSuccess": "True"}
 _TOLD_OTHERWISE: Final = frozenset({"Degraded", "Draining"})

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from disque_operator.apivalues import Json
 from disque_operator.observed import Passwords
-from disque_operator.spec import Json
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.queue import Key
-from disque_operator.spec import Json
 
 DEAF_LISTS: Final = 3
 

@@ -12,7 +12,7 @@ import pytest
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.main import COMMANDS
 from disque_operator.metrics import Metrics
-from disque_operator.spec import Spec, field_name
+from disque_operator.spec import SpecFields, field_name
 from disque_operator.steps import PHASES
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ def test_the_exit_statuses_are_those_of_the_plugin() -> None:
 
 
 def test_fields_that_are_named_are_fields() -> None:
-    known = {field_name(name) for name in Spec.__dataclass_fields__}
+    known = {field_name(name) for name in SpecFields.model_fields}
     paths = re.findall(r"`((?:[a-z]\w+\.)+[a-z]\w+)(?:: \w+)?`", PAGE, re.IGNORECASE)
     named = {path.removeprefix("spec.").partition(".")[0] for path in paths}
     others = {"status", "nodes", "crds", "watch"}

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from disque_operator.apivalues import Json
 from disque_operator.kube import CONFLICT, UNREACHABLE, KubeError
 from disque_operator.lease import DURATION_S, RENEW_S, RETRY_S, STOP_S, Lease
-from disque_operator.spec import Json
 from support.virtualtime import now_s, run
 
 

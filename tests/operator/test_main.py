@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.reporting import condition
-from disque_operator.spec import Json
 from support.apiserver import ApiServer, serving
 from support.server import free_port
 

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 
 from disque_operator import names, observe
+from disque_operator.apivalues import Json
 from disque_operator.kube import Kube
 from disque_operator.observe import Objects
 from disque_operator.observed import Observed, Passwords, Pod
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
 
 NOW_S = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC).timestamp()
-SPEC = Spec("c", "ns", "uid-c", 1)
+SPEC = Spec(name="c", namespace="ns", uid="uid-c", generation=1)
 
 
 def pod(name: str = "c-0", **status: Any) -> Json:

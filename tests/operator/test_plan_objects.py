@@ -10,11 +10,12 @@ import pytest
 
 from disque_operator import names
 from disque_operator.actions import Apply, Command
+from disque_operator.apivalues import Json
 from disque_operator.members import View
 from disque_operator.observed import Leaving, Observed
 from disque_operator.resources.secret import secret
-from disque_operator.schema import status as schema
-from disque_operator.spec import Auth, Json, Storage
+from disque_operator.schema.definition import status as status_schema
+from disque_operator.spec import Auth, Storage, VolumeRetention
 from support.kubeworld.values import (
     at_rest,
     changed,
@@ -237,7 +238,7 @@ def test_an_object_of_somebody_else_is_left_alone() -> None:
 
 def test_a_budget_that_is_not_asked_for_goes() -> None:
     view = at_rest()
-    view = changed(view, budget=replace(view.spec.budget, enabled=False))
+    view = changed(view, pod_disruption_budget=view.spec.pod_disruption_budget.model_copy(update={"enabled": False}))
     assert done(view) == ["delete PodDisruptionBudget mail"]
 
 
@@ -248,7 +249,7 @@ CLAIMS: dict[str, tuple[Change, list[str]]] = {
     ),
     "smaller": (lambda view: changed(view, storage=Storage(size="1Gi")), []),
     "owned": (
-        lambda view: changed(view, storage=Storage(when_deleted="Delete")),
+        lambda view: changed(view, storage=Storage(retention=VolumeRetention(when_deleted="Delete"))),
         [f"apply PersistentVolumeClaim data-mail-{ordinal}" for ordinal in range(3)],
     ),
 }
@@ -263,7 +264,9 @@ def test_what_claims_need(case: str) -> None:
 LEFT_BEHIND: dict[str, tuple[Change, bool]] = {
     "drained": (lambda view: volumes(view, 2, drained="id"), True),
     "drained, kept by the spec": (
-        lambda view: changed(volumes(view, 2, drained="id"), storage=Storage(when_scaled="Retain")),
+        lambda view: changed(
+            volumes(view, 2, drained="id"), storage=Storage(retention=VolumeRetention(when_scaled="Retain"))
+        ),
         False,
     ),
     "not drained": (lambda view: view, False),
@@ -352,7 +355,7 @@ def test_the_api_server_keeps_all_of_the_status() -> None:
     view = status(changed(node(at_rest(), 2, leaving=leaving), replicas=2), formerImage="disque:0")
     told_status = planned(view).status
     assert {"drain", "formerImage", "secretName"} <= told_status.keys()
-    assert outside(schema.status(), told_status) == []
+    assert outside(status_schema(), told_status) == []
 
 
 def test_events_are_told_on_the_transition_only() -> None:

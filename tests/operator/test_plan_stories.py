@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from disque_operator import names
 from disque_operator.actions import Command, DeletePod
-from disque_operator.spec import Drain, Persistence, Storage
+from disque_operator.spec import Drain, Persistence, Storage, VolumeRetention
 from support.kubeworld.story import Story, a_spec, check_settled, live_through
 
 EPHEMERAL: dict[str, Any] = {"storage": Storage(ephemeral=True), "persistence": Persistence(appendonly=False)}
@@ -86,7 +85,7 @@ def test_it_shrinks_one_by_one_without_losing_a_job() -> None:
 
 
 def test_claims_are_kept_when_the_spec_says_so() -> None:
-    story = a_story(storage=Storage(when_scaled="Retain"))
+    story = a_story(storage=Storage(retention=VolumeRetention(when_scaled="Retain")))
     story.world.edit(replicas=1)
     story.settle()
     check_settled(story)
@@ -149,7 +148,7 @@ def test_a_shrink_waits_for_jobs_that_need_more_copies() -> None:
 
 
 def test_what_is_not_handed_over_in_time_rests_on_its_volume_and_comes_back_with_it() -> None:
-    story = a_story(jobs=90, drain=Drain(10, "Handoff"))
+    story = a_story(jobs=90, drain=Drain(timeout_s=10, on_timeout="Handoff"))
     story.world.edit(replicas=2)
     story.settle()
     check_settled(story)
@@ -222,7 +221,7 @@ def test_no_client_is_turned_away_while_a_password_is_rotated() -> None:
     story = a_story()
     world = story.world
     old = given(story)
-    world.edit(auth=replace(world.spec.auth, rotation=1))
+    world.edit(auth=world.spec.auth.model_copy(update={"rotation": 1}))
     changed_s = 0.0
     while changed_s == 0.0 or world.now_s < changed_s + world.spec.auth.grace_s:
         story.run(1)
@@ -385,7 +384,7 @@ def both(story: Story) -> None:
 
 
 def rotate(story: Story) -> None:
-    story.world.edit(auth=replace(story.world.spec.auth, rotation=1))
+    story.world.edit(auth=story.world.spec.auth.model_copy(update={"rotation": 1}))
 
 
 def hibernate(story: Story) -> None:

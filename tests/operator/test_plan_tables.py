@@ -266,22 +266,22 @@ def late(view: View, drain: Drain, **fields: object) -> View:
 
 CONSENT = {names.ALLOW_JOB_LOSS: "true"}
 OVERDUE: dict[str, tuple[Change, list[str], str]] = {
-    "Wait": (lambda view: late(view, Drain(60, "Wait")), [], "DrainOverdue"),
-    "Handoff": (lambda view: late(view, Drain(60, "Handoff")), ["apply StatefulSet 2"], "Healthy"),
+    "Wait": (lambda view: late(view, Drain(timeout_s=60, on_timeout="Wait")), [], "DrainOverdue"),
+    "Handoff": (lambda view: late(view, Drain(timeout_s=60, on_timeout="Handoff")), ["apply StatefulSet 2"], "Healthy"),
     "Handoff, the claim is being deleted": (
-        lambda view: volumes(late(view, Drain(60, "Handoff")), 2, terminating=True),
+        lambda view: volumes(late(view, Drain(timeout_s=60, on_timeout="Handoff")), 2, terminating=True),
         [],
         "DrainOverdue",
     ),
     "Force with consent": (
-        lambda view: late(view, Drain(60, "Force"), annotations=CONSENT),
+        lambda view: late(view, Drain(timeout_s=60, on_timeout="Force"), annotations=CONSENT),
         ["apply PersistentVolumeClaim data-mail-2"],
         "Healthy",
     ),
-    "in time": (lambda view: late(view, Drain(200, "Handoff")), [], "Healthy"),
+    "in time": (lambda view: late(view, Drain(timeout_s=200, on_timeout="Handoff")), [], "Healthy"),
     "a broker that does not answer, Handoff": (
         lambda view: status(
-            silent(changed(view, replicas=2, drain=Drain(60, "Handoff")), 2),
+            silent(changed(view, replicas=2, drain=Drain(timeout_s=60, on_timeout="Handoff")), 2),
             drain={"pod": "mail-2", "nodeId": "", "startedAt": "2020-01-01T00:00:00Z"},
         ),
         ["apply StatefulSet 2"],
@@ -299,7 +299,7 @@ def test_what_happens_when_a_drain_takes_too_long(case: str) -> None:
 
 
 def test_a_node_that_restarts_while_it_leaves_does_not_begin_its_time_anew() -> None:
-    view = late(at_rest(), Drain(60, "Wait"))
+    view = late(at_rest(), Drain(timeout_s=60, on_timeout="Wait"))
     first = planned(view).status["drain"]
     restarted = node(status(view, drain=first), 2, leaving=replace(HANDING, seconds_elapsed=1.0))
     assert planned(restarted).status["drain"]["startedAt"] == first["startedAt"]
@@ -404,7 +404,7 @@ def test_a_node_alone_without_a_volume_keeps_its_jobs() -> None:
     assert done(busy) == []
     assert told(busy, "Degraded") == ("True", "SingleMember")
     assert "Set spec.replicas to 2" in planned(busy).status["message"]
-    assert done(changed(busy, drain=Drain(60, "Force"), annotations=CONSENT)) == ["replace mail-0"]
+    assert done(changed(busy, drain=Drain(timeout_s=60, on_timeout="Force"), annotations=CONSENT)) == ["replace mail-0"]
 
 
 def test_an_upgrade_that_failed_says_what_to_do() -> None:

@@ -16,13 +16,14 @@ from prometheus_client import generate_latest
 from disque_operator import names
 from disque_operator.act import FailedError
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.apivalues import Json
 from disque_operator.kube import Kube, KubeError
 from disque_operator.metrics import Metrics
 from disque_operator.observed import Observed, Pod
 from disque_operator.planned import IDLE_S, Event, Plan
 from disque_operator.reconcile import FRESH_S, Reconciler
 from disque_operator.reporting import condition
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 
 import pytest
 
 from disque_operator import names, resources
+from disque_operator.apivalues import Json
 from disque_operator.directives import maxmemory
 from disque_operator.observed import Passwords
 from disque_operator.resources.protected import PROTECTED
-from disque_operator.spec import Json, Spec, Storage, parse
+from disque_operator.spec import ClientService, Spec, Storage, parse
 from disque_operator.wanted import Wanted
 from disqued.config.loading import load
 from disqued.config.options import OPTION_OF
 from support.manifests import SNAPSHOTS, bodies, page
 
-SPEC = Spec("jobs", "shop", "uid-1", 1, image="disqued:1")
+SPEC = Spec(name="jobs", namespace="shop", uid="uid-1", generation=1, image="disqued:1")
 BODIES = bodies()
 
 
@@ -41,7 +41,7 @@ def broker(spec: Spec = SPEC) -> Json:
 
 
 def changed(**fields: object) -> Spec:
-    return dataclasses.replace(SPEC, **fields)  # type: ignore[arg-type]  # tests name fields and values of any type
+    return Spec(**(dict(SPEC) | fields))
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -144,7 +144,7 @@ def test_a_cluster_that_sleeps_knows_how_many_it_was() -> None:
         ({"config": {"tcp-keepalive": "300"}}, True),
         ({"annotations": {names.RESTART_AT: "2026-01-31"}}, True),
         ({"annotations": {"other": "1"}}, False),
-        ({"service": dataclasses.replace(SPEC.service, port=7000)}, False),
+        ({"service": ClientService(port=7000)}, False),
         ({"image": "disqued:2"}, True),
     ],
     ids=str,
@@ -241,10 +241,12 @@ def test_nobody_takes_away_what_the_cluster_depends_on() -> None:
 
 def test_a_spread_without_a_selector_means_the_pods_of_the_cluster() -> None:
     (found,) = pod(
-        changed(topology_spread=({"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"},))
+        changed(
+            topology_spread_constraints=({"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"},)
+        )
     )["spec"]["topologySpreadConstraints"]
     assert found["labelSelector"] == {"matchLabels": names.selector("jobs")}
-    assert "topologySpreadConstraints" not in pod(changed(topology_spread=()))["spec"]
+    assert "topologySpreadConstraints" not in pod(changed(topology_spread_constraints=()))["spec"]
 
 
 def test_probes_and_hook_go_where_the_broker_listens() -> None:

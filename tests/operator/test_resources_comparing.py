@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.resources import differs
 from disque_operator.resources.merging import merge
-from disque_operator.spec import Json
 from support.manifests import bodies, children
 
 ALL = [manifest for body in bodies().values() for manifest in children(body)]

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from disque_operator.apivalues import Json, amount
 from disque_operator.problems import problems
-from disque_operator.quantities import amount
-from disque_operator.spec import Json, Spec, field_name, parse
+from disque_operator.spec import Spec, field_name, parse
 from support.manifests import EVERYTHING
 
 METADATA = {"name": "jobs", "namespace": "shop", "uid": "u", "generation": 7}
@@ -21,7 +21,7 @@ def told(spec: Spec) -> list[str]:
 
 
 def test_an_empty_spec_has_every_default() -> None:
-    assert spec_of() == Spec("jobs", "shop", "u", 7)
+    assert spec_of() == Spec(name="jobs", namespace="shop", uid="u", generation=7)
 
 
 def test_sections_that_are_missing_empty_or_null_have_their_defaults() -> None:
@@ -30,19 +30,23 @@ def test_sections_that_are_missing_empty_or_null_have_their_defaults() -> None:
 
 def test_every_field_is_read() -> None:
     spec = spec_of(**EVERYTHING)
-    assert (spec.replicas, spec.min_replicas, spec.image_pull_secrets) == (5, 2, ("registry",))
+    assert (spec.replicas, spec.min_replicas, [secret.name for secret in spec.image_pull_secrets]) == (
+        5,
+        2,
+        ["registry"],
+    )
     assert (spec.storage.size, spec.storage.class_name) == ("4Gi", "fast")
-    assert (spec.storage.when_deleted, spec.storage.when_scaled) == ("Delete", "Retain")
+    assert (spec.storage.retention.when_deleted, spec.storage.retention.when_scaled) == ("Delete", "Retain")
     assert (spec.persistence.fsync, spec.auth.rotation, spec.auth.grace_s) == ("always", 3, 60)
     assert (spec.service.type, spec.service.port) == ("LoadBalancer", 7000)
-    assert (spec.budget.max_unavailable, len(spec.network.clients)) == (2, 1)
+    assert (spec.pod_disruption_budget.max_unavailable, len(spec.network_policy.clients)) == (2, 1)
     assert (spec.drain.timeout_s, spec.drain.on_timeout) == (60, "Handoff")
     assert (spec.upgrade.soak_s, spec.upgrade.timeout_s) == (1, 60)
-    assert spec.topology_spread is not None
-    assert spec.topology_spread[0]["whenUnsatisfiable"] == "DoNotSchedule"
+    assert spec.topology_spread_constraints is not None
+    assert spec.topology_spread_constraints[0]["whenUnsatisfiable"] == "DoNotSchedule"
     assert spec.affinity == EVERYTHING["affinity"]
     assert spec.tolerations == tuple(EVERYTHING["tolerations"])
-    assert (spec.node_selector, spec.priority_class) == ({"kubernetes.io/os": "linux"}, "system-cluster-critical")
+    assert (spec.node_selector, spec.priority_class_name) == ({"kubernetes.io/os": "linux"}, "system-cluster-critical")
     assert spec.pod_template == EVERYTHING["podTemplate"]
 
 
@@ -58,12 +62,30 @@ def test_what_stands_in_metadata_is_read() -> None:
     [
         ("min_replicas", "minReplicas"),
         ("timeout_s", "timeoutSeconds"),
-        ("budget", "podDisruptionBudget"),
+        ("pod_disruption_budget", "podDisruptionBudget"),
         ("image", "image"),
     ],
 )
 def test_attributes_are_called_as_people_write_them(attribute: str, field: str) -> None:
     assert field_name(attribute) == field
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"replicas": 101}, "spec.replicas: Input should be less than or equal to 100, not 101"),
+        ({"drain": {"timeoutSeconds": "soon"}}, "spec.drain.timeoutSeconds: Input should be a valid integer.*'soon'"),
+        ({"drain": {"onTimeout": "Drop"}}, "spec.drain.onTimeout: Input should be 'Wait', 'Handoff' or 'Force'"),
+        ({"imagePullSecrets": [{}]}, r"spec.imagePullSecrets\[0\].name: Field required"),
+    ],
+)
+def test_a_value_that_an_older_definition_accepted_is_a_problem_and_has_its_default(
+    fields: Json, expected: str
+) -> None:
+    spec = spec_of(paused=True, **fields)
+    (problem,) = told(spec)
+    assert re.match(expected, problem)
+    assert spec.model_copy(update={"invalid": ()}) == spec_of(paused=True)
 
 
 @pytest.mark.parametrize("fields", [{}, EVERYTHING], ids=["nothing", "everything"])
@@ -78,36 +100,39 @@ def test_what_can_be_done_has_no_problems(fields: Json) -> None:
             {"drain": {"onTimeout": "Force"}},
             'spec.drain.onTimeout: Force drops.*annotation disque.dev/allow-job-loss: "true"',
         ),
-        ({"config": {"hz": "fast"}}, "spec.config.hz: 'fast' is not accepted: argument must be a whole number"),
-        ({"config": {"hz": "'1"}}, "spec.config.hz: .*quotes are not closed"),
+        ({"config": {"hz": "fast"}}, "spec.config.hz: invalid value 'fast': argument must be a whole number"),
+        ({"config": {"hz": "'1"}}, "spec.config.hz: .*unbalanced quotes"),
         ({"config": {"tcp-keepalive": "x"}}, "spec.config.tcp-keepalive: .*Invalid tcp-keepalive value"),
-        ({"config": {"HZ": "1"}}, "spec.config.HZ: is no directive of the broker: .*lower case"),
-        ({"config": {"port": "1"}}, "spec.config.port: the operator sets it: .*spec.service.port"),
-        ({"config": {"maxmemory": "1gb"}}, "spec.config.maxmemory: the operator sets it: write it to spec.maxmemory"),
-        ({"maxmemory": "512Mi"}, "spec.maxmemory: '512Mi' is not accepted: .*Write auto, 75% or 1gb"),
+        ({"config": {"HZ": "1"}}, "spec.config.HZ: is not a directive of the broker: .*lower case"),
+        ({"config": {"port": "1"}}, "spec.config.port: only the operator sets it: .*spec.service.port"),
+        ({"config": {"maxmemory": "1gb"}}, "spec.config.maxmemory: only the operator sets it: set spec.maxmemory"),
+        ({"maxmemory": "512Mi"}, "spec.maxmemory: invalid value '512Mi': .*Use auto, 75% or 1gb"),
         (
             {"maxmemory": "2gb", "resources": {"limits": {"memory": "1Gi"}}},
-            "spec.maxmemory: 2gb is more than the memory limit of the container, 1Gi: write auto",
+            "spec.maxmemory: 2gb exceeds the memory limit of the container, 1Gi: use auto",
         ),
-        ({"resources": {"limits": {"memory": "much"}}}, "spec.resources.limits.memory: 'much' is no quantity"),
-        ({"storage": {"size": "big"}}, "spec.storage.size: 'big' is no quantity"),
+        ({"resources": {"limits": {"memory": "much"}}}, "spec.resources.limits.memory: 'much' is not a quantity"),
+        ({"storage": {"size": "big"}}, "spec.storage.size: 'big' is not a quantity"),
         (
             {"storage": {"ephemeral": True}},
-            "spec.persistence.appendonly: storage.ephemeral keeps no files: write false",
+            "spec.persistence.appendonly: storage.ephemeral keeps no files: set it to false",
         ),
         (
             {"storage": {"ephemeral": True}, "persistence": {"appendonly": False}, "hibernate": True},
             "spec.hibernate: storage.ephemeral keeps no jobs",
         ),
-        ({"podTemplate": {"spec": []}}, "spec.podTemplate.spec: is no object"),
-        ({"podTemplate": {"spec": {"containers": [{}]}}}, "spec.podTemplate.spec.containers: .*a name each"),
+        ({"podTemplate": {"spec": []}}, "spec.podTemplate.spec: must be an object"),
+        (
+            {"podTemplate": {"spec": {"containers": [{}]}}},
+            "spec.podTemplate.spec.containers: must be a list of objects with a name",
+        ),
         (
             {"podTemplate": {"spec": {"containers": [{"name": "broker", "image": "x"}]}}},
-            r"spec.podTemplate.spec.containers\[broker\].image: the operator sets it: write it to spec.image",
+            r"spec.podTemplate.spec.containers\[broker\].image: only the operator sets it: set spec.image",
         ),
         (
             {"podTemplate": {"metadata": {"labels": {"disque.dev/cluster": "x"}}}},
-            r"spec.podTemplate.metadata.labels\[disque.dev/cluster\]: the operator sets it",
+            r"spec.podTemplate.metadata.labels\[disque.dev/cluster\]: only the operator sets it",
         ),
     ],
     ids=str,

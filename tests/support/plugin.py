@@ -100,7 +100,7 @@ def running(name: str = "orders", replicas: int = 3, *, generation: int = 1) -> 
                 "pod": f"{name}-{ordinal}",
                 "nodeId": f"{ordinal}" * 40,
                 "address": f"{name}-{ordinal}.{name}-members.shop.svc:7711",
-                "machine": f"machine-{ordinal}",
+                "node": f"machine-{ordinal}",
                 "state": "ready",
                 "version": "0.1.0",
                 "jobs": 10 * ordinal,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import IO, Any, cast
 
 from disque_operator import names
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 
 RESOURCE = f"{names.PLURAL}.{names.GROUP}"
 _UNREACHABLE = re.compile(

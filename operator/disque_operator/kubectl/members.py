@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, MissingError, RefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.forward import LOOPBACK, forwarded
-from disque_operator.spec import Json
 from disqued.client import Backoff, Client, DisqueError, ResponseError
 
 T = TypeVar("T")

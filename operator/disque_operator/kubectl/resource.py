@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.table import Column
 
@@ -141,7 +141,7 @@ MEMBERS: tuple[Column[Json], ...] = (
     Column("used_memory_bytes", lambda row: row.get("usedMemory"), "MEMORY", _memory),
     Column("max_memory_bytes", lambda row: row.get("maxMemory")),
     Column("safe_to_stop", lambda row: row.get("safeToStop"), "SAFE TO STOP", lambda row: _yes(row.get("safeToStop"))),
-    Column("machine", lambda row: row.get("machine"), "MACHINE", yields=True),
+    Column("machine", lambda row: row.get("node"), "MACHINE", yields=True),
     Column("message", lambda row: row.get("message"), "MESSAGE", folds=True, sparse=True),
 )
 """Of `status.members`."""

@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import UnreachableError
 from disque_operator.kubectl.resource import (
     MEMBERS,
@@ -20,7 +21,6 @@ from disque_operator.kubectl.resource import (
     status,
     wanted_replicas,
 )
-from disque_operator.spec import Json
 from disqued.cli.views.terminal import rich_table
 
 __all__ = ["picture", "redraw", "rich_table", "show"]

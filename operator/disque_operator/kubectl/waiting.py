@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, RefusedError, UnreachableError
 from disque_operator.kubectl.resource import drain_line, headline
-from disque_operator.spec import Json
 
 LOOK_EVERY_S = 1.0
 DEFAULT_TIMEOUT_S = 1800.0

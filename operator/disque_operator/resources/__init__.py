@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from disque_operator.apivalues import Json
 from disque_operator.directives import same, settings
 from disque_operator.resources.comparing import differs
 from disque_operator.resources.config_map import config_map
@@ -18,7 +19,7 @@ from disque_operator.resources.secret import secret
 from disque_operator.resources.service_account import service_account
 from disque_operator.resources.services import client_service, members_service
 from disque_operator.resources.stateful_set import stateful_set
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 from disque_operator.wanted import Wanted
 
 __all__ = ["desired", "differs", "same", "settings", "surplus"]

@@ -6,7 +6,8 @@ import hashlib
 import json
 
 from disque_operator import names
-from disque_operator.spec import Json, Spec
+from disque_operator.apivalues import Json
+from disque_operator.spec import Spec
 
 DATA_PATH = "/data"
 CONFIG_PATH = "/etc/disque"

@@ -10,9 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from disque_operator.quantities import amount
+from disque_operator.apivalues import Json, amount
 from disque_operator.resources.lists import key_of
-from disque_operator.spec import Json
 
 _NOT_STORED: Final = ("apiVersion", "kind")
 """Objects in lists do not have them."""

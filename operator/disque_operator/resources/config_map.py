@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.directives import lines
 from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, child
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 
 
 def config_map(spec: Spec) -> Json:

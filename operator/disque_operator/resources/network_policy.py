@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.resources.common import child
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 
 
 def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
     """The policy; None when it is not wanted."""
-    if not spec.network.enabled:
+    if not spec.network_policy.enabled:
         return None
     selector = {"matchLabels": names.selector(spec.name)}
     served = _ports(names.CLIENT_PORT, names.HTTP_PORT)
     ingress: list[Json] = [
         {"from": [{"podSelector": selector}], "ports": _ports(names.CLIENT_PORT, names.BUS_PORT)},
-        {"from": list(spec.network.clients), "ports": served} if spec.network.clients else {"ports": served},
+        {"from": list(spec.network_policy.clients), "ports": served}
+        if spec.network_policy.clients
+        else {"ports": served},
     ]
     if operator_namespace:
         place = {

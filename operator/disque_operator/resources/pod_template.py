@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.directives import restart_hash
 from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, CONFIG_PATH, DATA_PATH
 from disque_operator.resources.merging import merge
 from disque_operator.resources.protected import allowed
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 
 USER: Final = 10001
 STOP_TIMEOUT_S: Final = 15
@@ -56,7 +57,7 @@ def _pod(spec: Spec) -> Json:
         **_placement(spec),
     }
     if spec.image_pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in spec.image_pull_secrets]
+        pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
     return pod
 
 
@@ -118,8 +119,8 @@ def _placement(spec: Spec) -> Json:
         "tolerations": list(spec.tolerations),
         "nodeSelector": dict(spec.node_selector),
     }
-    if spec.priority_class:
-        placement["priorityClassName"] = spec.priority_class
+    if spec.priority_class_name:
+        placement["priorityClassName"] = spec.priority_class_name
     return {name: value for name, value in placement.items() if value}
 
 
@@ -136,5 +137,5 @@ def _apart(spec: Spec) -> Json:
 def _spread(spec: Spec) -> list[Json]:
     """Over zones where possible, or as the spec says. Constraints without a selector are for the cluster's pods."""
     zones = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
-    constraints = (zones,) if spec.topology_spread is None else spec.topology_spread
+    constraints = (zones,) if spec.topology_spread_constraints is None else spec.topology_spread_constraints
     return [{"labelSelector": {"matchLabels": names.selector(spec.name)}, **constraint} for constraint in constraints]

@@ -1,6 +1,6 @@
-"""What `spec.podTemplate` may not change: a cluster would not work any more, or a field of the spec says it.
+"""Fields that `spec.podTemplate` must not change: the cluster depends on them, or a field of the spec sets them.
 
-Everything else of a pod may be changed, sidecars and volumes may be added.
+All other fields of a pod can be changed, and sidecars and volumes can be added.
 """
 
 from __future__ import annotations
@@ -10,25 +10,26 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.resources.lists import KEYS
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 
 _BROKER: Final = f"spec.containers[{names.CONTAINER}]"
-_NAMED: Final = "a pod is known by the name that its StatefulSet gives it"
-_MOUNTED: Final = "the volumes of the broker are the operator's; others may be added"
+_NAMED: Final = "a member is identified by the host name of its StatefulSet pod"
+_MOUNTED: Final = "the operator manages the volumes of the broker; you can add others"
 
 PROTECTED: Final[dict[str, str]] = {
     "spec.hostname": _NAMED,
     "spec.subdomain": _NAMED,
-    "spec.restartPolicy": "a broker that ends is started again",
-    f"{_BROKER}.image": "write it to spec.image",
-    f"{_BROKER}.imagePullPolicy": "write it to spec.imagePullPolicy",
-    f"{_BROKER}.resources": "write them to spec.resources",
-    f"{_BROKER}.command": "write directives to spec.config",
-    f"{_BROKER}.args": "write directives to spec.config",
-    f"{_BROKER}.ports": "the one for clients is spec.service.port",
-    f"{_BROKER}.readinessProbe": "it keeps clients away from nodes that are leaving",
-    f"{_BROKER}.lifecycle": "it keeps two nodes from stopping at once",
+    "spec.restartPolicy": "a broker that exits must be restarted",
+    f"{_BROKER}.image": "set spec.image",
+    f"{_BROKER}.imagePullPolicy": "set spec.imagePullPolicy",
+    f"{_BROKER}.resources": "set spec.resources",
+    f"{_BROKER}.command": "set directives in spec.config",
+    f"{_BROKER}.args": "set directives in spec.config",
+    f"{_BROKER}.ports": "set the port for clients in spec.service.port",
+    f"{_BROKER}.readinessProbe": "it keeps clients away from members that are leaving",
+    f"{_BROKER}.lifecycle": "it prevents two members from stopping at the same time",
     f"{_BROKER}.env[POD_NAME]": _NAMED,
     f"{_BROKER}.volumeMounts[/data]": _MOUNTED,
     f"{_BROKER}.volumeMounts[/etc/disque]": _MOUNTED,
@@ -37,24 +38,24 @@ PROTECTED: Final[dict[str, str]] = {
     "spec.volumes[config]": _MOUNTED,
     "spec.volumes[auth]": _MOUNTED,
 }
-"""Fields of a pod template, entries of lists by their key, and what to do instead of giving them."""
+"""Fields of a pod template, with the reason or with what to do instead. List entries are named by their key."""
 
 _STEP: Final = re.compile(r"(\w+)(?:\[([^\]]+)\])?")
 
 
 def protected(spec: Spec) -> Iterator[tuple[str, str]]:
-    """The protected fields that a spec gives all the same, and what to do instead."""
+    """Yield the protected fields that a spec sets anyway, with the reason or with what to do instead."""
     for path, instead in PROTECTED.items():
         if _without(spec.pod_template, _STEP.findall(path)) != spec.pod_template:
             yield path, instead
     own = names.labels(spec.name)
     for label in (spec.pod_template.get("metadata") or {}).get("labels") or {}:
         if label in own:
-            yield f"metadata.labels[{label}]", "pods are found by it"
+            yield f"metadata.labels[{label}]", "the operator selects pods by it"
 
 
 def allowed(spec: Spec) -> Json:
-    """`spec.podTemplate` without what it may not change."""
+    """Return `spec.podTemplate` without protected fields."""
     template: Json = spec.pod_template
     for path in PROTECTED:
         template = _without(template, _STEP.findall(path))
@@ -66,7 +67,7 @@ def allowed(spec: Spec) -> Json:
 
 
 def _without(tree: Any, steps: list[tuple[str, str]]) -> Any:
-    """The tree but for what the steps lead to; the same tree when that is not there."""
+    """Return the tree without what the steps lead to; the same tree if that does not exist."""
     (field, key), *rest = steps
     if not isinstance(tree, dict) or field not in tree:
         return tree

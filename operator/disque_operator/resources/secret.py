@@ -5,9 +5,10 @@ from __future__ import annotations
 from base64 import b64encode
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.observed import Passwords
 from disque_operator.resources.common import CONFIG_FILE, child
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 from disqued.resp.words import quote_word
 
 

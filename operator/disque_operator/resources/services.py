@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.resources.common import child
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 
 
 def members_service(spec: Spec) -> Json:

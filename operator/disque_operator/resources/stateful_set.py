@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.resources.common import child
 from disque_operator.resources.pod_template import pod_template
-from disque_operator.spec import Json, Spec
+from disque_operator.spec import Spec
 from disque_operator.wanted import Wanted
 
 

@@ -1,6 +1,6 @@
-"""The CustomResourceDefinition of `DisqueCluster`, made from tables: fields, rules, status.
+"""The CustomResourceDefinition of `DisqueCluster` and its reference page, generated from the model of the resource.
 
-`python -m disque_operator.schema > manifests/crd/disqueclusters.yaml` writes it; a test holds the file to it. Defaults
-come from the classes in `spec`, directives and what they take from the broker's table, types that are Kubernetes' own
-from its client. The operator itself never reads any of it.
+Fields come from `spec` and `status_fields`, directives and their values from the broker's table, and types of
+Kubernetes from its client. `python -m disque_operator.schema > manifests/crd/disqueclusters.yaml` writes the
+definition; a test compares the file to the model. The running operator does not import this package.
 """

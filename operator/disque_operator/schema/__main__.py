@@ -1,4 +1,4 @@
-"""Writes the CustomResourceDefinition to standard output: `python -m disque_operator.schema`."""
+"""Write the CustomResourceDefinition to standard output: `python -m disque_operator.schema`."""
 
 from __future__ import annotations
 

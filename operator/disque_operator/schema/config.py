@@ -1,4 +1,4 @@
-"""The rules of `spec.config`: which directives there are, and what values they take, from the broker's table."""
+"""The validation rules of `spec.config`, made from the broker's table of directives: known names, accepted values."""
 
 from __future__ import annotations
 
@@ -6,66 +6,61 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from disque_operator.apivalues import Json
 from disque_operator.directives import FREE, OWNED
-from disque_operator.schema.kinds import rule, texts
-from disque_operator.spec import Json
+from disque_operator.spec import rule
 from disqued.config.kinds import Choice, Clamped, Count, Integer, Kind, Size, YesNo
 from disqued.config.options import Option
 
 _LARGEST: Final = (1 << 63) - 1
-_MOST: Final = 64
-_LONGEST: Final = 256
 
 
-def config(description: str) -> Json:
-    """The schema of the field."""
+def config_rules() -> list[Json]:
+    """Return the rules of the field."""
     names = _list(sorted([*(option.name for option in FREE), *OWNED]))
     known = rule(
         f"self.all(name, name in {names})",
-        "only directives of the broker are known here, in lower case: see docs/configuration.md",
+        "config must contain only directives of the broker, in lower case: see docs/configuration.md",
     )
-    told = _told(
-        f"!(name in {names})", ": no directive of the broker; they are in docs/configuration.md, in lower case"
-    )
-    rules = [known | told, *_owned(), *_values()]
-    return texts(description, most=_MOST, longest=_LONGEST) | {"x-kubernetes-validations": rules}
+    named = _naming(f"!(name in {names})", " is not a directive of the broker: see docs/configuration.md")
+    return [known | named, *_owned(), *_values()]
 
 
 def _owned() -> Iterable[Json]:
-    """Directives that are the operator's, together when the same is to be done instead."""
+    """Yield rules for directives that the operator sets, one for each advice."""
     for instead in dict.fromkeys(OWNED.values()):
-        yield _rule([name for name, other in OWNED.items() if other == instead], "", f"can not be given: {instead}")
+        yield _rule([name for name, other in OWNED.items() if other == instead], "", f"cannot be set: {instead}")
 
 
 def _values() -> Iterable[Json]:
-    """Directives that anybody may give, together when they take the same values."""
+    """Yield rules for directives that users may set, one for each set of accepted values."""
     groups: dict[tuple[str, str], list[str]] = {}
     for option in FREE:
         found = _condition(option)
         if found is not None:
             groups.setdefault(found, []).append(option.name)
     for (condition, expected), names in groups.items():
-        yield _rule(names, condition, f"is {expected}")
+        yield _rule(names, condition, f"must be {expected}")
 
 
 def _rule(names: list[str], condition: str, message: str) -> Json:
-    """The condition, in which VALUE is the value, has to hold for these; without one they may not be there."""
+    """Return a rule: the condition on VALUE must hold for these names; without one, they must be absent."""
     holds = f" && !({condition.replace('VALUE', 'self[name]')})" if condition else ""
     wrong = f"name in {_list(names)}{holds}"
     if len(names) == 1:
         return rule(f"!self.exists(name, {wrong})", f"{names[0]} {message}")
     every = f"{', '.join(names[:-1])} or {names[-1]}"
-    return rule(f"!self.exists(name, {wrong})", f"{every} {message}") | _told(wrong, f" {message}")
+    return rule(f"!self.exists(name, {wrong})", f"{every} {message}") | _naming(wrong, f" {message}")
 
 
-def _told(wrong: str, message: str) -> Json:
-    """A message that names one of the directives for which something is wrong: all together would cost too much."""
+def _naming(wrong: str, message: str) -> Json:
+    """Return a message that names the first wrong directive. Naming all would exceed the cost limit of rules."""
     quoted = json.dumps(message, ensure_ascii=False)
     return {"messageExpression": f"self.filter(name, {wrong})[0] + {quoted}"}
 
 
 def _condition(option: Option[Any]) -> tuple[str, str] | None:
-    """What has to hold of the VALUE of a directive, and how that is told; None where only the broker's parser knows."""
+    """Return what must hold for the VALUE of a directive, and how to say that; None if only the broker can tell."""
     describe = _KINDS.get(type(option.kind))
     return None if describe is None else describe(option.kind)
 

@@ -1,4 +1,4 @@
-"""Schemas of Kubernetes' own types, from the models of its client."""
+"""Schemas of types of Kubernetes, made from the models of its client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubernetes.client import models
 
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 
 _SIMPLE: Final = {"str": "string", "int": "integer", "bool": "boolean"}
 _QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
@@ -15,7 +15,7 @@ _QUANTITIES: Final = ("limits", "requests")
 
 
 def embedded(name: str, description: str = "") -> Json:
-    """The schema of a model such as `V1Affinity`."""
+    """Return the schema of a model such as `V1Affinity`."""
     model: Any = getattr(models, name)
     properties = {}
     required = []

@@ -1,113 +1,115 @@
-"""The schema of `spec.podTemplate`: what it may not change is refused, all else is kept for the API server to judge."""
+"""The schema of `spec.podTemplate`: fields that the cluster depends on are refused, all others are kept as they are."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.resources.pod_template import GRACE_S
 from disque_operator.resources.protected import PROTECTED
-from disque_operator.schema.kinds import LONGEST_NAME, entries, open_part, part, rule, text, texts, whole
-from disque_operator.spec import Json
+from disque_operator.spec import LONGEST_NAME, rule
 
 _MOST: Final = 32
 _FIELD: Final = re.compile(r"spec\.(\w+)")
 _IN_BROKER: Final = re.compile(rf"spec\.containers\[{names.CONTAINER}\]\.(\w+)")
-_NOT_FOR_BROKER: Final = f"Not for the container `{names.CONTAINER}`."
-_OBJECT: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_WORDS: Final = {"type": "array", "items": {"type": "string"}}
+_VOLUME: Final = re.compile(r"spec\.volumes\[(\w+)\]")
+_OPEN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_OBJECT: Final = {"type": "object", **_OPEN}
+_STRINGS: Final = {"type": "array", "items": {"type": "string"}}
 _TYPES: Final[dict[str, Json]] = {
-    "args": _WORDS,
-    "command": _WORDS,
+    "args": _STRINGS,
+    "command": _STRINGS,
     "lifecycle": _OBJECT,
     "ports": {"type": "array", "items": _OBJECT},
     "readinessProbe": _OBJECT,
     "resources": _OBJECT,
 }
-_VOLUME: Final = re.compile(r"spec\.volumes\[(\w+)\]")
 
 
 def pod_template(description: str) -> Json:
-    """The schema of the field."""
+    """Return the schema of the field."""
     own = ", ".join(f"'{label}'" for label in names.labels(""))
-    labels = texts("Further labels of the pods.", most=_MOST) | {
-        "x-kubernetes-validations": [
-            rule(f"self.all(name, !(name in [{own}]))", "pods are found by labels that can not be given: choose others")
-        ]
+    only_others = rule(f"self.all(name, !(name in [{own}]))", "labels of the operator cannot be set: use other labels")
+    metadata = {
+        "labels": _strings("Additional labels of the pods.", longest=1024)
+        | {"x-kubernetes-validations": [only_others]},
+        "annotations": _strings("Annotations of the pods.", longest=4096),
     }
-    metadata = {"labels": labels, "annotations": texts("Annotations of the pods.", most=_MOST, longest=4096)}
-    return part(
-        description,
-        {"metadata": part("Labels and annotations of the pods.", metadata), "spec": _pod()},
+    return _object(
+        description, {"metadata": _object("Labels and annotations of the pods.", metadata), "spec": _pod_spec()}
     )
 
 
-def _pod() -> Json:
-    properties = {
-        **{name: _refused(name) for name in _matches(_FIELD)},
-        "terminationGracePeriodSeconds": whole(
-            "How long a pod may take to stop: it waits until it does no harm, and writes its append only file anew. "
-            f"{GRACE_S} when not given; half of it is how long the deletion of a namespace may take.",
-            1,
-            86400,
-        ),
-        "containers": entries(
-            f"Other containers beside the broker, and further fields of the container `{names.CONTAINER}`.",
-            open_part(
-                "A container.",
-                _named() | {name: _refused(name, _NOT_FOR_BROKER) for name in _matches(_IN_BROKER)},
-                _broker(),
-            )
-            | {"required": ["name"]},
-            most=_MOST,
-            key="name",
-        ),
-        "initContainers": entries(
-            "Containers that run before the broker.",
-            open_part("A container.", _named()) | {"required": ["name"]},
-            most=_MOST,
-            key="name",
-        ),
-        "volumes": entries(
-            "Further volumes.",
-            open_part("A volume.", _named(), _volumes()) | {"required": ["name"]},
-            most=_MOST,
-            key="name",
-        ),
-    }
-    rules = [
-        rule(f"!has(self.{name})", f"{name} can not be given: {instead}") for name, instead in _matches(_FIELD).items()
-    ]
-    return open_part("Fields of a PodSpec.", properties, rules)
-
-
-def _broker() -> list[Json]:
-    return [
+def _pod_spec() -> Json:
+    refused = _protected(_FIELD)
+    rules = [rule(f"!has(self.{name})", f"{name} cannot be set: {instead}") for name, instead in refused.items()]
+    in_broker = _protected(_IN_BROKER)
+    broker_rules = [
         rule(
             f"self.name != '{names.CONTAINER}' || !has(self.{name})",
-            f"{name} of the container {names.CONTAINER} can not be given: {instead}",
+            f"{name} of the container {names.CONTAINER} cannot be set: {instead}",
         )
-        for name, instead in _matches(_IN_BROKER).items()
+        for name, instead in in_broker.items()
     ]
-
-
-def _volumes() -> list[Json]:
-    return [
-        rule(f"self.name != '{name}'", f"the volume {name} can not be given: {instead}")
-        for name, instead in _matches(_VOLUME).items()
+    volume_rules = [
+        rule(f"self.name != '{name}'", f"the volume {name} cannot be set: {instead}")
+        for name, instead in _protected(_VOLUME).items()
     ]
+    properties = {
+        **{name: _refused(name, "Cannot be set.") for name in refused},
+        "terminationGracePeriodSeconds": {
+            "description": "How long a pod may take to stop, in seconds. A broker that stops waits until no job "
+            f"depends on it, then rewrites its append only file. Defaults to {GRACE_S}. Deleting a namespace takes at "
+            "least half of it.",
+            "type": "integer",
+            "format": "int32",
+            "minimum": 1,
+            "maximum": 86400,
+        },
+        "containers": _named_list(
+            f"Containers to add, and additional fields of the container `{names.CONTAINER}`.",
+            "A container.",
+            {name: _refused(name, f"Cannot be set for the container `{names.CONTAINER}`.") for name in in_broker},
+            broker_rules,
+        ),
+        "initContainers": _named_list("Containers that run before the broker.", "A container."),
+        "volumes": _named_list("Volumes to add.", "A volume.", rules=volume_rules),
+    }
+    return _object("Fields of a PodSpec.", properties, rules) | _OPEN
 
 
-def _matches(pattern: re.Pattern[str]) -> dict[str, str]:
+def _protected(pattern: re.Pattern[str]) -> dict[str, str]:
+    """Return the protected fields whose path matches, and the advice for each."""
     found = {path: pattern.fullmatch(path) for path in PROTECTED}
     return {match[1]: PROTECTED[path] for path, match in found.items() if match}
 
 
-def _named() -> dict[str, Any]:
-    return {"name": text("The name.", LONGEST_NAME)}
+def _refused(name: str, description: str) -> Json:
+    """Return the schema of a field that a rule refuses. It needs a type, or the rule could not refer to it."""
+    return {"description": description} | _TYPES.get(name, {"type": "string"})
 
 
-def _refused(name: str, told: str = "Can not be given.") -> Json:
-    """A field that rules refuse: it has to have a type for them to see it."""
-    return {"description": told} | _TYPES.get(name, {"type": "string"})
+def _named_list(description: str, entry: str, properties: Json | None = None, rules: list[Json] | None = None) -> Json:
+    """Return the schema of a list whose entries have a unique name and may have fields that are not listed."""
+    name = {"description": "The name.", "type": "string", "maxLength": LONGEST_NAME}
+    items = _object(entry, {"name": name} | (properties or {}), rules) | _OPEN | {"required": ["name"]}
+    return {
+        "description": description,
+        "type": "array",
+        "maxItems": _MOST,
+        "items": items,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+
+
+def _object(description: str, properties: Json, rules: list[Json] | None = None) -> Json:
+    schema = {"description": description, "type": "object", "properties": properties}
+    return schema | {"x-kubernetes-validations": rules} if rules else schema
+
+
+def _strings(description: str, longest: int) -> Json:
+    values = {"type": "string", "maxLength": longest}
+    return {"description": description, "type": "object", "maxProperties": _MOST, "additionalProperties": values}

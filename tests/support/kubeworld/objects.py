@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from disque_operator.spec import Json
+from disque_operator.apivalues import Json
 
 _SPEC_GENERATION = ("StatefulSet",)
 

@@ -18,7 +18,7 @@ from disque_operator.observed import LOCKED, Observed
 from disque_operator.plan import plan
 from disque_operator.planned import Event, Plan
 from disque_operator.resources import same, settings
-from disque_operator.spec import Auth, Drain, Spec, Storage
+from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
 from support.kubeworld.objects import ConflictError
 from support.kubeworld.world import MACHINES, BreachError, RefusedError, World
 
@@ -33,6 +33,11 @@ def a_spec(**fields: object) -> Spec:
     given: dict[str, object] = {"name": "mail", "namespace": "prod", "uid": "u1", "generation": 1, "image": GOOD_IMAGE}
     given["auth"] = Auth(grace_s=60)
     return Spec(**(given | fields))  # type: ignore[arg-type]  # fields by name
+
+
+def edited(spec: Spec, **fields: object) -> Spec:
+    """The same spec with other fields."""
+    return Spec(**(dict(spec) | fields))
 
 
 @dataclass
@@ -296,7 +301,7 @@ def _config_changed(story: Story) -> None:
 
 def _password_rotated(story: Story) -> None:
     auth = story.world.spec.auth
-    story.world.edit(auth=replace(auth, rotation=auth.rotation + 1))
+    story.world.edit(auth=auth.model_copy(update={"rotation": auth.rotation + 1}))
 
 
 def _password_lost(story: Story) -> None:
@@ -306,7 +311,7 @@ def _password_lost(story: Story) -> None:
 
 def _auth_switched(story: Story) -> None:
     auth = story.world.spec.auth
-    story.world.edit(auth=replace(auth, enabled=not auth.enabled))
+    story.world.edit(auth=auth.model_copy(update={"enabled": not auth.enabled}))
 
 
 def _hibernated(story: Story) -> None:
@@ -320,7 +325,9 @@ def _paused(story: Story) -> None:
 
 def _drain_policy_changed(story: Story) -> None:
     if not story.world.spec.storage.ephemeral:
-        policy = story.chance.choice((Drain(), Drain(20, "Handoff"), Drain(20, "Wait")))
+        policy = story.chance.choice(
+            (Drain(), Drain(timeout_s=20, on_timeout="Handoff"), Drain(timeout_s=20, on_timeout="Wait"))
+        )
         story.world.edit(drain=policy)
 
 
@@ -378,7 +385,7 @@ def live_through(seed: int, *, ephemeral: bool = False, storm_s: int = 300) -> S
     chance = random.Random(seed)
     spec = a_spec(replicas=chance.randint(1, 4), storage=Storage(ephemeral=ephemeral))
     if ephemeral:
-        spec = replace(spec, persistence=replace(spec.persistence, appendonly=False))
+        spec = edited(spec, persistence=Persistence(appendonly=False))
     story = Story(spec, seed)
     story.settle()
     story.weather = Weather(dies=0.1, stale=0.1, conflicts=0.05, fault=0.06)
@@ -444,7 +451,7 @@ def check_settled(story: Story) -> None:
     assert ready["status"] == "True", where
     for volume in observed.volumes:
         kept = world.disks[volume.uid].jobs if volume.uid in world.disks else {}
-        retained = kept or not volume.drained or spec.storage.when_scaled == "Retain"
+        retained = kept or not volume.drained or spec.storage.retention.when_scaled == "Retain"
         assert volume.ordinal < spec.replicas or retained, where
     acted, events, before = len(story.acted), len(story.events), world.status
     story.run(120)

@@ -8,12 +8,13 @@ from functools import cache
 from typing import Any
 
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.apivalues import Json
 from disque_operator.members import View
 from disque_operator.observed import Node, Observed, Peer, Pod
 from disque_operator.plan import plan
 from disque_operator.planned import Plan
-from disque_operator.spec import Json, Persistence, Spec, Storage
-from support.kubeworld.story import Story, a_spec
+from disque_operator.spec import Persistence, Spec, Storage
+from support.kubeworld.story import Story, a_spec, edited
 
 FRESH = "fresh-password"
 
@@ -22,7 +23,7 @@ FRESH = "fresh-password"
 def _settled(replicas: int, ephemeral: bool) -> tuple[Spec, Observed, float]:
     spec = a_spec(replicas=replicas)
     if ephemeral:
-        spec = replace(spec, storage=Storage(ephemeral=True), persistence=Persistence(appendonly=False))
+        spec = edited(spec, storage=Storage(ephemeral=True), persistence=Persistence(appendonly=False))
     story = Story(spec, load=False)
     story.settle()
     return story.world.spec, story.world.observe(), story.world.now_s
@@ -35,7 +36,7 @@ def at_rest(replicas: int = 3, *, ephemeral: bool = False) -> View:
 
 def changed(view: View, **fields: Any) -> View:
     """The same with other fields of the spec."""
-    return View(replace(view.spec, **fields), view.observed, view.now_s)
+    return View(edited(view.spec, **fields), view.observed, view.now_s)
 
 
 def seen(view: View, **fields: Any) -> View:

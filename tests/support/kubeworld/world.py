@@ -11,15 +11,15 @@ import copy
 import hashlib
 import json
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.apivalues import Json, seconds
 from disque_operator.directives import LIVE, read
 from disque_operator.observed import LOCKED, Leaving, Node, Observed, Passwords, Peer, Pod, StatefulSet, Volume
-from disque_operator.spec import Json, Spec
-from disque_operator.times import seconds
+from disque_operator.spec import Spec
 from disqued.config.options import OPTION_OF
 from disqued.resp.words import split_words
 from support.kubeworld.brokers import Broker, Bus, Disk
@@ -100,7 +100,7 @@ class World:
 
     def edit(self, **fields: Any) -> None:
         """Somebody writes another spec."""
-        self.spec = replace(self.spec, generation=self.spec.generation + 1, **fields)
+        self.spec = Spec(**(dict(self.spec) | {"generation": self.spec.generation + 1} | fields))
         self.changed = True
 
     def stateful_set(self) -> Json | None:

@@ -7,11 +7,11 @@ import os
 from importlib import import_module
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, RefusedError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.forward import LOOPBACK, forwarded
 from disque_operator.kubectl.members import PASSWORD_VARIABLE, accepted, passwords
-from disque_operator.spec import Json
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, RefusedError
 from disque_operator.kubectl.commands.cli import choose_pod
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.resource import DRAINED, drain_said, member, wanted_replicas
 from disque_operator.kubectl.waiting import NotInTimeError, wait, wait_options
-from disque_operator.spec import Json
 
 
 def options(parser: argparse.ArgumentParser) -> None:

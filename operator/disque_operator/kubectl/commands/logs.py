@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, RefusedError, UnreachableError, output_of
 from disque_operator.kubectl.exits import Exit
-from disque_operator.spec import Json
 
 LOOK_EVERY_S = 2.0
 COLOURS = ("36", "33", "32", "35", "34", "31")

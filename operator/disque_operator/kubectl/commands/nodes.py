@@ -9,12 +9,12 @@ import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.members import Members
 from disque_operator.kubectl.output import form, output_option
 from disque_operator.kubectl.resource import status
-from disque_operator.spec import Json
 from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.table import Column, print_rows
 from disqued.client import Client

@@ -9,12 +9,12 @@ import argparse
 import sys
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.members import PASSWORD_VARIABLE, passwords
 from disque_operator.kubectl.output import output_option, print_json
 from disque_operator.kubectl.resource import status
-from disque_operator.spec import Json
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import RESOURCE, Kubectl, RefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.members import Members, passwords
 from disque_operator.kubectl.redacting import redacted, scrubbed
 from disque_operator.kubectl.resource import now_utc
-from disque_operator.spec import Json
 from disqued import __version__
 from disqued.client import Client, DisqueError, Reply
 

@@ -6,11 +6,11 @@ import argparse
 import sys
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.resource import is_ready, now_utc
 from disque_operator.kubectl.waiting import wait, wait_options
-from disque_operator.spec import Json
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -6,11 +6,11 @@ import argparse
 import sys
 
 from disque_operator import names
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, RefusedError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.resource import drain_said, has_seen_spec, is_ready, status
 from disque_operator.kubectl.waiting import wait, wait_options
-from disque_operator.spec import Json
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.resource import has_seen_spec, is_ready, status
 from disque_operator.kubectl.waiting import Done, wait, wait_options
-from disque_operator.spec import Json
 
 
 def _is_paused(cluster: Json) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import RESOURCE, Kubectl, UnreachableError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.output import form, output_option, print_json
@@ -22,7 +23,6 @@ from disque_operator.kubectl.resource import (
     now_utc,
     status,
 )
-from disque_operator.spec import Json
 from disqued.cli.views.table import as_lines, print_rows
 
 LOOK_EVERY_S = 2.0

@@ -1,0 +1,44 @@
+"""Values as the Kubernetes API writes them: objects, quantities, timestamps."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+"""An object, or a part of one."""
+
+_QUANTITY: Final = re.compile(
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
+)
+_UNITS: Final = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", 1)},
+    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
+}
+
+
+def amount(quantity: object) -> Decimal | None:
+    """Parse a quantity such as `1500m`, `1Gi` or `2e3`; return None if it is not one.
+
+    Compare amounts, not texts: the API server rewrites quantities.
+    """
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
+        return None
+    digits, unit, exponent = match.groups()
+    return Decimal(digits) * _UNITS.get(unit, Decimal(1)) * Decimal(10) ** int(exponent or 0)
+
+
+def timestamp(now_s: float) -> str:
+    """Format a time in seconds since 1970, for example as `2026-01-31T12:00:00Z`."""
+    return datetime.fromtimestamp(int(now_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds(text: str) -> float:
+    """Parse a time that `timestamp` formatted; raises ValueError for any other format."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z").timestamp()

@@ -1,0 +1,124 @@
+"""The `status` of a `DisqueCluster` as a model, from which its schema and its reference page are made.
+
+The schema restricts no words such as phases and reasons: an older definition must accept what a newer operator writes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic.alias_generators import to_camel
+
+from disque_operator.apivalues import Json
+
+Timestamp: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Number: TypeAlias = Annotated[int, WithJsonSchema({"type": "number"})]
+"""Written as a whole number; the schema leaves room for fractions."""
+
+
+def _map_by(key: str) -> dict[str, JsonValue]:
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid"
+    )
+
+
+class Condition(_Part):
+    """A condition of the cluster."""
+
+    type: str = Field(
+        description="Ready, ClusterFormed, AllMembersReachable, Progressing, Draining, Degraded, ReconcileSuccess or "
+        "SpecValid."
+    )
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether the condition holds.")
+    reason: str = Field(description="Why, as one word for programs.")
+    message: str = Field(description="Why, as a sentence for people, with what to do about it.")
+    last_transition_time: Timestamp = Field(description="When `status` changed last.")
+    observed_generation: int = Field(default=0, description="The generation of the resource that this describes.")
+
+
+class Member(_Part):
+    """A member of the cluster."""
+
+    pod: str = Field(description="The pod of the member.")
+    node_id: str = Field(default="", description="The node ID; the last known one if the broker does not answer.")
+    address: str = Field(default="", description="The host name by which other members reach it.")
+    node: str = Field(default="", description="The Kubernetes node that runs the pod.")
+    state: str = Field(default="", description="starting, loading, ready, leaving, unreachable or stopping.")
+    version: str = Field(default="", description="Version of the broker.")
+    jobs: int = Field(default=0, description="Jobs in the memory of the broker.")
+    queued: int = Field(default=0, description="Jobs in the queues of the broker.")
+    queues: int = Field(default=0, description="Queues of the broker.")
+    used_memory: int = Field(default=0, description="Memory used for jobs, in bytes.")
+    max_memory: int = Field(default=0, description="Memory limit for jobs, in bytes.")
+    leaving: bool = Field(default=False, description="Whether the member is handing its jobs over.")
+    safe_to_stop: bool = Field(
+        default=False, description="Whether the pod can be stopped without losing or delaying any job."
+    )
+    message: str = Field(default="", description="What is wrong with the member; empty if nothing is.")
+
+
+class JobCounts(_Part):
+    """Jobs of the whole cluster."""
+
+    registered: int = Field(default=0, description="Jobs in the memory of all members; each copy counts.")
+    queued: int = Field(default=0, description="Jobs in queues, waiting for a worker.")
+
+
+class DrainProgress(_Part):
+    """The drain that is in progress; absent if there is none."""
+
+    pod: str = Field(default="", description="The pod that is drained.")
+    node_id: str = Field(default="", description="Its node ID.")
+    jobs_left: int = Field(default=0, description="Jobs that are not handed over yet.")
+    rate: Number = Field(default=0, description="Jobs handed over per second.")
+    seconds_left: Number = Field(
+        default=0, description="Estimated time until the drain is done; -1 while no job moves."
+    )
+    seconds_elapsed: Number = Field(default=0, description="Time since the drain started.")
+    waits_for: str = Field(default="", description="Why jobs cannot be handed over; empty while they can.")
+    started_at: Timestamp = Field(default="", description="When the drain started.")
+
+
+class ClusterStatus(_Part):
+    """The observed state of the cluster, and what the operator is doing."""
+
+    observed_generation: int = Field(
+        default=0, description="The generation of the resource that this status describes."
+    )
+    phase: str = Field(
+        default="",
+        description="Creating, Running, Growing, Draining, Upgrading, Healing, Paused, Hibernating, Hibernated or "
+        "Degraded.",
+    )
+    message: str = Field(default="", description="What the operator is waiting for, or what you should do.")
+    replicas: int = Field(default=0, description="Number of pods.")
+    ready_replicas: int = Field(default=0, description="Number of pods that are ready for clients.")
+    selector: str = Field(default="", description="Label selector of the pods, for `kubectl scale` and autoscalers.")
+    version: str = Field(
+        default="", description="Version of the brokers; all versions, separated by commas, if they differ."
+    )
+    image: str = Field(default="", description="Image of the pods.")
+    former_image: str | None = Field(default=None, description="The previous image, for a rollback.")
+    endpoint: str = Field(default="", description="Address for clients: host:port of the client service.")
+    secret_name: str | None = Field(
+        default=None, description="The Secret with the password in the key `password`; absent if there is no password."
+    )
+    conditions: tuple[Condition, ...] = Field(
+        default=(), description="Conditions of the cluster.", json_schema_extra=_map_by("type")
+    )
+    members: tuple[Member, ...] = Field(
+        default=(),
+        description="Members of the cluster, ordered by the ordinals of their pods.",
+        json_schema_extra=_map_by("pod"),
+    )
+    jobs: JobCounts = JobCounts()
+    drain: DrainProgress | None = None
+
+    def written(self) -> Json:
+        """Return the status as the operator writes it to the resource."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
