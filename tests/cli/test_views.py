@@ -12,8 +12,8 @@ import pytest
 from cli.running import Disque
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_bytes, human_duration, human_rate
+from disqued.cli.views.columns import Column, body_text, plain
 from disqued.cli.views.load import Sample, take_sample
-from disqued.cli.views.table import Column, body_text, plain
 from disqued.cli.views.terminal import rich_table
 from disqued.client import Client
 from support.server import ServerProcess

@@ -19,24 +19,24 @@ from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style as Colours
 
-from disqued.cli.connection import ConnectionLostError
 from disqued.cli.manual import BUILT_IN, command_table, groups
 from disqued.cli.render import text
-from disqued.cli.repl import Shell
 from disqued.cli.syntax import continuations, literals
-from disqued.resp.replies import ReplyFormatError
 from disqued.resp.words import split_words
 
 HISTORY = Path("~/.disque_history")
 SECRET_WORDS = {"auth", "requirepass"}
-QUEUES_COMPLETED = 1000
 COLOURS = Colours.from_dict({"hint": "ansibrightblack", "prompt": "ansicyan"})
 
 
-def typed_lines(shell: Shell) -> Iterator[str]:
-    """The lines that are typed, until Ctrl-D. Ctrl-C drops the line."""
+def typed_lines(prompt: Callable[[], str], queue_names: Callable[[], list[str]]) -> Iterator[str]:
+    """Yield the lines that the user types, until Ctrl-D; Ctrl-C discards a line.
+
+    `prompt` returns the text before the cursor, `queue_names` the names that can be completed; it is called at most
+    once per line.
+    """
     command_table()  # what it needs and is not installed is said here, not in the middle of a line
-    completer = CommandCompleter(lambda: queue_names(shell))
+    completer = CommandCompleter(queue_names)
     session: PromptSession[str] = PromptSession(
         history=CarefulHistory(HISTORY.expanduser()),
         completer=completer,
@@ -49,7 +49,7 @@ def typed_lines(shell: Shell) -> Iterator[str]:
     while True:
         completer.forget_queues()
         try:
-            yield session.prompt([("class:prompt", shell.prompt)])
+            yield session.prompt([("class:prompt", prompt())])
         except KeyboardInterrupt:
             continue
         except EOFError:
@@ -151,18 +151,3 @@ def _typed_words(line: str) -> list[str] | None:
     if len(words) > 1 and words[0].isascii() and words[0].isdigit():
         del words[0]
     return words
-
-
-def queue_names(shell: Shell) -> list[str]:
-    """Some names of queues of the connected server, sorted; none when it does not answer."""
-    if shell.connection is None:
-        return []
-    try:
-        reply = shell.connection.execute([b"QSCAN", b"0", b"COUNT", b"%d" % QUEUES_COMPLETED])
-    except (ConnectionLostError, ReplyFormatError):
-        shell.disconnect()
-        return []
-    match reply:
-        case [bytes(), [*names]]:
-            return sorted(text(name) for name in names if isinstance(name, bytes))
-    return []

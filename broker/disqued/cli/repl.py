@@ -18,10 +18,12 @@ from disqued.cli.endpoint import Endpoint
 from disqued.cli.exits import Exit
 from disqued.cli.manual import explain
 from disqued.cli.oneshot import Style, exchange
+from disqued.cli.render import text as text_of
 from disqued.resp.replies import ReplyFormatError
 from disqued.resp.words import split_words
 
 SLOW_S = 0.5
+QUEUES_COMPLETED = 1000
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
@@ -33,7 +35,7 @@ def run(endpoint: Endpoint, style: Style) -> Exit:
     if sys.stdin.isatty() and sys.stdout.isatty():
         from disqued.cli.prompt import typed_lines  # noqa: PLC0415  brings the whole line editor
 
-        lines = typed_lines(shell)
+        lines = typed_lines(lambda: shell.prompt, shell.queue_names)
     else:
         lines = (os.fsdecode(line) for line in sys.stdin.buffer)
     for line in lines:
@@ -77,6 +79,20 @@ class Shell:
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+
+    def queue_names(self) -> list[str]:
+        """Return some names of queues of the server, sorted; none when it does not answer."""
+        if self.connection is None:
+            return []
+        try:
+            reply = self.connection.execute([b"QSCAN", b"0", b"COUNT", b"%d" % QUEUES_COMPLETED])
+        except (ConnectionLostError, ReplyFormatError):
+            self.disconnect()
+            return []
+        match reply:
+            case [bytes(), [*names]]:
+                return sorted(text_of(name) for name in names if isinstance(name, bytes))
+        return []
 
     def handle(self, line: str) -> bool:
         """Run one line; whether to go on."""

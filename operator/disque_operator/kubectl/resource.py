@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from disque_operator.apivalues import Json
 from disqued.cli.units import human_bytes, human_duration
-from disqued.cli.views.table import Column
+from disqued.cli.views.columns import Column
 
 PHASE_STYLES = {"Running": "green", "Degraded": "bold red", "Hibernated": "dim", "Paused": "yellow"}
 OF_NO_CONCERN = {"Progressing", "Draining", "Degraded"}

@@ -24,7 +24,8 @@ from disqued.cli.connection import Connection, ConnectionLostError, RefusedError
 from disqued.cli.endpoint import Endpoint, choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.views.client import connected_client
-from disqued.cli.views.table import Column, print_rows, table_options
+from disqued.cli.views.columns import Column
+from disqued.cli.views.table import print_rows, table_options
 from disqued.client import ResponseError
 from disqued.client.wire import Decoder
 from disqued.resp.writer import request

@@ -14,7 +14,8 @@ from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_duration
 from disqued.cli.views.client import client_for
-from disqued.cli.views.table import Column, print_rows, table_options
+from disqued.cli.views.columns import Column
+from disqued.cli.views.table import print_rows, table_options
 from disqued.client import Client, JobDetails, JobState
 
 STATES: tuple[JobState, ...] = ("wait-repl", "active", "queued", "acked")

@@ -15,9 +15,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from disqued.cli.views.figures import COLUMNS, FIGURES, ORDERS, ordered
 from disqued.cli.views.load import MAX_QUEUES, Sample, take_sample, with_oldest
 from disqued.cli.views.terminal import rich_table
-from disqued.cli.views.top import COLUMNS, FIGURES, ORDERS, ordered
 from disqued.client import Client
 
 HISTORY = 60

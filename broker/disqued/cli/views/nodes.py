@@ -11,7 +11,8 @@ from disqued.cli.endpoint import Endpoint, choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.client import connected_client
-from disqued.cli.views.table import Column, print_rows, table_options
+from disqued.cli.views.columns import Column
+from disqued.cli.views.table import print_rows, table_options
 
 _UNREMARKABLE = {"myself", "noflags"}
 

@@ -9,7 +9,8 @@ from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_bytes
 from disqued.cli.views.client import client_for
-from disqued.cli.views.table import Column, body_text, print_rows, printable, table_options
+from disqued.cli.views.columns import Column, body_text, printable
+from disqued.cli.views.table import print_rows, table_options
 from disqued.client import Job
 
 COUNT = 10

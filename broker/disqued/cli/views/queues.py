@@ -11,7 +11,8 @@ from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_duration
 from disqued.cli.views.client import ask_many, client_for
-from disqued.cli.views.table import Column, print_rows, table_options
+from disqued.cli.views.columns import Column
+from disqued.cli.views.table import print_rows, table_options
 from disqued.client import Client, QueueStats
 from disqued.client.replies import queue_stats
 

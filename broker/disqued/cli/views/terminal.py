@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from disqued.cli.views.table import Column, Row
+from disqued.cli.views.columns import Column, Row
 
 MAX_NAME_WIDTH = 40
 """Width of a job's ID; longer names of queues are cut."""

@@ -12,79 +12,20 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from disqued.cli.arguments import Parser, at_least
 from disqued.cli.endpoint import choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.render import Form
-from disqued.cli.units import human_bytes, human_duration, human_rate
 from disqued.cli.views.client import connected_client
-from disqued.cli.views.load import Load, Sample, take_sample, with_oldest
-from disqued.cli.views.table import Column, as_lines, as_objects, plain, table_options
+from disqued.cli.views.columns import as_lines, as_objects, plain
+from disqued.cli.views.figures import COLUMNS, FIGURES, ORDERS, ordered
+from disqued.cli.views.load import Sample, take_sample, with_oldest
+from disqued.cli.views.table import table_options
 
 INTERVAL_S = 1.0
 SHORTEST_S = 0.1
-
-
-def _from_info(name: str, field: str, title: str, shown: Callable[[int], str] = "{:,}".format) -> Column[Sample]:
-    return Column(name, lambda sample: int(sample.info[field]), title, lambda sample: shown(int(sample.info[field])))
-
-
-FIGURES: tuple[Column[Sample], ...] = (
-    Column("node", lambda sample: sample.node, "node"),
-    Column("version", lambda sample: sample.info["disque_version"], "version"),
-    _from_info("uptime_s", "uptime_in_seconds", "up", human_duration),
-    _from_info("registered_jobs", "registered_jobs", "jobs"),
-    _from_info("registered_queues", "registered_queues", "queues"),
-    _from_info("connected_clients", "connected_clients", "clients"),
-    _from_info("blocked_clients", "blocked_clients", "blocked"),
-    _from_info("used_memory_bytes", "used_memory", "memory", human_bytes),
-    _from_info("commands_per_second", "instantaneous_ops_per_sec", "commands/s", human_rate),
-    Column("in_per_second", lambda sample: sample.in_per_s, "in/s", lambda sample: human_rate(sample.in_per_s)),
-    Column("out_per_second", lambda sample: sample.out_per_s, "out/s", lambda sample: human_rate(sample.out_per_s)),
-)
-"""What is said about the node as a whole."""
-
-LONG_S = 60.0
-"""A job that waits for so long is worth a colour."""
-
-
-def _style_of_length(load: Load) -> str:
-    return "bold" if load.stats.length else "dim"
-
-
-def _style_of_age(load: Load) -> str:
-    return "yellow" if (load.oldest_s or 0.0) >= LONG_S else ""
-
-
-def _rate(name: str, title: str, value: Callable[[Load], float], style: str) -> Column[Load]:
-    return Column(
-        name, value, title, lambda load: human_rate(value(load)), lambda load: style if value(load) else "dim"
-    )
-
-
-COLUMNS: tuple[Column[Load], ...] = (
-    Column("queue", lambda load: load.stats.name, "QUEUE", yields=True),
-    Column("length", lambda load: load.stats.length, "LENGTH", style=_style_of_length),
-    _rate("in_per_second", "IN/S", lambda load: load.in_per_s, "green"),
-    _rate("out_per_second", "OUT/S", lambda load: load.out_per_s, "cyan"),
-    Column("blocked_clients", lambda load: load.stats.blocked_clients, "BLOCKED"),
-    Column("oldest_s", lambda load: load.oldest_s, "OLDEST",
-           lambda load: "" if load.oldest_s is None else human_duration(load.oldest_s), _style_of_age),
-    Column("idle_s", lambda load: load.stats.idle_s, "IDLE", lambda load: human_duration(load.stats.idle_s)),
-    Column("pause", lambda load: load.stats.pause, "PAUSE",
-           style=lambda load: "dim" if load.stats.pause == "none" else "yellow"),
-)  # fmt: skip
-
-ORDERS: dict[str, tuple[str, Callable[[Load], tuple[float, str]]]] = {
-    "r": ("rate", lambda load: (-load.in_per_s - load.out_per_s, load.stats.name)),
-    "l": ("length", lambda load: (-load.stats.length, load.stats.name)),
-    "b": ("blocked", lambda load: (-load.stats.blocked_clients, load.stats.name)),
-    "n": ("name", lambda load: (0, load.stats.name)),
-}
-"""Key -> name and rule of an order of the rows."""
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -117,11 +58,6 @@ def run(options: argparse.Namespace) -> Exit:
         loads = with_oldest(client, ordered(sample.loads, key))
     _print_once(replace(sample, loads=tuple(loads)), options.form)
     return Exit.OK
-
-
-def ordered(loads: Sequence[Load], key: str) -> list[Load]:
-    """The rows in the order that belongs to the key."""
-    return sorted(loads, key=ORDERS[key][1])
 
 
 def _print_once(sample: Sample, form: Form | None) -> None:

@@ -15,8 +15,9 @@ from disque_operator.kubectl.members import Members
 from disque_operator.kubectl.output import form, output_option
 from disqued.cli.arguments import at_least
 from disqued.cli.units import human_duration
+from disqued.cli.views.columns import Column
 from disqued.cli.views.jobs import CTIME_PER_S, LIMIT, PAGE_SIZE, STATE_STYLES, STATES
-from disqued.cli.views.table import Column, print_rows
+from disqued.cli.views.table import print_rows
 from disqued.client import Client, DisqueError, JobDetails, JobId, JobState
 from disqued.client.replies import job_details
 

@@ -16,7 +16,8 @@ from disque_operator.kubectl.members import Members
 from disque_operator.kubectl.output import form, output_option
 from disque_operator.kubectl.resource import status
 from disqued.cli.units import human_bytes, human_duration
-from disqued.cli.views.table import Column, print_rows
+from disqued.cli.views.columns import Column
+from disqued.cli.views.table import print_rows
 from disqued.client import Client
 
 SKEW_WORTH_TELLING_MS = 1000

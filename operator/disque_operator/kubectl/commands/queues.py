@@ -12,7 +12,8 @@ from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.members import Members
 from disque_operator.kubectl.output import form, output_option
 from disqued.cli.units import human_duration
-from disqued.cli.views.table import Column, print_rows
+from disqued.cli.views.columns import Column
+from disqued.cli.views.table import print_rows
 from disqued.client import Client, DisqueError, QueueStats
 from disqued.client.replies import queue_stats
 

@@ -23,7 +23,8 @@ from disque_operator.kubectl.resource import (
     now_utc,
     status,
 )
-from disqued.cli.views.table import as_lines, print_rows
+from disqued.cli.views.columns import as_lines
+from disqued.cli.views.table import print_rows
 
 LOOK_EVERY_S = 2.0
 
