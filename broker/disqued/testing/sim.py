@@ -30,6 +30,7 @@ from disqued.testing.mixes import HARMLESS, MIXES, mix_of
 from disqued.testing.mutations import MUTATIONS, Mutation
 from disqued.testing.network import Network
 from disqued.testing.rare import Rarities
+from disqued.testing.transitioncheck import TransitionCheck
 from disqued.testing.workload import QUEUES, Observer, Producer, Worker, World
 
 DEFAULT_SECONDS: Final = 12
@@ -274,7 +275,10 @@ class Simulation:
 def simulate(seed: int, mix: str | None = None, seconds: int = DEFAULT_SECONDS, mutation: str | None = None) -> Result:
     """One run, with the protocol broken on purpose if a mutation is named."""
     if mutation is None:
-        return Simulation(seed, mix, seconds).run()
+        with TransitionCheck() as check:
+            result = Simulation(seed, mix, seconds).run()
+        result.violations += check.violations
+        return result
     broken = MUTATIONS[mutation]
     with broken.applied():
         return Simulation(seed, mix or broken.mix, seconds, broken).run()

@@ -1,9 +1,8 @@
-"""The life of a job: its states, what moves it between them, and its wake times.
+"""The verbs that change the state, the flags and the wake time of a job.
 
-TRANSITIONS is the law; the verbs below are the only code that assigns `job.state`, and a test holds each of them to
-the law on random histories. Verbs change the job, its queue, its wake time and the memory count together, so that
-whoever calls one leaves nothing half done. Rules and order are those of the Disque job state machine (README,
-"Implementation").
+`lifecycle.transitions` lists what each verb may do. Only these verbs assign `job.state` and `job.flags` of a registered
+job. Each of them changes the job, its queue, its wake time and the memory count together, so a caller never leaves a
+job half changed. The rules and their order are those of the Disque job state machine (README, "Implementation").
 """
 
 from __future__ import annotations
@@ -39,17 +38,6 @@ from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT, Queue
 from disqued.core.queues.queues import Queues
 from disqued.core.timers.wheel import NEAR_MS, TimerWheel
 
-TRANSITIONS: Final = {
-    ("place", WAIT_REPL): ACTIVE,
-    ("enqueue", ACTIVE): QUEUED,
-    ("take", QUEUED): ACTIVE,
-    ("dequeue", QUEUED): ACTIVE,
-    ("acknowledge", WAIT_REPL): ACKED,
-    ("acknowledge", ACTIVE): ACKED,
-    ("acknowledge", QUEUED): ACKED,
-}
-"""(verb, state) -> state. A verb whose pair is missing leaves the job alone; `drop` ends any state."""
-
 WILLQUEUE_LEAD_MS: Final = 500
 JITTER_MS: Final = 500
 """Requeue times are spread over this width, so that the holders of a job do not act at once."""
@@ -71,7 +59,7 @@ does not come back while the worker has hardly begun. Jobs that waited less keep
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 _FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
 _NOT_IN_HAND: Final = 255 - IN_HAND
-_NOT_AGAIN: Final = 255 - IN_HAND - BY_TIMER
+_NO_LONGER_TAKEN: Final = 255 - IN_HAND - BY_TIMER
 _NOT_DELAYED: Final = 255 - DELAYED
 _ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """What the flags of a copy may be: it was not delivered here."""
@@ -259,42 +247,23 @@ class Lifecycle:
         self.memory.allow_eviction(job)
 
     def enqueue(self, job: Job, now_ms: i64, counting: i64) -> bool:
-        """Queue an active job; False when it can not be queued (again).
-
-        The first queueing on the creating node is silent; later ones count as `counting` says and are announced.
-        """
+        """Queue an active job; False when it must not be queued (again). `_count_queueing` explains `counting`."""
         if job.state != ACTIVE or job.requeue_at_ms == 0:
             return False
-        flags = job.flags & _NOT_AGAIN
         retry_s = job.retry_s
+        flags = job.flags
         if retry_s > 0:
             job.requeue_at_ms = now_ms + retry_s * 1000 + self._jitter_ms()
-            flags |= BCAST_WILLQUEUE
+            job.flags = (flags & _NO_LONGER_TAKEN) | BCAST_WILLQUEUE
         elif flags & DELIVERED:
             return False
         else:
             job.requeue_at_ms = 0
+            job.flags = flags & _NO_LONGER_TAKEN
         if flags & DELAYED:
-            flags &= _NOT_DELAYED
-            self.delayed_jobs -= 1
+            self._end_delay(job)
         job.state = QUEUED
-        if counting == SILENT:
-            flags |= BCAST_QUEUED
-        elif counting == COUNT_NACK:
-            if job.nacks < MAX_COUNTER:
-                job.nacks += 1
-            if job.delivered is not None:
-                self.events.requeued(job, counting)
-        elif flags & BCAST_QUEUED:
-            if job.additional_deliveries < MAX_COUNTER:
-                job.additional_deliveries += 1
-            if job.delivered is not None:
-                self.events.requeued(job, counting)
-        else:
-            flags |= BCAST_QUEUED
-            if job.delivered is not None and self._is_expected_elsewhere(job, now_ms):
-                self.events.requeued(job, SILENT)
-        job.flags = flags
+        self._count_queueing(job, now_ms, counting)
         self._arm(job)
         queue = self.queues.get(job.queue)
         if queue is None:
@@ -309,6 +278,28 @@ class Lifecycle:
             queue.sought = True
             self.wanted.append(queue)
         return True
+
+    def _count_queueing(self, job: Job, now_ms: i64, counting: i64) -> None:
+        """Count a queueing and tell the other nodes that may hold the job.
+
+        - SILENT counts nothing and tells nobody.
+        - COUNT_NACK counts a NACK.
+        - COUNT_DELIVERY counts an additional delivery, unless the job is queued for the first time. The first queueing
+          is only told when it comes so late that other holders are about to queue the job themselves.
+        """
+        if counting == COUNT_NACK:
+            if job.nacks < MAX_COUNTER:
+                job.nacks += 1
+        elif counting == COUNT_DELIVERY and job.flags & BCAST_QUEUED:
+            if job.additional_deliveries < MAX_COUNTER:
+                job.additional_deliveries += 1
+        else:
+            job.flags |= BCAST_QUEUED
+            if counting == SILENT or job.delivered is None or not self._is_expected_elsewhere(job, now_ms):
+                return
+            counting = SILENT
+        if job.delivered is not None:
+            self.events.requeued(job, counting)
 
     def _is_expected_elsewhere(self, job: Job, now_ms: i64) -> bool:
         """Whether a new job is queued so late, its queue was paused, that other holders are about to queue it."""
@@ -334,9 +325,8 @@ class Lifecycle:
         job.state = ACTIVE
         job.flags |= DELIVERED | IN_HAND
         if job.retry_s == 0:
-            self.journal.forget(
-                job
-            )  # before the client gets it: a job that was delivered at most once never comes back
+            # Before the client gets it: a job that was delivered at most once must never come back.
+            self.journal.forget(job)
             self.memory.allow_eviction(job)
         elif job.requeue_at_ms - now_ms < job.retry_s * SPENT_MS_PER_S:
             self.postpone(job, now_ms)
@@ -429,11 +419,9 @@ class Lifecycle:
             return True
         if job.state == ACTIVE or job.state == QUEUED:
             if job.flags & BCAST_WILLQUEUE and job.requeue_at_ms - WILLQUEUE_LEAD_MS <= now_ms:
-                job.flags &= _WITHOUT_WILLQUEUE
-                if job.state == ACTIVE and job.delivered is not None:
-                    self.events.about_to_requeue(job)
+                self.announce(job)
             if job.requeue_at_ms != 0 and job.requeue_at_ms <= now_ms:
-                self._requeue(job, now_ms)
+                self.requeue(job, now_ms)
         elif job.state == ACKED and job.delivered is not None:
             self.arm_collection(job, now_ms)
             self.events.acknowledged(job)
@@ -442,8 +430,14 @@ class Lifecycle:
             self._arm(job)
         return False
 
-    def _requeue(self, job: Job, now_ms: i64) -> None:
-        """An active job's time has come; a queued one only waits on."""
+    def announce(self, job: Job) -> None:
+        """Tell the other nodes that may hold an active job that it will be queued here in half a second."""
+        job.flags &= _WITHOUT_WILLQUEUE
+        if job.state == ACTIVE and job.delivered is not None:
+            self.events.about_to_requeue(job)
+
+    def requeue(self, job: Job, now_ms: i64) -> None:
+        """Queue an active job whose time has come; a job that is queued already waits for another retry time."""
         if job.state == QUEUED:
             self.postpone(job, now_ms)
             return
