@@ -20,8 +20,8 @@ from kubernetes.client.exceptions import ApiException
 from disque_operator import names, resources
 from disque_operator.directives import FREE, read
 from disque_operator.problems import problems
+from disque_operator.resources import Wanted
 from disque_operator.spec import Spec, parse
-from disque_operator.wanted import Wanted
 from disqued.config.kinds import BadValueError
 from disqued.config.options import Option
 from e2e.support.brokers import poll

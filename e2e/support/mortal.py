@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 
-from disque_operator import act
+from disque_operator import executor
 from disque_operator.actions import Action
 from disque_operator.main import main
 
@@ -18,16 +18,16 @@ from disque_operator.main import main
 def die_after(actions: int) -> None:
     """Have this process end at once when so many actions are done."""
     left = actions
-    do = act._do
+    do = executor._execute
 
-    async def do_and_die(action: Action, hands: act.Hands) -> None:
+    async def do_and_die(action: Action, context: executor.ExecutorContext) -> None:
         nonlocal left
-        await do(action, hands)
+        await do(action, context)
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    act._do = do_and_die
+    executor._execute = do_and_die
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from disque_operator.observed import LOCKED, Leaving, Node, Peer
+from disque_operator.observed import LOCKED, Broker, Leaving, Peer
 from disqued.client import (
     AsyncClient,
     AuthenticationRequired,
@@ -29,7 +29,7 @@ _ABOUT_AUTH: Final = ("no password is set", "invalid password")
 """What stands in the errors of AUTH."""
 
 
-class SilentError(Exception):
+class UnreachableError(Exception):
     """A broker that gave no answer, and why: not reachable, or another password."""
 
 
@@ -38,16 +38,16 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Door:
+class Connection:
     """Where a broker is, and the password that it took; None for none."""
 
     address: str
     password: str | None
 
 
-async def look(
+async def query(
     pod: str, address: str, passwords: Sequence[str], directives: Collection[str], now_s: float
-) -> tuple[Node, Door]:
+) -> tuple[Broker, Connection]:
     """What a broker says of itself, these directives included; `now_s` is the time of day.
 
     The passwords are tried in this order, then none.
@@ -63,31 +63,31 @@ async def look(
         ("CONFIG", "GET", "*"),
     )
     for password in (*passwords, None):
-        door = Door(address, password)
-        replies = await _ask(door, commands)
+        connection = Connection(address, password)
+        replies = await _ask(connection, commands)
         if replies is not None:
-            return _read(pod, replies, directives, now_s, password or ""), door
-    raise SilentError(LOCKED)
+            return _read(pod, replies, directives, now_s, password or ""), connection
+    raise UnreachableError(LOCKED)
 
 
-async def _ask(door: Door, commands: Sequence[Sequence[str]]) -> list[Reply | DisqueError] | None:
+async def _ask(connection: Connection, commands: Sequence[Sequence[str]]) -> list[Reply | DisqueError] | None:
     """The replies; None when it is the wrong password."""
     try:
-        async with asyncio.timeout(3 * STEP_S), _client(door) as client:
+        async with asyncio.timeout(3 * STEP_S), _client(connection) as client:
             replies: list[Reply | DisqueError] = await client.execute_many(commands)
     except TimeoutError:
-        raise SilentError("it does not answer") from None
+        raise UnreachableError("it does not answer") from None
     except ResponseError as error:
         if _is_about_password(error):
             return None
-        raise SilentError(f"it refuses: {error}") from error
+        raise UnreachableError(f"it refuses: {error}") from error
     except (DisqueError, OSError) as error:
-        raise SilentError(f"it does not answer: {error}") from error
+        raise UnreachableError(f"it does not answer: {error}") from error
     first = replies[0]
     if isinstance(first, AuthenticationRequired):
         return None
     if isinstance(first, DisqueError):
-        raise SilentError(f"it does not answer: {first}") from first
+        raise UnreachableError(f"it does not answer: {first}") from first
     return replies
 
 
@@ -95,14 +95,14 @@ def _is_about_password(error: ResponseError) -> bool:
     return isinstance(error, AuthenticationRequired) or any(words in str(error) for words in _ABOUT_AUTH)
 
 
-async def tell(door: Door, node_id: str, words: Sequence[str]) -> None:
+async def send_command(connection: Connection, node_id: str, words: Sequence[str]) -> None:
     """Have a broker carry out a command, if it is the one with this ID.
 
     Raises:
         RefusedError: it did not, or nobody knows whether it did.
     """
     try:
-        async with asyncio.timeout(3 * STEP_S), _client(door) as client:
+        async with asyncio.timeout(3 * STEP_S), _client(connection) as client:
             found = (await client.hello()).node_id
             if found != node_id:
                 raise RefusedError(f"node {found} answers in the place of {node_id}")
@@ -113,10 +113,10 @@ async def tell(door: Door, node_id: str, words: Sequence[str]) -> None:
         raise RefusedError(str(error)) from error
 
 
-def _client(door: Door) -> AsyncClient:
+def _client(connection: Connection) -> AsyncClient:
     return AsyncClient(
-        [door.address],
-        password=door.password,
+        [connection.address],
+        password=connection.password,
         discover=False,
         connect_timeout_s=STEP_S,
         timeout_s=STEP_S,
@@ -129,30 +129,30 @@ def _client(door: Door) -> AsyncClient:
 
 def _read(
     pod: str, replies: Sequence[Reply | DisqueError], directives: Collection[str], now_s: float, password: str
-) -> Node:
+) -> Broker:
     try:
         return _node(pod, replies, directives, now_s, password)
     except (ValueError, LookupError) as error:
-        raise SilentError(f"it answers in a way that this operator does not know: {error}") from error
+        raise UnreachableError(f"it answers in a way that this operator does not know: {error}") from error
 
 
 def _node(
     pod: str, replies: Sequence[Reply | DisqueError], directives: Collection[str], now_s: float, password: str
-) -> Node:
-    info, hello, nodes, leaving, settings = replies
+) -> Broker:
+    info, hello, brokers, leaving, settings = replies
     figures = _figures(_text(info))
     version = figures.get("disqued_version") or figures.get("disque_version", "")
     uptime_s = _number(figures, "uptime_in_seconds")
     if isinstance(hello, Loading) or _number(figures, "loading"):
-        return Node(pod, "", version, loading=True, uptime_s=uptime_s, requirepass=password)
+        return Broker(pod, "", version, loading=True, uptime_s=uptime_s, requirepass=password)
     node_id, hosts = _hello(hello)
     config = {name: _word(value) for name, value in _pairs(settings).items()}
-    return Node(
+    return Broker(
         pod=pod,
         node_id=node_id,
         version=version,
         leaving=_leaving(_pairs(leaving)),
-        peers=tuple(_peers(_text(nodes), hosts, now_s, uptime_s)),
+        peers=tuple(_peers(_text(brokers), hosts, now_s, uptime_s)),
         jobs=_number(figures, "registered_jobs"),
         queued=_number(figures, "queued_jobs"),
         queues=_number(figures, "registered_queues"),
@@ -188,7 +188,7 @@ def _peers(text: str, hosts: Mapping[str, str], now_s: float, uptime_s: float) -
 def _hello(reply: Reply | DisqueError) -> tuple[str, dict[str, str]]:
     """The node's own ID, and the host that each says of itself."""
     if not isinstance(reply, list) or len(reply) < 2:
-        raise SilentError(f"it answers HELLO with {reply!r:.80}")
+        raise UnreachableError(f"it answers HELLO with {reply!r:.80}")
     rows = [[_text(word) for word in row] for row in reply[2:] if isinstance(row, list)]
     return _text(reply[1]), {row[0]: row[1] for row in rows}
 
@@ -229,7 +229,7 @@ def _word(value: Reply) -> str:
 
 def _text(reply: Reply | DisqueError) -> str:
     if isinstance(reply, DisqueError):
-        raise SilentError(f"it refuses: {reply}") from reply
+        raise UnreachableError(f"it refuses: {reply}") from reply
     if not isinstance(reply, bytes):
-        raise SilentError(f"it answers {reply!r:.80} where a text belongs")
+        raise UnreachableError(f"it answers {reply!r:.80} where a text belongs")
     return reply.decode(errors="replace")

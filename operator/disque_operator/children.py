@@ -13,14 +13,13 @@ from collections.abc import Iterator
 from disque_operator import names
 from disque_operator.actions import Apply, DeleteChild
 from disque_operator.apivalues import Json
-from disque_operator.members import View
-from disque_operator.resources import desired, differs, surplus
+from disque_operator.decisions import Decision, Note, problem
+from disque_operator.members import ClusterView
+from disque_operator.resources import Wanted, desired, differs, surplus
 from disque_operator.spec import Spec
-from disque_operator.steps import Note, Step, problem
-from disque_operator.wanted import Wanted
 
 
-def decide(view: View, wanted: Wanted) -> Step:
+def decide(view: ClusterView, wanted: Wanted) -> Decision:
     """What has to be applied or deleted."""
     manifests = desired(view.spec, wanted)
     children = view.observed.children
@@ -34,7 +33,7 @@ def decide(view: View, wanted: Wanted) -> Step:
         elif difference := differs(manifest, live):
             actions.append(Apply(_conditional(manifest, live), _why(live, difference)))
     actions.extend(_unwanted(view, manifests))
-    return Step(tuple(actions), tuple(notes))
+    return Decision(tuple(actions), tuple(notes))
 
 
 def _is_ours(live: Json, spec: Spec) -> bool:
@@ -46,7 +45,7 @@ def _is_ours(live: Json, spec: Spec) -> bool:
     return bool((metadata.get("labels") or {}).get(names.CLUSTER_LABEL) == spec.name)
 
 
-def _taken(kind: str, name: str, view: View) -> Note:
+def _taken(kind: str, name: str, view: ClusterView) -> Note:
     return problem(
         "NameTaken",
         f"there is a {kind} {name} in the namespace {view.spec.namespace} that is not of this cluster: delete or "
@@ -65,7 +64,7 @@ def _why(live: Json | None, difference: str) -> str:
     return "it is missing" if live is None else f"{difference} is not as the spec asks"
 
 
-def _unwanted(view: View, manifests: tuple[Json, ...]) -> Iterator[DeleteChild]:
+def _unwanted(view: ClusterView, manifests: tuple[Json, ...]) -> Iterator[DeleteChild]:
     for live in surplus(manifests, view.observed.children):
         metadata = live["metadata"]
         yield DeleteChild(live["kind"], metadata["name"], metadata["uid"], "the spec does not ask for it any more")

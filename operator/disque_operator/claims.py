@@ -19,44 +19,44 @@ from collections.abc import Iterator
 from disque_operator import names
 from disque_operator.actions import Apply, DeleteChild
 from disque_operator.apivalues import Json, amount
-from disque_operator.members import View
+from disque_operator.decisions import Decision
+from disque_operator.members import ClusterView
 from disque_operator.observed import Volume
-from disque_operator.steps import Step
 
 
-def decide(view: View, replicas: int, drained: int | None) -> Step:
+def decide(view: ClusterView, replicas: int, drained: int | None) -> Decision:
     """What claims need while there are to be so many pods. The one `drained`, if any, is at the end of its drain."""
-    return Step(tuple(_changes(view, max(view.entitled, replicas), drained)))
+    return Decision(tuple(_changes(view, max(view.reserved, replicas), drained)))
 
 
-def _is_deserted(view: View, volume: Volume, entitled: int) -> bool:
+def _is_deserted(view: ClusterView, volume: Volume, reserved: int) -> bool:
     """Whether nobody misses the claim: its pod is not to come back, and it holds no jobs."""
-    gone = volume.ordinal >= entitled and volume.ordinal not in view.by_ordinal
+    gone = volume.ordinal >= reserved and volume.ordinal not in view.by_ordinal
     return gone and (bool(volume.drained) or not volume.bound)
 
 
-def _changes(view: View, entitled: int, drained: int | None) -> Iterator[Apply | DeleteChild]:
+def _changes(view: ClusterView, reserved: int, drained: int | None) -> Iterator[Apply | DeleteChild]:
     if view.spec.storage.ephemeral or view.stateful_set is None:
         return
     for volume in view.observed.volumes:
         if volume.terminating:
             continue
-        if _is_deserted(view, volume, entitled):
+        if _is_deserted(view, volume, reserved):
             if view.spec.storage.retention.when_scaled == "Delete":
                 yield DeleteChild("PersistentVolumeClaim", volume.name, volume.uid, "all its jobs were handed over")
             continue
-        mark = volume.drained if volume.ordinal >= entitled or volume.ordinal == drained else ""
+        mark = volume.drained if volume.ordinal >= reserved or volume.ordinal == drained else ""
         owned = view.spec.storage.retention.when_deleted == "Delete"
         if mark != volume.drained or owned != volume.owned:
             why = "its node serves again" if mark != volume.drained else "as spec.storage says"
             yield Apply(_manifest(view, volume, mark, volume.size), why)
 
 
-def expand(view: View) -> Step:
+def expand(view: ClusterView) -> Decision:
     """Claims that are to be larger. After all else: a StorageClass that can not do that refuses."""
     if view.spec.storage.ephemeral:
-        return Step()
-    return Step(
+        return Decision()
+    return Decision(
         tuple(
             Apply(_manifest(view, volume, volume.drained, view.spec.storage.size), "spec.storage.size is larger")
             for volume in view.observed.volumes
@@ -65,7 +65,7 @@ def expand(view: View) -> Step:
     )
 
 
-def marking(view: View, ordinal: int, node_id: str) -> tuple[Apply, ...]:
+def marking(view: ClusterView, ordinal: int, node_id: str) -> tuple[Apply, ...]:
     """What has to be done before a drained pod may go; nothing when it is."""
     volume = view.volumes.get(ordinal)
     if volume is None or volume.drained == node_id:
@@ -73,7 +73,7 @@ def marking(view: View, ordinal: int, node_id: str) -> tuple[Apply, ...]:
     return (Apply(_manifest(view, volume, node_id, volume.size), "its node has handed all its jobs over"),)
 
 
-def _manifest(view: View, volume: Volume, drained: str, size: str) -> Json:
+def _manifest(view: ClusterView, volume: Volume, drained: str, size: str) -> Json:
     """All that is ours of a claim. The size is always: what was applied once and then is not would be taken back."""
     spec = view.spec
     metadata: Json = {"name": volume.name, "namespace": spec.namespace, "uid": volume.uid}

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from disque_operator.apivalues import Json, timestamp
-from disque_operator.members import View
-from disque_operator.steps import Note, Topic
+from disque_operator.decisions import Note, Topic
+from disque_operator.members import ClusterView
 
 _MOST_MESSAGES: Final = 3
 """Of one condition, joined."""
@@ -32,7 +32,7 @@ _QUIET: Final[Mapping[Topic, tuple[str, str]]] = {
 }
 
 
-def conditions(view: View, notes: Sequence[Note]) -> list[Json]:
+def conditions(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
     """All conditions but ReconcileSuccess and SpecValid, in a fixed order."""
     found = [_ready(view), _formed(view), _reachable(view), *(_of_notes(topic, notes) for topic in _QUIET)]
     return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
@@ -71,7 +71,7 @@ def _of_notes(topic: Topic, notes: Sequence[Note]) -> Json:
     return condition(topic, about[0].holds, about[0].reason, text)
 
 
-def _ready(view: View) -> Json:
+def _ready(view: ClusterView) -> Json:
     if view.stateful_set is None or not view.expected:
         return condition("Ready", False, "NoPods", "there are no pods")
     waiting = [member.name for member in view.members if not member.pod.ready]
@@ -82,26 +82,26 @@ def _ready(view: View) -> Json:
     return condition("Ready", True, "AllMembersConnected", f"all {view.expected} members are ready and connected")
 
 
-def _count(view: View) -> str:
+def _count(view: ClusterView) -> str:
     ready = len([member for member in view.members if member.pod.ready and member.pod.ordinal < view.expected])
     return f"{ready} of {view.expected} pods are ready"
 
 
-def _formed(view: View) -> Json:
+def _formed(view: ClusterView) -> Json:
     kind = "ClusterFormed"
     if view.formed:
         return condition(kind, True, "Formed", "every member lists every member as connected and nobody else")
     if not view.loaded:
         return condition(kind, False, "NoMembers", "no member answers")
-    if view.apart:
-        one, other = view.apart[0]
+    if view.disconnected:
+        one, other = view.disconnected[0]
         return condition(kind, False, "NotConnected", f"{one.name} is not connected with {other.name}")
     if len(view.loaded) < max(len(view.members), view.expected):
         return condition(kind, False, "MembersMissing", f"{len(view.loaded)} of {view.expected} members answer")
-    return condition(kind, False, "Strangers", "members list a node that no pod has; it is forgotten after a minute")
+    return condition(kind, False, "UnknownMembers", "members list a node without a pod; it is forgotten after a minute")
 
 
-def _reachable(view: View) -> Json:
+def _reachable(view: ClusterView) -> Json:
     kind = "AllMembersReachable"
     absent = [member.name for member in view.members if member.loaded is None and member.pod.ordinal < view.expected]
     if not view.missing and not absent and view.expected:

@@ -70,12 +70,12 @@ async def login(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
 @kopf.on.event(names.API_VERSION, names.PLURAL)
 async def cluster_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
     """A resource."""
-    memo.runtime.heard(names.KIND, dict(body), is_gone=event["type"] == "DELETED")
+    memo.runtime.on_event(names.KIND, dict(body), is_gone=event["type"] == "DELETED")
 
 
 async def child_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, param: Any = None, **_: Any) -> None:
     """An object that a cluster is made of."""
-    memo.runtime.heard(param, dict(body), is_gone=event["type"] == "DELETED")
+    memo.runtime.on_event(param, dict(body), is_gone=event["type"] == "DELETED")
 
 
 for _kind in LISTED:
@@ -85,9 +85,9 @@ for _kind in LISTED:
 @kopf.on.probe(id="troubles", errors=kopf.ErrorsMode.PERMANENT)
 async def alive(memo: kopf.Memo, **_: Any) -> str:
     """The liveness probe: whether rounds are done and watches tell."""
-    troubles = memo.runtime.troubles()
-    if troubles:
-        raise kopf.PermanentError("; ".join(troubles))
+    problems = memo.runtime.problems()
+    if problems:
+        raise kopf.PermanentError("; ".join(problems))
     return "none"
 
 

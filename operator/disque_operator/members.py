@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from disque_operator import names
-from disque_operator.observed import LOCKED, Node, Observed, Peer, Pod, StatefulSet, Volume
+from disque_operator.observed import LOCKED, Broker, Observed, Peer, Pod, StatefulSet, Volume
 from disque_operator.spec import Spec
 
 
@@ -32,9 +32,9 @@ class Member:
     """A pod, and what is known of the broker in it."""
 
     pod: Pod
-    node: Node | None
+    broker: Broker | None
     """None: it did not answer."""
-    silence: str
+    unreachable: str
     """Why not."""
 
     @property
@@ -43,18 +43,18 @@ class Member:
         return self.pod.name
 
     @property
-    def loaded(self) -> Node | None:
+    def loaded(self) -> Broker | None:
         """The broker, when it has its jobs and knows who it is."""
-        return self.node if self.node is not None and not self.node.loading and self.node.node_id else None
+        return self.broker if self.broker is not None and not self.broker.loading and self.broker.node_id else None
 
     @property
     def locked(self) -> bool:
         """Whether it runs, and takes no password that is known."""
-        return self.silence == LOCKED
+        return self.unreachable == LOCKED
 
 
 @dataclass(frozen=True)
-class Known:
+class ListedMember:
     """An ID, and what all brokers together say of it."""
 
     node_id: str
@@ -68,7 +68,7 @@ class Known:
     """Since anybody heard of it."""
 
 
-class View:
+class ClusterView:
     """The cluster at one moment, with the questions that all concerns ask."""
 
     def __init__(self, spec: Spec, observed: Observed, now_s: float) -> None:
@@ -76,7 +76,7 @@ class View:
         self.observed = observed
         self.now_s = now_s
         self.members: tuple[Member, ...] = tuple(
-            Member(pod, observed.nodes.get(pod.name), observed.silent.get(pod.name, "it does not answer"))
+            Member(pod, observed.brokers.get(pod.name), observed.unreachable.get(pod.name, "it does not answer"))
             for pod in sorted(observed.pods, key=lambda pod: pod.ordinal)
         )
         self.by_ordinal: Mapping[int, Member] = {member.pod.ordinal: member for member in self.members}
@@ -95,22 +95,22 @@ class View:
         return self.stateful_set.replicas if self.stateful_set else 0
 
     @property
-    def entitled(self) -> int:
+    def reserved(self) -> int:
         """Pods below this ordinal keep their IDs, whether they exist at the moment or not."""
-        asleep = self.stateful_set.asleep if self.stateful_set else 0
-        return max(self.expected, asleep)
+        hibernated_members = self.stateful_set.hibernated_members if self.stateful_set else 0
+        return max(self.expected, hibernated_members)
 
     @cached_property
-    def loaded(self) -> tuple[tuple[Member, Node], ...]:
+    def loaded(self) -> tuple[tuple[Member, Broker], ...]:
         """Members whose broker answered and has its jobs."""
-        return tuple((member, node) for member in self.members if (node := member.loaded) is not None)
+        return tuple((member, broker) for member in self.members if (broker := member.loaded) is not None)
 
     @cached_property
     def ids(self) -> Mapping[str, tuple[str, ...]]:
         """The pods that answered with each ID: one, but for copied volumes."""
         found: dict[str, tuple[str, ...]] = {}
-        for member, node in self.loaded:
-            found[node.node_id] = (*found.get(node.node_id, ()), member.name)
+        for member, broker in self.loaded:
+            found[broker.node_id] = (*found.get(broker.node_id, ()), member.name)
         return found
 
     @cached_property
@@ -129,14 +129,14 @@ class View:
         return int(match[1]) if match else None
 
     @cached_property
-    def known(self) -> tuple[Known, ...]:
+    def known(self) -> tuple[ListedMember, ...]:
         """All IDs that brokers list as others', by ID."""
         lines: dict[str, list[tuple[str, Peer]]] = {}
-        for member, node in self.loaded:
-            for peer in node.peers:
+        for member, broker in self.loaded:
+            for peer in broker.peers:
                 lines.setdefault(peer.node_id, []).append((member.name, peer))
         return tuple(
-            Known(
+            ListedMember(
                 node_id,
                 frozenset(self.ordinal_of(peer.host) for _, peer in said),
                 tuple(pod for pod, _ in said),
@@ -158,7 +158,7 @@ class View:
             if entry.get("pod") in exist and entry.get("nodeId")
         }
 
-    def is_stale(self, known: Known) -> bool:
+    def is_stale(self, known: ListedMember) -> bool:
         """Whether no pod has the ID, or will come back with it: the table above."""
         if known.node_id in self.ids or known.connected or known.node_id in self.remembered.values():
             return False
@@ -169,23 +169,25 @@ class View:
             return not self.missing and len(self.loaded) == len(self.members)
         member = self.by_ordinal.get(ordinal)
         if member is None:
-            return ordinal >= self.entitled
+            return ordinal >= self.reserved
         return member.loaded is not None
 
     @cached_property
-    def stale(self) -> tuple[Known, ...]:
+    def stale(self) -> tuple[ListedMember, ...]:
         """IDs that are members by the brokers' word, and by nothing else."""
         return tuple(known for known in self.known if self.is_stale(known))
 
     @cached_property
-    def apart(self) -> tuple[tuple[Member, Member], ...]:
+    def disconnected(self) -> tuple[tuple[Member, Member], ...]:
         """Pairs of brokers that answer, of which the first has no connection to the second."""
-        links = {member.name: {peer.node_id for peer in node.peers if peer.connected} for member, node in self.loaded}
+        links = {
+            member.name: {peer.node_id for peer in broker.peers if peer.connected} for member, broker in self.loaded
+        }
         return tuple(
             (one, other)
             for one, _ in self.loaded
-            for other, node in self.loaded
-            if one is not other and node.node_id not in links[one.name]
+            for other, broker in self.loaded
+            if one is not other and broker.node_id not in links[one.name]
         )
 
     @property
@@ -193,4 +195,6 @@ class View:
         """Whether every pod is a member, and every member lists every member as connected and nobody else."""
         everybody = not self.missing and not self.surplus and len(self.loaded) == len(self.members)
         alone = all(known.node_id in self.ids for known in self.known)
-        return bool(self.members) and everybody and alone and not self.apart and len(self.ids) == len(self.members)
+        return (
+            bool(self.members) and everybody and alone and not self.disconnected and len(self.ids) == len(self.members)
+        )

@@ -150,14 +150,14 @@ class Metrics:
             else:
                 gauge.remove_by_labels({"namespace": namespace, "cluster": name})
 
-    def rest(self, namespace: str, name: str) -> None:
+    def clear(self, namespace: str, name: str) -> None:
         """Somebody else looks after a cluster from now on, and says how it is."""
         for metric in self._states:
             metric.remove_by_labels({"namespace": namespace, "cluster": name})
 
     def forget(self, namespace: str, name: str) -> None:
         """A cluster is gone."""
-        self.rest(namespace, name)
+        self.clear(namespace, name)
         for metric in (self._round_s, self._errors):
             metric.remove_by_labels({"namespace": namespace, "cluster": name})
 

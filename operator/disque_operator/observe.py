@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from disque_operator import brokers, names, resources
 from disque_operator.apivalues import Json
-from disque_operator.brokers import Door, SilentError
+from disque_operator.brokers import Connection, UnreachableError
 from disque_operator.kube import Kube
-from disque_operator.observed import Node, Observed, Passwords, Pod, StatefulSet, Volume
+from disque_operator.observed import Broker, Observed, Passwords, Pod, StatefulSet, Volume
 from disque_operator.spec import Spec
 
 LISTED: Final = (
@@ -77,15 +77,15 @@ class Objects:
 
 
 @dataclass(frozen=True)
-class View:
+class Observation:
     """What `plan` gets, and where the brokers are for `act`."""
 
     observed: Observed
-    doors: Mapping[str, Door] = field(default_factory=dict)
+    connections: Mapping[str, Connection] = field(default_factory=dict)
     """By pod."""
 
 
-async def objects(kube: Kube, spec: Spec) -> Objects:
+async def read_objects(kube: Kube, spec: Spec) -> Objects:
     """Ask for all objects."""
     selector = f"{names.CLUSTER_LABEL}={spec.name}"
     lists = await asyncio.gather(*(kube.list(kind, spec.namespace, labels=selector) for kind in LISTED))
@@ -112,7 +112,9 @@ async def _refusals(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json
     return await kube.list("Event", spec.namespace, fields=f"involvedObject.uid={uid},reason=FailedCreate")
 
 
-async def look(spec: Spec, status: Json, found: Objects, now_s: float, address: Address = pod_address) -> View:
+async def observe_cluster(
+    spec: Spec, status: Json, found: Objects, now_s: float, address: Address = pod_address
+) -> Observation:
     """The values, with what the brokers say; all are asked at once."""
     pods = tuple(
         sorted(
@@ -132,17 +134,17 @@ async def look(spec: Spec, status: Json, found: Objects, now_s: float, address: 
     directives = {*ALWAYS_ASKED, *resources.settings(spec)}
     answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, directives, now_s) for pod in asked))
     known = {member.get("pod"): member.get("nodeId") or "" for member in status.get("members") or ()}
-    nodes = {
+    brokers = {
         pod.name: _named(answer[0], known)
         for pod, answer in zip(asked, answers, strict=True)
         if not isinstance(answer, str)
     }
-    silent = {pod.name: f"it does not run, it is {pod.phase}" for pod in pods if pod not in asked}
-    silent |= {pod.name: answer for pod, answer in zip(asked, answers, strict=True) if isinstance(answer, str)}
+    unreachable = {pod.name: f"it does not run, it is {pod.phase}" for pod in pods if pod not in asked}
+    unreachable |= {pod.name: answer for pod, answer in zip(asked, answers, strict=True) if isinstance(answer, str)}
     observed = Observed(
         pods=pods,
-        nodes=nodes,
-        silent=silent,
+        brokers=brokers,
+        unreachable=unreachable,
         stateful_set=_stateful_set(found.by_name.get(("StatefulSet", names.stateful_set(spec.name)))),
         volumes=_volumes(spec, found.by_name),
         passwords=passwords,
@@ -151,25 +153,27 @@ async def look(spec: Spec, status: Json, found: Objects, now_s: float, address: 
         quota=_quota(found.refusals, now_s),
         status=status,
     )
-    doors = {pod.name: answer[1] for pod, answer in zip(asked, answers, strict=True) if not isinstance(answer, str)}
-    return View(observed, doors)
+    connections = {
+        pod.name: answer[1] for pod, answer in zip(asked, answers, strict=True) if not isinstance(answer, str)
+    }
+    return Observation(observed, connections)
 
 
 async def _ask(
     spec: Spec, pod: Pod, address: str, keys: tuple[str, ...], directives: set[str], now_s: float
-) -> tuple[Node, Door] | str:
+) -> tuple[Broker, Connection] | str:
     try:
-        node, door = await brokers.look(pod.name, address, keys, directives, now_s)
-    except SilentError as error:
+        broker, connection = await brokers.query(pod.name, address, keys, directives, now_s)
+    except UnreachableError as error:
         return str(error)
-    host = node.config.get(ANNOUNCED, "")
+    host = broker.config.get(ANNOUNCED, "")
     if _POD_HOST.fullmatch(host) and host != names.pod_host(spec.name, spec.namespace, pod.ordinal):
         return f"the broker of {host} answers at its address"
-    return node, door
+    return broker, connection
 
 
-def _named(node: Node, known: Mapping[Any, str]) -> Node:
-    return node if node.node_id else replace(node, node_id=known.get(node.pod, ""))
+def _named(broker: Broker, known: Mapping[Any, str]) -> Broker:
+    return broker if broker.node_id else replace(broker, node_id=known.get(broker.pod, ""))
 
 
 # --- from objects to values -------------------------------------------------------------------------------------------
@@ -197,7 +201,7 @@ def _pod(item: Json, now_s: float) -> Pod:
         ready_for_s=_age_s(ready.get("lastTransitionTime"), now_s) if is_ready else 0.0,
         terminating="deletionTimestamp" in metadata,
         ip=status.get("podIP", ""),
-        machine=spec.get("nodeName", ""),
+        node=spec.get("nodeName", ""),
         trouble=trouble,
         trouble_text=text,
         restarts=int(_broker(status).get("restartCount") or 0),
@@ -278,7 +282,7 @@ def _stateful_set(item: Json | None) -> StatefulSet | None:
         up_to_date=status.get("observedGeneration", 0) >= metadata.get("generation", 0),
         image=_image(item["spec"]["template"]["spec"]),
         uid=metadata["uid"],
-        asleep=_count((metadata.get("annotations") or {}).get(names.ASLEEP)),
+        hibernated_members=_count((metadata.get("annotations") or {}).get(names.HIBERNATED_MEMBERS)),
     )
 
 

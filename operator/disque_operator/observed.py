@@ -28,7 +28,7 @@ class Pod:
     ready_for_s: float = 0.0
     terminating: bool = False
     ip: str = ""
-    machine: str = ""
+    node: str = ""
     """The name of the Kubernetes node."""
     trouble: str = ""
     """Why it does not run, by Kubernetes' word: ImagePullBackOff, ErrImagePull, CrashLoopBackOff, Unschedulable,
@@ -67,7 +67,7 @@ class Leaving:
 
 
 @dataclass(frozen=True)
-class Node:
+class Broker:
     """A broker that answered."""
 
     pod: str
@@ -130,7 +130,7 @@ class StatefulSet:
     """Whether the controller has seen the last change: until then `revision` may be an old one."""
     image: str
     uid: str = ""
-    asleep: int = 0
+    hibernated_members: int = 0
     """Its annotation names.ASLEEP."""
 
 
@@ -156,9 +156,9 @@ class Observed:
 
     pods: tuple[Pod, ...] = ()
     """By ordinal."""
-    nodes: Mapping[str, Node] = field(default_factory=dict)
+    brokers: Mapping[str, Broker] = field(default_factory=dict)
     """Brokers that answered, by pod,"""
-    silent: Mapping[str, str] = field(default_factory=dict)
+    unreachable: Mapping[str, str] = field(default_factory=dict)
     """and why the others did not, by pod."""
     stateful_set: StatefulSet | None = None
     volumes: tuple[Volume, ...] = ()

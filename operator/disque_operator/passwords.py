@@ -27,39 +27,39 @@ from typing import Final
 
 from disque_operator.actions import Command
 from disque_operator.apivalues import timestamp
-from disque_operator.members import Member, View
-from disque_operator.observed import Node, Passwords
-from disque_operator.steps import NOTHING, Note, Step, problem, progress
+from disque_operator.decisions import NOTHING, Decision, Note, problem, progress
+from disque_operator.members import ClusterView, Member
+from disque_operator.observed import Broker, Passwords
 
 _SET: Final = ("CONFIG", "SET")
 
 
 @dataclass(frozen=True)
-class Decision:
+class PasswordDecision:
     """What the Secret should say, and what has to be done."""
 
     wanted: Passwords | None
-    step: Step = NOTHING
+    decision: Decision = NOTHING
     possible: bool = True
     """False: a password is asked for and there is none, so nothing may be begun."""
 
 
-def decide(view: View, fresh: str) -> Decision:
+def decide(view: ClusterView, fresh: str) -> PasswordDecision:
     """What comes next for the passwords."""
     if not view.spec.auth.enabled:
         return _off(view)
     wanted, notes = _wanted(view, fresh)
     if wanted is None:
-        return Decision(None, Step(notes=notes), possible=False)
+        return PasswordDecision(None, Decision(notes=notes), possible=False)
     # Nodes follow what the Secret says already: a password that is nowhere but in memory could be lost with us.
     stored = view.observed.passwords
     commands = tuple(_follow(view, stored)) if stored is not None and stored == wanted else ()
     if commands:
         notes += (progress("Password", "the nodes are told the password", "Healing"),)
-    return Decision(wanted, Step(commands, notes))
+    return PasswordDecision(wanted, Decision(commands, notes))
 
 
-def _wanted(view: View, fresh: str) -> tuple[Passwords | None, tuple[Note, ...]]:
+def _wanted(view: ClusterView, fresh: str) -> tuple[Passwords | None, tuple[Note, ...]]:
     """What the Secret should say; None while there is no password."""
     auth, stored = view.spec.auth, view.observed.passwords
     own = view.observed.own_password if auth.secret_name else fresh
@@ -89,7 +89,7 @@ def _wanted(view: View, fresh: str) -> tuple[Passwords | None, tuple[Note, ...]]
     return stored, notes
 
 
-def _going_over(view: View, stored: Passwords, own: str | None) -> Passwords:
+def _going_over(view: ClusterView, stored: Passwords, own: str | None) -> Passwords:
     """The next password becomes the current one when all nodes take it; the user may write another one until then."""
     following = own or stored.following
     if following == stored.current:
@@ -99,7 +99,7 @@ def _going_over(view: View, stored: Passwords, own: str | None) -> Passwords:
     return replace(stored, following=following)
 
 
-def _former_may_go(view: View, stored: Passwords) -> bool:
+def _former_may_go(view: ClusterView, stored: Passwords) -> bool:
     if stored.rotated_s_ago < view.spec.auth.grace_s:
         return False
     return all(_takes(member, stored.current) for member in view.members)
@@ -107,47 +107,47 @@ def _former_may_go(view: View, stored: Passwords) -> bool:
 
 def _takes(member: Member, password: str) -> bool:
     """Whether the broker takes a password, or will read it when it starts."""
-    if member.node is not None:
-        return password in member.node.takes
+    if member.broker is not None:
+        return password in member.broker.takes
     return member.pod.phase != "Running" or bool(member.pod.trouble)
 
 
-def _follow(view: View, stored: Passwords) -> Iterator[Command]:
+def _follow(view: ClusterView, stored: Passwords) -> Iterator[Command]:
     """What nodes have to be told so that they take what the Secret says, and never less than before."""
     other = stored.following or stored.former
-    for member, node in view.loaded:
+    for member, broker in view.loaded:
         if other is None:
-            yield from _alone(member, node, stored.current)
-        elif node.requirepass in {stored.current, other}:
-            missing = other if node.requirepass == stored.current else stored.current
-            if node.requirepass_former != missing:
-                yield _set(member, node, "requirepass-former", missing)
+            yield from _alone(member, broker, stored.current)
+        elif broker.requirepass in {stored.current, other}:
+            missing = other if broker.requirepass == stored.current else stored.current
+            if broker.requirepass_former != missing:
+                yield _set(member, broker, "requirepass-former", missing)
         else:
-            yield _set(member, node, "requirepass-former", other)
-            yield _set(member, node, "requirepass", stored.current)
+            yield _set(member, broker, "requirepass-former", other)
+            yield _set(member, broker, "requirepass", stored.current)
 
 
-def _alone(member: Member, node: Node, password: str) -> Iterator[Command]:
-    if node.requirepass != password:
-        yield _set(member, node, "requirepass", password)
-    if node.requirepass_former:
-        yield _set(member, node, "requirepass-former", "")
+def _alone(member: Member, broker: Broker, password: str) -> Iterator[Command]:
+    if broker.requirepass != password:
+        yield _set(member, broker, "requirepass", password)
+    if broker.requirepass_former:
+        yield _set(member, broker, "requirepass-former", "")
 
 
-def _off(view: View) -> Decision:
+def _off(view: ClusterView) -> PasswordDecision:
     stored = view.observed.passwords
     if stored is None:
-        return Decision(None)
+        return PasswordDecision(None)
     commands = tuple(
-        _set(member, node, name, "")
-        for member, node in view.loaded
-        for name, value in (("requirepass-former", node.requirepass_former), ("requirepass", node.requirepass))
+        _set(member, broker, name, "")
+        for member, broker in view.loaded
+        for name, value in (("requirepass-former", broker.requirepass_former), ("requirepass", broker.requirepass))
         if value
     )
     notes = (progress("Password", "the password is taken back", "Healing"),) if commands else ()
-    return Decision(stored, Step(commands, notes))
+    return PasswordDecision(stored, Decision(commands, notes))
 
 
-def _set(member: Member, node: Node, name: str, value: str) -> Command:
+def _set(member: Member, broker: Broker, name: str, value: str) -> Command:
     why = f"{name} follows the Secret"
-    return Command(member.name, node.node_id, (*_SET, name, value), why, secret=True)
+    return Command(member.name, broker.node_id, (*_SET, name, value), why, secret=True)

@@ -16,16 +16,16 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from disque_operator import logs, names, observe
-from disque_operator.act import FailedError, Hands, LostError, Permit, StaleError, act
 from disque_operator.apivalues import Json
+from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
+from disque_operator.executor import ExecutorContext, FailedError, LostError, Permit, StaleError, execute
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
 from disque_operator.metrics import Metrics
-from disque_operator.observe import Address, Objects, View
+from disque_operator.observe import Address, Objects, Observation
 from disque_operator.observed import Observed
-from disque_operator.planned import IDLE_S, SOON_S, Event, Plan
 from disque_operator.queue import SETTLE_S, Key
-from disque_operator.reporting import FAILURE, condition, failed, is_worth_writing
 from disque_operator.spec import Spec, parse
+from disque_operator.status_writes import FAILURE, condition, failed, is_worth_writing
 
 ROUND_S: Final = 90.0
 """A round that takes longer is given up."""
@@ -42,26 +42,26 @@ Planner: TypeAlias = Callable[[Spec, Observed, float, str], Plan]
 
 
 @dataclass
-class _Memory:
+class _Cache:
     """What is kept of a cluster between rounds, none of which has to be."""
 
     changed: bool = True
     """A watch told of something since the last look."""
-    calm: bool = False
+    settled: bool = False
     """The last plan wanted nothing."""
     cluster: Json | None = None
     objects: Objects | None = None
-    looked_s: float = float("-inf")
+    read_s: float = float("-inf")
     written_s: float = float("-inf")
     stale: int = 0
     """How many rounds one after the other found something changed while they acted."""
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Snapshot:
     cluster: Json
     spec: Spec
-    view: View
+    view: Observation
     plan: Plan
 
     @property
@@ -97,116 +97,120 @@ class Reconciler:
         self._clock = clock
         self._address = address
         self._now = now
-        self._memories: dict[Key, _Memory] = {}
+        self._caches: dict[Key, _Cache] = {}
 
     def changed(self, key: Key) -> None:
         """A watch told of a change of the cluster or one of its objects."""
-        if key in self._memories:
-            self._memories[key].changed = True
+        if key in self._caches:
+            self._caches[key].changed = True
 
     async def round(self, key: Key) -> float | None:
         """One round; returns when the next one is due, None when the cluster is gone. Raises when it failed."""
         namespace, name = key
         began_s = self._clock()
-        memory = self._memories.setdefault(key, _Memory())
+        cache = self._caches.setdefault(key, _Cache())
         is_failed = True
         try:
             async with asyncio.timeout(ROUND_S):
-                again_s = await self._round(key, memory)
+                again_s = await self._round(key, cache)
             is_failed = False
         except asyncio.CancelledError:
             is_failed = False
             raise
         except Exception as error:
-            memory.calm = False
+            cache.settled = False
             expected = isinstance(error, KubeError | FailedError | TimeoutError)
             why = str(error) or "it took too long"
             logs.about(*key).error("the round failed: %s", why, exc_info=None if expected else error)
-            await self._tell_failure(memory, error)
+            await self._publish_failure(cache, error)
             raise
         finally:
             self._metrics.round(namespace, name, self._clock() - began_s, failed=is_failed)
         if again_s is None:
-            del self._memories[key]
+            del self._caches[key]
             self._metrics.forget(namespace, name)
         return again_s
 
-    async def _round(self, key: Key, memory: _Memory) -> float | None:
-        anew = memory.changed or not memory.calm or self._clock() - memory.looked_s > FRESH_S
-        look = await self._look(key, memory, anew=anew)
-        if look is not None and not anew and self._wants(look, memory):
-            look = await self._look(key, memory, anew=True)
-        if look is None:
+    async def _round(self, key: Key, cache: _Cache) -> float | None:
+        fresh = cache.changed or not cache.settled or self._clock() - cache.read_s > FRESH_S
+        snapshot = await self._read(key, cache, fresh=fresh)
+        if snapshot is not None and not fresh and self._wants(snapshot, cache):
+            snapshot = await self._read(key, cache, fresh=True)
+        if snapshot is None:
             return None
-        memory.calm = not look.plan.actions and look.plan.again_s >= IDLE_S
-        return await self._carry_out(look, memory)
+        cache.settled = not snapshot.plan.actions and snapshot.plan.again_s >= IDLE_S
+        return await self._carry_out(snapshot, cache)
 
-    def _wants(self, look: _Look, memory: _Memory) -> bool:
+    def _wants(self, snapshot: _Snapshot, cache: _Cache) -> bool:
         """Whether the plan is to change or write anything."""
-        since_s = self._clock() - memory.written_s
-        return bool(look.plan.actions or look.plan.events) or is_worth_writing(look.status, look.plan.status, since_s)
+        since_s = self._clock() - cache.written_s
+        return bool(snapshot.plan.actions or snapshot.plan.events) or is_worth_writing(
+            snapshot.status, snapshot.plan.status, since_s
+        )
 
-    async def _look(self, key: Key, memory: _Memory, *, anew: bool) -> _Look | None:
+    async def _read(self, key: Key, cache: _Cache, *, fresh: bool) -> _Snapshot | None:
         """What there is and what is to be done; None when the cluster is gone, or goes."""
-        if anew:
-            memory.changed = memory.calm = False  # not calm: what is broken off here is begun anew
-            memory.cluster = await self._kube.get(names.KIND, *key)
-        cluster = memory.cluster
+        if fresh:
+            cache.changed = cache.settled = False  # not calm: what is broken off here is begun anew
+            cache.cluster = await self._kube.get(names.KIND, *key)
+        cluster = cache.cluster
         if cluster is None or "deletionTimestamp" in cluster["metadata"]:
             return None
         spec = parse(cluster)
         spec = spec.model_copy(update={"image": spec.image or self._image})
-        if anew or memory.objects is None:
+        if fresh or cache.objects is None:
             began_s = self._clock()
-            memory.objects = await observe.objects(self._kube, spec)
-            memory.looked_s = began_s
+            cache.objects = await observe.read_objects(self._kube, spec)
+            cache.read_s = began_s
         now_s = self._now().timestamp()
-        view = await observe.look(spec, cluster.get("status") or {}, memory.objects, now_s, self._address)
+        view = await observe.observe_cluster(spec, cluster.get("status") or {}, cache.objects, now_s, self._address)
         view = replace(view, observed=replace(view.observed, operator_namespace=self._operator_namespace))
         plan = self._plan(spec, view.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))
-        return _Look(cluster, spec, view, plan)
+        return _Snapshot(cluster, spec, view, plan)
 
-    async def _carry_out(self, look: _Look, memory: _Memory) -> float:
+    async def _carry_out(self, snapshot: _Snapshot, cache: _Cache) -> float:
         """Act, then tell; returns when the next round is due."""
-        namespace, name = look.spec.namespace, look.spec.name
+        namespace, name = snapshot.spec.namespace, snapshot.spec.name
         log = logs.about(namespace, name)
-        hands = Hands(self._kube, self._permit, namespace, look.view.doors, log, self._metrics.command)
-        status, events, problem = look.plan.status, list(look.plan.events), None
+        context = ExecutorContext(
+            self._kube, self._permit, namespace, snapshot.view.connections, log, self._metrics.command
+        )
+        status, events, problem = snapshot.plan.status, list(snapshot.plan.events), None
         try:
-            await act(look.plan.actions, hands)
+            await execute(snapshot.plan.actions, context)
         except LostError:
             log.warning("another operator may act by now: this one stops")
             return SOON_S
         except StaleError as stale:
             log.info("something changed since it was looked at: %s", stale)
-            memory.stale += 1
-            return min(SETTLE_S * 2.0**memory.stale, STALE_LONGEST_S)
+            cache.stale += 1
+            return min(SETTLE_S * 2.0**cache.stale, STALE_LONGEST_S)
         except FailedError as error:
             problem = error
-            status = self._failed(status, look.status, error.reason, str(error), look.spec.generation)
-            events += self._failure_event(look.status, error.reason, str(error))
-        memory.stale = 0
-        await self._tell(look.cluster, look.status, status, events, memory)
+            status = self._failed(status, snapshot.status, error.reason, str(error), snapshot.spec.generation)
+            events += self._failure_event(snapshot.status, error.reason, str(error))
+        cache.stale = 0
+        await self._publish(snapshot.cluster, snapshot.status, status, events, cache)
         if problem is not None:
             raise problem
-        return look.plan.again_s
+        return snapshot.plan.again_s
 
     # --- telling ------------------------------------------------------------------------------------------------------
 
-    async def _tell(self, cluster: Json, old: Json, status: Json, events: list[Event], memory: _Memory) -> None:
+    async def _publish(self, cluster: Json, old: Json, status: Json, events: list[Event], cache: _Cache) -> None:
         """Write the status if that is worth it, then the events: rather one that is lost than one that comes again."""
         if self._permit.remaining_s <= 0:
             return
         metadata = cluster["metadata"]
-        if events or is_worth_writing(old, status, self._clock() - memory.written_s):
+        if events or is_worth_writing(old, status, self._clock() - cache.written_s):
             try:
                 await self._kube.write_status(cluster, status)
             except KubeError as error:
                 if error.status != NOT_FOUND:
                     raise
                 return  # it was deleted meanwhile
-            memory.written_s = self._clock()
-            memory.changed = True
+            cache.written_s = self._clock()
+            cache.changed = True
         paused = bool((cluster.get("spec") or {}).get("paused"))
         self._metrics.cluster(metadata["namespace"], metadata["name"], status, paused=paused)
         for event in events:
@@ -216,9 +220,9 @@ class Reconciler:
             except KubeError as error:
                 _LOG.warning("an event could not be posted: %s", error)
 
-    async def _tell_failure(self, memory: _Memory, error: Exception) -> None:
+    async def _publish_failure(self, cache: _Cache, error: Exception) -> None:
         """Have the condition say that a round failed before it came to telling; no trouble about that counts."""
-        cluster = memory.cluster
+        cluster = cache.cluster
         if cluster is None or isinstance(error, FailedError):
             return
         old: Json = cluster.get("status") or {}
@@ -227,7 +231,7 @@ class Reconciler:
         status = self._failed(old, old, reason, message, cluster["metadata"].get("generation", 0))
         try:
             async with asyncio.timeout(ROUND_S):
-                await self._tell(cluster, old, status, self._failure_event(old, reason, message), memory)
+                await self._publish(cluster, old, status, self._failure_event(old, reason, message), cache)
         except (KubeError, TimeoutError) as trouble:
             _LOG.warning("the failure could not be written to the status: %s", trouble)
 

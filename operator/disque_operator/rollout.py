@@ -24,10 +24,10 @@ from typing import Final
 
 from disque_operator import drain
 from disque_operator.actions import DeletePod
+from disque_operator.decisions import Decision, Note, problem, progress
+from disque_operator.disruption import Disruption, blocker
 from disque_operator.drain import Outcome
-from disque_operator.gate import Question, closed
-from disque_operator.members import Member, View
-from disque_operator.steps import Note, Step, problem, progress
+from disque_operator.members import ClusterView, Member
 
 LOCKED_S: Final = 60.0
 """One that takes no password may still become ready; a Secret as it was before wants another start."""
@@ -48,12 +48,12 @@ class Replacement:
     """It has to hand its jobs over first."""
 
 
-def due(view: View) -> tuple[Replacement, ...]:
+def due(view: ClusterView) -> tuple[Replacement, ...]:
     """All of them, the highest ordinal first; before these the locked ones, of which others' gates would be closed."""
     return tuple(sorted(_due(view), key=lambda due: (due.member.locked, due.member.pod.ordinal), reverse=True))
 
 
-def _due(view: View) -> Iterator[Replacement]:
+def _due(view: ClusterView) -> Iterator[Replacement]:
     stateful_set = view.stateful_set
     if stateful_set is None or not stateful_set.up_to_date:
         return
@@ -70,80 +70,82 @@ def _due(view: View) -> Iterator[Replacement]:
             yield Replacement(member, "its volume claim is being deleted", drained=True)
 
 
-def _comes_back(view: View, member: Member) -> bool:
+def _comes_back(view: ClusterView, member: Member) -> bool:
     """Whether the pod that takes its place has the same jobs. One that has not, and can not be told to, stays."""
     volume = view.volumes.get(member.pod.ordinal)
     return not view.spec.storage.ephemeral and (volume is None or not volume.terminating)
 
 
-def drained_first(view: View) -> frozenset[str]:
+def drained_first(view: ClusterView) -> frozenset[str]:
     """Pods that have a purpose to leave."""
     return frozenset(due.member.name for due in due(view) if due.drained)
 
 
-def decide(view: View, *, busy: bool) -> Outcome:
+def decide(view: ClusterView, *, busy: bool) -> Outcome:
     """What comes next. `busy`: another concern takes a node out of service."""
     replacements = due(view)
     notes = tuple(_locked_out(view)) + tuple(_failed(view, replacements))
     if not replacements:
-        return Outcome(Step(notes=notes))
+        return Outcome(Decision(notes=notes))
     broken = next((due for due in replacements if _is_broken(view, due)), None)
     if broken is not None:
         done = progress("RollingOut", f"{broken.member.name} does not serve and is replaced", "Upgrading")
-        return Outcome(Step((_delete(broken),), (*notes, done), disrupts=True))
+        return Outcome(Decision((_delete(broken),), (*notes, done), disrupts=True))
     outcome = _next(view, _chosen(replacements), len(replacements), busy=busy)
     return Outcome(
-        Step(outcome.step.actions, (*notes, *outcome.step.notes), outcome.step.disrupts), "no", outcome.entry
+        Decision(outcome.decision.actions, (*notes, *outcome.decision.notes), outcome.decision.disrupts),
+        "no",
+        outcome.entry,
     )
 
 
 def _chosen(replacements: tuple[Replacement, ...]) -> Replacement:
     """The one that leaves already, or the highest."""
-    leaving = (due for due in replacements if due.drained and due.member.node and due.member.node.leaving)
+    leaving = (due for due in replacements if due.drained and due.member.broker and due.member.broker.leaving)
     return next(leaving, replacements[0])
 
 
-def _next(view: View, due: Replacement, left: int, *, busy: bool) -> Outcome:
+def _next(view: ClusterView, due: Replacement, left: int, *, busy: bool) -> Outcome:
     """The replacement of a pod that serves."""
     member = due.member
     remaining = f"{left} of {view.expected} pods are to be replaced, next {member.name} ({due.why})"
     if busy:
-        return Outcome(Step(notes=(progress("RollingOut", f"{remaining}; another node is leaving", "Upgrading"),)))
+        return Outcome(Decision(notes=(progress("RollingOut", f"{remaining}; another node is leaving", "Upgrading"),)))
     if due.drained and view.expected > 1:
         return _drained(view, due, remaining)
     if due.drained and _keeps_jobs(view, due):
         text = f"{member.name} is to be replaced ({due.why}) and has jobs, no volume, and no member to hand them to"
         advice = "Set spec.replicas to 2 for the time of this, or have the jobs done"
-        return Outcome(Step(notes=(problem("SingleMember", f"{text}. {advice}"),)))
-    reason = closed(Question(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, locked=member.locked))
+        return Outcome(Decision(notes=(problem("SingleMember", f"{text}. {advice}"),)))
+    reason = blocker(Disruption(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, locked=member.locked))
     if reason:
-        return Outcome(Step(notes=(progress("RollingOut", f"{remaining}; waits: {reason}", "Upgrading"),)))
-    return Outcome(Step((_delete(due),), (progress("RollingOut", remaining, "Upgrading"),), disrupts=True))
+        return Outcome(Decision(notes=(progress("RollingOut", f"{remaining}; waits: {reason}", "Upgrading"),)))
+    return Outcome(Decision((_delete(due),), (progress("RollingOut", remaining, "Upgrading"),), disrupts=True))
 
 
-def _drained(view: View, due: Replacement, remaining: str) -> Outcome:
+def _drained(view: ClusterView, due: Replacement, remaining: str) -> Outcome:
     """A pod that comes back as another node."""
-    outcome = drain.empty(view, due.member, keeps_volume=False, for_good=False)
-    notes = (progress("RollingOut", remaining, "Upgrading"), *outcome.step.notes)
-    if outcome.over == "no":
-        return Outcome(Step(outcome.step.actions, notes, outcome.step.disrupts), "no", outcome.entry)
-    reason = closed(Question(view, due.member.name, soak_s=view.spec.upgrade.soak_s))
+    outcome = drain.advance(view, due.member, keeps_volume=False, for_good=False)
+    notes = (progress("RollingOut", remaining, "Upgrading"), *outcome.decision.notes)
+    if outcome.ended == "no":
+        return Outcome(Decision(outcome.decision.actions, notes, outcome.decision.disrupts), "no", outcome.entry)
+    reason = blocker(Disruption(view, due.member.name, soak_s=view.spec.upgrade.soak_s))
     if reason:
         waits = progress("RollingOut", f"{remaining}; waits: {reason}", "Upgrading")
-        return Outcome(Step(notes=(waits,), disrupts=True), "no", outcome.entry)
-    return Outcome(Step((_delete(due),), notes, disrupts=True), "no", outcome.entry)
+        return Outcome(Decision(notes=(waits,), disrupts=True), "no", outcome.entry)
+    return Outcome(Decision((_delete(due),), notes, disrupts=True), "no", outcome.entry)
 
 
-def _keeps_jobs(view: View, due: Replacement) -> bool:
+def _keeps_jobs(view: ClusterView, due: Replacement) -> bool:
     """Whether a node alone without a volume may not be stopped."""
-    node = due.member.node
-    return (node is None or node.jobs > 0) and not drain.consents(view)
+    broker = due.member.broker
+    return (broker is None or broker.jobs > 0) and not drain.consents(view)
 
 
-def _is_broken(view: View, due: Replacement) -> bool:
+def _is_broken(view: ClusterView, due: Replacement) -> bool:
     """Whether the pod does not serve, so that its replacement takes nothing from anybody."""
     member, pod = due.member, due.member.pod
-    if pod.ready or member.node is not None or any(one.pod.terminating for one in view.members):
+    if pod.ready or member.broker is not None or any(one.pod.terminating for one in view.members):
         return False
     if member.locked:
         return pod.age_s >= LOCKED_S
@@ -154,14 +156,14 @@ def _delete(due: Replacement) -> DeletePod:
     return DeletePod(due.member.name, due.member.pod.uid, due.why)
 
 
-def replaced_already(view: View) -> tuple[Member, ...]:
+def replaced_already(view: ClusterView) -> tuple[Member, ...]:
     """Pods that are as the StatefulSet would make them now."""
     stateful_set = view.stateful_set
     revision = stateful_set.revision if stateful_set else ""
     return tuple(member for member in view.members if member.pod.revision == revision)
 
 
-def _failed(view: View, replacements: tuple[Replacement, ...]) -> Iterator[Note]:
+def _failed(view: ClusterView, replacements: tuple[Replacement, ...]) -> Iterator[Note]:
     """New pods that are not well after their time, while there are older ones that wait for them."""
     if not replacements:
         return
@@ -173,12 +175,12 @@ def _failed(view: View, replacements: tuple[Replacement, ...]) -> Iterator[Note]
         back = f", or set spec.image back to {former}" if former else ""
         yield problem(
             "UpgradeFailed",
-            f"{member.name} was replaced and did not come back ({pod.trouble or member.silence}); the other pods serve "
-            f"on as they are. Correct the spec{back}",
+            f"{member.name} was replaced and is not ready ({pod.trouble or member.unreachable}), so the rollout has "
+            f"stopped. Correct the spec{back}",
         )
 
 
-def _locked_out(view: View) -> Iterator[Note]:
+def _locked_out(view: ClusterView) -> Iterator[Note]:
     for comes_back, advice in _ADVICE.items():
         locked = [one.name for one in view.members if one.locked and _comes_back(view, one) == comes_back]
         if locked:

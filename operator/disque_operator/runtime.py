@@ -19,7 +19,7 @@ from disque_operator.observe import Address
 from disque_operator.options import Options
 from disque_operator.queue import Queue
 from disque_operator.reconcile import ROUND_S, Planner, Reconciler
-from disque_operator.watching import Watching
+from disque_operator.watches import WatchTracker
 
 STUCK_S: Final = 2 * ROUND_S
 """A round, or a cluster that waits for one, for so long: something hangs."""
@@ -32,7 +32,7 @@ class NotInstalledError(Exception):
     """The cluster does not know the resource."""
 
 
-def machine_s() -> float:
+def boottime_s() -> float:
     """A clock that never jumps, and goes on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -58,7 +58,7 @@ class Runtime:
             namespace=options.lease_namespace,
             name=options.lease,
             identity=options.identity,
-            clock=machine_s,
+            clock=boottime_s,
         )
         self.reconciler = Reconciler(
             self.kube,
@@ -68,12 +68,12 @@ class Runtime:
             image=options.image,
             identity=options.identity,
             operator_namespace=operator_namespace,
-            clock=machine_s,
+            clock=boottime_s,
             address=address,
         )
         rng = random.Random()  # noqa: S311 (spreads load, keeps no secret)
-        self.queue = Queue(self.reconciler.round, workers=options.workers, rng=rng, clock=machine_s)
-        self.watching = Watching(self.queue.wake, self.reconciler.changed)
+        self.queue = Queue(self.reconciler.round, workers=options.workers, rng=rng, clock=boottime_s)
+        self.watches = WatchTracker(self.queue.wake, self.reconciler.changed)
         self.metrics.watch(
             queue=lambda: float(self.queue.waiting),
             overdue_s=lambda: max(0.0, self.queue.overdue_s()),
@@ -82,7 +82,7 @@ class Runtime:
         self._failed = failed
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_metrics: Callable[[], None] = lambda: None
-        self._listed_s = machine_s()
+        self._listed_s = boottime_s()
 
     async def check(self) -> None:
         """See that there is something to work on.
@@ -136,7 +136,7 @@ class Runtime:
                 rounds.cancel()
                 await asyncio.gather(rounds, return_exceptions=True)
                 for key in self.queue.keys:  # who acts now says how they are
-                    self.metrics.rest(*key)
+                    self.metrics.clear(*key)
 
     async def _resync(self) -> None:
         """Look now and then for what was not told."""
@@ -146,7 +146,7 @@ class Runtime:
                 await self._list()
             except KubeError as error:
                 _LOG.warning("the clusters could not be listed: %s", error)
-            self._listed_s = machine_s()
+            self._listed_s = boottime_s()
 
     async def _list(self) -> None:
         try:
@@ -155,25 +155,25 @@ class Runtime:
             if error.status != NOT_FOUND:
                 raise
             raise NotInstalledError(f"{names.PLURAL}.{names.GROUP} is not installed: apply manifests/crd") from error
-        self.watching.listed([cluster for clusters in lists for cluster in clusters])
+        self.watches.listed([cluster for clusters in lists for cluster in clusters])
 
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Why this process should be started again; none while it is alive. An API server that is away is no reason."""
         checks = (
             (self.lease.held and self.queue.overdue_s() > STUCK_S, "clusters wait for rounds that do not come"),
             (self.queue.running_s() > STUCK_S, "a round does not end"),
             (
-                machine_s() - self._listed_s > 3 * self.options.resync_s + STUCK_S,
+                boottime_s() - self._listed_s > 3 * self.options.resync_s + STUCK_S,
                 "the clusters are not listed any more",
             ),
-            (bool(self.watching.deaf), self.watching.deaf),
+            (bool(self.watches.missed), self.watches.missed),
         )
         return [text for is_so, text in checks if is_so]
 
-    def heard(self, kind: str, body: Json, *, is_gone: bool) -> None:
+    def on_event(self, kind: str, body: Json, *, is_gone: bool) -> None:
         """A watch told of an object."""
         self.metrics.event(kind)
         if kind == names.KIND:
-            self.watching.cluster(body, is_gone=is_gone)
+            self.watches.cluster(body, is_gone=is_gone)
         else:
-            self.watching.child(body)
+            self.watches.child(body)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from disque_operator import claims, drain, names
 from disque_operator.apivalues import Json
-from disque_operator.members import Member, View
-from disque_operator.steps import NOTHING, Note, Step, progress
+from disque_operator.decisions import NOTHING, Decision, Note, progress
+from disque_operator.members import ClusterView, Member
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Size:
     """How many, and what has to be done for it."""
 
     replicas: int
-    asleep: int = 0
-    step: Step = NOTHING
+    hibernated_members: int = 0
+    decision: Decision = NOTHING
     victim: int | None = None
     """The ordinal that a shrink is to take away now."""
     drained: int | None = None
@@ -38,17 +38,17 @@ class Size:
     """`drain` of the status."""
 
 
-def decide(view: View) -> Size:
+def decide(view: ClusterView) -> Size:
     """How many pods there are to be."""
     spec = view.spec
     stateful_set = view.stateful_set
     if spec.hibernate:
         return _hibernate(view)
     if stateful_set is None:
-        return Size(_found(view), step=Step(notes=(progress("Creating", "the cluster is made", "Creating"),)))
+        return Size(_found(view), decision=Decision(notes=(progress("Creating", "the cluster is made", "Creating"),)))
     if stateful_set.replicas == 0:
-        woken = stateful_set.asleep or _found(view)
-        return Size(woken, step=Step(notes=(progress("Waking", f"{woken} members are started", "Creating"),)))
+        woken = stateful_set.hibernated_members or _found(view)
+        return Size(woken, decision=Decision(notes=(progress("Waking", f"{woken} members are started", "Creating"),)))
     if stateful_set.replicas < spec.replicas:
         return _grow(view)
     if stateful_set.replicas > spec.replicas:
@@ -56,25 +56,33 @@ def decide(view: View) -> Size:
     return Size(stateful_set.replicas)
 
 
-def _found(view: View) -> int:
+def _found(view: ClusterView) -> int:
     """The members of a cluster without a StatefulSet: pods and claims that are there count."""
     pods = (member.pod.ordinal + 1 for member in view.members)
     volumes = (volume.ordinal + 1 for volume in view.observed.volumes if not volume.terminating and not volume.drained)
     return max(view.spec.replicas, *pods, *volumes, 1)
 
 
-def _hibernate(view: View) -> Size:
+def _hibernate(view: ClusterView) -> Size:
     stateful_set = view.stateful_set
-    asleep = _found(view)
+    hibernated_members = _found(view)
     if stateful_set is not None:
-        asleep = stateful_set.replicas or stateful_set.asleep or asleep
+        hibernated_members = stateful_set.replicas or stateful_set.hibernated_members or hibernated_members
     if view.members:
-        return Size(0, asleep, Step(notes=(progress("Hibernating", "all members are being stopped", "Hibernating"),)))
-    text = f"{asleep} members rest with their jobs on their volumes; set spec.hibernate to false to wake them"
-    return Size(0, asleep, Step(notes=(Note("Progressing", "Hibernated", text, "Hibernated", holds=False),)))
+        return Size(
+            0,
+            hibernated_members,
+            Decision(notes=(progress("Hibernating", "all members are being stopped", "Hibernating"),)),
+        )
+    text = (
+        f"{hibernated_members} members rest with their jobs on their volumes; set spec.hibernate to false to wake them"
+    )
+    return Size(
+        0, hibernated_members, Decision(notes=(Note("Progressing", "Hibernated", text, "Hibernated", holds=False),))
+    )
 
 
-def _grow(view: View) -> Size:
+def _grow(view: ClusterView) -> Size:
     """Pods whose claim is being deleted would be given it."""
     going = [volume.ordinal for volume in view.observed.volumes if volume.terminating]
     blocked = min((ordinal for ordinal in going if ordinal >= view.expected), default=view.spec.replicas)
@@ -82,56 +90,58 @@ def _grow(view: View) -> Size:
     text = f"pods are added until there are {view.spec.replicas}"
     if replicas == view.expected:
         text = f"the claim {names.volume_claim(view.spec.name, replicas)} has to be gone before its pod is made"
-    return Size(replicas, step=Step(notes=(progress("Growing", text, "Growing"),)))
+    return Size(replicas, decision=Decision(notes=(progress("Growing", text, "Growing"),)))
 
 
-def _shrink(view: View) -> Size:
+def _shrink(view: ClusterView) -> Size:
     """One less, if that may be."""
     here = view.expected
     if here <= max(view.spec.min_replicas, 1):
         text = f"spec.minReplicas is {view.spec.min_replicas}: lower it, or set spec.replicas to it"
-        return Size(here, step=Step(notes=(Note("Draining", "BelowMinimum", text, "Running", holds=False),)))
+        return Size(here, decision=Decision(notes=(Note("Draining", "BelowMinimum", text, "Running", holds=False),)))
     victim = here - 1
     member = view.by_ordinal.get(victim)
     if view.surplus:
         gone = ", ".join(one.name for one in view.surplus)
         note = Note("Draining", "PodStopping", f"{gone} is being stopped", "Draining")
-        return Size(here, step=Step(notes=(note,), disrupts=True), victim=victim)
+        return Size(here, decision=Decision(notes=(note,), disrupts=True), victim=victim)
     if _is_unused(view, victim, member):
         return _lowered(victim, "it never was a member")
     if member is None or member.pod.terminating:
         text = f"{names.pod(view.spec.name, victim)} is to hand its jobs over when it is back"
-        return Size(here, step=Step(notes=(Note("Draining", "Waiting", text, "Healing", holds=False),)), victim=victim)
+        return Size(
+            here, decision=Decision(notes=(Note("Draining", "Waiting", text, "Healing", holds=False),)), victim=victim
+        )
     return _drain(view, victim, member)
 
 
-def _drain(view: View, victim: int, member: Member) -> Size:
-    outcome = drain.empty(view, member, keeps_volume=_keeps_volume(view, victim))
-    if outcome.over == "no":
-        return Size(view.expected, step=outcome.step, victim=victim, entry=outcome.entry)
-    if outcome.over == "handoff":
+def _drain(view: ClusterView, victim: int, member: Member) -> Size:
+    outcome = drain.advance(view, member, keeps_volume=_keeps_volume(view, victim))
+    if outcome.ended == "no":
+        return Size(view.expected, decision=outcome.decision, victim=victim, entry=outcome.entry)
+    if outcome.ended == "handoff":
         return _lowered(victim, "its volume keeps the jobs that are left", outcome.entry)
-    node = member.loaded
-    marks = claims.marking(view, victim, node.node_id if node else "forced")
+    broker = member.loaded
+    marks = claims.marking(view, victim, broker.node_id if broker else "forced")
     if marks:
         note = Note("Draining", "Drained", f"{member.name} has no jobs left and is to be stopped", "Draining")
-        return Size(view.expected, 0, Step(marks, (note,), disrupts=True), victim, victim, outcome.entry)
+        return Size(view.expected, 0, Decision(marks, (note,), disrupts=True), victim, victim, outcome.entry)
     return _lowered(victim, "it has no jobs left", outcome.entry)
 
 
 def _lowered(victim: int, why: str, entry: Json | None = None) -> Size:
     note = Note("Draining", "PodStopping", f"pod {victim} goes: {why}", "Draining")
-    return Size(victim, step=Step(notes=(note,), disrupts=True), victim=victim, drained=victim, entry=entry)
+    return Size(victim, decision=Decision(notes=(note,), disrupts=True), victim=victim, drained=victim, entry=entry)
 
 
-def _keeps_volume(view: View, ordinal: int) -> bool:
+def _keeps_volume(view: ClusterView, ordinal: int) -> bool:
     volume = view.volumes.get(ordinal)
     return not view.spec.storage.ephemeral and volume is not None and not volume.terminating
 
 
-def _is_unused(view: View, ordinal: int, member: Member | None) -> bool:
+def _is_unused(view: ClusterView, ordinal: int, member: Member | None) -> bool:
     """Whether the pod never was a member: it does not run, and there is no volume or nobody knows of it."""
-    if member is not None and (member.node is not None or member.pod.phase != "Pending"):
+    if member is not None and (member.broker is not None or member.pod.phase != "Pending"):
         return False
     if any(known.ordinals & {ordinal, None} and known.node_id not in view.ids for known in view.known):
         return False

@@ -13,15 +13,15 @@ from typing import Final
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.conditions import condition, conditions, dated
-from disque_operator.gate import safe_to_stop
-from disque_operator.members import Member, View
+from disque_operator.decisions import PHASES, Note, Phase
+from disque_operator.disruption import safe_to_stop
+from disque_operator.members import ClusterView, Member
 from disque_operator.status_fields import ClusterStatus
-from disque_operator.steps import PHASES, Note, Phase
 
 _JUST_BEGUN_S: Final = 60.0
 
 
-def status(view: View, notes: Sequence[Note], drain: Json | None) -> Json:
+def status(view: ClusterView, notes: Sequence[Note], drain: Json | None) -> Json:
     """The whole status; exactly the one that is there when nothing has changed."""
     spoken = next((note for phase in PHASES for note in notes if note.phase == phase), None)
     phase = _phase(view, spoken)
@@ -39,8 +39,8 @@ def status(view: View, notes: Sequence[Note], drain: Json | None) -> Json:
         "conditions": found,
         "members": [_member(view, member) for member in view.members],
         "jobs": {
-            "registered": sum(node.jobs for _, node in view.loaded),
-            "queued": sum(node.queued for _, node in view.loaded),
+            "registered": sum(broker.jobs for _, broker in view.loaded),
+            "queued": sum(broker.queued for _, broker in view.loaded),
         },
     }
     if view.spec.auth.enabled:
@@ -50,7 +50,7 @@ def status(view: View, notes: Sequence[Note], drain: Json | None) -> Json:
     return ClusterStatus.model_validate(fields).written()
 
 
-def _of_spec(view: View, notes: Sequence[Note]) -> list[Json]:
+def _of_spec(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
     wrong = [note.message for note in notes if note.topic == "SpecValid"]
     found = [
         condition("SpecValid", not wrong, "Invalid" if wrong else "Valid", "; ".join(wrong) or "the spec can be done"),
@@ -59,7 +59,7 @@ def _of_spec(view: View, notes: Sequence[Note]) -> list[Json]:
     return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
 
 
-def _phase(view: View, spoken: Note | None) -> Phase:
+def _phase(view: ClusterView, spoken: Note | None) -> Phase:
     """The most important one that is spoken of; a cluster that never ran is being made."""
     if spoken is None:
         return "Running"
@@ -67,13 +67,15 @@ def _phase(view: View, spoken: Note | None) -> Phase:
     return "Creating" if is_new and spoken.phase in {"Healing", "Growing"} else spoken.phase
 
 
-def _version(view: View) -> str:
+def _version(view: ClusterView) -> str:
     """Of the brokers that answer; of those that did last while none does."""
-    versions = sorted({node.version for member in view.members if (node := member.node) is not None and node.version})
+    versions = sorted(
+        {broker.version for member in view.members if (broker := member.broker) is not None and broker.version}
+    )
     return ", ".join(versions) or str(view.observed.status.get("version") or "")
 
 
-def _images(view: View) -> Json:
+def _images(view: ClusterView) -> Json:
     """The image that pods are made from, and the last one before it on which a pod served."""
     before = view.observed.status
     image = view.stateful_set.image if view.stateful_set else before.get("image") or view.spec.image or ""
@@ -87,35 +89,39 @@ def _images(view: View) -> Json:
 
 
 def _state(member: Member) -> str:
-    pod, node = member.pod, member.node
+    pod, broker = member.pod, member.broker
     if pod.terminating:
         return "stopping"
-    if node is None:
+    if broker is None:
         starting = not pod.ready and (pod.phase == "Pending" or pod.age_s < _JUST_BEGUN_S)
         return "starting" if starting else "unreachable"
-    if node.loading:
+    if broker.loading:
         return "loading"
-    if node.leaving is not None:
+    if broker.leaving is not None:
         return "leaving"
     return "ready" if pod.ready else "starting"
 
 
-def _member(view: View, member: Member) -> Json:
-    pod, node = member.pod, member.node
-    troubles = (pod.trouble, member.silence if node is None and pod.ready else "", node.refusing if node else "")
+def _member(view: ClusterView, member: Member) -> Json:
+    pod, broker = member.pod, member.broker
+    troubles = (
+        pod.trouble,
+        member.unreachable if broker is None and pod.ready else "",
+        broker.refusing if broker else "",
+    )
     entry: Json = {
         "pod": pod.name,
-        "nodeId": (node.node_id if node else "") or view.remembered.get(pod.name, ""),
+        "nodeId": (broker.node_id if broker else "") or view.remembered.get(pod.name, ""),
         "address": names.pod_host(view.spec.name, view.spec.namespace, pod.ordinal),
-        "node": pod.machine,
+        "node": pod.node,
         "state": _state(member),
-        "version": node.version if node else "",
-        "jobs": node.jobs if node else 0,
-        "queued": node.queued if node else 0,
-        "queues": node.queues if node else 0,
-        "usedMemory": node.used_memory if node else 0,
-        "maxMemory": node.max_memory if node else 0,
-        "leaving": node is not None and node.leaving is not None,
+        "version": broker.version if broker else "",
+        "jobs": broker.jobs if broker else 0,
+        "queued": broker.queued if broker else 0,
+        "queues": broker.queues if broker else 0,
+        "usedMemory": broker.used_memory if broker else 0,
+        "maxMemory": broker.max_memory if broker else 0,
+        "leaving": broker is not None and broker.leaving is not None,
         "safeToStop": safe_to_stop(view, member),
         "message": next((trouble for trouble in troubles if trouble), ""),
     }

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from disque_operator.decisions import PHASES
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.main import COMMANDS
 from disque_operator.metrics import Metrics
 from disque_operator.spec import SpecFields, field_name
-from disque_operator.steps import PHASES
 
 ROOT = Path(__file__).parents[2]
 OPERATOR = ROOT / "operator" / "disque_operator"

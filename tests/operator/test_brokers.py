@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from disque_operator import brokers
-from disque_operator.brokers import Door, RefusedError, SilentError
-from disque_operator.observed import LOCKED, Node
+from disque_operator.brokers import Connection, RefusedError, UnreachableError
+from disque_operator.observed import LOCKED, Broker
 from support.cluster import RealCluster, RealNode
 
 DIRECTIVES = ("maxmemory", "cluster-announce-hostname", "no-such-directive")
@@ -25,8 +25,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         yield three
 
 
-def look(node: RealNode, *passwords: str) -> tuple[Node, Door]:
-    return asyncio.run(brokers.look("c-0", node.address, passwords, DIRECTIVES, time.time()))
+def look(node: RealNode, *passwords: str) -> tuple[Broker, Connection]:
+    return asyncio.run(brokers.query("c-0", node.address, passwords, DIRECTIVES, time.time()))
 
 
 @contextmanager
@@ -45,13 +45,13 @@ def password(node: RealNode, text: str) -> Iterator[None]:
 
 def test_a_node_says_who_it_is_and_whom_it_knows(cluster: RealCluster) -> None:
     one, *others = cluster.nodes
-    node, door = look(one)
+    node, connection = look(one)
     assert node.pod == "c-0"
     assert node.node_id == one.id
     assert not node.loading
     assert node.leaving is None
     assert node.takes == set()
-    assert door == Door(one.address, None)
+    assert connection == Connection(one.address, None)
     assert {peer.node_id for peer in node.peers} == {other.id for other in others}
     assert all(peer.connected and not peer.failing and not peer.leaving for peer in node.peers)
     assert all(peer.silent_s < 20 for peer in node.peers)
@@ -86,55 +86,55 @@ def test_the_name_that_a_member_announces_is_its_host(cluster: RealCluster) -> N
 
 def test_a_leaving_node_says_how_far_it_is(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
-    asyncio.run(brokers.tell(look(one)[1], one.id, ("CLUSTER", "LEAVING", "yes")))
+    asyncio.run(brokers.send_command(look(one)[1], one.id, ("CLUSTER", "LEAVING", "yes")))
     cluster.wait_until(lambda: (leaving := look(one)[0].leaving) is not None and leaving.done)
     leaving = look(one)[0].leaving
     assert leaving is not None
     assert (leaving.jobs_left, leaving.waits_for) == (0, "")
     cluster.wait_until(lambda: any(peer.leaving for peer in look(two)[0].peers))
-    asyncio.run(brokers.tell(look(one)[1], one.id, ("CLUSTER", "LEAVING", "no")))
+    asyncio.run(brokers.send_command(look(one)[1], one.id, ("CLUSTER", "LEAVING", "no")))
     assert look(one)[0].leaving is None
 
 
 def test_a_command_for_another_node_is_not_carried_out(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
     with pytest.raises(RefusedError, match=f"node {one.id} answers in the place of {two.id}"):
-        asyncio.run(brokers.tell(look(one)[1], two.id, ("CLUSTER", "LEAVING", "yes")))
+        asyncio.run(brokers.send_command(look(one)[1], two.id, ("CLUSTER", "LEAVING", "yes")))
     assert look(one)[0].leaving is None
 
 
 def test_what_a_node_refuses_is_told(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     with pytest.raises(RefusedError, match="Unknown node"):
-        asyncio.run(brokers.tell(look(one)[1], one.id, ("CLUSTER", "FORGET", "0" * 40)))
+        asyncio.run(brokers.send_command(look(one)[1], one.id, ("CLUSTER", "FORGET", "0" * 40)))
 
 
 @pytest.mark.parametrize("set_to", ["new", "old", "older", ""])
 def test_the_password_that_a_node_takes_is_found(cluster: RealCluster, set_to: str) -> None:
     one = cluster.nodes[0]
     with password(one, set_to):
-        node, door = look(one, "new", "old", "older")
+        node, connection = look(one, "new", "old", "older")
         assert node.takes == ({set_to} if set_to else set())
-        assert (door.password or "") == set_to
-        asyncio.run(brokers.tell(door, node.node_id, ("PING",)))
+        assert (connection.password or "") == set_to
+        asyncio.run(brokers.send_command(connection, node.node_id, ("PING",)))
 
 
 def test_both_passwords_of_a_node_are_known(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     with password(one, "old"):
-        node, door = look(one, "old")
-        asyncio.run(brokers.tell(door, node.node_id, ("CONFIG", "SET", "requirepass-former", "new")))
-        node, door = look(one, "new")
-        assert (node.requirepass, node.requirepass_former, door.password) == ("old", "new", "new")
+        node, connection = look(one, "old")
+        asyncio.run(brokers.send_command(connection, node.node_id, ("CONFIG", "SET", "requirepass-former", "new")))
+        node, connection = look(one, "new")
+        assert (node.requirepass, node.requirepass_former, connection.password) == ("old", "new", "new")
         assert "old" not in repr(node), "nobody logs it by mistake"
-        asyncio.run(brokers.tell(door, node.node_id, ("CONFIG", "SET", "requirepass-former", "")))
+        asyncio.run(brokers.send_command(connection, node.node_id, ("CONFIG", "SET", "requirepass-former", "")))
 
 
 def test_a_node_with_another_password_is_no_unreachable_one(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     with password(one, "strange"):
         for passwords in ((), ("new", "old")):
-            with pytest.raises(SilentError, match=LOCKED):
+            with pytest.raises(UnreachableError, match=LOCKED):
                 look(one, *passwords)
 
 
@@ -143,7 +143,7 @@ def test_a_node_that_hangs_is_told_as_silent_in_time(cluster: RealCluster) -> No
     one.stop()
     try:
         began_s = time.monotonic()
-        with pytest.raises(SilentError, match="does not answer"):
+        with pytest.raises(UnreachableError, match="does not answer"):
             look(one, "new", "old")
         assert time.monotonic() - began_s < 3 * brokers.STEP_S + 1
     finally:
@@ -154,8 +154,8 @@ def test_nobody_at_the_address_is_told_as_silent() -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
-        with pytest.raises(SilentError, match="does not answer"):
-            asyncio.run(brokers.look("c-0", address, (), (), time.time()))
+        with pytest.raises(UnreachableError, match="does not answer"):
+            asyncio.run(brokers.query("c-0", address, (), (), time.time()))
 
 
 def test_something_else_at_the_address_is_told_as_silent() -> None:
@@ -167,8 +167,8 @@ def test_something_else_at_the_address_is_told_as_silent() -> None:
 
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             host, port = server.sockets[0].getsockname()
-            with pytest.raises(SilentError):
-                await brokers.look("c-0", f"{host}:{port}", (), (), time.time())
+            with pytest.raises(UnreachableError):
+                await brokers.query("c-0", f"{host}:{port}", (), (), time.time())
 
     asyncio.run(main())
 

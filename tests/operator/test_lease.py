@@ -32,7 +32,7 @@ class Way:
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self.broken = False
-        self.deaf = False
+        self.missed = False
         """Requests arrive, answers do not."""
         self.delay_s = 0.0
 
@@ -63,7 +63,7 @@ class Way:
         self.shelf.writes += 1
         self.shelf.lease = copy.deepcopy(body)
         self.shelf.lease["metadata"]["resourceVersion"] = str(self.shelf.version)
-        if self.deaf:
+        if self.missed:
             await asyncio.sleep(1e6)
         return copy.deepcopy(self.shelf.lease)
 
@@ -158,7 +158,7 @@ def test_a_renewal_whose_answer_is_lost_does_not_count_for_the_holder() -> None:
         one, two = lease(way, "one"), lease(Way(shelf), "two")
         async with running(one):
             await one.gained()
-            way.deaf = True
+            way.missed = True
             async with running(two):
                 await one.lost()
                 assert not two.held

@@ -17,14 +17,14 @@ import yaml
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.reporting import condition
+from disque_operator.status_writes import condition
 from support.apiserver import ApiServer, serving
 from support.server import free_port
 
 CLUSTERS: Final = f"/apis/{names.API_VERSION}/namespaces/team/{names.PLURAL}"
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/team/leases/disque-operator"
 STATEFUL_SET: Final = "/apis/apps/v1/namespaces/team/statefulsets/shop"
-PATIENCE_S: Final = 30.0
+TIMEOUT_S: Final = 30.0
 END_S: Final = 10.0
 
 
@@ -43,7 +43,7 @@ class Operator:
     async def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait until it is so."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 while not condition():
                     assert self.process.returncode is None, self.log.read_text()
                     await asyncio.sleep(0.05)
@@ -52,8 +52,8 @@ class Operator:
 
     async def until_page(self, condition: Callable[[str], object], what: str) -> None:
         """Wait until the page of metrics is so."""
-        async with asyncio.timeout(PATIENCE_S):
-            for _ in range(int(PATIENCE_S / 0.1)):
+        async with asyncio.timeout(TIMEOUT_S):
+            for _ in range(int(TIMEOUT_S / 0.1)):
                 if condition((await read(self.metrics))[1]):
                     return
                 await asyncio.sleep(0.1)
@@ -226,7 +226,7 @@ def test_without_the_resource_definition_it_says_what_to_do(tmp_path: Path) -> N
         server = ApiServer()
         server.refuse = lambda _method, path: 404 if names.PLURAL in path else None
         async with running(tmp_path, server) as operator:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 assert await operator.process.wait() == 1
             assert "disqueclusters.disque.dev is not installed: apply manifests/crd" in operator.log.read_text()
             assert "Traceback" not in operator.log.read_text()
@@ -242,7 +242,7 @@ def test_when_the_resource_definition_goes_while_it_runs_it_ends(tmp_path: Path)
             await operator.until(lambda: LEASE in server.objects, "it acts")
             server.deaf = True
             server.refuse = lambda _method, path: 404 if names.PLURAL in path else None
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 assert await operator.process.wait() == 1
 
     asyncio.run(main())
@@ -254,7 +254,7 @@ def test_without_rights_it_says_so(tmp_path: Path, status: int) -> None:
         server = ApiServer()
         server.refuse = lambda _method, _path: status
         async with running(tmp_path, server) as operator:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 assert await operator.process.wait() == 1
             assert f"/{names.PLURAL} is refused" in operator.log.read_text()
 

@@ -55,7 +55,7 @@ def secret(annotations: dict[str, str] | None = None, **data: str) -> Json:
 def look(*items: Json, spec: Spec = SPEC, status: Json | None = None, **more: Any) -> Observed:
     by_name = {(item["kind"], item["metadata"]["name"]): item for item in items}
     found = Objects(by_name, more.get("own"), tuple(more.get("refusals", ())))
-    return asyncio.run(observe.look(spec, status or {}, found, NOW_S)).observed
+    return asyncio.run(observe.observe_cluster(spec, status or {}, found, NOW_S)).observed
 
 
 def one(**status: Any) -> Pod:
@@ -79,7 +79,7 @@ def test_a_pod_that_runs() -> None:
         phase="Running",
         ready=True,
         ready_for_s=30.0,
-        machine="node-1",
+        node="node-1",
         restarts=2,
     )
 
@@ -171,7 +171,7 @@ def test_a_pod_without_an_address_is_silent_and_one_that_ends_says_so() -> None:
     item = pod()
     item["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:00Z", "annotations": {names.DRAIN: "true"}}
     observed = look(item)
-    assert observed.silent == {"c-0": "it does not run, it is Pending"}
+    assert observed.unreachable == {"c-0": "it does not run, it is Pending"}
     assert observed.pods[0].terminating
     assert observed.pods[0].drain
 
@@ -179,7 +179,7 @@ def test_a_pod_without_an_address_is_silent_and_one_that_ends_says_so() -> None:
 @pytest.mark.parametrize("phase", ["Pending", "Failed", "Succeeded", "Unknown"])
 def test_a_pod_that_does_not_run_is_not_asked_since_its_address_may_be_anothers(phase: str) -> None:
     observed = look(pod(phase=phase, podIP="127.0.0.1"))
-    assert observed.silent == {"c-0": f"it does not run, it is {phase}"}
+    assert observed.unreachable == {"c-0": f"it does not run, it is {phase}"}
 
 
 @pytest.mark.parametrize(
@@ -199,21 +199,21 @@ def test_a_broker_that_announces_another_pod_is_not_this_ones(tmp_path: Path, an
         item = pod(phase="Running", podIP="127.0.0.1")
         found = Objects({("Pod", "c-0"): item}, None, ())
         address = cluster.nodes[0].address
-        view = asyncio.run(observe.look(SPEC, {}, found, NOW_S, lambda _pod: address))
-    assert ("c-0" in view.observed.nodes) == ("c-0" in view.doors) == is_it
-    assert view.observed.silent == ({} if is_it else {"c-0": f"the broker of {announced} answers at its address"})
+        view = asyncio.run(observe.observe_cluster(SPEC, {}, found, NOW_S, lambda _pod: address))
+    assert ("c-0" in view.observed.brokers) == ("c-0" in view.connections) == is_it
+    assert view.observed.unreachable == ({} if is_it else {"c-0": f"the broker of {announced} answers at its address"})
 
 
 def test_a_stateful_set_whose_controller_is_behind_is_not_up_to_date() -> None:
     item: Json = {
         "kind": "StatefulSet",
-        "metadata": {"name": "c", "uid": "u", "generation": 5, "annotations": {names.ASLEEP: "3"}},
+        "metadata": {"name": "c", "uid": "u", "generation": 5, "annotations": {names.HIBERNATED_MEMBERS: "3"}},
         "spec": {"replicas": 3, "template": {"spec": pod()["spec"]}},
         "status": {"observedGeneration": 4, "updateRevision": "c-76"},
     }
     before = look(item).stateful_set
     assert before is not None
-    assert (before.replicas, before.revision, before.image, before.asleep) == (3, "c-76", "disqued:1", 3)
+    assert (before.replicas, before.revision, before.image, before.hibernated_members) == (3, "c-76", "disqued:1", 3)
     assert not before.up_to_date
     item["status"]["observedGeneration"] = 5
     after = look(item).stateful_set
@@ -298,11 +298,11 @@ def test_refusals_are_asked_for_only_when_pods_are_missing() -> None:
             server.put(f"/api/v1/namespaces/ns/events/c.{number}", event)
         async with serving(server) as configuration:
             kube = Kube(configuration, lambda _verb, _kind, _status: None)
-            refusals = (await observe.objects(kube, SPEC)).refusals
+            refusals = (await observe.read_objects(kube, SPEC)).refusals
             assert [event["message"] for event in refusals] == [f"quota of {uid}"]
             server.put("/api/v1/namespaces/ns/pods/c-0", pod())
             server.requests.clear()
-            assert not (await observe.objects(kube, SPEC)).refusals
+            assert not (await observe.read_objects(kube, SPEC)).refusals
             assert not [request for request in server.requests if "events" in request]
             await kube.close()
 

@@ -11,36 +11,36 @@ import pytest
 from disque_operator import names
 from disque_operator.actions import Apply, Command
 from disque_operator.apivalues import Json
-from disque_operator.members import View
+from disque_operator.members import ClusterView
 from disque_operator.observed import Leaving, Observed
-from disque_operator.resources.secret import secret
+from disque_operator.resources.configuration import secret
 from disque_operator.schema.definition import status as status_schema
 from disque_operator.spec import Auth, Storage, VolumeRetention
 from support.kubeworld.values import (
     at_rest,
+    broker,
+    broker_of,
     changed,
     done,
     gone,
-    node,
-    node_of,
     planned,
     pod,
     revision,
     seen,
     short,
-    silent,
     stateful_set,
     status,
     told,
+    unreachable,
     volumes,
 )
 
-Change = Callable[[View], View]
+Change = Callable[[ClusterView], ClusterView]
 
 
-def lone(view: View) -> View:
+def lone(view: ClusterView) -> ClusterView:
     """Nothing is there yet."""
-    return View(view.spec, Observed(), view.now_s)
+    return ClusterView(view.spec, Observed(), view.now_s)
 
 
 def test_the_password_comes_before_the_first_pod() -> None:
@@ -51,7 +51,7 @@ def test_the_password_comes_before_the_first_pod() -> None:
 # --- passwords --------------------------------------------------------------------------------------------------------
 
 
-def stored(view: View, **fields: object) -> View:
+def stored(view: ClusterView, **fields: object) -> ClusterView:
     """The Secret says something else."""
     assert view.observed.passwords is not None
     passwords = replace(view.observed.passwords, **fields)  # type: ignore[arg-type]  # by name
@@ -62,29 +62,29 @@ def stored(view: View, **fields: object) -> View:
     return seen(view, passwords=passwords, children={**view.observed.children, key: live})
 
 
-def own(view: View, password: str | None) -> View:
+def own(view: ClusterView, password: str | None) -> ClusterView:
     """The user has a Secret."""
     return changed(seen(view, own_password=password), auth=Auth(secret_name="mine"))
 
 
-def opened(view: View, ordinal: int, password: str = "", other: str = "") -> View:
+def opened(view: ClusterView, ordinal: int, password: str = "", other: str = "") -> ClusterView:
     """A node takes these passwords."""
-    return node(view, ordinal, requirepass=password, requirepass_former=other)
+    return broker(view, ordinal, requirepass=password, requirepass_former=other)
 
 
-def everywhere(view: View, password: str, other: str) -> View:
+def everywhere(view: ClusterView, password: str, other: str) -> ClusterView:
     """All nodes take these."""
     for ordinal in range(3):
         view = opened(view, ordinal, password, other)
     return view
 
 
-def grace(view: View) -> View:
+def grace(view: ClusterView) -> ClusterView:
     """The former password is taken for a while."""
     return changed(stored(view, former="old", rotated_s_ago=10.0), auth=Auth())
 
 
-def current(view: View) -> str:
+def current(view: ClusterView) -> str:
     assert view.observed.passwords is not None
     return view.observed.passwords.current
 
@@ -107,7 +107,7 @@ ROTATED: dict[str, tuple[Change, list[str]]] = {
         ["apply Secret mail-auth"],
     ),
     "a node does not answer": (
-        lambda view: silent(everywhere(stored(view, following="next"), current(view), "next"), 1),
+        lambda view: unreachable(everywhere(stored(view, following="next"), current(view), "next"), 1),
         [],
     ),
     "the user's Secret says a third one": (
@@ -162,8 +162,8 @@ FORMER: dict[str, tuple[Change, bool]] = {
     "its time is over": (lambda view: view, False),
     "its time runs": (lambda view: stored(view, rotated_s_ago=10.0), True),
     "a node does not take the new one": (lambda view: opened(view, 1, "old"), True),
-    "a node does not answer": (lambda view: silent(view, 1), True),
-    "a pod has not started": (lambda view: silent(view, 1, phase="Pending"), False),
+    "a node does not answer": (lambda view: unreachable(view, 1), True),
+    "a pod has not started": (lambda view: unreachable(view, 1, phase="Pending"), False),
 }
 
 
@@ -204,16 +204,16 @@ def test_a_directive_that_changes_while_a_node_runs_is_set() -> None:
 
 
 def test_a_directive_that_somebody_set_goes_back() -> None:
-    config = {**node_of(at_rest(), 1).config, "slowlog-max-len": "7", "maxclients": "900"}
-    assert done(node(at_rest(), 1, config=config)) == ["mail-1: CONFIG SET slowlog-max-len 128"]
+    config = {**broker_of(at_rest(), 1).config, "slowlog-max-len": "7", "maxclients": "900"}
+    assert done(broker(at_rest(), 1, config=config)) == ["mail-1: CONFIG SET slowlog-max-len 128"]
 
 
 def test_the_same_value_in_other_words_is_no_difference() -> None:
-    config = {**node_of(at_rest(), 1).config, "auto-aof-rewrite-min-size": "64mb"}
-    assert done(node(at_rest(), 1, config=config)) == []
+    config = {**broker_of(at_rest(), 1).config, "auto-aof-rewrite-min-size": "64mb"}
+    assert done(broker(at_rest(), 1, config=config)) == []
 
 
-def child(view: View, kind: str, name: str, change: Callable[[Json], Json]) -> View:
+def child(view: ClusterView, kind: str, name: str, change: Callable[[Json], Json]) -> ClusterView:
     """A child that looks otherwise."""
     return seen(view, children={**view.observed.children, (kind, name): change(view.observed.children[kind, name])})
 
@@ -291,7 +291,7 @@ TROUBLES = {
     "CreateContainerConfigError": ("ConfigurationMissing", "Secret or ConfigMap"),
     "CrashLoopBackOff": ("CrashLooping", "kubectl logs mail-1 --previous"),
     "OOMKilled": ("OutOfMemory", "spec.resources.limits.memory"),
-    "NodeLost": ("MachineLost", "machine"),
+    "NodeLost": ("NodeLost", "machine"),
     "Evicted": ("PodFailed", "kubectl describe pod mail-1"),
 }
 
@@ -299,7 +299,7 @@ TROUBLES = {
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_pod_that_does_not_run_says_what_to_do(trouble: str) -> None:
     reason, advice = TROUBLES[trouble]
-    view = silent(at_rest(), 1, ready=False, trouble=trouble)
+    view = unreachable(at_rest(), 1, ready=False, trouble=trouble)
     assert told(view, "Degraded") == ("True", reason)
     assert advice in planned(view).status["message"]
     assert planned(view).status["phase"] == "Degraded"
@@ -313,9 +313,9 @@ def test_a_quota_says_what_to_do() -> None:
 
 def test_a_condition_keeps_the_time_of_its_last_change() -> None:
     view = at_rest()
-    later = View(view.spec, view.observed, view.now_s + 1000)
+    later = ClusterView(view.spec, view.observed, view.now_s + 1000)
     assert planned(later).status == view.observed.status
-    worse = silent(later, 1)
+    worse = unreachable(later, 1)
     times = {entry["type"]: entry["lastTransitionTime"] for entry in planned(worse).status["conditions"]}
     before = {entry["type"]: entry["lastTransitionTime"] for entry in view.observed.status["conditions"]}
     assert {kind for kind, at in times.items() if at != before[kind]} == {
@@ -327,10 +327,10 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
 
 
 def test_a_member_that_did_not_answer_once_is_no_problem_yet() -> None:
-    view = silent(at_rest(), 1)
+    view = unreachable(at_rest(), 1)
     first = planned(view)
     assert (first.status["phase"], told(view, "Degraded")[0]) == ("Healing", "False")
-    later = View(view.spec, replace(view.observed, status=first.status), view.now_s + 16)
+    later = ClusterView(view.spec, replace(view.observed, status=first.status), view.now_s + 16)
     assert told(later, "Degraded") == ("True", "MemberUnreachable")
 
 
@@ -352,14 +352,14 @@ def outside(schema: Json, value: object, path: str = "status") -> list[str]:
 
 def test_the_api_server_keeps_all_of_the_status() -> None:
     leaving = Leaving(done=False, jobs_left=5, rate=1.5, seconds_left=5.0, seconds_elapsed=10.0)
-    view = status(changed(node(at_rest(), 2, leaving=leaving), replicas=2), formerImage="disque:0")
+    view = status(changed(broker(at_rest(), 2, leaving=leaving), replicas=2), formerImage="disque:0")
     told_status = planned(view).status
     assert {"drain", "formerImage", "secretName"} <= told_status.keys()
     assert outside(status_schema(), told_status) == []
 
 
 def test_events_are_told_on_the_transition_only() -> None:
-    view = silent(at_rest(), 1, ready=False, trouble="CrashLoopBackOff")
+    view = unreachable(at_rest(), 1, ready=False, trouble="CrashLoopBackOff")
     first = planned(view)
     assert [event.reason for event in first.events] == ["CrashLooping"]
     assert planned(seen(view, status=first.status)).events == ()
@@ -368,9 +368,9 @@ def test_events_are_told_on_the_transition_only() -> None:
 
 
 def test_a_member_that_does_not_answer_keeps_its_id_in_the_status() -> None:
-    view = silent(at_rest(), 1)
+    view = unreachable(at_rest(), 1)
     member = planned(view).status["members"][1]
-    assert (member["nodeId"], member["state"]) == (node_of(at_rest(), 1).node_id, "unreachable")
+    assert (member["nodeId"], member["state"]) == (broker_of(at_rest(), 1).node_id, "unreachable")
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_the_former_image_is_one_that_served(images: tuple[str, ...], *, ready: 
 
 def test_figures_are_in_no_text() -> None:
     view = at_rest()
-    busy = node(view, 1, jobs=5000, used_memory=10**9)
+    busy = broker(view, 1, jobs=5000, used_memory=10**9)
     one, other = planned(view).status, planned(busy).status
     assert one["conditions"] == other["conditions"]
     assert one["message"] == other["message"]
@@ -399,7 +399,7 @@ def test_figures_are_in_no_text() -> None:
 
 
 def test_a_paused_cluster_says_so_and_what_is_wrong() -> None:
-    view = changed(silent(at_rest(), 1, ready=False, trouble="CrashLoopBackOff"), paused=True)
+    view = changed(unreachable(at_rest(), 1, ready=False, trouble="CrashLoopBackOff"), paused=True)
     assert done(view) == []
     assert planned(view).status["phase"] == "Paused"
     assert told(view, "Degraded") == ("True", "CrashLooping")

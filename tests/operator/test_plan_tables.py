@@ -8,32 +8,32 @@ from dataclasses import replace
 import pytest
 
 from disque_operator import names
-from disque_operator.gate import Question, closed
-from disque_operator.members import View
+from disque_operator.disruption import Disruption, blocker
+from disque_operator.members import ClusterView
 from disque_operator.observed import LOCKED, Leaving
 from disque_operator.spec import Drain
 from support.kubeworld.values import (
     at_rest,
+    broker,
+    broker_of,
     changed,
     done,
     gone,
-    node,
-    node_of,
     peers,
     planned,
     pod,
     pod_of,
     revision,
     seen,
-    silent,
     stateful_set,
     status,
-    stranger,
     told,
+    unknown_member,
+    unreachable,
     volumes,
 )
 
-Change = Callable[[View], View]
+Change = Callable[[ClusterView], ClusterView]
 HANDING = Leaving(done=False, jobs_left=5, rate=1.0, seconds_left=5.0, seconds_elapsed=10.0)
 DONE = Leaving(done=True, jobs_left=0, rate=0.0, seconds_left=0.0, seconds_elapsed=10.0)
 
@@ -53,19 +53,19 @@ CLOSED: dict[str, tuple[Change, str]] = {
     "a pod is missing": (lambda view: gone(view, 1), "1 pods do not exist yet"),
     "a pod is to go": (lambda view: stateful_set(view, replicas=2), "mail-2 has not gone yet"),
     "a pod is being stopped": (lambda view: pod(view, 1, terminating=True), "mail-1 is being stopped"),
-    "two have one ID": (lambda view: node(view, 1, node_id=node_of(view, 0).node_id), "the same node ID"),
-    "a broker does not answer": (lambda view: silent(view, 1), "mail-1 does not answer"),
-    "a broker loads": (lambda view: node(view, 1, loading=True), "mail-1 is loading its jobs"),
+    "two have one ID": (lambda view: broker(view, 1, node_id=broker_of(view, 0).node_id), "the same node ID"),
+    "a broker does not answer": (lambda view: unreachable(view, 1), "mail-1 does not answer"),
+    "a broker loads": (lambda view: broker(view, 1, loading=True), "mail-1 is loading its jobs"),
     "a pod is not ready": (lambda view: pod(view, 1, ready=False), "mail-1 is not ready"),
-    "another node leaves": (lambda view: node(view, 1, leaving=HANDING), "mail-1 is handing its jobs over"),
-    "a disk is full": (lambda view: node(view, 1, refusing="No space left on device"), "mail-1 takes no new jobs"),
+    "another node leaves": (lambda view: broker(view, 1, leaving=HANDING), "mail-1 is handing its jobs over"),
+    "a disk is full": (lambda view: broker(view, 1, refusing="No space left on device"), "mail-1 takes no new jobs"),
     "two are not connected": (
-        lambda view: peers(view, node_of(view, 1).node_id, connected=False),
+        lambda view: peers(view, broker_of(view, 1).node_id, connected=False),
         "mail-0 is not connected with mail-1",
     ),
-    "somebody is not forgotten": (stranger, "a node that is gone is not forgotten yet"),
+    "somebody is not forgotten": (unknown_member, "a node that is gone is not forgotten yet"),
     "copies are under way": (
-        lambda view: node(view, 1, waiting_for_copies=101),
+        lambda view: broker(view, 1, waiting_for_copies=101),
         "mail-1 has jobs that wait for copies",
     ),
     "a pod is ready for a moment": (lambda view: pod(view, 1, ready_for_s=2.0), "mail-1 has just become ready"),
@@ -75,8 +75,8 @@ CLOSED: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("case", CLOSED)
 def test_the_gate_is_closed(case: str) -> None:
     change, said = CLOSED[case]
-    question = Question(change(at_rest()), "mail-2", soak_s=5.0, copies=True)
-    assert said in closed(question)
+    disruption = Disruption(change(at_rest()), "mail-2", soak_s=5.0, copies=True)
+    assert said in blocker(disruption)
 
 
 @pytest.mark.parametrize("case", CLOSED)
@@ -94,27 +94,39 @@ def host(ordinal: int) -> str:
 
 
 FORGOTTEN: dict[str, tuple[Change, bool]] = {
-    "its pod is above all, silent for a minute": (lambda view: stranger(view, host=host(7), silent_s=60.0), True),
-    "its pod is above all, silent for a moment": (lambda view: stranger(view, host=host(7), silent_s=59.0), False),
+    "its pod is above all, silent for a minute": (lambda view: unknown_member(view, host=host(7), silent_s=60.0), True),
+    "its pod is above all, silent for a moment": (
+        lambda view: unknown_member(view, host=host(7), silent_s=59.0),
+        False,
+    ),
     "its pod is above all, it was leaving": (
-        lambda view: stranger(view, host=host(7), silent_s=1.0, leaving=True),
+        lambda view: unknown_member(view, host=host(7), silent_s=1.0, leaving=True),
         True,
     ),
-    "somebody is connected with it": (lambda view: stranger(view, host=host(7), connected=True), False),
-    "its pod answers with another ID": (lambda view: stranger(view, host=host(1)), True),
-    "its pod answers with another ID, since a moment": (lambda view: stranger(view, host=host(1), silent_s=5.0), False),
-    "its pod does not answer": (lambda view: silent(stranger(view, host=host(1)), 1), False),
-    "its pod loads": (lambda view: node(stranger(view, host=host(1)), 1, loading=True), False),
-    "its pod is to come back": (lambda view: gone(stranger(view, host=host(1)), 1), False),
-    "its pod sleeps": (lambda view: stateful_set(stranger(view, host=host(7)), asleep=8), False),
-    "its name says nothing, all answer": (stranger, True),
-    "its name says nothing, one does not answer": (lambda view: silent(stranger(view), 1), False),
-    "its name says nothing, one is missing": (lambda view: gone(stranger(view), 1), False),
-    "its name has the domain of the cluster": (lambda view: stranger(view, host=f"{host(7)}.cluster.local"), True),
-    "another cluster's name": (lambda view: silent(stranger(view, host="mail-7.other-members.prod.svc"), 2), False),
+    "somebody is connected with it": (lambda view: unknown_member(view, host=host(7), connected=True), False),
+    "its pod answers with another ID": (lambda view: unknown_member(view, host=host(1)), True),
+    "its pod answers with another ID, since a moment": (
+        lambda view: unknown_member(view, host=host(1), silent_s=5.0),
+        False,
+    ),
+    "its pod does not answer": (lambda view: unreachable(unknown_member(view, host=host(1)), 1), False),
+    "its pod loads": (lambda view: broker(unknown_member(view, host=host(1)), 1, loading=True), False),
+    "its pod is to come back": (lambda view: gone(unknown_member(view, host=host(1)), 1), False),
+    "its pod sleeps": (lambda view: stateful_set(unknown_member(view, host=host(7)), hibernated_members=8), False),
+    "its name says nothing, all answer": (unknown_member, True),
+    "its name says nothing, one does not answer": (lambda view: unreachable(unknown_member(view), 1), False),
+    "its name says nothing, one is missing": (lambda view: gone(unknown_member(view), 1), False),
+    "its name has the domain of the cluster": (
+        lambda view: unknown_member(view, host=f"{host(7)}.cluster.local"),
+        True,
+    ),
+    "another cluster's name": (
+        lambda view: unreachable(unknown_member(view, host="mail-7.other-members.prod.svc"), 2),
+        False,
+    ),
     "the status has it for a pod that does not answer": (
-        lambda view: silent(
-            status(stranger(view, host=host(7)), members=[{"pod": "mail-1", "nodeId": "id-stranger"}]), 1
+        lambda view: unreachable(
+            status(unknown_member(view, host=host(7)), members=[{"pod": "mail-1", "nodeId": "id-stranger"}]), 1
         ),
         False,
     ),
@@ -132,17 +144,17 @@ def test_a_node_is_forgotten_when_no_pod_can_be_it(case: str) -> None:
 
 def test_members_that_do_not_find_each_other_are_introduced() -> None:
     view = at_rest()
-    lost = peers(view, node_of(view, 1).node_id, connected=False, silent_s=20.0)
+    lost = peers(view, broker_of(view, 1).node_id, connected=False, silent_s=20.0)
     assert done(lost) == [
         f"mail-0: CLUSTER MEET {pod_of(view, 1).ip} 7711",
         f"mail-1: CLUSTER MEET {pod_of(view, 2).ip} 7711",
     ]
-    assert done(peers(view, node_of(view, 1).node_id, connected=False, silent_s=14.0)) == []
-    assert done(node(node(lost, 1, uptime_s=14.0), 1, uptime_s=14.0)) == []
+    assert done(peers(view, broker_of(view, 1).node_id, connected=False, silent_s=14.0)) == []
+    assert done(broker(broker(lost, 1, uptime_s=14.0), 1, uptime_s=14.0)) == []
 
 
 def test_nobody_guesses_which_of_two_nodes_with_one_id_is_right() -> None:
-    view = node(at_rest(), 1, node_id=node_of(at_rest(), 0).node_id)
+    view = broker(at_rest(), 1, node_id=broker_of(at_rest(), 0).node_id)
     assert [action for action in done(view) if "FORGET" in action or action.startswith("replace")] == []
     assert told(view, "Degraded") == ("True", "DuplicateNode")
 
@@ -167,44 +179,46 @@ SIZES: dict[str, tuple[Change, list[str]]] = {
     ),
     "shrink": (lambda view: changed(view, replicas=1), ["mail-2: CLUSTER LEAVING yes"]),
     "shrink, not below the minimum": (lambda view: changed(view, replicas=1, min_replicas=3), []),
-    "shrink, too few for the copies": (lambda view: changed(node(view, 0, max_replicate=3), replicas=2), []),
-    "shrink, the gate is closed": (lambda view: changed(node(view, 0, loading=True), replicas=2), []),
-    "shrink, handing over": (lambda view: changed(node(view, 2, leaving=HANDING), replicas=2), []),
+    "shrink, too few for the copies": (lambda view: changed(broker(view, 0, max_replicate=3), replicas=2), []),
+    "shrink, the gate is closed": (lambda view: changed(broker(view, 0, loading=True), replicas=2), []),
+    "shrink, handing over": (lambda view: changed(broker(view, 2, leaving=HANDING), replicas=2), []),
     "shrink, handed over": (
-        lambda view: changed(node(view, 2, leaving=DONE), replicas=2),
+        lambda view: changed(broker(view, 2, leaving=DONE), replicas=2),
         ["apply PersistentVolumeClaim data-mail-2"],
     ),
     "shrink, marked": (
-        lambda view: volumes(changed(node(view, 2, leaving=DONE), replicas=2), 2, drained=node_of(view, 2).node_id),
+        lambda view: volumes(changed(broker(view, 2, leaving=DONE), replicas=2), 2, drained=broker_of(view, 2).node_id),
         ["apply StatefulSet 2"],
     ),
     "shrink, marked for another node": (
-        lambda view: volumes(changed(node(view, 2, leaving=DONE), replicas=2), 2, drained="id-other"),
+        lambda view: volumes(changed(broker(view, 2, leaving=DONE), replicas=2), 2, drained="id-other"),
         ["apply PersistentVolumeClaim data-mail-2"],
     ),
     "shrink, not the next one while the pod is still there": (
-        lambda view: changed(stateful_set(node(view, 2, leaving=DONE), replicas=2), replicas=1),
+        lambda view: changed(stateful_set(broker(view, 2, leaving=DONE), replicas=2), replicas=1),
         ["apply StatefulSet 2"],
     ),
     "shrink, a pod that does not run and is known to others": (
         lambda view: volumes(
-            changed(silent(view, 2, phase="Pending", trouble="Unschedulable", ready=False), replicas=2), 2, bound=False
+            changed(unreachable(view, 2, phase="Pending", trouble="Unschedulable", ready=False), replicas=2),
+            2,
+            bound=False,
         ),
         [],
     ),
-    "shrink, undone": (lambda view: node(view, 2, leaving=HANDING), ["mail-2: CLUSTER LEAVING no"]),
+    "shrink, undone": (lambda view: broker(view, 2, leaving=HANDING), ["mail-2: CLUSTER LEAVING no"]),
     "shrink, undone when it was marked": (
-        lambda view: volumes(node(view, 2, leaving=DONE), 2, drained="id"),
+        lambda view: volumes(broker(view, 2, leaving=DONE), 2, drained="id"),
         ["apply PersistentVolumeClaim data-mail-2", "mail-2: CLUSTER LEAVING no"],
     ),
     "hibernate": (lambda view: changed(view, hibernate=True), ["apply StatefulSet 0"]),
     "hibernate while a node leaves": (
-        lambda view: changed(node(view, 2, leaving=HANDING), hibernate=True, replicas=1),
+        lambda view: changed(broker(view, 2, leaving=HANDING), hibernate=True, replicas=1),
         ["apply StatefulSet 0"],
     ),
-    "wake": (lambda view: stateful_set(view, replicas=0, asleep=5), ["apply StatefulSet 5"]),
+    "wake": (lambda view: stateful_set(view, replicas=0, hibernated_members=5), ["apply StatefulSet 5"]),
     "wake, smaller": (
-        lambda view: changed(stateful_set(view, replicas=0, asleep=3), replicas=1),
+        lambda view: changed(stateful_set(view, replicas=0, hibernated_members=3), replicas=1),
         ["apply StatefulSet 3"],
     ),
     "lowered to nothing by hand": (lambda view: stateful_set(view, replicas=0), ["apply StatefulSet 3"]),
@@ -241,8 +255,8 @@ REFUSALS: dict[str, tuple[Change, str]] = {
         lambda view: changed(view, replicas=1, min_replicas=3),
         "BelowMinimum",
     ),
-    "the copies": (lambda view: changed(node(view, 0, max_replicate=3), replicas=2), "NotEnoughMembers"),
-    "the gate": (lambda view: changed(node(view, 0, loading=True), replicas=2), "Waiting"),
+    "the copies": (lambda view: changed(broker(view, 0, max_replicate=3), replicas=2), "NotEnoughMembers"),
+    "the gate": (lambda view: changed(broker(view, 0, loading=True), replicas=2), "Waiting"),
 }
 
 
@@ -259,9 +273,9 @@ def test_a_drain_that_can_not_be_says_why_once(case: str) -> None:
 # --- when the time for a drain is over --------------------------------------------------------------------------------
 
 
-def late(view: View, drain: Drain, **fields: object) -> View:
+def late(view: ClusterView, drain: Drain, **fields: object) -> ClusterView:
     """The drain of the highest pod has taken too long."""
-    return node(changed(view, replicas=2, drain=drain, **fields), 2, leaving=replace(HANDING, seconds_elapsed=100.0))
+    return broker(changed(view, replicas=2, drain=drain, **fields), 2, leaving=replace(HANDING, seconds_elapsed=100.0))
 
 
 CONSENT = {names.ALLOW_JOB_LOSS: "true"}
@@ -281,7 +295,7 @@ OVERDUE: dict[str, tuple[Change, list[str], str]] = {
     "in time": (lambda view: late(view, Drain(timeout_s=200, on_timeout="Handoff")), [], "Healthy"),
     "a broker that does not answer, Handoff": (
         lambda view: status(
-            silent(changed(view, replicas=2, drain=Drain(timeout_s=60, on_timeout="Handoff")), 2),
+            unreachable(changed(view, replicas=2, drain=Drain(timeout_s=60, on_timeout="Handoff")), 2),
             drain={"pod": "mail-2", "nodeId": "", "startedAt": "2020-01-01T00:00:00Z"},
         ),
         ["apply StatefulSet 2"],
@@ -301,7 +315,7 @@ def test_what_happens_when_a_drain_takes_too_long(case: str) -> None:
 def test_a_node_that_restarts_while_it_leaves_does_not_begin_its_time_anew() -> None:
     view = late(at_rest(), Drain(timeout_s=60, on_timeout="Wait"))
     first = planned(view).status["drain"]
-    restarted = node(status(view, drain=first), 2, leaving=replace(HANDING, seconds_elapsed=1.0))
+    restarted = broker(status(view, drain=first), 2, leaving=replace(HANDING, seconds_elapsed=1.0))
     assert planned(restarted).status["drain"]["startedAt"] == first["startedAt"]
 
 
@@ -318,8 +332,8 @@ def test_a_cluster_with_a_pod_that_is_not_ready_does_not_say_that_it_runs() -> N
 def test_a_pod_that_somebody_wants_empty_is_drained_and_not_deleted() -> None:
     view = pod(at_rest(), 1, drain=True)
     assert done(view) == ["mail-1: CLUSTER LEAVING yes"]
-    assert done(node(view, 1, leaving=HANDING)) == []
-    rests = pod(node(view, 1, leaving=DONE), 1, ready=False)
+    assert done(broker(view, 1, leaving=HANDING)) == []
+    rests = pod(broker(view, 1, leaving=DONE), 1, ready=False)
     assert done(rests) == []
     assert told(rests, "Draining") == ("True", "Drained")
     assert planned(rests).status["members"][1]["safeToStop"]
@@ -329,7 +343,7 @@ def test_a_pod_that_somebody_wants_empty_is_drained_and_not_deleted() -> None:
 def test_only_one_pod_is_drained_at_a_time() -> None:
     view = pod(pod(at_rest(), 1, drain=True), 0, drain=True)
     assert done(view) == ["mail-0: CLUSTER LEAVING yes"]
-    assert done(node(view, 0, leaving=HANDING)) == []
+    assert done(broker(view, 0, leaving=HANDING)) == []
     assert done(changed(view, replicas=2)) == ["mail-2: CLUSTER LEAVING yes"]
 
 
@@ -340,28 +354,28 @@ ROLLED: dict[str, tuple[Change, list[str]]] = {
     "the next": (lambda view: pod(revision(view), 2, revision="new"), ["replace mail-1"]),
     "the last": (lambda view: pod(pod(revision(view), 2, revision="new"), 1, revision="new"), ["replace mail-0"]),
     "a broken one before all others": (
-        lambda view: silent(revision(view), 0, ready=False, trouble="CrashLoopBackOff"),
+        lambda view: unreachable(revision(view), 0, ready=False, trouble="CrashLoopBackOff"),
         ["replace mail-0"],
     ),
     "a new one that is broken stops it": (
-        lambda view: pod(silent(revision(view), 2, ready=False, trouble="ImagePullBackOff"), 2, revision="new"),
+        lambda view: pod(unreachable(revision(view), 2, ready=False, trouble="ImagePullBackOff"), 2, revision="new"),
         [],
     ),
     "the controller is behind": (lambda view: stateful_set(revision(view), up_to_date=False), []),
-    "a node is drained": (lambda view: changed(node(revision(view), 2, leaving=HANDING), replicas=2), []),
-    "locked out": (lambda view: silent(view, 1, LOCKED), ["replace mail-1"]),
+    "a node is drained": (lambda view: changed(broker(revision(view), 2, leaving=HANDING), replicas=2), []),
+    "locked out": (lambda view: unreachable(view, 1, LOCKED), ["replace mail-1"]),
     "all locked out": (
-        lambda view: silent(silent(silent(view, 0, LOCKED), 1, LOCKED), 2, LOCKED),
+        lambda view: unreachable(unreachable(unreachable(view, 0, LOCKED), 1, LOCKED), 2, LOCKED),
         ["replace mail-2"],
     ),
-    "locked out, another one is not ready": (lambda view: pod(silent(view, 1, LOCKED), 0, ready=False), []),
+    "locked out, another one is not ready": (lambda view: pod(unreachable(view, 1, LOCKED), 0, ready=False), []),
     "locked out, its claim is being deleted": (
-        lambda view: volumes(silent(silent(view, 1, LOCKED), 0, LOCKED), 1, terminating=True),
+        lambda view: volumes(unreachable(unreachable(view, 1, LOCKED), 0, LOCKED), 1, terminating=True),
         ["replace mail-0"],
     ),
     "its claim is being deleted": (lambda view: volumes(view, 1, terminating=True), ["mail-1: CLUSTER LEAVING yes"]),
     "its claim is being deleted, it is empty": (
-        lambda view: node(volumes(view, 1, terminating=True), 1, leaving=DONE),
+        lambda view: broker(volumes(view, 1, terminating=True), 1, leaving=DONE),
         ["replace mail-1"],
     ),
 }
@@ -376,18 +390,18 @@ def test_which_pod_is_replaced(case: str) -> None:
 EPHEMERAL: dict[str, tuple[Change, list[str]]] = {
     "it hands its jobs over first": (revision, ["mail-2: CLUSTER LEAVING yes"]),
     "also when its jobs ask for more copies": (
-        lambda view: node(revision(view), 0, max_replicate=3),
+        lambda view: broker(revision(view), 0, max_replicate=3),
         ["mail-2: CLUSTER LEAVING yes"],
     ),
-    "it hands over": (lambda view: node(revision(view), 2, leaving=HANDING), []),
-    "it is empty": (lambda view: node(revision(view), 2, leaving=DONE), ["replace mail-2"]),
-    "the one that leaves is the next": (lambda view: node(revision(view), 1, leaving=HANDING), []),
-    "it may still have jobs": (lambda view: silent(revision(view), 2, ready=False), []),
+    "it hands over": (lambda view: broker(revision(view), 2, leaving=HANDING), []),
+    "it is empty": (lambda view: broker(revision(view), 2, leaving=DONE), ["replace mail-2"]),
+    "the one that leaves is the next": (lambda view: broker(revision(view), 1, leaving=HANDING), []),
+    "it may still have jobs": (lambda view: unreachable(revision(view), 2, ready=False), []),
     "it crashed": (
-        lambda view: silent(revision(view), 2, ready=False, trouble="CrashLoopBackOff", restarts=3),
+        lambda view: unreachable(revision(view), 2, ready=False, trouble="CrashLoopBackOff", restarts=3),
         ["replace mail-2"],
     ),
-    "locked out": (lambda view: silent(view, 1, LOCKED), []),
+    "locked out": (lambda view: unreachable(view, 1, LOCKED), []),
 }
 
 
@@ -400,7 +414,7 @@ def test_which_pod_without_a_volume_is_replaced(case: str) -> None:
 def test_a_node_alone_without_a_volume_keeps_its_jobs() -> None:
     view = revision(at_rest(1, ephemeral=True))
     assert done(view) == ["replace mail-0"]
-    busy = node(view, 0, jobs=3)
+    busy = broker(view, 0, jobs=3)
     assert done(busy) == []
     assert told(busy, "Degraded") == ("True", "SingleMember")
     assert "Set spec.replicas to 2" in planned(busy).status["message"]
@@ -408,7 +422,7 @@ def test_a_node_alone_without_a_volume_keeps_its_jobs() -> None:
 
 
 def test_an_upgrade_that_failed_says_what_to_do() -> None:
-    view = pod(silent(revision(at_rest()), 2, ready=False, trouble="ImagePullBackOff"), 2, revision="new")
+    view = pod(unreachable(revision(at_rest()), 2, ready=False, trouble="ImagePullBackOff"), 2, revision="new")
     view = status(view, formerImage="disque:0")
     failed = planned(view).status
     assert failed["phase"] == "Degraded"

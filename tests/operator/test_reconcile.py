@@ -14,16 +14,16 @@ import pytest
 from prometheus_client import generate_latest
 
 from disque_operator import names
-from disque_operator.act import FailedError
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.apivalues import Json
+from disque_operator.decisions import IDLE_S, Event, Plan
+from disque_operator.executor import FailedError
 from disque_operator.kube import Kube, KubeError
 from disque_operator.metrics import Metrics
 from disque_operator.observed import Observed, Pod
-from disque_operator.planned import IDLE_S, Event, Plan
 from disque_operator.reconcile import FRESH_S, Reconciler
-from disque_operator.reporting import condition
 from disque_operator.spec import Spec
+from disque_operator.status_writes import condition
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
 
@@ -366,7 +366,7 @@ def test_a_cluster_that_is_gone_or_goes_is_forgotten() -> None:
             del one.server.objects[CLUSTER]
             assert await one.subject.round(KEY) is None
             assert not one.server.writes
-            assert not one.subject._memories
+            assert not one.subject._caches
 
     asyncio.run(main())
 
@@ -407,7 +407,7 @@ def test_brokers_are_asked_and_told(tmp_path: Path) -> None:
                 one.addresses[f"c-{ordinal}"] = node.address
             await one.round()
             [observed] = one.seen
-            assert {pod: node.node_id for pod, node in observed.nodes.items()} == {
+            assert {pod: node.node_id for pod, node in observed.brokers.items()} == {
                 "c-0": one_node.id,
                 "c-1": two_node.id,
             }
@@ -415,16 +415,16 @@ def test_brokers_are_asked_and_told(tmp_path: Path) -> None:
             assert "in the place of" in await one.failing_round()
             one.actions = lambda observed: (
                 ()
-                if observed.nodes["c-1"].leaving
+                if observed.brokers["c-1"].leaving
                 else (Command("c-1", two_node.id, ("CLUSTER", "LEAVING", "yes"), "test"),)
             )
             await one.round()
             await one.round()
-            assert one.seen[-1].nodes["c-1"].leaving is not None
+            assert one.seen[-1].brokers["c-1"].leaving is not None
             one.actions = lambda _observed: ()
             two_node.kill()
             await one.round()
-            assert "does not answer" in one.seen[-1].silent["c-1"]
+            assert "does not answer" in one.seen[-1].unreachable["c-1"]
 
     with RealCluster(tmp_path, 2) as cluster:
         asyncio.run(main(cluster))
@@ -455,7 +455,7 @@ def test_a_cluster_is_in_the_metrics_until_it_is_gone() -> None:
             await one.round()
             assert value("disque_operator_drain_jobs_left") is None
             assert value("disque_operator_paused") == 1
-            one.metrics.rest("ns", "c")
+            one.metrics.clear("ns", "c")
             for name in ("cluster_phase", "cluster_condition", "cluster_members", "paused"):
                 assert f"disque_operator_{name}{{" not in generate_latest(one.metrics.registry).decode()
             assert value("disque_operator_reconcile_seconds_count") == 2, "what was counted stays counted"

@@ -10,9 +10,9 @@ from disque_operator import names, resources
 from disque_operator.apivalues import Json
 from disque_operator.directives import maxmemory
 from disque_operator.observed import Passwords
+from disque_operator.resources import Wanted
 from disque_operator.resources.protected import PROTECTED
 from disque_operator.spec import ClientService, Spec, Storage, parse
-from disque_operator.wanted import Wanted
 from disqued.config.loading import load
 from disqued.config.options import OPTION_OF
 from support.manifests import SNAPSHOTS, bodies, page
@@ -130,9 +130,9 @@ def test_an_ephemeral_cluster_has_no_claims() -> None:
 
 
 def test_a_cluster_that_sleeps_knows_how_many_it_was() -> None:
-    asleep = objects(wanted=Wanted(0, asleep=5))["StatefulSet"]
-    assert asleep["metadata"]["annotations"][names.ASLEEP] == "5"
-    assert names.ASLEEP not in objects()["StatefulSet"]["metadata"]["annotations"]
+    hibernated_members = objects(wanted=Wanted(0, hibernated_members=5))["StatefulSet"]
+    assert hibernated_members["metadata"]["annotations"][names.HIBERNATED_MEMBERS] == "5"
+    assert names.HIBERNATED_MEMBERS not in objects()["StatefulSet"]["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import yaml
 
 from disque_operator import resources
 from disque_operator.observed import Passwords
+from disque_operator.resources import Wanted
 from disque_operator.spec import parse
-from disque_operator.wanted import Wanted
 
 Json = dict[str, Any]
 

@@ -1,23 +1,44 @@
-"""What all manifests have in common: who they belong to, and how it is seen that they are not asked for any more."""
+"""What all manifests share: their inputs, their owner, and the digest that reveals removed fields."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
+from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
+from disque_operator.observed import Passwords
 from disque_operator.spec import Spec
 
-DATA_PATH = "/data"
-CONFIG_PATH = "/etc/disque"
-AUTH_PATH = "/etc/disque-auth"
-CONFIG_FILE = "disque.conf"
-"""In both of the latter: the second is included by the first."""
+DATA_PATH: Final = "/data"
+CONFIG_PATH: Final = "/etc/disque"
+AUTH_PATH: Final = "/etc/disque-auth"
+CONFIG_FILE: Final = "disque.conf"
+"""The file in CONFIG_PATH, which includes the file of the same name in AUTH_PATH."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `plan` decides about the objects, beside the spec."""
+
+    replicas: int
+    """Replicas of the StatefulSet. Differs from the spec during a drain and while the cluster hibernates."""
+    passwords: Passwords | None = None
+    """Passwords for the Secret `names.auth_secret`; None if there never was one. The configuration file in the Secret
+    is empty while passwords are switched off, so that switching them does not change the pod template."""
+    hibernated_members: int = 0
+    """Number of hibernated members, for the annotation names.HIBERNATED_MEMBERS; 0 for no annotation."""
+    claim_templates: tuple[Json, ...] = ()
+    """`spec.volumeClaimTemplates` of the live StatefulSet, which is immutable: claims are expanded one by one instead.
+    Empty if there is no StatefulSet yet."""
+    operator_namespace: str = ""
+    """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""
 
 
 def child(spec: Spec, api_version: str, kind: str, name: str, body: Json, annotations: Json | None = None) -> Json:
-    """A manifest of an object that belongs to the resource: it goes when the resource goes."""
+    """Return the manifest of an object that is owned by the resource, and so is deleted with it."""
     manifest = {
         "apiVersion": api_version,
         "kind": kind,
@@ -26,7 +47,7 @@ def child(spec: Spec, api_version: str, kind: str, name: str, body: Json, annota
             "namespace": spec.namespace,
             "labels": names.labels(spec.name),
             "annotations": annotations or {},
-            "ownerReferences": [owner(spec)],
+            "ownerReferences": [_owner(spec)],
         },
         **body,
     }
@@ -34,8 +55,8 @@ def child(spec: Spec, api_version: str, kind: str, name: str, body: Json, annota
     return manifest
 
 
-def owner(spec: Spec) -> Json:
-    """The owner reference to the resource. It does not block the resource's deletion."""
+def _owner(spec: Spec) -> Json:
+    """Return the owner reference to the resource. It does not block the deletion of the resource."""
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.KIND,
@@ -47,6 +68,6 @@ def owner(spec: Spec) -> Json:
 
 
 def _digest(manifest: Json) -> str:
-    """Of everything but secrets, of which only the names count: values are compared anyway."""
-    told = manifest | {"data": sorted(manifest["data"])} if manifest["kind"] == "Secret" else manifest
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    """Return a digest of a manifest. Of Secrets only the keys count: their values are compared anyway."""
+    counted = manifest | {"data": sorted(manifest["data"])} if manifest["kind"] == "Secret" else manifest
+    return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from disque_operator.apivalues import Json, amount
-from disque_operator.resources.lists import key_of
+from disque_operator.resources.merging import key_of
 
 _NOT_STORED: Final = ("apiVersion", "kind")
 """Objects in lists do not have them."""

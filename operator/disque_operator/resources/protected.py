@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.resources.lists import KEYS
+from disque_operator.resources.merging import KEYS
 from disque_operator.spec import Spec
 
 _BROKER: Final = f"spec.containers[{names.CONTAINER}]"

@@ -30,7 +30,7 @@ class Disk:
 
 
 @dataclass
-class Broker:
+class BrokerProcess:
     """A process."""
 
     host: str
@@ -65,7 +65,7 @@ class Broker:
         """Whether others reach it."""
         return self.loaded(now_s) and not self.cut_off
 
-    def learn(self, other: Broker, now_s: float, *, asked: bool = False) -> None:
+    def learn(self, other: BrokerProcess, now_s: float, *, asked: bool = False) -> None:
         """Get to know a node at first hand."""
         if asked:
             self.forgotten.pop(other.node_id, None)
@@ -84,17 +84,17 @@ class Bus:
     """All processes, and what goes between them in a second."""
 
     def __init__(self) -> None:
-        self.running: dict[str, Broker] = {}
+        self.running: dict[str, BrokerProcess] = {}
         """By pod."""
         self.no_seeds_until_s = 0.0
         """Names lead nowhere."""
         self.acknowledged: set[str] = set()
 
-    def step(self, now_s: float, entitled: Mapping[str, bool]) -> None:
+    def step(self, now_s: float, published: Mapping[str, bool]) -> None:
         """A second passes. `entitled` says of each pod whether its name leads to it."""
         talking = [broker for broker in self.running.values() if broker.talks(now_s)]
         if int(now_s) % SEEDS_EVERY_S == 0 and now_s >= self.no_seeds_until_s:
-            found = [broker for pod, broker in self.running.items() if entitled.get(pod) and broker in talking]
+            found = [broker for pod, broker in self.running.items() if published.get(pod) and broker in talking]
             for broker in talking:
                 for other in found:
                     if other is not broker:
@@ -115,7 +115,7 @@ class Bus:
                 broker.connected = set()
 
     @staticmethod
-    def _links(broker: Broker, by_id: Mapping[str, Broker], now_s: float) -> None:
+    def _links(broker: BrokerProcess, by_id: Mapping[str, BrokerProcess], now_s: float) -> None:
         broker.connected = {node_id for node_id in broker.disk.known if node_id in by_id}
         for node_id in sorted(broker.connected):
             other = by_id[node_id]
@@ -126,7 +126,7 @@ class Bus:
                 other.learn(broker, now_s)
 
     @staticmethod
-    def _gossip(broker: Broker, by_id: Mapping[str, Broker], now_s: float) -> None:
+    def _gossip(broker: BrokerProcess, by_id: Mapping[str, BrokerProcess], now_s: float) -> None:
         for node_id in sorted(broker.connected):
             for known, host in list(by_id[node_id].disk.known.items()):
                 is_news = known != broker.node_id and known not in broker.disk.known
@@ -136,11 +136,11 @@ class Bus:
                     if known in by_id[node_id].leavers:
                         broker.leavers.add(known)
 
-    def _hand_over(self, broker: Broker, by_id: Mapping[str, Broker]) -> None:
-        heirs = [by_id[node_id] for node_id in sorted(broker.connected) if not by_id[node_id].disk.leaving]
+    def _hand_over(self, broker: BrokerProcess, by_id: Mapping[str, BrokerProcess]) -> None:
+        receivers = [by_id[node_id] for node_id in sorted(broker.connected) if not by_id[node_id].disk.leaving]
         for number, job in enumerate(list(broker.disk.jobs)[:HAND_OVER]):
-            others = [heir for heir in heirs if job not in heir.disk.jobs]
-            if not heirs:
+            others = [receiver for receiver in receivers if job not in receiver.disk.jobs]
+            if not receivers:
                 return
             if others:
                 others[number % len(others)].disk.jobs[job] = broker.disk.jobs[job]

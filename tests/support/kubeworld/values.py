@@ -9,12 +9,12 @@ from typing import Any
 
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.apivalues import Json
-from disque_operator.members import View
-from disque_operator.observed import Node, Observed, Peer, Pod
+from disque_operator.decisions import Plan
+from disque_operator.members import ClusterView
+from disque_operator.observed import Broker, Observed, Peer, Pod
 from disque_operator.plan import plan
-from disque_operator.planned import Plan
 from disque_operator.spec import Persistence, Spec, Storage
-from support.kubeworld.story import Story, a_spec, edited
+from support.kubeworld.scenario import Scenario, a_spec, edited
 
 FRESH = "fresh-password"
 
@@ -24,84 +24,84 @@ def _settled(replicas: int, ephemeral: bool) -> tuple[Spec, Observed, float]:
     spec = a_spec(replicas=replicas)
     if ephemeral:
         spec = edited(spec, storage=Storage(ephemeral=True), persistence=Persistence(appendonly=False))
-    story = Story(spec, load=False)
-    story.settle()
-    return story.world.spec, story.world.observe(), story.world.now_s
+    scenario = Scenario(spec, load=False)
+    scenario.settle()
+    return scenario.world.spec, scenario.world.observe(), scenario.world.now_s
 
 
-def at_rest(replicas: int = 3, *, ephemeral: bool = False) -> View:
+def at_rest(replicas: int = 3, *, ephemeral: bool = False) -> ClusterView:
     """A cluster on which nothing is to be done."""
-    return View(*_settled(replicas, ephemeral))
+    return ClusterView(*_settled(replicas, ephemeral))
 
 
-def changed(view: View, **fields: Any) -> View:
+def changed(view: ClusterView, **fields: Any) -> ClusterView:
     """The same with other fields of the spec."""
-    return View(edited(view.spec, **fields), view.observed, view.now_s)
+    return ClusterView(edited(view.spec, **fields), view.observed, view.now_s)
 
 
-def seen(view: View, **fields: Any) -> View:
+def seen(view: ClusterView, **fields: Any) -> ClusterView:
     """The same with something else observed."""
-    return View(view.spec, replace(view.observed, **fields), view.now_s)
+    return ClusterView(view.spec, replace(view.observed, **fields), view.now_s)
 
 
-def pod(view: View, ordinal: int, **fields: Any) -> View:
+def pod(view: ClusterView, ordinal: int, **fields: Any) -> ClusterView:
     """The same with another pod of this ordinal."""
     pods = tuple(replace(one, **fields) if one.ordinal == ordinal else one for one in view.observed.pods)
     return seen(view, pods=pods)
 
 
-def node(view: View, ordinal: int, **fields: Any) -> View:
+def broker(view: ClusterView, ordinal: int, **fields: Any) -> ClusterView:
     """The same with a broker that says something else."""
     name = name_of(view, ordinal)
-    return seen(view, nodes={**view.observed.nodes, name: replace(view.observed.nodes[name], **fields)})
+    return seen(view, brokers={**view.observed.brokers, name: replace(view.observed.brokers[name], **fields)})
 
 
-def peers(view: View, of: str, **fields: Any) -> View:
+def peers(view: ClusterView, of: str, **fields: Any) -> ClusterView:
     """The same with something else said of one member, by all others."""
-    nodes = {
+    brokers = {
         name: replace(one, peers=tuple(replace(peer, **fields) if peer.node_id == of else peer for peer in one.peers))
-        for name, one in view.observed.nodes.items()
+        for name, one in view.observed.brokers.items()
     }
-    return seen(view, nodes=nodes)
+    return seen(view, brokers=brokers)
 
 
-def stranger(view: View, **fields: Any) -> View:
+def unknown_member(view: ClusterView, **fields: Any) -> ClusterView:
     """The same with a member that all list and nobody is."""
     peer = Peer("id-stranger", "10.1.2.3", False, True, False, 100.0)
-    nodes = {
-        name: replace(one, peers=(*one.peers, replace(peer, **fields))) for name, one in view.observed.nodes.items()
+    brokers = {
+        name: replace(one, peers=(*one.peers, replace(peer, **fields))) for name, one in view.observed.brokers.items()
     }
-    return seen(view, nodes=nodes)
+    return seen(view, brokers=brokers)
 
 
-def silent(view: View, ordinal: int, why: str = "connection refused", **fields: Any) -> View:
+def unreachable(view: ClusterView, ordinal: int, why: str = "connection refused", **fields: Any) -> ClusterView:
     """The same with a pod whose broker does not answer."""
     name = name_of(view, ordinal)
-    nodes = {other: one for other, one in view.observed.nodes.items() if other != name}
-    return pod(seen(view, nodes=nodes, silent={**view.observed.silent, name: why}), ordinal, **fields)
+    brokers = {other: one for other, one in view.observed.brokers.items() if other != name}
+    return pod(seen(view, brokers=brokers, unreachable={**view.observed.unreachable, name: why}), ordinal, **fields)
 
 
-def gone(view: View, ordinal: int) -> View:
+def gone(view: ClusterView, ordinal: int) -> ClusterView:
     """The same without a pod; the others have no connection to it."""
     name = name_of(view, ordinal)
-    node_id = view.observed.nodes[name].node_id
-    nodes = {other: one for other, one in view.observed.nodes.items() if other != name}
+    node_id = view.observed.brokers[name].node_id
+    brokers = {other: one for other, one in view.observed.brokers.items() if other != name}
     pods = tuple(one for one in view.observed.pods if one.name != name)
-    return peers(seen(view, nodes=nodes, pods=pods), node_id, connected=False)
+    return peers(seen(view, brokers=brokers, pods=pods), node_id, connected=False)
 
 
-def revision(view: View, name: str = "new") -> View:
+def revision(view: ClusterView, name: str = "new") -> ClusterView:
     """The template has changed, and no pod was replaced yet."""
     return stateful_set(view, revision=name)
 
 
-def volumes(view: View, ordinal: int, **fields: Any) -> View:
+def volumes(view: ClusterView, ordinal: int, **fields: Any) -> ClusterView:
     """The same with another claim."""
     found = tuple(replace(one, **fields) if one.ordinal == ordinal else one for one in view.observed.volumes)
     return seen(view, volumes=found)
 
 
-def stateful_set(view: View, **fields: Any) -> View:
+def stateful_set(view: ClusterView, **fields: Any) -> ClusterView:
     """The same with another StatefulSet."""
     assert view.stateful_set is not None
     found = replace(view.stateful_set, **fields)
@@ -111,27 +111,27 @@ def stateful_set(view: View, **fields: Any) -> View:
     return seen(view, stateful_set=found, children={**view.observed.children, key: live})
 
 
-def status(view: View, **fields: Any) -> View:
+def status(view: ClusterView, **fields: Any) -> ClusterView:
     """The same with another status of before."""
     return seen(view, status={**view.observed.status, **fields})
 
 
-def name_of(view: View, ordinal: int) -> str:
+def name_of(view: ClusterView, ordinal: int) -> str:
     """A pod's name."""
     return f"{view.spec.name}-{ordinal}"
 
 
-def node_of(view: View, ordinal: int) -> Node:
+def broker_of(view: ClusterView, ordinal: int) -> Broker:
     """A broker."""
-    return view.observed.nodes[name_of(view, ordinal)]
+    return view.observed.brokers[name_of(view, ordinal)]
 
 
-def pod_of(view: View, ordinal: int) -> Pod:
+def pod_of(view: ClusterView, ordinal: int) -> Pod:
     """A pod."""
     return next(one for one in view.observed.pods if one.ordinal == ordinal)
 
 
-def planned(view: View) -> Plan:
+def planned(view: ClusterView) -> Plan:
     """What comes next."""
     return plan(view.spec, view.observed, view.now_s, FRESH)
 
@@ -154,7 +154,7 @@ def _what(action: Apply) -> str:
     return f"{manifest['kind']} {manifest['metadata']['name']}"
 
 
-def done(view: View) -> list[str]:
+def done(view: ClusterView) -> list[str]:
     """All actions of a round, in a few words."""
     return [short(action) for action in planned(view).actions]
 
@@ -165,6 +165,6 @@ def condition(status: Json, kind: str) -> tuple[str, str]:
     return entry["status"], entry["reason"]
 
 
-def told(view: View, kind: str) -> tuple[str, str]:
+def told(view: ClusterView, kind: str) -> tuple[str, str]:
     """Status and reason of a condition in the next status."""
     return condition(planned(view).status, kind)

@@ -18,23 +18,23 @@ from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.apivalues import Json, seconds
 from disque_operator.directives import LIVE, read
-from disque_operator.observed import LOCKED, Leaving, Node, Observed, Passwords, Peer, Pod, StatefulSet, Volume
+from disque_operator.observed import LOCKED, Broker, Leaving, Observed, Passwords, Peer, Pod, StatefulSet, Volume
 from disque_operator.spec import Spec
 from disqued.config.options import OPTION_OF
 from disqued.resp.words import split_words
-from support.kubeworld.brokers import Broker, Bus, Disk
+from support.kubeworld.brokers import BrokerProcess, Bus, Disk
 from support.kubeworld.objects import Api, ConflictError
 
 EPOCH_S: Final = 1_800_000_000.0
 SECRET_LAG_S: Final = 20.0
 STOP_S: Final = 4.0
-MACHINES: Final = ("m0", "m1", "m2")
+NODES: Final = ("m0", "m1", "m2")
 BROKEN: Final = "broken"
 MISSING: Final = "missing"
 """In the name of an image."""
 
 
-class BreachError(AssertionError):
+class InvariantError(AssertionError):
     """Something that must never happen."""
 
 
@@ -56,7 +56,7 @@ class Running:
     """The UID of its claim, or its own."""
     ip: str
     phase: str = "Pending"
-    machine: str = ""
+    node: str = ""
     trouble: str = ""
     restarts: int = 0
     ready: bool = False
@@ -71,19 +71,19 @@ class World:
 
     def __init__(self, spec: Spec, seed: int) -> None:
         self.spec = spec
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.now_s = EPOCH_S
         self.api = Api()
         self.bus = Bus()
         self.pods: dict[str, Running] = {}
         self.disks: dict[str, Disk] = {}
-        self.going: set[str] = set()
+        self.deleting: set[str] = set()
         """Claims that are being deleted."""
         self.status: Json = {}
         self.own_password: str | None = None
         self.excused: set[str] = set()
         """Jobs whose last copy somebody else destroyed."""
-        self.deposited: set[str] = set()
+        self.accepted: set[str] = set()
         """Jobs that were answered."""
         self.cut_off: dict[str, float] = {}
         """Machines that are not reached, until then."""
@@ -107,7 +107,7 @@ class World:
         """The live one."""
         return self.api.get("StatefulSet", self.spec.name)
 
-    def hand_scale(self, replicas: int) -> None:
+    def scale_by_hand(self, replicas: int) -> None:
         """Somebody writes into the StatefulSet."""
         live = self.stateful_set()
         if live is not None:
@@ -127,7 +127,7 @@ class World:
         """`kubectl delete pvc`."""
         name = names.volume_claim(self.spec.name, ordinal)
         if self.api.get("PersistentVolumeClaim", name) is not None:
-            self.going.add(name)
+            self.deleting.add(name)
             self.changed = True
 
     # --- a second -----------------------------------------------------------------------------------------------------
@@ -135,17 +135,17 @@ class World:
     def step(self) -> None:
         """A second passes."""
         self.now_s += 1.0
-        self.cut_off = {machine: until_s for machine, until_s in self.cut_off.items() if until_s > self.now_s}
+        self.cut_off = {node: until_s for node, until_s in self.cut_off.items() if until_s > self.now_s}
         secret = self.api.get("Secret", names.auth_secret(self.spec.name))
         if secret is not None and (not self._secrets or self._secrets[-1][1] != secret.get("data")):
             self._secrets.append((self.now_s, copy.deepcopy(secret.get("data") or {})))
         if self.now_s >= self._controller_s:
-            self._controller_s = self.now_s + self.chance.choice((1, 1, 2, 4))
+            self._controller_s = self.now_s + self.rng.choice((1, 1, 2, 4))
             self._control()
         for pod in list(self.pods.values()):
             self._kubelet(pod)
         self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
-        for name in sorted(self.going):
+        for name in sorted(self.deleting):
             if not any(names.volume_claim(self.spec.name, pod.ordinal) == name for pod in self.pods.values()):
                 self._discard_claim(name)
 
@@ -172,7 +172,7 @@ class World:
         key = uid
         if not self.spec.storage.ephemeral:
             claim = names.volume_claim(self.spec.name, ordinal)
-            if claim in self.going:
+            if claim in self.deleting:
                 return
             found = self.api.get("PersistentVolumeClaim", claim) or self.api.put(
                 {
@@ -191,13 +191,13 @@ class World:
 
     def _kubelet(self, pod: Running) -> None:
         broker = self.bus.running.get(pod.name)
-        cut = pod.machine in self.cut_off
+        cut = pod.node in self.cut_off
         if broker is not None:
             broker.cut_off = cut
         if pod.ends_s is not None and self.now_s >= pod.ends_s and not cut:
             self._remove(pod)
             return
-        if not pod.machine:
+        if not pod.node:
             self._schedule(pod)
         elif broker is None and not cut and self.now_s >= pod.start_s:
             self._start(pod)
@@ -207,11 +207,11 @@ class World:
 
     def _schedule(self, pod: Running) -> None:
         claim = names.volume_claim(self.spec.name, pod.ordinal)
-        if self.full or claim in self.going:
+        if self.full or claim in self.deleting:
             pod.trouble = "Unschedulable"
             return
-        pod.trouble, pod.machine = "", MACHINES[pod.ordinal % len(MACHINES)]
-        pod.start_s = self.now_s + self.chance.choice((1, 2, 3))
+        pod.trouble, pod.node = "", NODES[pod.ordinal % len(NODES)]
+        pod.start_s = self.now_s + self.rng.choice((1, 2, 3))
         live = self.api.get("PersistentVolumeClaim", claim)
         if live is not None:
             live["status"] = {"phase": "Bound"}
@@ -230,7 +230,7 @@ class World:
         disk.node_id = disk.node_id or f"id-{self.api.serial()}"
         pod.trouble = ""
         password, former = self._mounted()
-        broker = Broker(
+        broker = BrokerProcess(
             names.pod_host(self.spec.name, self.spec.namespace, pod.ordinal),
             pod.ip,
             disk,
@@ -262,7 +262,7 @@ class World:
 
     def _discard_claim(self, name: str) -> None:
         live = self.api.get("PersistentVolumeClaim", name)
-        self.going.discard(name)
+        self.deleting.discard(name)
         if live is not None:
             self.api.delete("PersistentVolumeClaim", name)
             self._discard(live["metadata"]["uid"])
@@ -302,19 +302,19 @@ class World:
         passwords = self._passwords()
         kept = (passwords.current, passwords.following, passwords.former) if passwords else ()
         keys = [key for key in (*kept, self.own_password) if key]
-        nodes, silent = {}, {}
+        brokers, unreachable = {}, {}
         for pod in self.pods.values():
             broker = self.bus.running.get(pod.name)
             if broker is None or broker.cut_off:
-                silent[pod.name] = "connection refused"
+                unreachable[pod.name] = "connection refused"
             elif broker.password and not {broker.password, broker.former} & set(keys):
-                silent[pod.name] = LOCKED
+                unreachable[pod.name] = LOCKED
             else:
-                nodes[pod.name] = self._node(pod, broker)
+                brokers[pod.name] = self._broker(pod, broker)
         return Observed(
             pods=tuple(sorted((self._pod(pod) for pod in self.pods.values()), key=lambda pod: pod.ordinal)),
-            nodes=nodes,
-            silent=silent,
+            brokers=brokers,
+            unreachable=unreachable,
             stateful_set=self._stateful_set(live),
             volumes=tuple(sorted(self._volumes(), key=lambda volume: volume.ordinal)),
             passwords=passwords,
@@ -348,7 +348,7 @@ class World:
             self._seen[0] == metadata["generation"],
             spec["template"]["spec"]["containers"][0]["image"],
             metadata["uid"],
-            int((metadata.get("annotations") or {}).get(names.ASLEEP, 0)),
+            int((metadata.get("annotations") or {}).get(names.HIBERNATED_MEMBERS, 0)),
         )
 
     def _volumes(self) -> list[Volume]:
@@ -359,7 +359,7 @@ class World:
                 live["metadata"]["uid"],
                 live["spec"]["resources"]["requests"]["storage"],
                 (live.get("status") or {}).get("phase") == "Bound",
-                name in self.going,
+                name in self.deleting,
                 (live["metadata"].get("annotations") or {}).get(names.DRAINED, ""),
                 any(owner["uid"] == self.spec.uid for owner in live["metadata"].get("ownerReferences") or ()),
             )
@@ -379,20 +379,20 @@ class World:
             pod.ready,
             self.now_s - pod.ready_s if pod.ready else 0.0,
             pod.ends_s is not None,
-            pod.ip if pod.machine else "",
-            pod.machine,
+            pod.ip if pod.node else "",
+            pod.node,
             pod.trouble,
             "",
             pod.restarts,
             pod.drain,
         )
 
-    def _node(self, pod: Running, broker: Broker) -> Node:
+    def _broker(self, pod: Running, broker: BrokerProcess) -> Broker:
         disk = broker.disk
         if not broker.loaded(self.now_s):
             remembered = {entry["pod"]: entry["nodeId"] for entry in self.status.get("members") or ()}
             identity = remembered.get(pod.name, "")
-            return Node(pod.name, identity, broker.version, loading=True, requirepass=broker.password)
+            return Broker(pod.name, identity, broker.version, loading=True, requirepass=broker.password)
         leaving = None
         if disk.leaving:
             left = len(disk.jobs)
@@ -408,7 +408,7 @@ class World:
             )
             for node_id, host in disk.known.items()
         )
-        return Node(
+        return Broker(
             pod.name,
             disk.node_id,
             broker.version,
@@ -448,7 +448,7 @@ class World:
                 continue
             left = self._jobs_of(pod)
             if left and self.spec.drain.on_timeout == "Wait":
-                raise BreachError(f"{pod.name} is to go with {left}")
+                raise InvariantError(f"{pod.name} is to go with {left}")
 
     def _jobs_of(self, pod: Running) -> set[str]:
         disk = self.disks.get(pod.disk_key)
@@ -466,10 +466,10 @@ class World:
         disk = self.disks.get(action.uid)
         left = set(disk.jobs) - self.bus.acknowledged if disk else set()
         if left:
-            raise BreachError(f"{action.name} is deleted with {left}")
+            raise InvariantError(f"{action.name} is deleted with {left}")
         if names.pod(self.spec.name, names.ordinal(action.name)) in self.pods:
-            raise BreachError(f"{action.name} is deleted under its pod")
-        self.going.add(action.name)
+            raise InvariantError(f"{action.name} is deleted under its pod")
+        self.deleting.add(action.name)
 
     def _replace_pod(self, action: DeletePod) -> None:
         pod = self.pods.get(action.name)
@@ -477,10 +477,10 @@ class World:
             return
         if pod.uid != action.uid:
             raise ConflictError(action.name)
-        loses_disk = pod.disk_key == pod.uid or names.volume_claim(self.spec.name, pod.ordinal) in self.going
+        loses_disk = pod.disk_key == pod.uid or names.volume_claim(self.spec.name, pod.ordinal) in self.deleting
         left = self._jobs_of(pod)
         if loses_disk and left and action.name in self.bus.running:
-            raise BreachError(f"{action.name} is replaced with {left} and has no volume that stays")
+            raise InvariantError(f"{action.name} is replaced with {left} and has no volume that stays")
         self.delete_pod(action.name)
 
     def _command(self, action: Command) -> None:
@@ -505,26 +505,26 @@ class World:
                 kind = OPTION_OF[name].kind
                 broker.config[name] = kind.show(kind.parse(value.encode())).decode()
             case _:
-                raise BreachError(f"unknown command {action.words}")
+                raise InvariantError(f"unknown command {action.words}")
 
-    def _leave(self, broker: Broker, leaving: bool) -> None:
+    def _leave(self, broker: BrokerProcess, leaving: bool) -> None:
         stay = [one for one in self.bus.running.values() if one.node_id in broker.connected and not one.disk.leaving]
         if leaving and not stay:
             raise RefusedError("ERR This node can not leave: no other node stays")
         if leaving and any(one.disk.leaving for one in self.bus.running.values() if one is not broker):
-            raise BreachError("two leave at a time")
+            raise InvariantError("two leave at a time")
         if leaving != broker.disk.leaving:
             broker.disk.leaving, broker.left_s = leaving, self.now_s
 
-    def _forget(self, broker: Broker, node_id: str) -> None:
+    def _forget(self, broker: BrokerProcess, node_id: str) -> None:
         """Never one that lives, nor one whose disk a pod has or will have."""
         if any(one.node_id == node_id for one in self.bus.running.values()):
-            raise BreachError(f"{node_id} is alive and is forgotten")
+            raise InvariantError(f"{node_id} is alive and is forgotten")
         live = self.stateful_set()
         for pod in self.pods.values():
             disk = self.disks.get(pod.disk_key)
             if live and pod.ordinal < live["spec"]["replicas"] and disk and disk.node_id == node_id:
-                raise BreachError(f"{node_id} is on the volume of {pod.name} and is forgotten")
+                raise InvariantError(f"{node_id} is on the volume of {pod.name} and is forgotten")
         broker.forget(node_id, self.now_s)
 
     # --- what is asked at the end -------------------------------------------------------------------------------------
@@ -532,7 +532,7 @@ class World:
     def lost(self) -> set[str]:
         """Jobs that were answered, are not done, are nowhere, and whose loss is nobody else's doing."""
         there = {job for disk in self.disks.values() for job in disk.jobs}
-        return self.deposited - self.bus.acknowledged - there - self.excused
+        return self.accepted - self.bus.acknowledged - there - self.excused
 
 
 def _text(encoded: str | None) -> str:

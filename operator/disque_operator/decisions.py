@@ -8,10 +8,11 @@ written.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from disque_operator.actions import Action
+from disque_operator.apivalues import Json
 
 Topic = Literal["Progressing", "Draining", "Degraded", "SpecValid"]
 Phase = Literal[
@@ -54,7 +55,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Step:
+class Decision:
     """What one concern wants done, and what it says."""
 
     actions: tuple[Action, ...] = ()
@@ -63,16 +64,16 @@ class Step:
     """It takes a node out of service, has just done so, or is about to: nobody else may."""
 
 
-NOTHING: Final = Step()
+NOTHING: Final = Decision()
 
 
-def joined(steps: Iterable[Step]) -> Step:
+def joined(decisions: Iterable[Decision]) -> Decision:
     """Several as one."""
-    several = tuple(steps)
-    return Step(
-        tuple(action for step in several for action in step.actions),
-        tuple(note for step in several for note in step.notes),
-        any(step.disrupts for step in several),
+    several = tuple(decisions)
+    return Decision(
+        tuple(action for decision in several for action in decision.actions),
+        tuple(note for decision in several for note in decision.notes),
+        any(decision.disrupts for decision in several),
     )
 
 
@@ -84,3 +85,30 @@ def progress(reason: str, message: str, phase: Phase) -> Note:
 def problem(reason: str, message: str) -> Note:
     """Somebody has to do something, or to wait for what the operator has no hand in."""
     return Note("Degraded", reason, message, "Degraded")
+
+
+SOON_S: Final = 2.0
+"""Seconds until the next round while something is in progress."""
+IDLE_S: Final = 30.0
+"""Seconds until the next round of a healthy cluster. Watches report changes of objects earlier."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A Kubernetes event of the resource, posted once for each transition."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The result of `plan`."""
+
+    actions: tuple[Action, ...] = ()
+    status: Json = field(default_factory=dict)
+    """The whole status. It is written only if it differs enough from the present one (`status_writes`)."""
+    events: tuple[Event, ...] = ()
+    again_s: float = IDLE_S
+    """Seconds until the next round."""

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from disque_operator import brokers
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
-from disque_operator.brokers import Door, RefusedError
+from disque_operator.brokers import Connection, RefusedError
 from disque_operator.kube import CONFLICT, NAMESPACE_ENDS, Kube, KubeError
 from disque_operator.logs import ClusterLogger
 
@@ -47,19 +47,19 @@ _REASONS: Mapping[int, str] = {0: "ApiServerUnreachable", 403: "Forbidden", 422:
 
 
 @dataclass(frozen=True)
-class Hands:
+class ExecutorContext:
     """What acting needs."""
 
     kube: Kube
     permit: Permit
     namespace: str
-    doors: Mapping[str, Door]
+    connections: Mapping[str, Connection]
     log: ClusterLogger
     counted: Callable[[tuple[str, ...]], None]
     """Told of each command to a broker."""
 
 
-async def act(actions: Sequence[Action], hands: Hands) -> None:
+async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
     """Do them.
 
     Raises:
@@ -68,12 +68,12 @@ async def act(actions: Sequence[Action], hands: Hands) -> None:
         FailedError: anything else.
     """
     for action in actions:
-        left_s = hands.permit.remaining_s
+        left_s = context.permit.remaining_s
         if left_s <= 0:
             raise LostError
         try:
             async with asyncio.timeout(left_s):
-                await _do(action, hands)
+                await _execute(action, context)
         except TimeoutError:
             raise LostError from None
         except KubeError as error:
@@ -82,23 +82,23 @@ async def act(actions: Sequence[Action], hands: Hands) -> None:
             raise FailedError(_REASONS.get(error.status, "ApiServerError"), f"{_what(action)}: {error}") from error
         except RefusedError as error:
             raise FailedError("CommandFailed", f"{_what(action)}: {error}") from error
-        hands.log.info("%s: %s", _what(action), action.why)
+        context.log.info("%s: %s", _what(action), action.why)
 
 
-async def _do(action: Action, hands: Hands) -> None:
+async def _execute(action: Action, context: ExecutorContext) -> None:
     match action:
         case Apply(manifest):
-            await hands.kube.apply(manifest)
+            await context.kube.apply(manifest)
         case DeleteChild(kind, name, uid):
-            await hands.kube.delete(kind, hands.namespace, name, uid)
+            await context.kube.delete(kind, context.namespace, name, uid)
         case DeletePod(name, uid):
-            await hands.kube.delete("Pod", hands.namespace, name, uid)
+            await context.kube.delete("Pod", context.namespace, name, uid)
         case Command(pod, node_id, words):
-            door = hands.doors.get(pod)
-            if door is None:
+            connection = context.connections.get(pod)
+            if connection is None:
                 raise StaleError(f"the broker in {pod} did not answer")
-            hands.counted(("(secret)",) if action.secret else words)
-            await brokers.tell(door, node_id, words)
+            context.counted(("(secret)",) if action.secret else words)
+            await brokers.send_command(connection, node_id, words)
 
 
 def _what(action: Action) -> str:

@@ -14,18 +14,18 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeletePod
+from disque_operator.decisions import Event, Plan
 from disque_operator.observed import LOCKED, Observed
 from disque_operator.plan import plan
-from disque_operator.planned import Event, Plan
 from disque_operator.resources import same, settings
 from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
 from support.kubeworld.objects import ConflictError
-from support.kubeworld.world import MACHINES, BreachError, RefusedError, World
+from support.kubeworld.world import NODES, InvariantError, RefusedError, World
 
 GOOD_IMAGE: Final = "disque:1"
-CALM_ROUNDS: Final = 8
+SETTLED_ROUNDS: Final = 8
 """So many rounds without an action, one after the other, are peace."""
-PATIENCE_S: Final = 1500
+TIMEOUT_S: Final = 1500
 
 
 def a_spec(**fields: object) -> Spec:
@@ -41,7 +41,7 @@ def edited(spec: Spec, **fields: object) -> Spec:
 
 
 @dataclass
-class Weather:
+class FaultRates:
     """How likely things go wrong in a round, or in a second."""
 
     dies: float = 0.0
@@ -54,18 +54,18 @@ class Weather:
 
 
 @dataclass
-class Story:
+class Scenario:
     """A world and its operator."""
 
     spec: Spec = field(default_factory=a_spec)
     seed: int = 1
-    weather: Weather = field(default_factory=Weather)
+    rates: FaultRates = field(default_factory=FaultRates)
     load: bool = True
     world: World = field(init=False)
-    chance: random.Random = field(init=False)
+    rng: random.Random = field(init=False)
     events: list[Event] = field(default_factory=list)
     acted: list[Action] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
     """What happened, for whoever reads a failing seed."""
     last: Plan = field(default_factory=Plan)
     dies_after: int | None = None
@@ -75,7 +75,7 @@ class Story:
 
     def __post_init__(self) -> None:
         self.world = World(self.spec, self.seed)
-        self.chance = random.Random(self.seed * 7919)
+        self.rng = random.Random(self.seed * 7919)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class Story:
         for _ in range(seconds):
             self._second()
 
-    def until(self, condition: Callable[[], bool], seconds: int = PATIENCE_S) -> None:
+    def until(self, condition: Callable[[], bool], seconds: int = TIMEOUT_S) -> None:
         """Let time pass until something is so."""
         for _ in range(seconds):
             if condition():
@@ -92,14 +92,14 @@ class Story:
             self._second()
         raise AssertionError(f"it did not come: {self.describe()}")
 
-    def settle(self, seconds: int = PATIENCE_S) -> None:
+    def settle(self, seconds: int = TIMEOUT_S) -> None:
         """Let time pass until the operator has nothing to do, round after round."""
-        calm = 0
+        recover = 0
         for _ in range(seconds):
             if self._second():
                 restless = self.last.actions or self.last.again_s < 10
-                calm = 0 if restless else calm + 1
-            if calm >= CALM_ROUNDS:
+                recover = 0 if restless else recover + 1
+            if recover >= SETTLED_ROUNDS:
                 return
         raise AssertionError(f"no peace: {self.describe()}")
 
@@ -108,7 +108,7 @@ class Story:
         self.world.step()
         if self.load:
             self._clients()
-        if self.weather.fault and self.chance.random() < self.weather.fault:
+        if self.rates.fault and self.rng.random() < self.rates.fault:
             self._fault()
         if self.world.now_s < self._due_s and not self.world.changed:
             return False
@@ -120,11 +120,11 @@ class Story:
         """The operator looks, plans and acts."""
         world = self.world
         spec, observed = world.spec, world.observe()
-        if self.chance.random() < self.weather.stale:
+        if self.rng.random() < self.rates.stale:
             observed = _frozen(observed)
-            for _ in range(self.chance.randint(1, 6)):
+            for _ in range(self.rng.randint(1, 6)):
                 world.step()
-        self.last = plan(spec, observed, world.now_s, f"password-{self.chance.randrange(10**6)}")
+        self.last = plan(spec, observed, world.now_s, f"password-{self.rng.randrange(10**6)}")
         self._due_s = world.now_s + self.last.again_s
         _check_disruption(observed, self.last, spec)
         for action in self.last.actions:
@@ -135,33 +135,33 @@ class Story:
 
     def _act(self, action: Action) -> bool:
         """Whether the round goes on."""
-        if self.chance.random() < self.weather.conflicts:
+        if self.rng.random() < self.rates.conflicts:
             self._due_s = self.world.now_s + 1
             return False
         self.acted.append(action)
-        self.told.append(f"{self.world.now_s:.0f} {_short(action)}")
+        self.log.append(f"{self.world.now_s:.0f} {_short(action)}")
         try:
             self.world.perform(action)
         except (ConflictError, RefusedError) as error:
-            self.told.append(f"  {error}")
+            self.log.append(f"  {error}")
             self._due_s = self.world.now_s + 1
             return False
-        except BreachError as error:
-            raise BreachError(f"{error}: {self.describe()}") from error
-        if self.chance.random() < self.weather.dies or len(self.acted) == self.dies_after:
-            self._due_s = self.world.now_s + self.chance.randint(1, 20)
-            self.told.append("  the operator dies")
+        except InvariantError as error:
+            raise InvariantError(f"{error}: {self.describe()}") from error
+        if self.rng.random() < self.rates.dies or len(self.acted) == self.dies_after:
+            self._due_s = self.world.now_s + self.rng.randint(1, 20)
+            self.log.append("  the operator dies")
             return False
         return True
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def _clients(self) -> None:
-        if self._jobs < 400 and self.chance.random() < 0.5:
-            self.add(self.chance.choice((1, 1, 2)))
-        waiting = sorted(self.world.deposited - self.world.bus.acknowledged)
+        if self._jobs < 400 and self.rng.random() < 0.5:
+            self.add(self.rng.choice((1, 1, 2)))
+        waiting = sorted(self.world.accepted - self.world.bus.acknowledged)
         if len(waiting) > 60:
-            self.world.bus.acknowledge(self.chance.choice(waiting), self.world.now_s)
+            self.world.bus.acknowledge(self.rng.choice(waiting), self.world.now_s)
 
     def add(self, replicate: int = 1) -> str | None:
         """A job, if its copies can be made."""
@@ -169,7 +169,7 @@ class Story:
         job = f"job-{self._jobs}"
         if not self.world.bus.add(job, replicate, self.world.now_s, self._jobs):
             return None
-        self.world.deposited.add(job)
+        self.world.accepted.add(job)
         return job
 
     def finish(self, more_than: int) -> None:
@@ -183,8 +183,8 @@ class Story:
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def _fault(self) -> None:
-        kind = self.chance.choice(_FAULTS)
-        self.told.append(f"{self.world.now_s:.0f} {kind.__name__.strip('_')}")
+        kind = self.rng.choice(_FAULTS)
+        self.log.append(f"{self.world.now_s:.0f} {kind.__name__.strip('_')}")
         kind(self)
 
     def pods(self) -> list[str]:
@@ -202,7 +202,7 @@ class Story:
             for entry in status.get("conditions", ())
         ]
         lines = [f"seed {self.seed}", f"phase {status.get('phase')}", f"spec {_differences(self.world.spec)}"]
-        return "\n".join([*lines, str(members), *conditions, *self.told[-60:]])
+        return "\n".join([*lines, str(members), *conditions, *self.log[-60:]])
 
 
 def _frozen(observed: Observed) -> Observed:
@@ -240,123 +240,127 @@ def _check_disruption(observed: Observed, planned: Plan, spec: Spec) -> None:
 # --- what can happen --------------------------------------------------------------------------------------------------
 
 
-def _pod_deleted(story: Story) -> None:
-    if story.world.pods:
-        story.world.delete_pod(story.chance.choice(story.pods()), force=story.chance.random() < 0.3)
+def _pod_deleted(scenario: Scenario) -> None:
+    if scenario.world.pods:
+        scenario.world.delete_pod(scenario.rng.choice(scenario.pods()), force=scenario.rng.random() < 0.3)
 
 
-def _all_pods_deleted(story: Story) -> None:
-    if story.chance.random() < 0.3 and not story.world.spec.storage.ephemeral:
-        for name in story.pods():
-            story.world.delete_pod(name)
+def _all_pods_deleted(scenario: Scenario) -> None:
+    if scenario.rng.random() < 0.3 and not scenario.world.spec.storage.ephemeral:
+        for name in scenario.pods():
+            scenario.world.delete_pod(name)
 
 
-def _process_crashed(story: Story) -> None:
-    if story.world.pods:
-        story.world.crash(story.chance.choice(story.pods()))
+def _process_crashed(scenario: Scenario) -> None:
+    if scenario.world.pods:
+        scenario.world.crash(scenario.rng.choice(scenario.pods()))
 
 
-def _machine_cut_off(story: Story) -> None:
-    story.world.cut_off[story.chance.choice(MACHINES)] = story.world.now_s + story.chance.randint(5, 90)
+def _node_cut_off(scenario: Scenario) -> None:
+    scenario.world.cut_off[scenario.rng.choice(NODES)] = scenario.world.now_s + scenario.rng.randint(5, 90)
 
 
-def _claim_deleted(story: Story) -> None:
-    if story.world.pods and story.chance.random() < 0.5:
-        ordinal = names.ordinal(story.chance.choice(story.pods()))
-        story.world.delete_claim(ordinal)
-        if story.chance.random() < 0.5:
-            story.world.delete_pod(names.pod(story.world.spec.name, ordinal))
+def _claim_deleted(scenario: Scenario) -> None:
+    if scenario.world.pods and scenario.rng.random() < 0.5:
+        ordinal = names.ordinal(scenario.rng.choice(scenario.pods()))
+        scenario.world.delete_claim(ordinal)
+        if scenario.rng.random() < 0.5:
+            scenario.world.delete_pod(names.pod(scenario.world.spec.name, ordinal))
 
 
-def _names_lead_nowhere(story: Story) -> None:
-    story.world.bus.no_seeds_until_s = story.world.now_s + 400
+def _names_lead_nowhere(scenario: Scenario) -> None:
+    scenario.world.bus.no_seeds_until_s = scenario.world.now_s + 400
 
 
-def _split(story: Story) -> None:
+def _split(scenario: Scenario) -> None:
     """Two members lose each other, and all names."""
-    brokers = [story.world.bus.running[name] for name in sorted(story.world.bus.running)]
+    brokers = [scenario.world.bus.running[name] for name in sorted(scenario.world.bus.running)]
     if len(brokers) > 1:
-        one, other = story.chance.sample(brokers, 2)
+        one, other = scenario.rng.sample(brokers, 2)
         for broker, gone in ((one, other), (other, one)):
             broker.disk.known.pop(gone.node_id, None)
-            broker.forgotten[gone.node_id] = story.world.now_s + 60
+            broker.forgotten[gone.node_id] = scenario.world.now_s + 60
 
 
-def _scaled(story: Story) -> None:
-    story.world.edit(replicas=story.chance.randint(1, 5))
+def _scaled(scenario: Scenario) -> None:
+    scenario.world.edit(replicas=scenario.rng.randint(1, 5))
 
 
-def _scaled_by_hand(story: Story) -> None:
-    if not story.world.spec.storage.ephemeral:
-        story.world.hand_scale(story.chance.randint(0, 6))
+def _scaled_by_hand(scenario: Scenario) -> None:
+    if not scenario.world.spec.storage.ephemeral:
+        scenario.world.scale_by_hand(scenario.rng.randint(0, 6))
 
 
-def _image_changed(story: Story) -> None:
-    story.world.edit(image=story.chance.choice(("disque:1", "disque:2", "disque:3", "disque:broken", "disque:missing")))
+def _image_changed(scenario: Scenario) -> None:
+    scenario.world.edit(
+        image=scenario.rng.choice(("disque:1", "disque:2", "disque:3", "disque:broken", "disque:missing"))
+    )
 
 
-def _config_changed(story: Story) -> None:
-    story.world.edit(config=story.chance.choice(({}, {"hz": "20"}, {"slowlog-max-len": "64"}, {"tcp-backlog": "100"})))
+def _config_changed(scenario: Scenario) -> None:
+    scenario.world.edit(
+        config=scenario.rng.choice(({}, {"hz": "20"}, {"slowlog-max-len": "64"}, {"tcp-backlog": "100"}))
+    )
 
 
-def _password_rotated(story: Story) -> None:
-    auth = story.world.spec.auth
-    story.world.edit(auth=auth.model_copy(update={"rotation": auth.rotation + 1}))
+def _password_rotated(scenario: Scenario) -> None:
+    auth = scenario.world.spec.auth
+    scenario.world.edit(auth=auth.model_copy(update={"rotation": auth.rotation + 1}))
 
 
-def _password_lost(story: Story) -> None:
-    if not story.world.spec.storage.ephemeral and story.chance.random() < 0.3:
-        story.world.api.delete("Secret", names.auth_secret(story.world.spec.name))
+def _password_lost(scenario: Scenario) -> None:
+    if not scenario.world.spec.storage.ephemeral and scenario.rng.random() < 0.3:
+        scenario.world.api.delete("Secret", names.auth_secret(scenario.world.spec.name))
 
 
-def _auth_switched(story: Story) -> None:
-    auth = story.world.spec.auth
-    story.world.edit(auth=auth.model_copy(update={"enabled": not auth.enabled}))
+def _auth_switched(scenario: Scenario) -> None:
+    auth = scenario.world.spec.auth
+    scenario.world.edit(auth=auth.model_copy(update={"enabled": not auth.enabled}))
 
 
-def _hibernated(story: Story) -> None:
-    if not story.world.spec.storage.ephemeral:
-        story.world.edit(hibernate=not story.world.spec.hibernate)
+def _hibernated(scenario: Scenario) -> None:
+    if not scenario.world.spec.storage.ephemeral:
+        scenario.world.edit(hibernate=not scenario.world.spec.hibernate)
 
 
-def _paused(story: Story) -> None:
-    story.world.edit(paused=not story.world.spec.paused)
+def _paused(scenario: Scenario) -> None:
+    scenario.world.edit(paused=not scenario.world.spec.paused)
 
 
-def _drain_policy_changed(story: Story) -> None:
-    if not story.world.spec.storage.ephemeral:
-        policy = story.chance.choice(
+def _drain_policy_changed(scenario: Scenario) -> None:
+    if not scenario.world.spec.storage.ephemeral:
+        policy = scenario.rng.choice(
             (Drain(), Drain(timeout_s=20, on_timeout="Handoff"), Drain(timeout_s=20, on_timeout="Wait"))
         )
-        story.world.edit(drain=policy)
+        scenario.world.edit(drain=policy)
 
 
-def _drain_asked_for(story: Story) -> None:
-    if story.world.pods:
-        pod = story.world.pods[story.chance.choice(story.pods())]
+def _drain_asked_for(scenario: Scenario) -> None:
+    if scenario.world.pods:
+        pod = scenario.world.pods[scenario.rng.choice(scenario.pods())]
         pod.drain = not pod.drain
 
 
-def _machines_full(story: Story) -> None:
-    story.world.full = not story.world.full
+def _nodes_full(scenario: Scenario) -> None:
+    scenario.world.full = not scenario.world.full
 
 
-def _child_edited(story: Story) -> None:
-    live = story.world.api.get("ConfigMap", names.config_map(story.world.spec.name))
+def _child_edited(scenario: Scenario) -> None:
+    live = scenario.world.api.get("ConfigMap", names.config_map(scenario.world.spec.name))
     if live is not None:
         live["data"]["disque.conf"] += "# by hand\n"
-        story.world.api.touch(live)
+        scenario.world.api.touch(live)
 
 
-def _child_deleted(story: Story) -> None:
-    story.world.api.delete("Service", names.client_service(story.world.spec.name))
+def _child_deleted(scenario: Scenario) -> None:
+    scenario.world.api.delete("Service", names.client_service(scenario.world.spec.name))
 
 
-_FAULTS: Final[tuple[Callable[[Story], None], ...]] = (
+_FAULTS: Final[tuple[Callable[[Scenario], None], ...]] = (
     *(_pod_deleted,) * 3,
     _all_pods_deleted,
     *(_process_crashed,) * 3,
-    *(_machine_cut_off,) * 2,
+    *(_node_cut_off,) * 2,
     _claim_deleted,
     _names_lead_nowhere,
     _split,
@@ -371,7 +375,7 @@ _FAULTS: Final[tuple[Callable[[Story], None], ...]] = (
     _paused,
     _drain_policy_changed,
     _drain_asked_for,
-    _machines_full,
+    _nodes_full,
     _child_edited,
     _child_deleted,
 )
@@ -380,58 +384,58 @@ _FAULTS: Final[tuple[Callable[[Story], None], ...]] = (
 # --- a whole story ----------------------------------------------------------------------------------------------------
 
 
-def live_through(seed: int, *, ephemeral: bool = False, storm_s: int = 300) -> Story:
+def run_faults(seed: int, *, ephemeral: bool = False, faults_s: int = 300) -> Scenario:
     """A cluster is made, lives through a storm, and comes to rest as the last spec says."""
-    chance = random.Random(seed)
-    spec = a_spec(replicas=chance.randint(1, 4), storage=Storage(ephemeral=ephemeral))
+    rng = random.Random(seed)
+    spec = a_spec(replicas=rng.randint(1, 4), storage=Storage(ephemeral=ephemeral))
     if ephemeral:
         spec = edited(spec, persistence=Persistence(appendonly=False))
-    story = Story(spec, seed)
-    story.settle()
-    story.weather = Weather(dies=0.1, stale=0.1, conflicts=0.05, fault=0.06)
-    story.run(storm_s)
-    calm(story)
-    return story
+    scenario = Scenario(spec, seed)
+    scenario.settle()
+    scenario.rates = FaultRates(dies=0.1, stale=0.1, conflicts=0.05, fault=0.06)
+    scenario.run(faults_s)
+    recover(scenario)
+    return scenario
 
 
-def calm(story: Story) -> None:
+def recover(scenario: Scenario) -> None:
     """The storm is over, the last spec can be done, and it comes to be."""
-    world = story.world
-    story.weather = Weather()
+    world = scenario.world
+    scenario.rates = FaultRates()
     world.full = False
     world.cut_off = {}
     for pod in world.pods.values():
         pod.drain = False
     good = world.spec.image if world.spec.image in {"disque:1", "disque:2", "disque:3"} else GOOD_IMAGE
     world.edit(image=good, paused=False, hibernate=False, drain=Drain())
-    story.told.append(f"{world.now_s:.0f} calm")
-    goes = world.spec.storage.ephemeral or names.volume_claim(world.spec.name, 0) in world.going
+    scenario.log.append(f"{world.now_s:.0f} calm")
+    goes = world.spec.storage.ephemeral or names.volume_claim(world.spec.name, 0) in world.deleting
     alone = world.spec.replicas == 1 and goes
-    story.finish(more_than=world.spec.replicas)
-    story.run(30)
-    story.load = False
-    story.finish(more_than=0 if alone else world.spec.replicas)
-    story.run(200)
-    give_up_on_locked(story)
-    story.settle()
-    check_settled(story)
+    scenario.finish(more_than=world.spec.replicas)
+    scenario.run(30)
+    scenario.load = False
+    scenario.finish(more_than=0 if alone else world.spec.replicas)
+    scenario.run(200)
+    delete_locked_pods(scenario)
+    scenario.settle()
+    check_settled(scenario)
 
 
-def give_up_on_locked(story: Story) -> None:
+def delete_locked_pods(scenario: Scenario) -> None:
     """Somebody reads that a node takes no password and has no volume that stays, and deletes its pod."""
-    world = story.world
-    for name, why in world.observe().silent.items():
-        if why == LOCKED and names.volume_claim(world.spec.name, names.ordinal(name)) in world.going:
+    world = scenario.world
+    for name, why in world.observe().unreachable.items():
+        if why == LOCKED and names.volume_claim(world.spec.name, names.ordinal(name)) in world.deleting:
             world.delete_pod(name)
 
 
-def check_settled(story: Story) -> None:
+def check_settled(scenario: Scenario) -> None:
     """Everything is as the spec says, and nobody writes anything."""
-    world, spec = story.world, story.world.spec
-    story.load = False
-    assert not world.lost(), f"lost {world.lost()}: {story.describe()}"
+    world, spec = scenario.world, scenario.world.spec
+    scenario.load = False
+    assert not world.lost(), f"lost {world.lost()}: {scenario.describe()}"
     status = world.status
-    where = story.describe()
+    where = scenario.describe()
     assert status["phase"] == "Running", where
     assert len(world.pods) == spec.replicas, where
     assert {pod.image for pod in world.pods.values()} == {spec.image}, where
@@ -446,15 +450,15 @@ def check_settled(story: Story) -> None:
     assert len({broker.password for broker in brokers}) == 1, where
     assert all(bool(broker.password) == spec.auth.enabled and not broker.former for broker in brokers), where
     wanted = {observed.passwords.current} if spec.auth.enabled and observed.passwords else set()
-    assert all(node.takes == wanted for node in observed.nodes.values()), where
+    assert all(broker.takes == wanted for broker in observed.brokers.values()), where
     ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")
     assert ready["status"] == "True", where
     for volume in observed.volumes:
         kept = world.disks[volume.uid].jobs if volume.uid in world.disks else {}
         retained = kept or not volume.drained or spec.storage.retention.when_scaled == "Retain"
         assert volume.ordinal < spec.replicas or retained, where
-    acted, events, before = len(story.acted), len(story.events), world.status
-    story.run(120)
-    assert len(story.acted) == acted, where
-    assert len(story.events) == events, where
+    acted, events, before = len(scenario.acted), len(scenario.events), world.status
+    scenario.run(120)
+    assert len(scenario.acted) == acted, where
+    assert len(scenario.events) == events, where
     assert world.status == before, where

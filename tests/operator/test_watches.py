@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from disque_operator.queue import Key
-from disque_operator.watching import Watching
+from disque_operator.watches import WatchTracker
 
 
 class Ears:
@@ -16,7 +16,7 @@ class Ears:
     def __init__(self) -> None:
         self.woken: list[Key] = []
         self.changed: list[Key] = []
-        self.subject = Watching(self.woken.append, self.changed.append)
+        self.subject = WatchTracker(self.woken.append, self.changed.append)
 
 
 @pytest.fixture
@@ -73,14 +73,14 @@ def test_what_is_listed_and_was_told_is_no_news(ears: Ears) -> None:
     ears.subject.listed([cluster(5)])
     ears.subject.listed([cluster(5)])
     assert ears.woken == [("ns", "c")]
-    assert not ears.subject.deaf
+    assert not ears.subject.missed
 
 
 def test_what_was_not_told_is_looked_at_and_by_the_third_list_the_watch_is_deaf(ears: Ears) -> None:
     said = []
     for _ in range(3):
         ears.subject.listed([cluster(5)])
-        said.append(ears.subject.deaf)
+        said.append(ears.subject.missed)
     assert ears.woken == [("ns", "c")] * 3
     assert said == ["", "", "no watch told of DisqueCluster ns/c"], "at first the watch may be late"
 
@@ -89,21 +89,21 @@ def test_a_watch_that_is_late_is_not_deaf(ears: Ears) -> None:
     ears.subject.listed([cluster(5)])
     ears.subject.cluster(cluster(5), is_gone=False)
     ears.subject.listed([cluster(5)])
-    assert not ears.subject.deaf
+    assert not ears.subject.missed
 
 
 def test_a_cluster_that_changes_all_the_time_makes_no_watch_deaf(ears: Ears) -> None:
     for version in range(5, 50, 5):
         ears.subject.listed([cluster(version)])
         ears.subject.cluster(cluster(version + 1), is_gone=False)
-        assert not ears.subject.deaf
+        assert not ears.subject.missed
 
 
 def test_a_watch_that_tells_again_is_not_deaf_any_more(ears: Ears) -> None:
     for _ in range(3):
         ears.subject.listed([cluster(5)])
     ears.subject.cluster(cluster(5), is_gone=False)
-    assert not ears.subject.deaf
+    assert not ears.subject.missed
 
 
 def test_clusters_that_are_gone_are_forgotten(ears: Ears) -> None:
@@ -111,6 +111,6 @@ def test_clusters_that_are_gone_are_forgotten(ears: Ears) -> None:
     ears.subject.listed([])
     ears.subject.listed([cluster(5, name="d")])
     ears.subject.listed([])
-    assert not ears.subject._heard
+    assert not ears.subject._seen
     assert not ears.subject._asked
     assert not ears.subject._untold

@@ -26,13 +26,13 @@ class _Untold:
     """How many lists had it."""
 
 
-class Watching:
+class WatchTracker:
     """Takes events, and lists to compare them with. `wake` has a cluster looked at soon, `changed` when it is due."""
 
     def __init__(self, wake: Callable[[Key], None], changed: Callable[[Key], None]) -> None:
         self._wake = wake
         self._changed = changed
-        self._heard: dict[str, str] = {}
+        self._seen: dict[str, str] = {}
         """The version of each cluster that was told last, by UID,"""
         self._asked: dict[str, tuple[Any, ...]] = {}
         """and what people asked for in it, which a change of the status leaves as it is."""
@@ -40,7 +40,7 @@ class Watching:
         """Versions that lists had and nobody told of, by UID."""
 
     @property
-    def deaf(self) -> str:
+    def missed(self) -> str:
         """What was never told of; empty while all is well."""
         never = [untold.name for untold in self._untold.values() if untold.lists >= DEAF_LISTS]
         return f"no watch told of DisqueCluster {never[0]}" if never else ""
@@ -53,7 +53,7 @@ class Watching:
         asked = _asked(metadata)
         if is_gone or self._asked.get(uid) != asked:
             self._wake(key)
-        self._heard[uid], self._asked[uid] = metadata["resourceVersion"], asked
+        self._seen[uid], self._asked[uid] = metadata["resourceVersion"], asked
         self._untold.pop(uid, None)
         if is_gone:
             self._forget(uid)
@@ -71,9 +71,9 @@ class Watching:
         """All clusters, as the API server has them."""
         versions = {item["metadata"]["uid"]: item["metadata"] for item in clusters}
         for uid, metadata in versions.items():
-            if self._heard.get(uid) != metadata["resourceVersion"]:
+            if self._seen.get(uid) != metadata["resourceVersion"]:
                 self._miss(uid, metadata)
-        for uid in {*self._heard, *self._untold} - versions.keys():
+        for uid in {*self._seen, *self._untold} - versions.keys():
             self._forget(uid)
 
     def _miss(self, uid: str, metadata: Json) -> None:
@@ -85,7 +85,7 @@ class Watching:
         self._untold[uid] = _Untold("/".join(key), version, lists)
 
     def _forget(self, uid: str) -> None:
-        self._heard.pop(uid, None)
+        self._seen.pop(uid, None)
         self._asked.pop(uid, None)
         self._untold.pop(uid, None)
 

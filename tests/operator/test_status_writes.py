@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from disque_operator.reporting import DRAIN_S, FIGURES_S, condition, failed, is_worth_writing
+from disque_operator.status_writes import DRAIN_S, FIGURES_S, condition, failed, is_worth_writing
 
 AT_REST: dict[str, Any] = {
     "phase": "Running",

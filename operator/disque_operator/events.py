@@ -17,7 +17,7 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.planned import Event
+from disque_operator.decisions import Event
 
 _AS_IT_SHOULD_BE: Final[Mapping[str, str]] = {"Degraded": "False", "SpecValid": "True", "ReconcileSuccess": "True"}
 _TOLD_OTHERWISE: Final = frozenset({"Degraded", "Draining"})

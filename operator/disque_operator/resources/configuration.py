@@ -1,0 +1,75 @@
+"""The configuration of the brokers: a ConfigMap with the settings, and a Secret with the passwords."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+from disque_operator import names
+from disque_operator.apivalues import Json
+from disque_operator.directives import lines
+from disque_operator.observed import Passwords
+from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, child
+from disque_operator.spec import Spec
+from disqued.resp.words import quote_word
+
+
+def config_map(spec: Spec) -> Json:
+    """Return the ConfigMap with the configuration file, which is the same for all brokers.
+
+    Settings of a single broker are on its command line.
+    """
+    return child(spec, "v1", "ConfigMap", names.config_map(spec.name), {"data": {CONFIG_FILE: _settings(spec)}})
+
+
+def _settings(spec: Spec) -> str:
+    fixed = {
+        "port": names.CLIENT_PORT,
+        "http-port": names.HTTP_PORT,
+        "cluster-name": names.cluster_name(spec.name, spec.namespace),
+        "cluster-seeds": f"{names.members_service(spec.name)}.{spec.namespace}.svc",
+        "shutdown-on-sigterm": "rewrite-aof",
+        "aof-restart-mark": "yes",
+    }
+    return "\n".join(
+        [
+            f"# The operator reverts changes of this file: set directives in spec.config of {names.KIND} {spec.name}.",
+            *(f"{name} {value}" for name, value in fixed.items()),
+            *lines(spec),
+            f"include {AUTH_PATH}/{CONFIG_FILE}",
+            "",
+        ]
+    )
+
+
+def secret(spec: Spec, passwords: Passwords | None) -> Json:
+    """Return the Secret. It exists without passwords too, because pods mount it and must not change when one is set.
+
+    When passwords are switched off, the Secret keeps them for brokers that still use them, but not in its file.
+    """
+    data: dict[str, bytes] = {}
+    annotations: dict[str, str] = {}
+    file = b""
+    if passwords is not None:
+        data = {key: word.encode() for key, word in _keys(passwords).items()}
+        annotations = {names.ROTATION: str(passwords.rotation)}
+        if passwords.rotated_at:
+            annotations[names.ROTATED_AT] = passwords.rotated_at
+        if spec.auth.enabled:
+            file = _password_settings(passwords)
+    encoded = {key: b64encode(value).decode() for key, value in {**data, CONFIG_FILE: file}.items()}
+    return child(spec, "v1", "Secret", names.auth_secret(spec.name), {"type": "Opaque", "data": encoded}, annotations)
+
+
+def _keys(passwords: Passwords) -> dict[str, str]:
+    found = {
+        "password": passwords.current,
+        "former-password": passwords.former,
+        "next-password": passwords.following,
+    }
+    return {key: password for key, password in found.items() if password is not None}
+
+
+def _password_settings(passwords: Passwords) -> bytes:
+    found = {"requirepass": passwords.current, "requirepass-former": passwords.following or passwords.former}
+    settings = (f"{name} ".encode() + quote_word(password.encode()) for name, password in found.items() if password)
+    return b"".join(line + b"\n" for line in settings)

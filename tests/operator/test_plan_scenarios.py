@@ -1,0 +1,460 @@
+"""Whole stories of a cluster in virtual time: what a person asks for comes to be, whatever happens on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from disque_operator import names
+from disque_operator.actions import Command, DeletePod
+from disque_operator.spec import Drain, Persistence, Storage, VolumeRetention
+from support.kubeworld.scenario import Scenario, a_spec, check_settled, run_faults
+
+EPHEMERAL: dict[str, Any] = {"storage": Storage(ephemeral=True), "persistence": Persistence(appendonly=False)}
+
+
+def a_scenario(replicas: int = 3, jobs: int = 20, **fields: Any) -> Scenario:
+    """A cluster at rest, with jobs that nobody works on."""
+    scenario = Scenario(a_spec(replicas=replicas, **fields), load=False)
+    scenario.settle()
+    for _ in range(jobs):
+        assert scenario.add()
+    return scenario
+
+
+def words(scenario: Scenario, *command: str) -> list[str]:
+    """The pods that were told something."""
+    return [
+        action.pod
+        for action in scenario.acted
+        if isinstance(action, Command) and action.words[: len(command)] == command
+    ]
+
+
+def replaced(scenario: Scenario) -> list[str]:
+    return [action.name for action in scenario.acted if isinstance(action, DeletePod)]
+
+
+def reasons(scenario: Scenario) -> list[str]:
+    return [event.reason for event in scenario.events]
+
+
+def claims(scenario: Scenario) -> list[int]:
+    return [volume.ordinal for volume in scenario.world.observe().volumes]
+
+
+def node_ids(scenario: Scenario) -> dict[str, str]:
+    return {pod: broker.node_id for pod, broker in scenario.world.bus.running.items()}
+
+
+def leaves(scenario: Scenario, pod: str) -> Callable[[], bool]:
+    def is_leaving() -> bool:
+        broker = scenario.world.bus.running.get(pod)
+        return broker is not None and broker.disk.leaving
+
+    return is_leaving
+
+
+def test_a_cluster_is_made_and_says_so_once() -> None:
+    scenario = Scenario(load=False)
+    scenario.until(lambda: scenario.world.status.get("phase") == "Running", 60)
+    scenario.settle()
+    check_settled(scenario)
+    assert reasons(scenario) == ["Creating", "Running"]
+
+
+def test_it_grows_by_all_pods_at_once() -> None:
+    scenario = a_scenario()
+    before = node_ids(scenario)
+    scenario.world.edit(replicas=5)
+    scenario.settle()
+    check_settled(scenario)
+    assert node_ids(scenario).items() > before.items()
+    assert words(scenario, "CLUSTER", "MEET") == []
+
+
+def test_it_shrinks_one_by_one_without_losing_a_job() -> None:
+    scenario = a_scenario(5, jobs=40)
+    scenario.world.edit(replicas=1)
+    scenario.settle()
+    check_settled(scenario)
+    assert words(scenario, "CLUSTER", "LEAVING", "yes") == ["mail-4", "mail-3", "mail-2", "mail-1"]
+    assert len(words(scenario, "CLUSTER", "FORGET")) == 4 + 3 + 2 + 1
+    assert claims(scenario) == [0]
+    assert reasons(scenario).count("DrainStarted") == reasons(scenario).count("DrainFinished") == 4
+
+
+def test_claims_are_kept_when_the_spec_says_so() -> None:
+    scenario = a_scenario(storage=Storage(retention=VolumeRetention(when_scaled="Retain")))
+    scenario.world.edit(replicas=1)
+    scenario.settle()
+    check_settled(scenario)
+    assert claims(scenario) == [0, 1, 2]
+
+
+def test_a_shrink_can_be_taken_back() -> None:
+    scenario = a_scenario(jobs=40)
+    scenario.world.edit(replicas=2)
+    scenario.until(leaves(scenario, "mail-2"))
+    scenario.run(5)
+    scenario.world.edit(replicas=3)
+    scenario.settle()
+    check_settled(scenario)
+    assert "DrainTakenBack" in reasons(scenario)
+    assert words(scenario, "CLUSTER", "FORGET") == []
+
+
+def test_a_shrink_that_is_taken_back_when_the_pod_is_going_makes_the_pod_again() -> None:
+    scenario = a_scenario()
+    scenario.world.edit(replicas=2)
+    scenario.until(lambda: scenario.world.pods["mail-2"].ends_s is not None)
+    scenario.world.edit(replicas=3)
+    scenario.settle()
+    check_settled(scenario)
+    assert claims(scenario) == [0, 1, 2]
+
+
+def test_another_number_while_a_node_leaves_is_taken_up_after_it() -> None:
+    scenario = a_scenario(4, jobs=40)
+    scenario.world.edit(replicas=3)
+    scenario.until(leaves(scenario, "mail-3"))
+    scenario.world.edit(replicas=2)
+    scenario.settle()
+    check_settled(scenario)
+    assert words(scenario, "CLUSTER", "LEAVING", "no") == []
+
+
+def test_a_node_that_dies_while_it_leaves_goes_on_when_it_is_back() -> None:
+    scenario = a_scenario(jobs=60)
+    scenario.world.edit(replicas=2)
+    scenario.until(leaves(scenario, "mail-2"))
+    scenario.run(5)
+    scenario.world.delete_pod("mail-2", force=True)
+    scenario.settle()
+    check_settled(scenario)
+    assert words(scenario, "CLUSTER", "LEAVING", "yes") == ["mail-2"]
+
+
+def test_a_shrink_waits_for_jobs_that_need_more_copies() -> None:
+    scenario = a_scenario(jobs=0)
+    assert scenario.add(replicate=2)
+    scenario.world.edit(replicas=1)
+    scenario.settle()
+    assert len(scenario.world.pods) == 2
+    assert reasons(scenario)[-2:] == ["DrainRefused", "Running"]
+    scenario.finish(more_than=1)
+    scenario.settle()
+    check_settled(scenario)
+
+
+def test_what_is_not_handed_over_in_time_rests_on_its_volume_and_comes_back_with_it() -> None:
+    scenario = a_scenario(jobs=90, drain=Drain(timeout_s=10, on_timeout="Handoff"))
+    scenario.world.edit(replicas=2)
+    scenario.settle()
+    check_settled(scenario)
+    assert claims(scenario) == [0, 1, 2]
+    scenario.world.edit(replicas=3)
+    scenario.settle()
+    check_settled(scenario)
+    assert sum(len(broker.disk.jobs) for broker in scenario.world.bus.running.values()) == 90
+
+
+def test_an_upgrade_replaces_pods_from_the_top_on_their_volumes() -> None:
+    scenario = a_scenario()
+    before = node_ids(scenario)
+    scenario.world.edit(image="disque:2")
+    scenario.settle()
+    check_settled(scenario)
+    assert replaced(scenario) == ["mail-2", "mail-1", "mail-0"]
+    assert node_ids(scenario) == before
+    assert scenario.world.status["formerImage"] == "disque:1"
+    assert scenario.world.status["version"] == "disque:2"
+
+
+@pytest.mark.parametrize("image", ["disque:broken", "disque:missing"])
+def test_an_image_that_does_not_work_stops_at_the_first_pod_and_goes_back(image: str) -> None:
+    scenario = a_scenario()
+    scenario.world.edit(image=image)
+    scenario.until(lambda: scenario.world.status.get("phase") == "Degraded")
+    scenario.run(900)
+    assert replaced(scenario) == ["mail-2"]
+    assert [pod.ready for pod in scenario.world.pods.values()].count(True) == 2
+    assert scenario.world.status["formerImage"] == "disque:1"
+    scenario.world.edit(image=scenario.world.status["formerImage"])
+    scenario.settle()
+    check_settled(scenario)
+    assert replaced(scenario) == ["mail-2", "mail-2"]
+
+
+def test_pods_without_volumes_hand_their_jobs_over_before_they_are_replaced() -> None:
+    scenario = a_scenario(**EPHEMERAL)
+    before = node_ids(scenario)
+    scenario.world.edit(image="disque:2")
+    scenario.settle()
+    check_settled(scenario)
+    assert not set(before.values()) & set(node_ids(scenario).values())
+
+
+def test_a_directive_without_a_restart_and_one_with() -> None:
+    scenario = a_scenario()
+    scenario.world.edit(config={"slowlog-max-len": "64"})
+    scenario.settle()
+    assert replaced(scenario) == []
+    scenario.world.edit(config={})
+    scenario.settle()
+    check_settled(scenario)
+    scenario.world.edit(config={"tcp-backlog": "100"})
+    scenario.settle()
+    check_settled(scenario)
+    assert replaced(scenario) == ["mail-2", "mail-1", "mail-0"]
+
+
+def test_restart_at_restarts_all_pods() -> None:
+    scenario = a_scenario()
+    scenario.world.edit(annotations={names.RESTART_AT: "now"})
+    scenario.settle()
+    check_settled(scenario)
+    assert replaced(scenario) == ["mail-2", "mail-1", "mail-0"]
+
+
+def test_no_client_is_turned_away_while_a_password_is_rotated() -> None:
+    scenario = a_scenario()
+    world = scenario.world
+    old = given(scenario)
+    world.edit(auth=world.spec.auth.model_copy(update={"rotation": 1}))
+    changed_s = 0.0
+    while changed_s == 0.0 or world.now_s < changed_s + world.spec.auth.grace_s:
+        scenario.run(1)
+        if given(scenario) != old:
+            changed_s = changed_s or world.now_s
+        for broker in world.bus.running.values():
+            assert {old, given(scenario)} <= {broker.password, broker.former}
+    scenario.settle()
+    check_settled(scenario)
+    assert {broker.password for broker in world.bus.running.values()} == {given(scenario)}
+    assert replaced(scenario) == []
+
+
+def given(scenario: Scenario) -> str:
+    """The password that clients find in the Secret."""
+    passwords = scenario.world.observe().passwords
+    assert passwords is not None
+    return passwords.current
+
+
+def test_a_lost_password_is_replaced_by_restarts() -> None:
+    scenario = a_scenario()
+    scenario.world.api.delete("Secret", "mail-auth")
+    scenario.run(60)
+    scenario.settle()
+    check_settled(scenario)
+    assert sorted(set(replaced(scenario))) == ["mail-0", "mail-1", "mail-2"]
+
+
+def test_all_pods_deleted_at_once_are_the_same_members_afterwards() -> None:
+    scenario = a_scenario()
+    before = node_ids(scenario)
+    for name in scenario.pods():
+        scenario.world.delete_pod(name, force=True)
+    scenario.settle()
+    check_settled(scenario)
+    assert node_ids(scenario) == before
+    assert words(scenario, "CLUSTER", "FORGET") == []
+
+
+def test_a_deleted_volume_is_another_node_and_the_old_one_is_forgotten() -> None:
+    scenario = a_scenario(jobs=0)
+    before = node_ids(scenario)
+    scenario.world.delete_pod("mail-1", force=True)
+    scenario.world.delete_claim(1)
+    scenario.settle()
+    check_settled(scenario)
+    assert node_ids(scenario)["mail-1"] != before["mail-1"]
+    forgotten = {
+        action.words[2] for action in scenario.acted if isinstance(action, Command) and "FORGET" in action.words
+    }
+    assert forgotten == {before["mail-1"]}
+
+
+def test_a_volume_that_is_being_deleted_is_emptied_first() -> None:
+    scenario = a_scenario()
+    scenario.world.delete_claim(1)
+    scenario.settle()
+    check_settled(scenario)
+    assert replaced(scenario) == ["mail-1"]
+    assert not scenario.world.excused
+
+
+def test_members_that_lost_each_other_meet_again_when_names_lead_nowhere() -> None:
+    scenario = a_scenario()
+    world = scenario.world
+    world.bus.no_seeds_until_s = world.now_s + 10_000
+    brokers = list(world.bus.running.values())
+    for broker in brokers:
+        broker.disk.known.clear()
+        broker.forgotten = {other.node_id: world.now_s + 60 for other in brokers if other is not broker}
+    scenario.settle()
+    check_settled(scenario)
+    assert words(scenario, "CLUSTER", "MEET")
+
+
+def test_a_machine_lost_for_minutes_keeps_its_members() -> None:
+    scenario = a_scenario()
+    before = node_ids(scenario)
+    scenario.world.cut_off["m1"] = scenario.world.now_s + 300
+    scenario.run(310)
+    assert words(scenario, "CLUSTER", "FORGET") == []
+    scenario.settle()
+    check_settled(scenario)
+    assert node_ids(scenario) == before
+
+
+def test_hibernating_and_waking_with_another_number() -> None:
+    scenario = a_scenario(4)
+    before = node_ids(scenario)
+    scenario.world.edit(hibernate=True)
+    scenario.until(lambda: scenario.world.status["phase"] == "Hibernated")
+    scenario.settle()
+    assert scenario.world.pods == {}
+    scenario.world.edit(hibernate=False, replicas=2)
+    scenario.settle()
+    check_settled(scenario)
+    assert node_ids(scenario).items() < before.items()
+
+
+def test_nothing_is_done_while_paused_and_a_drain_goes_on_in_its_node() -> None:
+    scenario = a_scenario(jobs=40)
+    scenario.world.edit(replicas=2)
+    scenario.until(leaves(scenario, "mail-2"))
+    scenario.world.edit(paused=True)
+    acted = len(scenario.acted)
+    scenario.run(100)
+    assert len(scenario.acted) == acted
+    assert scenario.world.status["phase"] == "Paused"
+    assert scenario.world.bus.running["mail-2"].disk.jobs == {}
+    scenario.world.edit(paused=False)
+    scenario.settle()
+    check_settled(scenario)
+
+
+def test_pods_that_find_no_machine_go_without_a_drain() -> None:
+    scenario = a_scenario()
+    scenario.world.full = True
+    scenario.world.edit(replicas=5)
+    scenario.run(60)
+    assert scenario.world.status["phase"] == "Degraded"
+    scenario.world.edit(replicas=3)
+    scenario.settle()
+    check_settled(scenario)
+    assert words(scenario, "CLUSTER", "LEAVING", "yes") == []
+    assert claims(scenario) == [0, 1, 2]
+
+
+def test_hand_edits_of_children_are_put_right() -> None:
+    scenario = a_scenario()
+    world = scenario.world
+    world.scale_by_hand(5)
+    world.api.delete("Service", "mail")
+    world.api.delete("PodDisruptionBudget", "mail")
+    scenario.settle()
+    check_settled(scenario)
+    assert world.api.get("Service", "mail") is not None
+
+
+def test_a_statefulset_deleted_by_hand_comes_back_with_all_members() -> None:
+    scenario = a_scenario()
+    before = node_ids(scenario)
+    scenario.world.api.delete("StatefulSet", "mail")
+    scenario.settle()
+    check_settled(scenario)
+    assert node_ids(scenario) == before
+
+
+# --- the operator dies ------------------------------------------------------------------------------------------------
+
+
+def shrink(scenario: Scenario) -> None:
+    scenario.world.edit(replicas=1)
+
+
+def upgrade(scenario: Scenario) -> None:
+    scenario.world.edit(image="disque:2")
+
+
+def both(scenario: Scenario) -> None:
+    scenario.world.edit(replicas=2, image="disque:2", config={"slowlog-max-len": "64"})
+
+
+def rotate(scenario: Scenario) -> None:
+    scenario.world.edit(auth=scenario.world.spec.auth.model_copy(update={"rotation": 1}))
+
+
+def hibernate(scenario: Scenario) -> None:
+    scenario.world.edit(hibernate=True)
+    scenario.until(lambda: scenario.world.pods == {})
+    scenario.world.edit(hibernate=False)
+
+
+WORKS = [shrink, upgrade, both, rotate, hibernate]
+
+
+@pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
+def test_an_operator_that_dies_after_any_action_is_followed_by_one_that_goes_on(
+    work: Callable[[Scenario], None],
+) -> None:
+    whole = a_scenario()
+    first = len(whole.acted)
+    work(whole)
+    whole.settle()
+    for step in range(first + 1, len(whole.acted) + 1):
+        scenario = a_scenario()
+        scenario.dies_after = step
+        work(scenario)
+        scenario.settle()
+        check_settled(scenario)
+
+
+# --- found by storms --------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_is_to_leave_and_takes_no_password_is_restarted_first() -> None:
+    """Seed 318: all waited for it to leave, and it could not be told to."""
+    scenario = a_scenario(5)
+    scenario.world.edit(replicas=3)
+    scenario.world.api.delete("Secret", "mail-auth")
+    scenario.run(60)
+    scenario.settle()
+    check_settled(scenario)
+
+
+def test_a_node_that_rests_and_takes_no_password_does_not_keep_the_others_from_their_restarts() -> None:
+    """Seed 307: it was not ready, since it was leaving, and nobody could tell it to stay."""
+    scenario = a_scenario(5)
+    scenario.world.pods["mail-3"].drain = True
+    scenario.until(leaves(scenario, "mail-3"))
+    scenario.world.api.delete("Secret", "mail-auth")
+    scenario.run(60)
+    scenario.settle()
+    check_settled(scenario)
+
+
+# --- storms -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+def test_a_cluster_comes_to_rest_after_a_storm(seed: int) -> None:
+    run_faults(seed)
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_cluster_without_volumes_comes_to_rest_after_a_storm(seed: int) -> None:
+    run_faults(seed, ephemeral=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 300, 20))
+def test_many_clusters_come_to_rest_after_storms(first: int) -> None:
+    for seed in range(first, first + 20):
+        run_faults(seed, ephemeral=seed % 4 == 0)
