@@ -21,6 +21,7 @@ import hiredis
 
 import machine
 from brokers import BROKERS, Running
+from disqued.build import FLAVOUR
 
 PAGE = machine.ROOT / "docs" / "operations" / "memory.md"
 MB = 1e6
@@ -182,7 +183,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="this many times as much of everything (default 1)")
     parser.add_argument("--document", action="store_true", help="renew docs/operations/memory.md")
     options = parser.parse_args()
-    flavour = machine.build()[1].split()[0]
+    flavour = FLAVOUR
     rows = measure(options.scale, print)
     print(f"\n{flavour}\n\n{as_markdown(rows)}")
     if options.document:

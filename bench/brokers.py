@@ -1,8 +1,6 @@
-"""The brokers that are measured, and how one of them is started fresh, pinned and ready.
+"""The brokers that are measured, and how to start one, pinned to its core.
 
-Each runs in an empty directory, on a free port of the loopback, in memory only unless it is told to log (`logging`).
-They are killed, not stopped: nothing they hold is wanted, and a clean stop would take time from the measurement of the
-next one.
+Each runs in an empty directory, on a free port of the loopback address, in memory only unless it logs (`logging`).
 """
 
 from __future__ import annotations
@@ -10,25 +8,24 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from machine import broker_environment, check_flavour
+from disqued.build import FLAVOUR
+from disqued.testing.ports import free_port
+from disqued.testing.processes import SERVER, LocalProcess, ProcessFailedError
+from machine import broker_environment
 
-READY_WITHIN_S = 30.0
 LOADED_WITHIN_S = 300.0
 LOG_POLICIES = ("no", "everysec", "always")
-BUS_PORT_OFFSET = 10_000  # the broker takes this port too
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One line of the comparison: how to start it and how to talk to it."""
+    """One broker of the comparison: how to start it and which protocol it speaks."""
 
     name: str
     protocol: str  # as the load generator calls it
@@ -42,9 +39,9 @@ BROKERS = (
     Broker(
         name="disqued",
         protocol="disque",
-        program=sys.executable,
+        program=SERVER[0],
         arguments=(
-            *("-m", "disqued.server", "--port", "{port}", "--bind", "127.0.0.1", "--loglevel", "warning"),
+            *(*SERVER[1:], "--port", "{port}", "--bind", "127.0.0.1", "--loglevel", "warning"),
             *("--maxmemory", "16gb", "--maxclients", "19000"),
         ),
         package="",
@@ -75,13 +72,13 @@ BROKERS = (
 
 
 def logging(broker: Broker, policy: str) -> Broker:
-    """The broker with an append only file that is synced as `policy` says, and never written anew unasked."""
+    """The broker with an append only file that is synced by `policy` and not rewritten unless the benchmark asks."""
     words = ("--appendonly", "yes", "--appendfsync", policy, "--auto-aof-rewrite-percentage", "0")
     return replace(broker, arguments=(*broker.arguments, *words))
 
 
 def chosen(names: list[str]) -> tuple[Broker, ...]:
-    """The brokers of these names; exits with what to do when one is unknown or not installed."""
+    """The brokers of these names; exits with advice if one is unknown or not installed."""
     known = {broker.name: broker for broker in BROKERS}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -106,113 +103,72 @@ def pinned(core: int, *command: str) -> list[str]:
     return ["taskset", "--cpu-list", str(core), *command]
 
 
-def free_port(above: int = 17_699) -> int:
-    """A port below the ephemeral range whose bus port is free as well; the next one after `above`."""
-    for port in range(above + 1, 22_700):
-        try:
-            for wanted in (port, port + BUS_PORT_OFFSET):
-                with socket.create_server(("127.0.0.1", wanted)):
-                    pass
-        except OSError:
-            continue
-        return port
-    raise SystemExit("bench: no free port between 17700 and 22700")
-
-
-class Running:
-    """A broker that accepts connections, until the context ends."""
+class Running(LocalProcess):
+    """A broker that accepts connections, until the context ends. Failures end the benchmark."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.port = free_port()
         self._directory = tempfile.TemporaryDirectory(prefix="disqued-bench-")
-        self._log = Path(self._directory.name) / "log"
-        self._process = self._launch()
+        self._launch(free_port())
 
-    @property
-    def pid(self) -> int:
-        """Of the broker: taskset becomes it."""
-        return self._process.pid
-
-    def _launch(self) -> subprocess.Popen[bytes]:
-        command = [argument.format(port=self.port) for argument in self.broker.arguments]
-        with self._log.open("ab") as log:
-            return subprocess.Popen(
-                pinned(cores()[0], self.broker.program, *command),
-                cwd=self._directory.name,
-                env=broker_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+    def _launch(self, port: int) -> None:
+        arguments = [argument.format(port=port) for argument in self.broker.arguments]
+        command = pinned(cores()[0], self.broker.program, *arguments)  # taskset becomes the broker: one process ID
+        super().__init__(command, Path(self._directory.name), port, environment=broker_environment())
 
     def __enter__(self) -> Self:
         try:
-            with self._connect() as client:
+            self.wait_ready()
+            with self.connect() as client:
                 self._prepare(client)
-            if self.broker.protocol == "disque":
-                check_flavour(self.pid)
-        except BaseException:
-            self.__exit__()
+            if self.broker.protocol == "disque" and f"build:{FLAVOUR}" not in self.ask("INFO server"):
+                raise SystemExit(
+                    "bench: the build of the broker changed while it was measured; run the benchmark again"
+                )
+        except BaseException as problem:
+            self.stop()
+            if isinstance(problem, ProcessFailedError):
+                raise SystemExit(f"bench: {self.broker.name} does not start: {problem}") from None
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
+    def stop(self) -> int:
+        """Kill it: nothing that it holds is needed, and a clean stop would take time from the next measurement."""
+        self.kill()
         self._directory.cleanup()
+        return self.process.returncode
 
     def restart(self) -> float:
         """Kill it and start it again with the files it left; returns the seconds until it serves requests."""
-        self._process.kill()
-        self._process.wait()
+        self.kill()
         began = time.monotonic()
-        self._process = self._launch()
-        self._connect().close()
-        while (answer := self.ask("PING")) != "PONG":
-            if not answer.startswith("LOADING") or time.monotonic() - began > LOADED_WITHIN_S:
-                raise SystemExit(f"bench: {self.broker.name} does not load its file: {answer}\n{self.log()}")
-            time.sleep(0.02)
+        self._launch(self.port)
+        try:
+            self.wait_ready()
+            self.wait_until(self._has_loaded, "it loads its file", LOADED_WITHIN_S)
+        except ProcessFailedError as problem:
+            raise SystemExit(f"bench: {self.broker.name}: {problem}") from None
         return time.monotonic() - began
 
-    def ask(self, request: str) -> str:
-        """Send one inline command of a broker that speaks as Redis does; returns its reply: a line or a bulk string."""
-        with (
-            socket.create_connection(("127.0.0.1", self.port), timeout=60) as client,
-            client.makefile("rb") as replies,
-        ):
-            client.sendall(request.encode() + b"\r\n")
-            head: bytes = replies.readline()
-            found: bytes = replies.read(int(head[1:])) if head.startswith(b"$") else head[1:].rstrip()
-        return found.decode()
+    def _has_loaded(self) -> bool:
+        answer = self.ask("PING")
+        if answer != "PONG" and not answer.startswith("LOADING"):
+            raise SystemExit(f"bench: {self.broker.name} does not load its file: {answer}\n{self.output}")
+        return answer == "PONG"
 
     def cpu_s(self) -> float:
-        """CPU time that the process took so far, user and system."""
+        """CPU time that the process has used so far, user and system."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def file_bytes(self) -> int:
         """Size of its append only file, or files."""
-        return sum(path.stat().st_size for path in Path(self._directory.name).rglob("*.aof"))
+        return sum(path.stat().st_size for path in self.directory.rglob("*.aof"))
 
     def rss_bytes(self) -> int:
         """Memory of the process that is in RAM now."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
-
-    def log(self) -> str:
-        """What the broker printed."""
-        return self._log.read_text(errors="replace")
-
-    def _connect(self) -> socket.socket:
-        deadline = time.monotonic() + READY_WITHIN_S
-        while True:
-            try:
-                return socket.create_connection(("127.0.0.1", self.port), timeout=5)
-            except OSError:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit(f"bench: {self.broker.name} does not start:\n{self.log()}") from None
-                time.sleep(0.02)
 
     def _prepare(self, client: socket.socket) -> None:
         if self.broker.prepare is None:

@@ -1,7 +1,7 @@
 """Clusters of three nodes, all on one core: ours, and RabbitMQ's with quorum queues.
 
-All nodes share the broker's core, so that a cluster is compared with one node on what a job costs, not on how many
-cores it was given. A cluster looks to the generator like its first node.
+All nodes share one core, so that the comparison with one node shows the cost of a job, not the number of cores. To the
+load generator, a cluster is its first node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
-from brokers import BROKERS, Broker, Running, cores, free_port, pinned
+from brokers import BROKERS, Broker, Running, cores, pinned
+from disqued.testing.ports import free_port
+from disqued.testing.processes import LocalProcess, ProcessFailedError, form_cluster, wait_until
 
 NODES = 3
 FORMED_WITHIN_S = 60.0
@@ -27,13 +29,12 @@ RABBITMQ = Path("/usr/lib/rabbitmq/bin")  # where Debian's package has the progr
 
 _BUSSTAT = re.compile(r"busstat_(\w+):sent=(\d+),sent_bytes=(\d+)")
 _REGISTERED = re.compile(r"registered_jobs:(\d+)")
-_REACHABLE = re.compile(r"cluster_reachable_nodes:(\d+)")
 
 BusTraffic = dict[str, tuple[int, int]]  # kind of message -> messages and bytes sent
 
 
 class Disqued:
-    """Three of our nodes that met."""
+    """Three of our nodes that form a cluster."""
 
     def __init__(self, broker: Broker = BROKERS[0]) -> None:
         self._broker = broker
@@ -44,9 +45,10 @@ class Disqued:
         with contextlib.ExitStack() as started:
             for _ in range(NODES):
                 self.nodes.append(started.enter_context(Running(self._broker)))
-            for node in self.nodes[1:]:
-                self._order(f"CLUSTER MEET 127.0.0.1 {node.port}")
-            _until(lambda: all(self._reachable(node) == NODES - 1 for node in self.nodes), "the nodes do not meet")
+            try:
+                form_cluster(self.nodes)
+            except ProcessFailedError as problem:
+                raise SystemExit(f"bench: {problem}") from None
             self._nodes = started.pop_all()
         return self
 
@@ -55,7 +57,7 @@ class Disqued:
 
     @property
     def broker(self) -> Broker:
-        """How to talk to it."""
+        """Which protocol it speaks."""
         return self._broker
 
     @property
@@ -73,18 +75,19 @@ class Disqued:
         """Of the first node."""
         return self.nodes[0].pid
 
-    def log(self) -> str:
+    @property
+    def output(self) -> str:
         """What the nodes printed."""
-        return "\n".join(node.log() for node in self.nodes)
+        return "\n".join(node.output for node in self.nodes)
 
     def wait_for_copies(self, jobs: int) -> float:
         """Wait until every node holds that many jobs; returns the seconds."""
         began = time.monotonic()
-        _until(lambda: all(self._registered(node) == jobs for node in self.nodes), f"the nodes do not all hold {jobs}")
+        _until(lambda: all(_registered(node) == jobs for node in self.nodes), f"every node holds {jobs} jobs", self)
         return time.monotonic() - began
 
     def traffic(self) -> BusTraffic:
-        """What all nodes together sent to each other."""
+        """What all nodes together have sent to each other."""
         total: BusTraffic = {}
         for node in self.nodes:
             for kind, messages, size in _BUSSTAT.findall(node.ask("INFO busstats")):
@@ -92,32 +95,17 @@ class Disqued:
                 total[kind] = (before[0] + int(messages), before[1] + int(size))
         return total
 
-    def _order(self, request: str) -> None:
-        """Have the first node do something."""
-        answer = self.nodes[0].ask(request)
-        if answer != "OK":
-            raise SystemExit(f"bench: {request!r} was answered by {answer}")
-
-    @staticmethod
-    def _registered(node: Running) -> int:
-        return _number(_REGISTERED, node.ask("INFO jobs"))
-
-    @staticmethod
-    def _reachable(node: Running) -> int:
-        return _number(_REACHABLE, node.ask("CLUSTER INFO"))
-
 
 class RabbitMQ:
-    """Three nodes of RabbitMQ with the default configuration, which keep queues of the type quorum on disk."""
+    """Three nodes of RabbitMQ with the default configuration, which keep quorum queues on disk."""
 
     broker = Broker(name="rabbitmq quorum", protocol="amqp", program="", arguments=(), package="rabbitmq-server")
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="disqued-bench-")
         self._home = Path(self._directory.name)
-        self._ports: list[int] = []
-        self._servers: list[subprocess.Popen[bytes]] = []
-        self._epmd_port = self._last_port = free_port()
+        self._servers: list[LocalProcess] = []
+        self._epmd_port = free_port()
 
     @staticmethod
     def installed() -> bool:
@@ -131,7 +119,7 @@ class RabbitMQ:
         try:
             for number in range(1, NODES + 1):
                 self._start(number)
-            _until(lambda: self._running() == NODES, "the nodes of RabbitMQ do not form a cluster")
+            _until(lambda: self._running() == NODES, "the nodes of RabbitMQ form a cluster", self)
         except BaseException:
             self.__exit__()
             raise
@@ -141,19 +129,19 @@ class RabbitMQ:
         for server in self._servers:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(server.pid, signal.SIGKILL)
-            server.wait()
+            server.process.wait()
         subprocess.run(["epmd", "-kill"], env=self._environment(1), capture_output=True, check=False)
         self._directory.cleanup()
 
     @property
     def port(self) -> int:
         """Of the first node."""
-        return self._ports[0]
+        return self._servers[0].port
 
     @property
     def other_port(self) -> int:
         """Of another node."""
-        return self._ports[1]
+        return self._servers[1].port
 
     @property
     def pid(self) -> int:
@@ -165,9 +153,10 @@ class RabbitMQ:
             pid = int(children[0])
         return pid
 
-    def log(self) -> str:
-        """What the nodes printed."""
-        return "\n".join(path.read_text(errors="replace")[-2000:] for path in sorted(self._home.glob("out*")))
+    @property
+    def output(self) -> str:
+        """What the nodes printed last."""
+        return "\n".join(server.output[-2000:] for server in self._servers)
 
     def _environment(self, number: int) -> dict[str, str]:
         home = self._home
@@ -181,33 +170,21 @@ class RabbitMQ:
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "plugins"),
         }
 
-    def _next_port(self) -> int:
-        """A port that was not given to another part, which may not listen yet."""
-        self._last_port = free_port(self._last_port)
-        return self._last_port
-
     def _start(self, number: int) -> None:
-        self._ports.append(self._next_port())
+        port = free_port()
         lines = [
-            f"listeners.tcp.1 = 127.0.0.1:{self._ports[-1]}",
+            f"listeners.tcp.1 = 127.0.0.1:{port}",
             "cluster_formation.peer_discovery_backend = classic_config",
             *(f"cluster_formation.classic_config.nodes.{other} = bench{other}@localhost" for other in (1, 2, 3)),
         ]
         (self._home / f"node{number}.conf").write_text("\n".join(lines) + "\n")
         (self._home / "plugins").write_text("[].\n")
-        environment = self._environment(number) | {"RABBITMQ_DIST_PORT": str(self._next_port())}
-        with (self._home / f"out{number}").open("wb") as out:
-            server = subprocess.Popen(
-                pinned(cores()[0], str(RABBITMQ / "rabbitmq-server")),
-                cwd=self._home,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
-        self._servers.append(server)
-        _until(lambda: _listens(self._ports[number - 1]), f"RabbitMQ does not start:\n{self.log()}")
+        environment = self._environment(number) | {"RABBITMQ_DIST_PORT": str(free_port())}
+        directory = self._home / f"node{number}"
+        directory.mkdir()
+        command = pinned(cores()[0], str(RABBITMQ / "rabbitmq-server"))
+        self._servers.append(LocalProcess(command, directory, port, environment=environment, own_session=True))
+        _until(self._servers[-1].accepts, "RabbitMQ accepts connections", self)
 
     def _running(self) -> int:
         command = [str(RABBITMQ / "rabbitmqctl"), "cluster_status", "--formatter", "json"]
@@ -229,23 +206,14 @@ def waiting_clients(ports: list[int], count: int, queues: int) -> contextlib.Abs
     return connected()
 
 
-def _number(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text)
+def _registered(node: Running) -> int:
+    found = _REGISTERED.search(node.ask("INFO jobs"))
     return int(found[1]) if found else 0
 
 
-def _listens(port: int) -> bool:
+def _until(condition: Callable[[], bool], what: str, nodes: Disqued | RabbitMQ) -> None:
+    """Wait until a condition holds; exits if it does not in time. Polls often, since the wait is measured."""
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
-
-
-def _until(condition: Callable[[], bool], failure: str) -> None:
-    """Wait until a condition holds; exits when it does not."""
-    deadline = time.monotonic() + FORMED_WITHIN_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise SystemExit(f"bench: {failure}")
-        time.sleep(0.005)
+        wait_until(condition, what, lambda: nodes.output, FORMED_WITHIN_S, poll_s=0.005)
+    except ProcessFailedError as problem:
+        raise SystemExit(f"bench: {problem}") from None

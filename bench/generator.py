@@ -38,8 +38,8 @@ class Load:
     rate: float = 0.0
     window_ms: int = 0  # latency of adds by windows of this length as well
     time_limit: int = 120
-    add_options: str = ""  # more words for ADDJOB
-    worker_port: int = 0  # where workers connect, if not where producers do
+    add_options: str = ""  # more arguments of ADDJOB
+    worker_port: int = 0  # where workers connect; 0: where producers do
 
     def arguments(self) -> list[str]:
         """The options on the command line."""
@@ -48,7 +48,7 @@ class Load:
 
 
 def compile_generator() -> None:
-    """Build the generator if it is older than its sources; exits with the compiler's words when that fails."""
+    """Build the generator if it is older than its sources; exits with the compiler's output if that fails."""
     sources = sorted(SOURCES.glob("*.c"))
     newest = max(path.stat().st_mtime for path in SOURCES.iterdir())
     if PROGRAM.exists() and PROGRAM.stat().st_mtime >= newest:
@@ -68,11 +68,11 @@ def compile_generator() -> None:
 
 
 class Server(Protocol):
-    """A broker, or a cluster that is talked to through one node."""
+    """A broker, or a cluster that clients reach through one node."""
 
     @property
     def broker(self) -> Broker:
-        """How to talk to it."""
+        """Which protocol it speaks."""
 
     @property
     def port(self) -> int:
@@ -82,19 +82,20 @@ class Server(Protocol):
     def pid(self) -> int:
         """The process whose CPU time is read."""
 
-    def log(self) -> str:
+    @property
+    def output(self) -> str:
         """What it printed."""
 
 
 def offer(server: Server, load: Load) -> Measurement:
-    """Offer the load and return what was measured; exits when any reply was wrong."""
+    """Offer the load and return what was measured; exits if any reply was wrong."""
     command = [str(PROGRAM), "--protocol", server.broker.protocol, "--port", str(server.port)]
     command += ["--server-pid", str(server.pid), *load.arguments()]
     answer = subprocess.run(pinned(cores()[1], *command), capture_output=True, text=True, check=False)
     if not answer.stdout:
-        raise SystemExit(f"bench: {server.broker.name}, {load}: {answer.stderr}\n{server.log()}")
+        raise SystemExit(f"bench: {server.broker.name}, {load}: {answer.stderr}\n{server.output}")
     line: Measurement = json.loads(answer.stdout)
     if line["errors"]:
-        raise SystemExit(f"bench: {server.broker.name}, {load}: {line['error']}\n{server.log()}")
+        raise SystemExit(f"bench: {server.broker.name}, {load}: {line['error']}\n{server.output}")
     line["latency_us"] = {kind: values for kind, values in line["latency_us"].items() if values["count"]}
     return line

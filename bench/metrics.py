@@ -26,7 +26,7 @@ from dataclasses import replace
 from time import process_time_ns
 from typing import Any, cast
 
-from brokers import BROKERS, Running, free_port
+from brokers import BROKERS, Running
 from disqued.build import FLAVOUR
 from disqued.core.telemetry.histogram import PER_NS, Histogram
 from disqued.httproutes import Answer, Exchange, Request
@@ -34,6 +34,7 @@ from disqued.metrics.surroundings import Surroundings
 from disqued.server import metricspage
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode
+from disqued.testing.ports import free_port
 from generator import Load, compile_generator, offer
 
 LONGEST_MS = 20.0
@@ -194,7 +195,7 @@ def measure_throughput() -> None:
     compile_generator()
     found: dict[str, list[float]] = {name: [] for name in LOADS}
     for _ in range(ROUNDS):
-        without, read = rates(0), rates(free_port(18_000))
+        without, read = rates(0), rates(free_port())
         for name, ratios in found.items():
             ratios.append(read[name] / without[name])
     print(f"jobs per second with the page read every second, beside a server without it, {ROUNDS} rounds:")

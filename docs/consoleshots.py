@@ -3,7 +3,7 @@
 Three brokers with a small load, one of them with actions enabled, and a real Chromium: several sizes, both themes.
 A test takes them anew, so the script can not grow old; those in the guide are taken by hand and looked at.
 """
-# ruff: noqa: INP001, S603, T201  (a script, not a package, that starts what it names and says what it does)
+# ruff: noqa: INP001, T201  (a script, not a package, that starts what it names and says what it does)
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import contextlib
 import json
 import random
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,6 +22,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from disqued.client import Client, ConnectionLost
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess, form_cluster
 
 IMAGES = Path(__file__).parent / "images"
 WARM_UP_S = 20.0
@@ -122,38 +122,17 @@ def save(page: Page, picture: Picture, directory: Path) -> Path:
 @contextlib.contextmanager
 def cluster(directory: Path) -> Iterator[tuple[int, int]]:
     """Three brokers that met and end with the block: where clients and browsers reach the first one."""
-    ports = free_ports(4)
-    command = [sys.executable, "-m", "disqued.server", "--bind", "127.0.0.1", "--loglevel", "warning"]
-    http = ["--http-port", str(ports[3]), "--http-actions", "yes", "--appendonly", "yes"]
-    nodes = []
-    for port in ports[:3]:
-        home = directory / str(port)
-        home.mkdir()
-        words = [*command, "--port", str(port), "--cluster-node-timeout", "1500", *(http if port == ports[0] else [])]
-        nodes.append(subprocess.Popen(words, cwd=home))
-    try:
-        time.sleep(1.5)
-        with client(ports[0]) as first:
-            for port in ports[1:3]:
-                first.execute("CLUSTER", "MEET", "127.0.0.1", port)
-        time.sleep(2.0)
-        yield ports[0], ports[3]
-    finally:
-        for node in nodes:
-            node.terminate()
-            node.wait()
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, below those that the system gives to outgoing connections."""
-    found: list[int] = []
-    chance = random.SystemRandom()
-    while len(found) < count:
-        port = chance.randrange(23000, 31000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found.append(port)
-    return found
+    http_port = free_port()
+    http = ("--http-port", str(http_port), "--http-actions", "yes", "--appendonly", "yes")
+    with contextlib.ExitStack() as started:
+        nodes = []
+        for number in range(3):
+            home = directory / str(number)
+            home.mkdir()
+            words = ("--loglevel", "warning", "--cluster-node-timeout", "1500", *(() if number else http))
+            nodes.append(started.enter_context(ServerProcess(home, *words)))
+        form_cluster(nodes)
+        yield nodes[0].port, http_port
 
 
 def client(port: int) -> Client:

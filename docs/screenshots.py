@@ -28,6 +28,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from disqued.client import Client, ConnectionLost
+from disqued.testing.processes import ServerProcess, form_cluster
 
 IMAGES = Path(__file__).parent / "images"
 PORTS = (7797, 7798, 7799)
@@ -81,26 +82,17 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def cluster(directory: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Three brokers that met and end with the block."""
-    command = [sys.executable, "-m", "disqued.server", "--bind", "127.0.0.1", "--loglevel", "warning"]
-    nodes = []
-    for port in PORTS:
-        home = directory / str(port)
-        home.mkdir()
-        words = [*command, "--port", str(port), "--cluster-node-timeout", "1500"]
-        nodes.append(subprocess.Popen(words, cwd=home))
-    try:
-        time.sleep(1.5)
-        with client() as first:
-            for port in PORTS[1:]:
-                first.execute("CLUSTER", "MEET", "127.0.0.1", port)
-        time.sleep(2.0)
+def cluster(directory: Path) -> Iterator[list[ServerProcess]]:
+    """Three brokers that form a cluster and end with the block."""
+    with contextlib.ExitStack() as started:
+        nodes = []
+        for port in PORTS:
+            home = directory / str(port)
+            home.mkdir()
+            words = ("--loglevel", "warning", "--cluster-node-timeout", "1500")
+            nodes.append(started.enter_context(ServerProcess(home, *words, port=port)))
+        form_cluster(nodes)
         yield nodes
-    finally:
-        for node in nodes:
-            node.terminate()
-            node.wait()
 
 
 def client() -> Client:

@@ -1,4 +1,4 @@
-"""How this copy of the broker was built."""
+"""How this copy of the broker was built: the only place that finds out."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ import sys
 
 from charts.helm import CLUSTER
 from disqued.client import Client
-from support.server import ServerProcess, free_port
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 
 
 def run(endpoint: str, *, timeout_s: float = 20, password: str | None = None) -> subprocess.CompletedProcess[str]:

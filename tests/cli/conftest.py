@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from cli.running import Disque
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 
 @pytest.fixture(scope="module")

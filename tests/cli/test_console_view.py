@@ -9,8 +9,9 @@ import pytest
 
 from cli.running import Disque
 from disqued.cli.exits import Exit
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 from support.cluster import RealCluster
-from support.server import ServerProcess, free_port
 
 
 @pytest.fixture(scope="module")

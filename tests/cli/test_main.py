@@ -14,7 +14,8 @@ from disqued.cli.endpoint import Endpoint, choose_endpoint, parse_url
 from disqued.cli.exits import Exit
 from disqued.cli.main import VIEWS
 from disqued.cli.manual import BUILT_IN, command_table
-from support.server import ServerProcess, free_port
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 
 GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "command-line.md"
 SLOW_IMPORTS = (

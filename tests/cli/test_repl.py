@@ -12,7 +12,8 @@ from prompt_toolkit.document import Document
 from cli.running import Disque
 from disqued.cli.exits import Exit
 from disqued.cli.prompt import CarefulHistory, CommandCompleter, hint
-from support.server import ServerProcess, free_port
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 
 
 def test_lines_from_a_pipe_run_without_a_prompt(disque: Disque) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cli.running import Disque
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 ROOT = Path(__file__).parents[2]
 TRANSCRIPTS = ROOT / "tests" / "vectors" / "cli" / "transcripts.jsonl"

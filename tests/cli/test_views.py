@@ -16,7 +16,7 @@ from disqued.cli.views.columns import Column, body_text, plain
 from disqued.cli.views.load import Sample, take_sample
 from disqued.cli.views.terminal import rich_table
 from disqued.client import Client
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 QUEUE_FIELDS = [
     "queue",

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 import pytest
 
 from disqued.client import AsyncClient, AsyncConsumer, Client
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 
 class LoopThread:

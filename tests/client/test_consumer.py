@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from disqued.client import AsyncClient, Client, Job, ResponseError
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 LONG_S = 20.0
 """Longer than any of these scenarios takes."""

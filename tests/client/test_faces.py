@@ -32,8 +32,9 @@ from disqued.client import (
     ResponseError,
     TooLate,
 )
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 from support.cluster import RealCluster
-from support.server import ServerProcess, free_port
 
 UNKNOWN = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
 

@@ -12,7 +12,7 @@ import pytest
 from disqued.client import calls
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import BY_PREFIX
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "client.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
+from disqued.testing.ports import free_port
 from support.cluster import RealCluster
-from support.server import free_port
 
 AGAIN_S: Final = 30.0
 """What is promised: a cluster forms again within this time."""

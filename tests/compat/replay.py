@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from compat.recording import Step
-    from support.server import ServerProcess
+    from disqued.testing.processes import ServerProcess
 
 PATIENCE_S = 10.0
 PAUSE_WORTH_KEEPING_MS = 100

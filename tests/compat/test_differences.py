@@ -16,7 +16,7 @@ from compat.normalise import Comparison, Names, asked
 from compat.recording import FILES, load, unescape
 from compat.replay import Client
 from compat.wire import decode_all
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

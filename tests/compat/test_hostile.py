@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from compat.replay import PATIENCE_S, Client
 from compat.wire import Failure, NotRespError, Reply, Status, decode_all, request
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from pydisque.client import Client
 from redis.exceptions import ResponseError
 
 if TYPE_CHECKING:
-    from support.server import ServerProcess
+    from disqued.testing.processes import ServerProcess
 
 
 @pytest.fixture

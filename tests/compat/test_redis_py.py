@@ -14,7 +14,7 @@ from redis.exceptions import AuthenticationError, ResponseError
 from redis.retry import Retry
 from redis.utils import str_if_bytes
 
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

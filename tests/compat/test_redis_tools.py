@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

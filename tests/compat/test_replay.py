@@ -22,7 +22,7 @@ from compat.normalise import anonymous
 from compat.recording import FILES, load, numbers
 from compat.replay import PATIENCE_S, Client, Session
 from compat.wire import Status
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

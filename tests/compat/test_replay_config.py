@@ -8,7 +8,7 @@ from compat.normalise import RECORDED_DIRECTORY, RECORDED_PORT
 from compat.recording import VECTORS
 from compat.replay import Client
 from compat.wire import Status
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

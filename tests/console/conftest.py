@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from disqued.testing.ports import LOOPBACK, free_port
+from disqued.testing.processes import ServerProcess
 from support.chromium import find_chromium
-from support.cluster import NodeClient
-from support.server import LOOPBACK, ServerProcess, free_port
+from support.nodeclient import NodeClient
 
 OWN = {"X-Disque-Console": "1"}
 

@@ -17,10 +17,10 @@ from disqued.console.jobs import MOST_BODY_BYTES
 from disqued.console.routes import MOST_LIVE
 from disqued.console.text import key_of
 from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
+from disqued.testing.ports import LOOPBACK, free_port
 from persistence.samples import kept, make_job
 from server.test_http import LONG
 from support.cluster import RealCluster
-from support.server import LOOPBACK, free_port
 
 HOSTILE = b"\xff\x00<img src=x onerror=alert(1)>\"'&\r\n\xe2\x80\xae"
 PASSWORD = "pass wörd"

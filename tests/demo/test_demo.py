@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from disqued.demo.cluster import NODES, build, choose_ports
+from disqued.build import FLAVOUR
+from disqued.demo.cluster import NODES, choose_ports
 from disqued.demo.source import source_files, standard_library
-from support.server import free_port
+from disqued.testing.ports import free_port
 
 SOURCE = standard_library() / "asyncio"
 
@@ -42,7 +43,7 @@ def test_it_counts_right_although_a_node_and_a_worker_are_killed_and_then_ends()
     assert done.returncode == 0, done.stdout
     files = len(source_files(SOURCE))
     assert f"Cluster: 127.0.0.1:{port}, " in done.stdout
-    assert f"{build()} build" in done.stdout
+    assert f"{FLAVOUR} build" in done.stdout
     assert f"Counting without the broker: {files} of {files} files" in done.stdout
     assert f"Counting through the cluster: {files} of {files} files" in done.stdout
     killed = re.search(r"worker \d was killed holding (\d+) jobs", done.stdout)

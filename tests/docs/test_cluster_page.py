@@ -13,7 +13,8 @@ from typing import Final
 
 import pytest
 
-from support.server import ServerProcess, free_port
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "howto" / "cluster.md"
 TEXT: Final = PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Nodes that are killed hundreds of times come from a nursery, one for each module of tests."""
+"""Nodes that are killed hundreds of times are started by a fork server, one for each test module."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Final, TypeAlias
 import pytest
 
 from support.durable import DurableNode
-from support.nursery import Nursery
+from support.forkserver import ForkServer
 
 Make: TypeAlias = Callable[..., DurableNode]
 POLICIES: Final = ("always", "everysec", "no")
 LONG: Final = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def made_by(nursery: Nursery, directory: Path) -> Iterator[Make]:
-    """Makes nodes that keep an append only file: a name, a policy and other arguments; they are killed in the end."""
+def nodes_of(fork_server: ForkServer, directory: Path) -> Iterator[Make]:
+    """A function that makes nodes with an append only file, from a name, a policy and directives; killed at the end."""
     with contextlib.ExitStack() as made:
 
         def node(name: str, policy: str, *arguments: str) -> DurableNode:
-            new = DurableNode(nursery, directory / name, "--appendonly", "yes", "--appendfsync", policy, *arguments)
+            new = DurableNode(fork_server, directory / name, "--appendonly", "yes", "--appendfsync", policy, *arguments)
             made.callback(new.kill)
             return new
 
@@ -30,12 +30,12 @@ def made_by(nursery: Nursery, directory: Path) -> Iterator[Make]:
 
 
 @pytest.fixture
-def configured(nursery: Nursery, tmp_path: Path) -> Iterator[Callable[[str], DurableNode]]:
-    """Makes a node with the configuration file `disque.conf`; it is killed in the end."""
+def configured(fork_server: ForkServer, tmp_path: Path) -> Iterator[Callable[[str], DurableNode]]:
+    """A function that makes a node with the configuration file `disque.conf`; it is killed at the end."""
     with contextlib.ExitStack() as made:
 
         def node(config: str) -> DurableNode:
-            new = DurableNode(nursery, tmp_path / "node", "disque.conf")
+            new = DurableNode(fork_server, tmp_path / "node", "disque.conf")
             (new.directory / "disque.conf").write_text(config)
             made.callback(new.kill)
             return new
@@ -44,23 +44,23 @@ def configured(nursery: Nursery, tmp_path: Path) -> Iterator[Callable[[str], Dur
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as started:
+def fork_server() -> Iterator[ForkServer]:
+    with ForkServer() as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def spoiled_nursery() -> Iterator[Nursery]:
-    with Nursery(spoiled=True) as started:
+def faulty_fork_server() -> Iterator[ForkServer]:
+    with ForkServer(faulty_disk=True) as started:
         yield started
 
 
 @pytest.fixture
-def make(nursery: Nursery, tmp_path: Path) -> Iterator[Make]:
-    yield from made_by(nursery, tmp_path)
+def make(fork_server: ForkServer, tmp_path: Path) -> Iterator[Make]:
+    yield from nodes_of(fork_server, tmp_path)
 
 
 @pytest.fixture
-def make_spoiled(spoiled_nursery: Nursery, tmp_path: Path) -> Iterator[Make]:
-    """Nodes with a disk that `support.spoiled` spoils."""
-    yield from made_by(spoiled_nursery, tmp_path)
+def make_faulty(faulty_fork_server: ForkServer, tmp_path: Path) -> Iterator[Make]:
+    """Like `make`, with disks on which `support.faultydisk` can inject faults."""
+    yield from nodes_of(faulty_fork_server, tmp_path)

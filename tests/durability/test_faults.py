@@ -19,11 +19,11 @@ from typing import Final
 import pytest
 
 from disqued.client import ResponseError
+from disqued.testing.processes import POLL_S, ServerProcess
 from durability.conftest import POLICIES, Make
-from support.cluster import NodeClient, Word
-from support.durable import LOOK_S, PATIENCE_S, DurableNode
-from support.server import ServerProcess
-from support.spoiled import SYNC, WRITE, Spoiler
+from support.durable import DurableNode
+from support.faultydisk import SYNC, WRITE, FaultyDisk
+from support.nodeclient import PATIENCE_S, NodeClient, Word
 
 REFUSED: Final = "MISCONF Errors writing to the AOF file: "
 KILOBYTE: Final = 1 << 10
@@ -46,7 +46,7 @@ def goes_on(node: DurableNode, job_id: bytes) -> None:
     assert node.show(job_id) is not None
     assert node.call("QPEEK", "work", 10) is not None
     assert node.call("ENQUEUE", job_id) == 1
-    assert node.info("aof_enabled") == "1"
+    assert node.info()["aof_enabled"] == "1"
 
 
 def answered_later(node: DurableNode, *words: Word) -> NodeClient:
@@ -57,10 +57,10 @@ def answered_later(node: DurableNode, *words: Word) -> NodeClient:
 
 
 @pytest.fixture
-def node(make_spoiled: Make, request: pytest.FixtureRequest) -> DurableNode:
+def node(make_faulty: Make, request: pytest.FixtureRequest) -> DurableNode:
     """A running node with the policy of the test."""
     policy = getattr(request, "param", "everysec")
-    new = make_spoiled("node", policy)
+    new = make_faulty("node", policy)
     new.start()
     return new
 
@@ -76,23 +76,23 @@ def restarted(node: DurableNode) -> set[bytes]:
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EROFS], ids=os.strerror)
 def test_a_disk_that_takes_nothing(node: DurableNode, error: int) -> None:
     job = node.call(*ADD)
-    spoiler = Spoiler(node.directory)
-    spoiler.fail(WRITE, error=error)
+    disk = FaultyDisk(node.directory)
+    disk.fail(WRITE, error=error)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
         node.until(lambda: refusal(node, "PING"), "new jobs are refused")
         reason = refusal(node, *ADD)
         assert reason.startswith(REFUSED)
         assert os.strerror(error) in reason
         assert refusal(node, "PING") == reason
-        assert node.info("aof_last_write_status") == "err"
+        assert node.info()["aof_last_write_status"] == "err"
         goes_on(node, job)
         with contextlib.closing(answered_later(node, "ACKJOB", job)) as acknowledging:
             node.until(lambda: node.show(job) is None, "the job is acknowledged")
-            spoiler.mend()
+            disk.repair()
             late = adding.read()
             assert acknowledging.read() == 1
     node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
-    assert node.info("aof_last_write_status") == "ok"
+    assert node.info()["aof_last_write_status"] == "ok"
     assert restarted(node) == {late}
 
 
@@ -100,13 +100,13 @@ def test_a_disk_that_takes_nothing(node: DurableNode, error: int) -> None:
 def test_a_disk_that_syncs_nothing(node: DurableNode) -> None:
     """What was not synced cannot be trusted any more: the file is written anew."""
     job = node.call(*ADD)
-    spoiler = Spoiler(node.directory)
-    spoiler.fail(SYNC)
+    disk = FaultyDisk(node.directory)
+    disk.fail(SYNC)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
         node.until(lambda: refusal(node, "PING"), "new jobs are refused")
         assert "Input/output error" in refusal(node, *ADD)
         goes_on(node, job)
-        spoiler.mend()
+        disk.repair()
         late = adding.read()
     node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
     assert "The append only file was rewritten" in node.log
@@ -116,33 +116,33 @@ def test_a_disk_that_syncs_nothing(node: DurableNode) -> None:
 @pytest.mark.parametrize("node", ["always", "everysec"], indirect=True)
 def test_a_sync_that_takes_seconds(node: DurableNode) -> None:
     job = node.call(*ADD)
-    spoiler = Spoiler(node.directory)
-    spoiler.slow(SYNC, seconds=4)
+    disk = FaultyDisk(node.directory)
+    disk.slow(SYNC, seconds=4)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
-        node.until(lambda: node.info("aof_pending_bio_fsync") == "1", "it syncs")
+        node.until(lambda: node.info()["aof_pending_bio_fsync"] == "1", "it syncs")
         began_s = time.monotonic()
         for _ in range(20):
             goes_on(node, job)
-        assert node.info("aof_pending_bio_fsync") == "1", f"all that during a sync ({time.monotonic() - began_s:g} s)"
+        assert node.info()["aof_pending_bio_fsync"] == "1", f"all that during a sync ({time.monotonic() - began_s:g} s)"
         node.until(lambda: refusal(node, "PING"), "new jobs are refused after two seconds")
-        spoiler.mend()
+        disk.repair()
         late = adding.read()
     node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
-    assert int(node.info("aof_delayed_fsync")) >= 1
+    assert int(node.info()["aof_delayed_fsync"]) >= 1
     assert {job, late} <= restarted(node)
 
 
 def test_after_a_slow_write_the_event_loop_writes_no_more(node: DurableNode) -> None:
     """The first one held all up, the next ones hold up only those who wait for them."""
     job = node.call(*ADD)
-    spoiler = Spoiler(node.directory)
-    spoiler.slow(WRITE, seconds=0.1)
+    disk = FaultyDisk(node.directory)
+    disk.slow(WRITE, seconds=0.1)
     slow = node.call(*ADD)
-    spoiler.hang(WRITE)
+    disk.hang(WRITE)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
         node.until(lambda: refusal(node, "PING"), "new jobs are refused after two seconds")
         goes_on(node, job)
-        spoiler.mend()
+        disk.repair()
         late = adding.read()
     node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
     assert restarted(node) == {job, slow, late}
@@ -153,7 +153,7 @@ def test_after_a_slow_write_the_event_loop_writes_no_more(node: DurableNode) -> 
 
 def test_a_server_whose_disk_hangs_ends_at_the_second_interrupt(node: DurableNode) -> None:
     assert node.process is not None
-    Spoiler(node.directory).hang(SYNC)
+    FaultyDisk(node.directory).hang(SYNC)
     node.call(*ADD)
     node.signal(signal.SIGINT)
     node.until(lambda: "Received SIGINT, shutting down..." in node.log, "it heard the first one")
@@ -163,7 +163,7 @@ def test_a_server_whose_disk_hangs_ends_at_the_second_interrupt(node: DurableNod
 
 def test_a_server_whose_disk_hangs_ends_at_a_second_sigterm_that_is_no_echo(node: DurableNode) -> None:
     assert node.process is not None
-    Spoiler(node.directory).hang(SYNC)
+    FaultyDisk(node.directory).hang(SYNC)
     node.call(*ADD)
     while not node.process.has_ended:
         node.signal(signal.SIGTERM)
@@ -175,14 +175,14 @@ def test_a_server_whose_disk_hangs_ends_at_a_second_sigterm_that_is_no_echo(node
 def test_a_sigterm_that_comes_twice_at_once_is_a_clean_end_with_all_replies(node: DurableNode) -> None:
     """As when a process group is signalled, and its leader passes the signal on."""
     job = node.call(*ADD)
-    spoiler = Spoiler(node.directory)
-    spoiler.hang(SYNC)
+    disk = FaultyDisk(node.directory)
+    disk.hang(SYNC)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
-        node.until(lambda: node.info("aof_pending_bio_fsync") == "1", "the job waits for a sync")
+        node.until(lambda: node.info()["aof_pending_bio_fsync"] == "1", "the job waits for a sync")
         node.signal(signal.SIGTERM)
         node.until(lambda: "Received SIGTERM, shutting down..." in node.log, "it heard the first one")
         node.signal(signal.SIGTERM)
-        spoiler.mend()
+        disk.repair()
         late = adding.read()
     assert node.process is not None
     assert node.process.wait() == 0
@@ -191,7 +191,7 @@ def test_a_sigterm_that_comes_twice_at_once_is_a_clean_end_with_all_replies(node
 
 def test_a_server_that_can_not_write_tries_for_a_while_and_ends(node: DurableNode) -> None:
     job = node.call(*ADD)
-    Spoiler(node.directory).fail(WRITE)
+    FaultyDisk(node.directory).fail(WRITE)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
         assert node.end(signal.SIGTERM) == 1
         with pytest.raises(EOFError):
@@ -202,20 +202,20 @@ def test_a_server_that_can_not_write_tries_for_a_while_and_ends(node: DurableNod
 
 def node_after(node: DurableNode) -> dict[bytes, bytes]:
     """The jobs that the next process finds with a disk that works."""
-    Spoiler(node.directory).mend()
+    FaultyDisk(node.directory).repair()
     node.start()
     return node.jobs()
 
 
 def test_a_disk_that_gets_well_in_time_makes_a_clean_end(node: DurableNode) -> None:
     job = node.call(*ADD)
-    spoiler = Spoiler(node.directory)
-    spoiler.fail(WRITE)
+    disk = FaultyDisk(node.directory)
+    disk.fail(WRITE)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
         node.signal(signal.SIGTERM)
         node.until(lambda: "could not be written" in node.log, "it tried")
         node.call("QLEN", "work")
-        spoiler.mend()
+        disk.repair()
         late = adding.read()
         assert node.end(signal.SIGCONT) == 0
     assert set(node_after(node)) == {job, late}
@@ -223,12 +223,12 @@ def test_a_disk_that_gets_well_in_time_makes_a_clean_end(node: DurableNode) -> N
 
 def test_shutdown_is_refused_while_the_disk_fails(node: DurableNode) -> None:
     job = node.call(*ADD)
-    spoiler = Spoiler(node.directory)
-    spoiler.fail(WRITE)
+    disk = FaultyDisk(node.directory)
+    disk.fail(WRITE)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
         node.until(lambda: refusal(node, "PING"), "there is something that cannot be written")
         assert refusal(node, "SHUTDOWN") == "ERR Errors trying to SHUTDOWN. Check logs."
-        spoiler.mend()
+        disk.repair()
         late = adding.read()
     node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
     assert restarted(node) == {job, late}
@@ -257,19 +257,19 @@ def fill_up(client: NodeClient) -> list[bytes]:
     return added
 
 
-def refused_until(client: NodeClient, mend: Callable[[], object]) -> str:
-    """Why new jobs were refused until the disk was mended; returns when they are taken again."""
+def refused_until(client: NodeClient, repair: Callable[[], object]) -> str:
+    """Why new jobs are refused. Repairs the disk, and returns when the node accepts jobs again."""
     with pytest.raises(ResponseError) as refused:
         client.call(*ADD)
     assert client.call("QLEN", "work") > 0
-    mend()
+    repair()
     deadline_s = time.monotonic() + PATIENCE_S
     while True:
         try:
             client.call("PING")
         except ResponseError:
             assert time.monotonic() < deadline_s
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
         else:
             return str(refused.value)
 

@@ -10,17 +10,17 @@ import pytest
 
 from durability.conftest import Make
 from support.durable import DurableNode
-from support.spoiled import SYNC, Spoiler
+from support.faultydisk import SYNC, FaultyDisk
 
 ADD = b"ADDJOB work body 0\r\n"
 
 
 @pytest.fixture
-def node(make_spoiled: Make) -> DurableNode:
+def node(make_faulty: Make) -> DurableNode:
     """A node whose syncs take a while."""
-    new = make_spoiled("node", "always", "--client-output-buffer-limit", "normal", "1mb", "0", "0")
+    new = make_faulty("node", "always", "--client-output-buffer-limit", "normal", "1mb", "0", "0")
     new.start()
-    Spoiler(new.directory).slow(SYNC, seconds=0.2)
+    FaultyDisk(new.directory).slow(SYNC, seconds=0.2)
     return new
 
 
@@ -60,8 +60,8 @@ def test_a_client_that_asks_on_and_on_while_the_disk_hangs_is_hung_up_on(
     node: DurableNode, client: socket.socket
 ) -> None:
     """Replies that wait are bounded by client-output-buffer-limit, as those that are not read."""
-    spoiler = Spoiler(node.directory)
-    spoiler.hang(SYNC)
+    disk = FaultyDisk(node.directory)
+    disk.hang(SYNC)
     client.sendall(ADD)
     with contextlib.suppress(ConnectionError):
         for _ in range(2000):
@@ -69,6 +69,6 @@ def test_a_client_that_asks_on_and_on_while_the_disk_hangs_is_hung_up_on(
         assert all_received(client) == b""
     assert "overcoming of output buffer limits" in node.log
     assert node.call("QLEN", "work") == 1
-    spoiler.mend()
+    disk.repair()
     node.until(lambda: node.call("INFO", "persistence").count(b"aof_pending_bio_fsync:0"), "the sync is over")
     assert len(node.jobs()) == 1

@@ -10,16 +10,9 @@ from functools import partial
 
 import pytest
 
+from disqued.testing.ports import LOOPBACK
 from durability.conftest import LONG, POLICIES, Make
 from support.durable import DurableNode, Ledger, load, nap
-from support.server import LOOPBACK
-
-
-def sees(node: DurableNode, others: int) -> bool:
-    """Whether it is connected to so many nodes, and suspects none."""
-    lines = [line.split() for line in node.call("CLUSTER", "NODES").decode().splitlines()]
-    flags = [(set(words[2].split(",")) | {words[5]}) - {"myself", "noflags", "connected"} for words in lines if words]
-    return len(flags) == others + 1 and not any(flags)
 
 
 def wait_whole(nodes: list[DurableNode]) -> None:
@@ -27,7 +20,7 @@ def wait_whole(nodes: list[DurableNode]) -> None:
     for node in nodes:
         node.wait_ready()
     for node in nodes:
-        node.until(partial(sees, node, len(nodes) - 1), "the cluster is whole")
+        node.until(partial(node.sees, len(nodes) - 1), "the cluster is complete")
 
 
 @pytest.mark.parametrize("points", [24, pytest.param(120, marks=LONG)])

@@ -1,8 +1,8 @@
-"""The power is lost: of what was written to a real file only what was synced is there for certain.
+"""Power loss: of what was written to a real file, only what was synced is certainly there.
 
-The server notes each sync that it did (`support.spoiled`), is killed, and its file is cut off somewhere behind what was
-synced, or zeros stand there. With `always` nothing that was answered is lost; with `everysec` what was answered in the
-last second or so; with `no` whatever the system had not written yet.
+The server records each sync (`support.faultydisk`) and is killed. Then its file is cut off at a random point behind
+what was synced, or zeros replace the rest. With `always`, nothing that was answered is lost; with `everysec`, what was
+answered in about the last second; with `no`, whatever the system had not yet written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 from durability.conftest import LONG, POLICIES, Make
 from support.durable import Ledger, load, nap
-from support.spoiled import last_sync, lose_power
+from support.faultydisk import last_sync, lose_power
 
 LIVES: Final = 10
 LONG_LIVES: Final = 6
@@ -30,11 +30,11 @@ SPARE_S: Final = 1.0
 
 
 @pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
-def test_always_loses_nothing(make_spoiled: Make, points: int) -> None:
+def test_always_loses_nothing(make_faulty: Make, points: int) -> None:
     chance = random.Random(f"always {points}")
     unsynced = 0
     for number in range(points // LIVES):
-        node, ledger = make_spoiled(str(number), "always"), Ledger()
+        node, ledger = make_faulty(str(number), "always"), Ledger()
         node.start()
         for life in range(LIVES):
             with load(node, ledger, seed=(number, life)):
@@ -54,11 +54,11 @@ def test_always_loses_nothing(make_spoiled: Make, points: int) -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, pytest.param(6, marks=LONG)])
-def test_everysec_loses_its_window_at_most(make_spoiled: Make, nodes: int) -> None:
+def test_everysec_loses_its_window_at_most(make_faulty: Make, nodes: int) -> None:
     chance = random.Random(f"everysec {nodes}")
     lost = 0
     for number in range(nodes):
-        node, ledger = make_spoiled(str(number), "everysec"), Ledger()
+        node, ledger = make_faulty(str(number), "everysec"), Ledger()
         node.start()
         for life in range(LONG_LIVES):
             began_s = time.monotonic()
@@ -77,10 +77,10 @@ def test_everysec_loses_its_window_at_most(make_spoiled: Make, nodes: int) -> No
     assert lost > 0, "not all of it was synced"
 
 
-def test_no_promises_nothing_and_invents_nothing(make_spoiled: Make) -> None:
+def test_no_promises_nothing_and_invents_nothing(make_faulty: Make) -> None:
     chance = random.Random("no")
     for life in range(5):
-        node, ledger = make_spoiled(str(life), "no"), Ledger()
+        node, ledger = make_faulty(str(life), "no"), Ledger()
         node.start()
         with load(node, ledger, seed=life):
             nap(chance, 100)
@@ -94,9 +94,9 @@ def test_no_promises_nothing_and_invents_nothing(make_spoiled: Make) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_clean_end_syncs_all(make_spoiled: Make, policy: str) -> None:
+def test_a_clean_end_syncs_all(make_faulty: Make, policy: str) -> None:
     chance = random.Random(policy)
-    node, ledger = make_spoiled("node", policy), Ledger()
+    node, ledger = make_faulty("node", policy), Ledger()
     for life, number in enumerate((signal.SIGTERM, signal.SIGINT) * 2):
         node.start()
         ledger.check(node.jobs(ledger.added))

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from disqued.client.wire import Decoder, encode
+from disqued.testing.processes import ServerProcess
 from support.cgroup import LimitedGroup, unavailable
-from support.server import ServerProcess
 
 MB = 1 << 20
 UNAVAILABLE = unavailable()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from disqued.client.wire import Decoder, encode
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 MB = 1 << 20
 MARGIN = 0.15

@@ -17,9 +17,10 @@ from disqued import __version__
 from disqued.build import FLAVOUR
 from disqued.server.metricspage import MOST_AT_A_TIME
 from disqued.testing.local import encode
+from disqued.testing.ports import LOOPBACK, free_port
+from disqued.testing.processes import ServerProcess
 from metrics.pages import OPENMETRICS, Page
 from persistence.samples import kept, make_job
-from support.server import LOOPBACK, ServerProcess, free_port
 
 LONG = 200_000 if FLAVOUR == "compiled" else 30_000
 MANY = 3000

@@ -20,10 +20,11 @@ from dashboards.all import BOARDS
 from dashboards.model import Board
 from disque_operator.metrics import Metrics
 from disqued.client import ResponseError
+from disqued.testing.ports import LOOPBACK, free_port
 from monitoring.queries import FOREIGN, names_in, with_choices
-from support.cluster import NodeClient, RealNode
+from support.cluster import RealNode
+from support.nodeclient import NodeClient
 from support.prometheus import Prometheus, hurried
-from support.server import LOOPBACK, free_port
 from support.wires import WiredCluster, Wires
 
 EMPTY_HERE = {

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.cluster import NodeClient, RealCluster
+from support.cluster import RealCluster
 from support.fake_kubectl import CLUSTERS, FakeKubernetes
+from support.nodeclient import NodeClient
 from support.plugin import PASSWORD, Plugin, cluster, pod, put, running, secret
 
 PODS = ("orders-0", "orders-1", "orders-2")

@@ -18,8 +18,9 @@ import yaml
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.status_writes import condition
+from disque_operator.reporting import condition
+from disqued.testing.ports import free_port
 from support.apiserver import ApiServer, serving
-from support.server import free_port
 
 CLUSTERS: Final = f"/apis/{names.API_VERSION}/namespaces/team/{names.PLURAL}"
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/team/leases/disque-operator"

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from disqued.client import Client
+from disqued.testing.processes import ServerProcess
 from support.manifests import sample
-from support.server import ServerProcess
 
 
 def test_the_producer_fills_its_queue(server: ServerProcess, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pytest
 
 from compat.replay import Client
-from support.server import ServerProcess
+from disqued.testing.processes import ServerProcess
 
 Connect: TypeAlias = Callable[[ServerProcess], Client]
 

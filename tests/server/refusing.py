@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.server import COMMAND
+from disqued.testing.processes import SERVER
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Outcome:
 def run_server(directory: Path, *arguments: str, stdin: bytes = b"", launcher: Sequence[str] = ()) -> Outcome:
     """Run the server in `directory` until it ends by itself. No output may show how it is programmed."""
     done = subprocess.run(
-        [*launcher, *COMMAND, *arguments], cwd=directory, input=stdin, capture_output=True, timeout=20, check=False
+        [*launcher, *SERVER, *arguments], cwd=directory, input=stdin, capture_output=True, timeout=20, check=False
     )
     out, err = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
     assert "Traceback" not in out + err, out + err

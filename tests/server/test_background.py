@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from disqued.testing.ports import free_port
 from server.refusing import run_server
-from support.server import free_port
 
 QUIET = ("--bind", "127.0.0.1", "--daemonize", "yes")
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 from server.refusing import run_server
 from support.cluster import RealCluster, RealNode
-from support.server import BUS_PORT_DISTANCE, ServerProcess, free_port
 
 FRAME_HEADER = b"DbuZ" + (144).to_bytes(4, "big") + b"\0\1"
 ID_BYTES = 40

@@ -18,7 +18,7 @@ from disqued.server import listener
 from disqued.server.shell import Clock, Shell
 from disqued.testing.host import FakeHost
 from disqued.testing.local import NODE_ID
-from support.server import free_port
+from disqued.testing.ports import free_port
 
 TIMES = 30
 RESET = struct.pack("ii", 1, 0)

@@ -12,8 +12,8 @@ import pytest
 
 from compat.replay import Client
 from compat.wire import Failure, Status, decode_all, request
+from disqued.testing.processes import ServerProcess
 from server.conftest import Connect
-from support.server import ServerProcess
 
 MEGABYTE = 1 << 20
 

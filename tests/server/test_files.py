@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from compat.wire import Failure, Status
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 from server.conftest import Connect
 from server.refusing import run_server
-from support.server import ServerProcess, free_port
 
 # --- cluster configuration file ---------------------------------------------------------------------------------------
 

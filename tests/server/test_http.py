@@ -14,11 +14,12 @@ import pytest
 
 from compat.wire import Status
 from disqued.build import FLAVOUR
+from disqued.testing.ports import LOOPBACK, free_port
+from disqued.testing.processes import ServerProcess
 from persistence.samples import kept, make_job
 from server.conftest import Connect
 from server.refusing import run_server
 from support.cluster import RealCluster
-from support.server import LOOPBACK, ServerProcess, free_port
 
 LONG = 200_000 if FLAVOUR == "compiled" else 30_000
 
@@ -66,7 +67,7 @@ def test_with_0_there_is_no_such_port(server: ServerProcess, connect: Connect) -
 def test_the_default_port_is_the_first_nodes_and_others_do_without(tmp_path: Path) -> None:
     def node(name: str) -> ServerProcess:
         (tmp_path / name).mkdir()
-        port = free_port(ELSEWHERE)
+        port = free_port()
         words = ("--port", str(port), "--bind", ELSEWHERE)
         return ServerProcess(tmp_path / name, *words, port=port, at=ELSEWHERE, bare=True, config="")
 
@@ -84,7 +85,7 @@ def test_the_default_port_is_the_first_nodes_and_others_do_without(tmp_path: Pat
             assert connection.recv(1000) == b"+OK\r\n"
         assert "http-port" not in (tmp_path / "two" / "disque.conf").read_text(), "next time it may be free"
 
-        words = ("--port", str(free_port(ELSEWHERE)), "--bind", ELSEWHERE, "--http-port", "9711")
+        words = ("--port", str(free_port()), "--bind", ELSEWHERE, "--http-port", "9711")
         asked = run_server(tmp_path, *words)
         assert asked.status == 1
         assert f"Can't listen on TCP port 9711 of {ELSEWHERE} for HTTP" in asked.out

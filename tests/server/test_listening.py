@@ -13,8 +13,9 @@ import pytest
 
 from compat.replay import Client
 from compat.wire import Failure, Status
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 from server.refusing import run_server
-from support.server import ServerProcess, free_port
 
 needs_ss = pytest.mark.skipif(shutil.which("ss") is None, reason="ss (package iproute2) shows what the kernel does")
 
@@ -84,9 +85,7 @@ def test_a_port_in_use_is_named_with_its_address(
     tmp_path: Path, family: socket.AddressFamily, address: str, arguments: list[str], place: str
 ) -> None:
     port = free_port()
-    with socket.socket(family) as other:
-        other.bind((address, port))
-        other.listen()
+    with socket.create_server((address, port), family=family):
         outcome = run_server(tmp_path, "--port", str(port), *arguments)
     assert outcome.status == 1
     assert outcome.out.endswith(

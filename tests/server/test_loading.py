@@ -18,10 +18,11 @@ import pytest
 
 from compat.wire import Failure, Status
 from disqued.build import FLAVOUR
+from disqued.testing.ports import free_port
+from disqued.testing.processes import SERVER, ServerProcess
 from persistence.samples import kept, make_job
 from server.conftest import Connect
 from server.refusing import run_server
-from support.server import COMMAND, ServerProcess, free_port
 
 if TYPE_CHECKING:
     from compat.replay import Client
@@ -95,7 +96,7 @@ def test_a_server_that_loads_ends_at_once(
 def test_a_line_on_the_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
     write(tmp_path, b"".join(records(100)) * (LONG // 100))
     terminal, slave = pty.openpty()
-    command = [*COMMAND, "--port", str(free_port()), "--bind", "127.0.0.1", "--appendonly", "yes"]
+    command = [*SERVER, "--port", str(free_port()), "--bind", "127.0.0.1", "--appendonly", "yes"]
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=slave) as process,

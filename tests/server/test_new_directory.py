@@ -6,9 +6,9 @@ import contextlib
 import time
 from pathlib import Path
 
+from disqued.testing.processes import ServerProcess
 from support.aofcontent import Content
-from support.cluster import NodeClient
-from support.server import ServerProcess
+from support.nodeclient import NodeClient
 
 PATIENCE_S = 30
 

@@ -8,8 +8,9 @@ import pytest
 
 from compat.replay import Client
 from compat.wire import Reply, Status
+from disqued.testing.ports import free_port
+from disqued.testing.processes import ServerProcess
 from server.refusing import run_server
-from support.server import ServerProcess, free_port
 
 EXAMPLE = """\
 # Example: what every installation sets.

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from disqued.testing.processes import ServerProcess
 from pyspark_disque import docs
 from pyspark_disque.options import OPTIONS
-from support.server import ServerProcess
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "howto" / "spark.md").read_text()

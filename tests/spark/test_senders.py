@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from disqued.testing.ports import free_port
 from pyspark_disque.added import ID_BYTES, Ledger, pack, unpack
 from pyspark_disque.brokers import Brokers
 from pyspark_disque.clock import Clock
@@ -29,7 +30,6 @@ from pyspark_disque.senders import (
 )
 from support.cluster import RealCluster, RealNode
 from support.jobs import bodies, jobs
-from support.server import free_port
 
 NUMBER = count()
 

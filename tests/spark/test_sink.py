@@ -13,13 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from disqued.client.session import PIPELINE_REQUESTS
+from disqued.testing.ports import free_port
 from pyspark_disque.added import pack
 from pyspark_disque.options import parse
 from pyspark_disque.rows import Layout
 from pyspark_disque.sink import Added, BatchSink, Plan, StreamSink
 from support.cluster import RealCluster, RealNode
 from support.jobs import bodies, jobs
-from support.server import free_port
 from support.sparkwrites import numbers, wait_for
 
 NUMBER = count()

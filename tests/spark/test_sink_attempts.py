@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from support.cluster import PATIENCE_S, RealCluster
+from support.cluster import RealCluster
 from support.jobs import bodies
+from support.nodeclient import PATIENCE_S
 from support.sparkwrites import TWO_MACHINES
 
 ROWS = 2_000

@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from disqued.testing.ports import free_port
 from support.cluster import RealCluster
 from support.jobs import bodies
-from support.server import free_port
 
 NUMBER = count()
 

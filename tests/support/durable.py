@@ -1,7 +1,7 @@
 """Nodes with an append only file that are killed again and again, and the account of what they promised.
 
-    with Nursery() as nursery:
-        node = DurableNode(nursery, tmp_path / "node", "--appendonly", "yes")
+    with ForkServer() as fork_server:
+        node = DurableNode(fork_server, tmp_path / "node", "--appendonly", "yes")
         ledger = Ledger()
         for _ in range(10):
             node.start()
@@ -29,41 +29,39 @@ from typing import Any, Final
 
 from disqued.client import ResponseError
 from disqued.client.wire import encode
-from support.cluster import NodeClient, Word
-from support.nursery import Hatchling, Nursery
-from support.server import LOOPBACK, free_port
+from disqued.testing.ports import LOOPBACK, free_port
+from disqued.testing.processes import wait_until
+from support.forkserver import ForkedProcess, ForkServer
+from support.nodeclient import PATIENCE_S, NodeAccess, Word
 
-PATIENCE_S: Final = 30.0
-LOOK_S: Final = 0.002
 AOF: Final = "disque.aof"
 AT_MOST_ONCE: Final = b"once"
 """The queue of jobs with RETRY 0; all other jobs are in the queue `work`."""
 SCAN_COUNT: Final = 1_000_000
 
 
-class DurableNode:
-    """One node in a directory of its own, of which process after process is killed.
+class DurableNode(NodeAccess):
+    """One node in its own directory, whose processes are killed one after the other.
 
-    `arguments` are those of `disque-server` besides its address: first of all a configuration file, if there is one.
+    `arguments` are those of `disque-server` besides its address; a configuration file comes first.
     """
 
-    def __init__(self, nursery: Nursery, directory: Path, *arguments: str) -> None:
+    def __init__(self, fork_server: ForkServer, directory: Path, *arguments: str) -> None:
+        super().__init__(free_port())
         directory.mkdir(exist_ok=True)
         self.directory = directory
         self.aof = directory / AOF
-        self.port = free_port()
         self.arguments = arguments
-        self.process: Hatchling | None = None
-        self._nursery = nursery
-        self._client: NodeClient | None = None
+        self.process: ForkedProcess | None = None
+        self._fork_server = fork_server
 
     def begin(self) -> None:
-        """Start a process, and do not wait."""
+        """Start a process without waiting for it."""
         address = ("--port", str(self.port), "--bind", LOOPBACK)
-        self.process = self._nursery.start(self.directory, *self.arguments, *address)
+        self.process = self._fork_server.start(self.directory, *self.arguments, *address)
 
     def start(self) -> None:
-        """Start a process, and wait until it has its jobs."""
+        """Start a process, and wait until it has loaded its jobs."""
         self.begin()
         self.wait_ready()
 
@@ -84,53 +82,13 @@ class DurableNode:
 
     def until(self, condition: Any, what: str) -> None:
         """Wait until something holds."""
-        deadline_s = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < deadline_s, f"not in {PATIENCE_S:g} s: {what}\n{self.log}"
-            time.sleep(LOOK_S)
+        wait_until(condition, what, lambda: self.log, PATIENCE_S)
 
     @property
     def log(self) -> str:
         """All lines of all its processes."""
         path = self.directory / "server.log"
         return path.read_text() if path.exists() else ""
-
-    def connect(self) -> NodeClient:
-        """One more connection; who opens it closes it."""
-        return NodeClient(self.port)
-
-    def call(self, *words: Word) -> Any:
-        """The reply to a command."""
-        if self._client is None:
-            self._client = self.connect()
-        try:
-            return self._client.call(*words)
-        except (OSError, EOFError):
-            self.hang_up()
-            raise
-
-    def pipeline(self, commands: Sequence[Sequence[Word]]) -> list[Any]:
-        """The replies to many commands."""
-        if self._client is None:
-            self._client = self.connect()
-        return self._client.pipeline(commands)
-
-    def hang_up(self) -> None:
-        """Close the connection that is kept."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
-
-    def show(self, job_id: bytes) -> dict[bytes, Any] | None:
-        """What SHOW says about a job; None when the node does not know it."""
-        flat = self.call("SHOW", job_id)
-        return None if flat is None else dict(zip(flat[::2], flat[1::2], strict=True))
-
-    def info(self, field: str) -> str:
-        """One field of INFO."""
-        lines = self.call("INFO", "all").decode().splitlines()
-        fields = dict(line.split(":", 1) for line in lines if ":" in line)
-        return str(fields[field])
 
     def jobs(self, known: Mapping[bytes, bytes] | None = None) -> dict[bytes, bytes]:
         """The bodies of all jobs that are not acknowledged, by ID; those that are `known` are not asked for again."""

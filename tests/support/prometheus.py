@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import yaml
 
-from support.server import LOOPBACK, free_port
+from disqued.testing.ports import LOOPBACK, free_port
 
 PATIENCE_S = 60.0
 LOOK_S = 0.25

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
-from support.server import LOOPBACK, free_port
+from disqued.testing.ports import LOOPBACK, free_port
 from support.spark import local_spark
 
 BODY_CHARACTERS: Final = 600

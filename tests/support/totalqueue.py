@@ -23,7 +23,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from disqued.client import ResponseError
-from support.cluster import NodeClient, RealCluster, RealNode
+from support.cluster import RealCluster, RealNode
+from support.nodeclient import NodeClient
 
 QUEUE: Final = "work"
 ADD_TIMEOUT_MS: Final = 100

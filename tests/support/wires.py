@@ -21,8 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE
+from disqued.testing.ports import free_port
 from support.cluster import NODE_TIMEOUT_MS, RealCluster, RealNode
-from support.server import BUS_PORT_DISTANCE, free_port
 
 NETWORK: Final = "127.0.1."
 CHUNK_BYTES: Final = 1 << 16
@@ -168,7 +169,7 @@ class WiredCluster(RealCluster):
             raise
 
     def _start_wired(self, wires: Wires, host: str) -> None:
-        port, hidden_port = free_port(host), free_port(host)
+        port, hidden_port = free_port(), free_port()
         announced_port = port + BUS_PORT_DISTANCE
         wires.lead(host, announced_port, hidden_port)
         bus = ("--cluster-port", str(hidden_port), "--cluster-announce-bus-port", str(announced_port))

@@ -14,14 +14,16 @@ from pathlib import Path
 
 from rich.console import Console
 
+from disqued.build import FLAVOUR
 from disqued.demo import summary
-from disqued.demo.cluster import BrokerNode, Cluster, ClusterFailedError, build, choose_ports, running_cluster
+from disqued.demo.cluster import BrokerNode, Cluster, choose_ports, running_cluster
 from disqued.demo.crew import PRODUCERS, Crew, CrewFailedError
 from disqued.demo.outage import Outage
 from disqued.demo.producer import COPIES
 from disqued.demo.source import count_directly, source_files, standard_library
 from disqued.demo.tally import NodeTally, Tally
 from disqued.demo.view import view
+from disqued.testing.processes import ProcessFailedError
 
 MOST_WORKERS = 8
 
@@ -43,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
             if status == 0 and console.is_terminal:
                 _serve(console, cluster)
             return status
-    except (ClusterFailedError, CrewFailedError, ValueError) as error:
+    except (ProcessFailedError, CrewFailedError, ValueError) as error:
         console.print(f"The demonstration failed: {error}", style="red", markup=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
@@ -75,7 +77,7 @@ def _positive(text: str) -> int:
 
 
 def _introduce(console: Console, cluster: Cluster, options: argparse.Namespace, files: int) -> None:
-    console.print(f"Cluster: {', '.join(node.address for node in cluster.nodes)}, {build()} build")
+    console.print(f"Cluster: {', '.join(node.address for node in cluster.nodes)}, {FLAVOUR} build")
     console.print(f"Input:   {files:,} Python files of {options.source}", soft_wrap=True)
     console.print(
         f"Crew:    {PRODUCERS} producers at node 1, {options.workers} workers at node 2, "

@@ -37,12 +37,12 @@ class Outage:
             if now_s - told.killed_s >= DOWN_S:
                 self._node.start()
                 told.started_s = now_s
-        elif self._cluster.is_whole:
+        elif self._cluster.is_complete:
             told.back_s = now_s
 
     def _kill(self, told: NodeTally) -> None:
         told.held = self._node.jobs()
-        self._node.kill()
+        self._node.process.kill()
         told.killed_s = time.monotonic()
 
     def finish(self, tally: Tally) -> None:

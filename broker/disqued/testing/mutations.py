@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+from disqued.build import COMPILED
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
@@ -55,7 +56,7 @@ class Mutation:
     @property
     def possible(self) -> bool:
         """Whether what is to be patched is interpreted."""
-        return not self.patched or str(parcel.__file__).endswith(".py")
+        return not self.patched or not COMPILED
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -1,8 +1,8 @@
-"""A disk that a test can spoil: stands in the way of the system calls that the server makes for its files.
+"""A disk on which a test can inject faults: intercepts the system calls that the server makes for its files.
 
-A server of `Nursery(spoiled=True)` looks before each of them into the file `spoiled` of its directory, which a test
-writes with `Spoiler`: for each kind of call an error to raise, or seconds to wait before it is done. What was synced is
-noted in the file `synced`, a line for each sync that was done: `lose_power` takes away what was not.
+Before each call, a server of `ForkServer(faulty_disk=True)` reads the file `faults` in its directory, which a test
+writes with `FaultyDisk`: for each kind of call an error to raise, or seconds to wait before the call. For each
+completed sync the server appends a line to the file `synced`; `lose_power` removes what was not synced.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any, Final
 
 from disqued.server import files
 
-CONTROL: Final = "spoiled"
+CONTROL: Final = "faults"
 SYNCED: Final = "synced"
 WRITE: Final = "write"
 SYNC: Final = "sync"
 LOOK_S: Final = 0.01
 
 
-class Spoiler:
-    """Spoils the disk of one server, from its directory."""
+class FaultyDisk:
+    """Injects faults on the disk of one server, through its directory."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / CONTROL
@@ -39,21 +39,21 @@ class Spoiler:
         beside.replace(self._path)
 
     def fail(self, *calls: str, error: int = errno.EIO) -> None:
-        """Have calls fail from now on."""
+        """Make calls fail from now on."""
         self._rules.update({call: {"error": error} for call in calls})
         self._write()
 
     def slow(self, *calls: str, seconds: float) -> None:
-        """Have calls take so much longer from now on; one that began earlier is not affected."""
+        """Delay calls from now on; calls in progress are not affected."""
         self._rules.update({call: {"seconds": seconds} for call in calls})
         self._write()
 
     def hang(self, *calls: str) -> None:
-        """Have calls wait until the disk is well again."""
+        """Block calls until `repair`."""
         self.slow(*calls, seconds=1e9)
 
-    def mend(self) -> None:
-        """The disk is well again."""
+    def repair(self) -> None:
+        """Remove all faults."""
         self._rules.clear()
         self._write()
 
@@ -66,8 +66,8 @@ def _rule(call: str) -> dict[str, Any]:
     return found
 
 
-def _pass(call: str) -> None:
-    """Take the time that the test says, or fail."""
+def _inject(call: str) -> None:
+    """Wait as long as the test says, or fail."""
     rule = _rule(call)
     if "seconds" in rule:
         end_s = time.monotonic() + rule["seconds"]
@@ -78,8 +78,8 @@ def _pass(call: str) -> None:
         raise OSError(rule["error"], os.strerror(rule["error"]))
 
 
-class _SpoiledCalls:
-    """`os` as `disqued.server.files` uses it."""
+class _FaultyCalls:
+    """Stands in for `os` in `disqued.server.files`."""
 
     def __init__(self) -> None:
         self._synced = -1
@@ -88,12 +88,12 @@ class _SpoiledCalls:
         return getattr(os, name)
 
     def writev(self, descriptor: int, data: Sequence[bytes]) -> int:
-        _pass(WRITE)
+        _inject(WRITE)
         return os.writev(descriptor, data)
 
     def fdatasync(self, descriptor: int) -> None:
-        """Sync, and note how much of which file; lines are short enough to be written as a whole."""
-        _pass(SYNC)
+        """Sync, and record how much of which file; the line is short enough to be written atomically."""
+        _inject(SYNC)
         began_s = time.monotonic()
         before = os.fstat(descriptor)
         os.fdatasync(descriptor)
@@ -104,19 +104,19 @@ class _SpoiledCalls:
     fsync = fdatasync
 
 
-def spoil() -> None:
-    """Stand between the server and its files, in this process and those that it forks."""
-    calls = _SpoiledCalls()
+def install() -> None:
+    """Intercept the file calls of the server, in this process and those that it forks."""
+    calls = _FaultyCalls()
     vars(files).update(os=calls, sync_data=calls.fdatasync)
 
 
 @dataclass(frozen=True)
 class Synced:
-    """How much of a file is on disk for certain."""
+    """How much of a file is certainly on disk."""
 
     size: int
     began_s: float
-    """When the sync began, by the monotonic clock: what was answered before had been written then."""
+    """When the sync began, on the monotonic clock: everything answered before that had been written by then."""
 
 
 def last_sync(path: Path) -> Synced:
@@ -132,9 +132,9 @@ def last_sync(path: Path) -> Synced:
 
 
 def lose_power(path: Path, chance: Random) -> Synced:
-    """Do to a file what a loss of power does: what was not synced is gone, from some point on, or zeros stand there.
+    """Do to a file what a power loss does: from a random point on, unsynced data is missing or zeros.
 
-    Only after the server was killed; returns what was synced.
+    Call it only after the server was killed. Returns what was synced.
     """
     synced = last_sync(path)
     data = path.read_bytes()

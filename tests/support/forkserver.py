@@ -1,15 +1,15 @@
 """Real broker processes that start in milliseconds, for tests that kill hundreds of them.
 
-    with Nursery() as nursery:
-        process = nursery.start(directory, "--port", "12345")
+    with ForkServer() as fork_server:
+        process = fork_server.start(directory, "--port", "12345")
         process.kill()
         assert process.wait() == -9
 
-The nursery is a process that has imported the server already, and forks for each one: what runs is `disque-server` with
-its own process ID, sockets, files and signals. It is told what to do in lines of JSON on its standard input. When it
-ends, or the test does, all of them are killed.
+The fork server is a process that has already imported the server, and forks for each new one: what runs is
+`disque-server` with its own process ID, sockets, files and signals. Requests are lines of JSON on its standard input.
+When it or the test ends, all servers are killed.
 
-With `SPOILED` the processes have a disk that a test can spoil (`support.spoiled`).
+With `faulty_disk`, tests can inject disk faults into the servers (`support.faultydisk`).
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
 SET_DEATH_SIGNAL: Final = 1
-"""The option of prctl by which a process is killed when its parent ends."""
+"""The option of prctl that has a process killed when its parent ends."""
 LOG: Final = "server.log"
+FAULTY_DISK: Final = "faulty-disk"
+"""The argument of the fork server that installs `support.faultydisk`."""
 
 
-class Hatchling:
+class ForkedProcess:
     """One `disque-server`."""
 
-    def __init__(self, nursery: Nursery, pid: int) -> None:
-        self._nursery = nursery
+    def __init__(self, fork_server: ForkServer, pid: int) -> None:
+        self._nursery = fork_server
         self.pid = pid
         self.status: int | None = None
-        """The exit status once it was waited for, below zero for the signal that ended it."""
+        """The exit status after `wait`; negative if a signal ended the process."""
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal."""
@@ -48,40 +50,40 @@ class Hatchling:
         self.send_signal(signal.SIGKILL)
 
     def wait(self) -> int:
-        """Wait until it ended; the exit status."""
+        """Wait until the process has ended; returns the exit status."""
         if self.status is None:
             self.status = self._nursery.ask({"wait": self.pid})
         return self.status
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is gone."""
+        """Whether the process has ended."""
         if self.status is None:
             self.status = self._nursery.ask({"poll": self.pid})
         return self.status is not None
 
 
-class Nursery:
-    """Starts servers, with a disk that can be spoiled if that is wished. Used as a context."""
+class ForkServer:
+    """Starts servers, with a disk on which faults can be injected if `faulty_disk`. Used as a context."""
 
-    def __init__(self, *, spoiled: bool = False) -> None:
-        command = [sys.executable, "-m", "support.nursery", *(["spoiled"] if spoiled else [])]
+    def __init__(self, *, faulty_disk: bool = False) -> None:
+        command = [sys.executable, "-m", "support.forkserver", *([FAULTY_DISK] if faulty_disk else [])]
         path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[1])])
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
         )
 
     def ask(self, request: dict[str, Any]) -> Any:
-        """Have something done."""
+        """Send a request and return the reply."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
-    def start(self, directory: Path, *arguments: str) -> Hatchling:
-        """A server in a directory, where its log is too."""
-        return Hatchling(self, self.ask({"directory": str(directory), "arguments": arguments}))
+    def start(self, directory: Path, *arguments: str) -> ForkedProcess:
+        """Start a server in a directory, where it also writes its log."""
+        return ForkedProcess(self, self.ask({"directory": str(directory), "arguments": arguments}))
 
     def close(self) -> None:
         """Kill all servers."""
@@ -100,12 +102,12 @@ class Nursery:
         self.close()
 
 
-# --- in the process of the nursery ------------------------------------------------------------------------------------
+# --- in the fork server --------------------------------------------------------------------------------------------
 
 
 def _run(directory: str, arguments: Sequence[str]) -> NoReturn:
-    """Become a server."""
-    from disqued.server.main import main  # noqa: PLC0415 - imported already; tests do not need it
+    """Turn this process into a server."""
+    from disqued.server.main import main  # noqa: PLC0415 - already imported; tests do not need it
 
     ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
     os.chdir(directory)
@@ -137,13 +139,13 @@ def _answer(request: dict[str, Any]) -> int | None:
 
 
 def _serve() -> None:
-    import disqued.server.main  # noqa: F401, PLC0415 - what takes long is done once
+    import disqued.server.main  # noqa: F401, PLC0415 - import the slow modules once
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which end this process
-    if sys.argv[1:] == ["spoiled"]:
-        from support.spoiled import spoil  # noqa: PLC0415 - for the servers only
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the tests, which end this process
+    if sys.argv[1:] == [FAULTY_DISK]:
+        from support.faultydisk import install  # noqa: PLC0415 - for the servers only
 
-        spoil()
+        install()
     for line in sys.stdin.buffer:
         print(json.dumps(_answer(json.loads(line))), flush=True)  # noqa: T201 - the answer
 
