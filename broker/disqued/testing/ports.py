@@ -7,6 +7,7 @@ an outgoing connection. On Linux, a server that sets SO_REUSEADDR, as they all d
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from collections import deque
 from typing import Final
@@ -19,7 +20,8 @@ HIGHEST_PORT: Final = 65535 - BUS_PORT_DISTANCE
 KEPT: Final = 200
 """How many reservations this process holds; each takes two file descriptors."""
 
-_RESERVED: Final[deque[tuple[socket.socket, socket.socket]]] = deque()
+_RESERVED: Final[deque[list[int]]] = deque()
+"""The file descriptors of each reservation."""
 
 
 def free_port() -> int:
@@ -41,13 +43,12 @@ def free_port() -> int:
 
 
 def _keep(*reserved: socket.socket) -> None:
-    client, bus = reserved
     for sock in reserved:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after the bind: from now on a server may listen
-    _RESERVED.append((client, bus))
+    _RESERVED.append([sock.detach() for sock in reserved])
     while len(_RESERVED) > KEPT:
-        for sock in _RESERVED.popleft():
-            sock.close()
+        for descriptor in _RESERVED.popleft():
+            os.close(descriptor)
 
 
 def is_free(port: int) -> bool:
