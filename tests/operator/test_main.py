@@ -18,7 +18,6 @@ import yaml
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.status_writes import condition
-from disque_operator.reporting import condition
 from disqued.testing.ports import free_port
 from support.apiserver import ApiServer, serving
 
