@@ -34,7 +34,7 @@ def test_the_node_that_has_the_job_takes_over(cluster: Cluster) -> None:
         "ack_collections": 1,
         "dummy_acks_made": 1,
         "dummy_acks_collected": 1,
-        "acks_for_others": 0,
+        "acks_forwarded": 0,
     }
 
 
@@ -141,5 +141,5 @@ def test_a_leaving_node_keeps_nothing_and_passes_the_acknowledgement_on(cluster:
     cluster.run(milliseconds=10)
     assert cluster.copies(job) == []
     assert cluster.copies(UNKNOWN) == []
-    assert figures(first)["acks_for_others"] == 2
+    assert figures(first)["acks_forwarded"] == 2
     assert sorted(talk(cluster)) == ["GOTACK"] * 4 + ["SETACK"] * 4

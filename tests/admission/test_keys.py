@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from disqued.core.host import disk
 from disqued.core.memory.accounting import KEY_BYTES
+from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.testing.local import LocalClient, LocalNode
 from support.logging_node import logging_node
 
@@ -299,7 +300,7 @@ def test_what_was_added_once_is_counted(local: LocalNode, client: LocalClient) -
     text = client.call("INFO", "admission")
     assert isinstance(text, bytes)
     assert text.split() == [b"#", b"Admission", b"keys_remembered:2", b"jobs_deduplicated:2"]
-    assert local.node.state.stats.jobs_added == 2
+    assert local.node.state.counters.value(JOBS_ADDED) == 2
     client.call("CONFIG", "RESETSTAT")
     assert b"keys_remembered:2\r\njobs_deduplicated:0\r\n" in client.raw("INFO", "all")
 

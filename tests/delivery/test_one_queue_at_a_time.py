@@ -7,6 +7,7 @@ import pytest
 from disqued.bus import kinds
 from disqued.core.jobs.job import MAX_COUNTER
 from disqued.core.jobs.jobid import JobIds
+from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVENTED
 from disqued.delivery.queued import precedes
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.host import FakeHost
@@ -34,7 +35,7 @@ def test_a_job_that_waits_for_a_worker_is_in_one_queue_however_long(cluster: Clu
     assert first.admin.stat("mail")["jobs-in"] == 1
     assert [deliveries(member, job) for member in cluster.members] == [(0, 0)] * 3
     assert set(talk(cluster)) == {"WILLQUEUE", "QUEUED"}
-    assert first.node.state.stats.requeues_averted > 10
+    assert first.node.state.counters.value(REQUEUES_PREVENTED) > 10
 
 
 def test_the_copies_do_not_drift_towards_the_moment_of_delivery(cluster: Cluster) -> None:
@@ -112,7 +113,7 @@ def test_two_halves_of_a_cluster_queue_it_and_one_gives_way_when_they_meet(clust
     cluster.run(seconds=20)
     winner = max(cluster.members, key=lambda one: sum(precedes(job, one.id, other.id) for other in cluster.members))
     assert cluster.copies(job, "queued") == [winner]
-    assert sum(int(member.node.state.stats.queued_ties_lost) for member in cluster.members) == 2
+    assert sum(int(member.node.state.counters.value(DUPLICATE_ENQUEUES_DROPPED)) for member in cluster.members) == 2
 
 
 @pytest.mark.parametrize("seed", range(8))

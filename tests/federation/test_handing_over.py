@@ -312,7 +312,10 @@ def test_an_at_most_once_job_moves(pair: Cluster) -> None:
     assert holders(second, job) is None
     shown = second.admin.call("INFO", "federation")
     assert isinstance(shown, bytes)
-    assert shown.splitlines()[:3] == [b"# Federation", b"jobs_imported:1", b"imported_at_most_once:1"]
+    assert [line for line in shown.splitlines() if b"import" in line] == [
+        b"jobs_imported:1",
+        b"imported_at_most_once:1",
+    ]
     pair.run(seconds=60)
     assert length_at(first) + length_at(second) == 0
     worker.send("ACKJOB", job)

@@ -63,7 +63,7 @@ def test_nothing_of_ours_is_sent_to_it(local: LocalNode, original: Stranger) -> 
     link = original.called
     assert link is not None
     assert kinds.HOST not in {int.from_bytes(frame[12:14], "big") for frame in link.out}
-    assert sum(traffic.sent for traffic in local.node.state.stats.bus[kinds.HOST :]) == 0
+    assert sum(traffic.sent.value for traffic in local.node.state.traffic[kinds.HOST :]) == 0
 
 
 def test_its_leaving_is_noticed_and_taken_back(local: LocalNode, original: Stranger) -> None:

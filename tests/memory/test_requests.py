@@ -6,6 +6,7 @@ import pytest
 
 from disqued.config import Config
 from disqued.core.memory.accounting import FULL, Memory
+from disqued.core.runtime.counters import CLOSED_FOR_MEMORY, COPIES_REFUSED, JOBS_EVICTED, REQUESTS_REFUSED_UNREAD
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode, encode
 
@@ -53,7 +54,7 @@ def test_a_body_that_does_not_fit_is_refused_before_it_is_stored() -> None:
     assert str(refused).startswith(OOM + " The job is too big for what is left")
     assert pong == b"PONG", "the connection goes on"
     assert client.call("QLEN", "mail") == 0
-    assert local.node.state.stats.requests_refused_unread == 1
+    assert local.node.state.counters.value(REQUESTS_REFUSED_UNREAD) == 1
 
 
 @pytest.mark.parametrize("size", [1, 100_000, 3 * MB])
@@ -129,7 +130,7 @@ def test_a_copy_that_does_not_fit_is_refused() -> None:
     cluster.run(seconds=2)
     assert str(first.admin.next_reply()).startswith("NOREPL")
     assert second.node.state.lifecycle.table.count == 0
-    assert second.node.state.stats.copies_refused > 0
+    assert second.node.state.counters.value(COPIES_REFUSED) > 0
     first.admin.send("ADDJOB", "mail", b"x" * (2 * MB), 500, "REPLICATE", 2)
     cluster.run(seconds=2)
     assert isinstance(first.admin.next_reply(), bytes)
@@ -164,7 +165,7 @@ def test_maxmemory_below_what_is_used_refuses_frees_step_by_step_and_is_over_whe
     table = local.node.state.lifecycle.table
     assert 3000 < table.count < 6000, "some, not all at once"
     local.run(seconds=1)
-    assert local.node.state.stats.evicted_jobs == 3000
+    assert local.node.state.counters.value(JOBS_EVICTED) == 3000
     assert client.call("QLEN", "again") == 3000, "what was not delivered stays"
     refused = client.call("ADDJOB", "again", "body", 0)
     assert str(refused).startswith(("OOM", "NOREPL")), refused
@@ -207,7 +208,7 @@ def test_who_sends_on_while_it_waits_is_hung_up_on_when_memory_is_used_up() -> N
     local.run(milliseconds=200)
     assert memory_of(local).level() == 0
     assert other.call("PING") == b"PONG"
-    assert local.node.state.stats.clients_closed_for_memory == 1
+    assert local.node.state.counters.value(CLOSED_FOR_MEMORY) == 1
 
 
 @pytest.fixture
@@ -270,7 +271,7 @@ def test_who_reads_slowly_gets_all_and_who_reads_nothing_is_hung_up_on_when_memo
         local.run(milliseconds=100)
         reading.read(MB)
     assert resting.closed
-    assert local.node.state.stats.clients_closed_for_memory == 1
+    assert local.node.state.counters.value(CLOSED_FOR_MEMORY) == 1
     reading.read(MB)
     jobs = reading.next_reply()
     assert isinstance(jobs, list)
@@ -308,7 +309,7 @@ def test_acknowledgements_of_unknown_jobs_take_no_more_than_there_is() -> None:
         first.admin.call("ACKJOB", *ids[start : start + 500])
     memory = first.node.state.lifecycle.memory
     assert memory.counted_bytes < 2 * MB
-    assert first.node.state.stats.evicted_jobs > 0
+    assert first.node.state.counters.value(JOBS_EVICTED) > 0
 
 
 def test_input_is_counted_until_it_is_run_or_its_client_is_gone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.replication.counters import TIMEOUTS
 from disqued.testing.cluster import BUS_PORT, Cluster
 from replication.adding import (
     A_TIMER_MS,
@@ -173,7 +174,7 @@ def test_a_timeout_leaves_no_copy_behind(cluster: Cluster) -> None:
     assert error_of(client) == TIMEOUT
     assert jobs(cluster) == [0, 0, 0]
     assert first.node.state.waits_for_copies == {}
-    assert first.node.state.stats.replication_timeouts == 1
+    assert first.node.state.counters.value(TIMEOUTS) == 1
     assert b"replication_timeouts:1" in first.admin.raw("INFO", "replication")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from disqued.config import Config
+from disqued.core.runtime.counters import CLOSED_FOR_OUTPUT
 from disqued.node import Node
 from disqued.server import shell as shell_module
 from disqued.server.connection import FREE_OUTPUT_BYTES, Connection
@@ -247,7 +248,7 @@ def test_a_reply_below_the_hard_limit_is_written_and_one_above_ends_the_connecti
     stage.loop.run()
     assert (len(client.writes), client.ended) == (1, "aborted")
     assert "output buffer limits" in stage.host.log_lines[-1][1]
-    assert stage.node.state.stats.clients_closed_for_output == 1
+    assert stage.node.state.counters.value(CLOSED_FOR_OUTPUT) == 1
 
 
 def test_replies_that_nobody_takes_add_up(stage: Stage) -> None:

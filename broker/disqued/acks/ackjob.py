@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.acks.counters import ACKS_FORWARDED, DUMMY_ACKS_MADE, JOBS_ACKED
 from disqued.acks.gc import collect
 from disqued.bus import kinds
 from disqued.core.clients.session import Session
@@ -36,7 +37,7 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             else:
                 state.ready.tell_again(session)
             collect(state, job)
-    state.stats.jobs_acked += acknowledged
+    state.counters.add(JOBS_ACKED, acknowledged)
     session.reply_integer(acknowledged)
 
 
@@ -51,11 +52,11 @@ def _acknowledge_unknown(state: NodeState, job_id: bytes) -> None:
     if state.view.size == 1 or minutes & 1 == 0:
         return
     if state.view.leaving:
-        state.stats.acks_for_others += 1
+        state.counters.add(ACKS_FORWARDED)
         tell_all(state, state.bus.about_job(kinds.SETACK, job_id))
         return
     make_room_for_one(state)
-    state.stats.dummy_acks_made += 1
+    state.counters.add(DUMMY_ACKS_MADE)
     expire_at_s: i64 = state.now_ms // 1000 + minutes * 60
     dummy = Job(job_id, b"", b"", 0, expire_at_s, 0, 0, 0)
     state.lifecycle.keep_dummy(dummy, state.now_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from disqued.acks.counters import JOBS_ACKED
 from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
@@ -32,7 +33,7 @@ def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
             tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job_id))
         lifecycle.drop(job)  # of one that waits for its copies this tells the others
         deleted += 1
-    state.stats.jobs_acked += deleted
+    state.counters.add(JOBS_ACKED, deleted)
     session.reply_integer(deleted)
 
 

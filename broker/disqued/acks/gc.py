@@ -7,6 +7,7 @@ state machine"), where holders are compared by name: the original compares numbe
 
 from __future__ import annotations
 
+from disqued.acks.counters import COLLECTIONS, DUMMY_ACKS_COLLECTED
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job
@@ -24,7 +25,7 @@ def collect(state: NodeState, job: Job) -> None:
         return
     if job.gc_retry < MAX_COLLECTIONS:
         job.gc_retry += 1
-    state.stats.collections += 1
+    state.counters.add(COLLECTIONS)
     peers = unconfirmed(state, job)
     if not peers:
         finish(state, job)
@@ -83,7 +84,7 @@ def finish(state: NodeState, job: Job) -> None:
     """All know: have the others forget the job, and forget it."""
     delivered = job.delivered
     if not delivered:
-        state.stats.dummy_acks_collected += 1
+        state.counters.add(DUMMY_ACKS_COLLECTED)
     elif len(delivered) > 1:
         tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job.id))
     state.lifecycle.drop(job)

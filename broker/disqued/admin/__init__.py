@@ -19,6 +19,7 @@ from disqued.admin import (
     timecmd,
 )
 from disqued.admin.metrics import METRICS
+from disqued.core.runtime.counters import COUNTERS
 from disqued.core.runtime.subsystem import Subsystem
 
 SUBSYSTEM = Subsystem(
@@ -37,5 +38,6 @@ SUBSYSTEM = Subsystem(
         commandcmd.COMMAND,
         latency.COMMAND,
     ),
+    counters=COUNTERS,
     metrics=METRICS,
 )

@@ -92,7 +92,6 @@ def _keep_alive(state: NodeState) -> None:
 
 def _resetstat(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Start counting anew."""
-    state.stats.reset()
     state.counters.reset()
     for entry in state.command_entries:
         entry.reset()

@@ -16,6 +16,19 @@ from disqued import SPOKEN_VERSION, __version__
 from disqued.build import FLAVOUR
 from disqued.bus import kinds
 from disqued.core.commands.command import Command
+from disqued.core.runtime.counters import (
+    CLOSED_FOR_MEMORY,
+    COMMANDS,
+    CONNECTIONS,
+    INPUT_BYTES,
+    JOBS_EVICTED,
+    LINKS_OVERFLOWED,
+    LOST_BYTES,
+    OUTPUT_BYTES,
+    RECORDS_EXPIRED,
+    REJECTED_CONNECTIONS,
+    REQUESTS_REFUSED_UNREAD,
+)
 from disqued.errors import CommandSyntaxError
 
 if TYPE_CHECKING:
@@ -117,8 +130,8 @@ def _memory(state: NodeState) -> Fields:
         ("memory_limit_source", limit.source),
         ("memory_level", int(memory.level())),
         ("memory_squeezed", int(memory.squeezed)),
-        ("requests_refused_unread", state.stats.requests_refused_unread),
-        ("clients_closed_for_memory", state.stats.clients_closed_for_memory),
+        ("requests_refused_unread", state.counters.value(REQUESTS_REFUSED_UNREAD)),
+        ("clients_closed_for_memory", state.counters.value(CLOSED_FOR_MEMORY)),
     ]
 
 
@@ -149,19 +162,19 @@ def _persistence(state: NodeState) -> Fields:
 
 
 def _stats(state: NodeState) -> Fields:
-    stats = state.stats
+    count = state.counters.value
     return [
-        ("total_connections_received", stats.connections),
-        ("total_commands_processed", stats.commands),
-        ("instantaneous_ops_per_sec", int(stats.command_rate.per_second())),
-        ("total_net_input_bytes", stats.input_bytes),
-        ("total_net_output_bytes", stats.output_bytes),
-        ("instantaneous_input_kbps", f"{stats.input_rate.per_second() / 1024:.2f}"),
-        ("instantaneous_output_kbps", f"{stats.output_rate.per_second() / 1024:.2f}"),
-        ("rejected_connections", stats.rejected_connections),
+        ("total_connections_received", count(CONNECTIONS)),
+        ("total_commands_processed", count(COMMANDS)),
+        ("instantaneous_ops_per_sec", int(state.command_rate.per_second())),
+        ("total_net_input_bytes", count(INPUT_BYTES)),
+        ("total_net_output_bytes", count(OUTPUT_BYTES)),
+        ("instantaneous_input_kbps", f"{state.input_rate.per_second() / 1024:.2f}"),
+        ("instantaneous_output_kbps", f"{state.output_rate.per_second() / 1024:.2f}"),
+        ("rejected_connections", count(REJECTED_CONNECTIONS)),
         ("latest_fork_usec", 0),
-        ("expired_jobs", stats.expired_jobs),
-        ("evicted_jobs", stats.evicted_jobs),
+        ("expired_jobs", count(RECORDS_EXPIRED)),
+        ("evicted_jobs", count(JOBS_EVICTED)),
     ]
 
 
@@ -188,16 +201,15 @@ def _commandstats(state: NodeState) -> Fields:
 
 def _busstats(state: NodeState) -> Fields:
     """One line for each kind of message that was sent to other nodes or received from them, and what was lost."""
-    stats = state.stats
     fields: Fields = []
     for kind, name in kinds.NAMES.items():
-        traffic = stats.bus[kind]
-        if traffic.sent or traffic.received:
-            value = f"sent={traffic.sent},sent_bytes={traffic.sent_bytes},received={traffic.received}"
+        traffic = state.traffic[kind]
+        if traffic.sent.value or traffic.received.value:
+            value = f"sent={traffic.sent.value},sent_bytes={traffic.sent_bytes.value},received={traffic.received.value}"
             fields.append((f"busstat_{name.lower()}", value))
     if fields:
-        fields.append(("bus_links_overflowed", stats.bus_links_overflowed))
-        fields.append(("bus_lost_bytes", stats.bus_lost_bytes))
+        fields.append(("bus_links_overflowed", state.counters.value(LINKS_OVERFLOWED)))
+        fields.append(("bus_lost_bytes", state.counters.value(LOST_BYTES)))
     return fields
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued import __version__
 from disqued.build import FLAVOUR
-from disqued.core.telemetry.metric import COUNTER, GAUGE, HISTOGRAM, Metric, Sample, counter, gauge
+from disqued.core.telemetry.metric import COUNTER, GAUGE, HISTOGRAM, Metric, Sample, gauge
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -37,18 +37,13 @@ def _durations(state: NodeState) -> Iterator[Sample]:
 
 
 def _errors(state: NodeState) -> Iterator[Sample]:
-    for code, count in state.stats.errors.items():
-        yield ((code,), count)
+    for code, count in state.errors.by_code.items():
+        yield ((code,), int(count.value))
 
 
 def _refusals(state: NodeState) -> Iterator[Sample]:
     for reason, code in REFUSALS.items():
-        yield ((reason,), state.stats.errors[code])
-
-
-def _closed(state: NodeState) -> Iterator[Sample]:
-    yield (("output",), int(state.stats.clients_closed_for_output))
-    yield (("memory",), int(state.stats.clients_closed_for_memory))
+        yield ((reason,), int(state.errors.by_code[code].value))
 
 
 def _jobs(state: NodeState) -> Iterator[Sample]:
@@ -80,34 +75,6 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         "disque_blocked_clients",
         "Clients that wait for a job (GETJOB) or for the copies of theirs (ADDJOB).",
         lambda state: int(state.blocked_clients),
-    ),
-    counter(
-        "disque_connections_received_total",
-        "Connections that were accepted.",
-        lambda state: int(state.stats.connections),
-    ),
-    counter(
-        "disque_rejected_connections_total",
-        "Connections that were refused because there were `maxclients` already.",
-        lambda state: int(state.stats.rejected_connections),
-    ),
-    counter(
-        "disque_network_received_bytes_total",
-        "Bytes that clients sent.",
-        lambda state: int(state.stats.input_bytes),
-    ),
-    counter(
-        "disque_network_sent_bytes_total",
-        "Bytes that clients were sent.",
-        lambda state: int(state.stats.output_bytes),
-    ),
-    Metric(
-        "disque_clients_closed_total",
-        COUNTER,
-        "Clients that were hung up on: for the output they did not read (`client-output-buffer-limit`), or because "
-        "memory was used up.",
-        _closed,
-        ("reason",),
     ),
     gauge(
         "disque_loading",
@@ -144,11 +111,6 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         _refusals,
         ("reason",),
     ),
-    counter(
-        "disque_requests_refused_unread_total",
-        "Requests too big for the memory that was left, which were not even read to their end.",
-        lambda state: int(state.stats.requests_refused_unread),
-    ),
     Metric(
         "disque_jobs",
         GAUGE,
@@ -157,22 +119,6 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         "its own copy.",
         _jobs,
         ("state",),
-    ),
-    counter(
-        "disque_jobs_expired_total",
-        "Jobs that were forgotten because their time to live was over, though nobody had acknowledged them; each "
-        "holder counts its copy. At-most-once jobs that were delivered are not among them.",
-        lambda state: int(state.stats.expired_unfinished),
-    ),
-    counter(
-        "disque_records_expired_total",
-        "All that was forgotten because its time to live was over, with acknowledgements (`expired_jobs` of INFO).",
-        lambda state: int(state.stats.expired_jobs),
-    ),
-    counter(
-        "disque_jobs_evicted_total",
-        "Jobs that were forgotten to make room: acknowledged ones, and delivered at-most-once jobs.",
-        lambda state: int(state.stats.evicted_jobs),
     ),
     gauge(
         "disque_max_replicate",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.admission import addjob
+from disqued.admission.counters import COUNTERS
 from disqued.admission.metrics import METRICS
 from disqued.core.runtime.subsystem import Subsystem
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 def _info(state: NodeState) -> Fields:
     return [
         ("keys_remembered", int(state.lifecycle.keys.count)),
-        ("jobs_deduplicated", int(state.stats.jobs_deduplicated)),
     ]
 
 
-SUBSYSTEM = Subsystem("admission", commands=(addjob.COMMAND,), info=_info, metrics=METRICS)
+SUBSYSTEM = Subsystem("admission", commands=(addjob.COMMAND,), counters=COUNTERS, info=_info, metrics=METRICS)

@@ -16,6 +16,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.admission.counters import JOBS_DEDUPLICATED
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import Job
@@ -23,6 +24,7 @@ from disqued.core.jobs.jobid import stamp_for, stamped
 from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S, Remembered
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY
 from disqued.core.queues.queue import PAUSED_IN
+from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.memorymonitor import make_room_for
 from disqued.core.runtime.state import NodeState
 from disqued.errors import TOO_BIG, CommandSyntaxError, NotReplicated, OutOfMemory, QueueFull, QueuePaused, ReplyError
@@ -182,7 +184,7 @@ def _answer_again(state: NodeState, session: Session, known: Remembered) -> None
     """The job was added before: say so again, when it is safe on disk."""
     if known.added_ms == 0:
         raise NotReplicated(STILL_WAITS)
-    state.stats.jobs_deduplicated += 1
+    state.counters.add(JOBS_DEDUPLICATED)
     state.ready.tell_again(session)
     session.out.append(b"+" + known.job_id + b"\r\n")
 
@@ -240,7 +242,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         state.events.copies_wanted(session, job, timeout_ms, asynchronous=options.asynchronous, external=external)
     else:
         lifecycle.admit(job, now_ms)
-        state.stats.jobs_added += 1
+        state.counters.add(JOBS_ADDED)
         session.out.append(b"+" + job_id + b"\r\n")
     if stamp is not None:
         lifecycle.keys.add(job_id, _window_s(options))

@@ -5,8 +5,8 @@ Moving jobs between nodes belongs to federation, forgetting finished ones to ack
 
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.delivery import dequeue, enqueue, getjob, nack, pause, queued, willqueue, working
-from disqued.delivery.figures import figures
-from disqued.delivery.metrics import METRICS, QUEUE_METRICS
+from disqued.delivery.counters import COUNTERS, MEASURES
+from disqued.delivery.metrics import QUEUE_METRICS
 from disqued.delivery.room import NAME, DeliveryRoom
 
 SUBSYSTEM = Subsystem(
@@ -14,7 +14,7 @@ SUBSYSTEM = Subsystem(
     DeliveryRoom,
     (getjob.COMMAND, enqueue.COMMAND, nack.COMMAND, dequeue.COMMAND, working.COMMAND, pause.COMMAND),
     (enqueue.MESSAGE, queued.MESSAGE, willqueue.MESSAGE, working.MESSAGE, pause.MESSAGE),
-    info=figures,
-    metrics=METRICS,
+    counters=COUNTERS,
+    measures=MEASURES,
     queue_metrics=QUEUE_METRICS,
 )

@@ -17,6 +17,7 @@ from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
 from disqued.core.queues.queue import PAUSED_IN
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
+from disqued.delivery.counters import REQUEUED_BY_ENQUEUE, REQUEUED_BY_NACK, REQUEUED_ELSEWHERE
 from disqued.jobmessages import job_of
 
 
@@ -32,9 +33,9 @@ def requeue_all(state: NodeState, session: Session, args: list[bytes], counting:
         elif state.lifecycle.enqueue(job, state.now_ms, counting):
             queued += 1
             if counting == COUNT_NACK:
-                state.stats.requeued_by_nack += 1
+                state.counters.add(REQUEUED_BY_NACK)
             else:
-                state.stats.requeued_by_enqueue += 1
+                state.counters.add(REQUEUED_BY_ENQUEUE)
     session.reply_integer(queued)
 
 
@@ -66,7 +67,7 @@ def hear_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: A
         return
     job.requeue_at_ms = state.now_ms
     if lifecycle.enqueue(job, state.now_ms, SILENT):
-        state.stats.requeued_elsewhere += 1
+        state.counters.add(REQUEUED_ELSEWHERE)
 
 
 MESSAGE: Final[Message] = Message(kinds.ENQUEUE, hear_enqueue)

@@ -16,6 +16,7 @@ from disqued.core.jobs.job import Job
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import block
+from disqued.delivery.counters import DELIVERY_AGE, JOBS_DELIVERED
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
 from disqued.resp import writer
 from disqued.resp.integers import parse_integer, require_timeout_ms
@@ -94,6 +95,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     out = session.out
     header = len(out)
     taken: i64 = 0
+    ages = state.counters.histogram(DELIVERY_AGE)
     federated = len(state.view.peers) > 0
     found = True
     while found and taken < options.count:
@@ -106,7 +108,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
                 if taken == 0:
                     out.append(b"")
                 append_job(out, queue, job, options.with_counters)
-                state.stats.count_delivery(job.ctime, now_ms)
+                ages.observe(max(now_ms - job.ctime // 1_000_000, 0))
                 found = True
                 taken += 1
                 if federated and queue.length == 0:
@@ -116,6 +118,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             elif federated:
                 state.events.queue_visited(queue, drained=False)
     if taken > 0:
+        state.counters.add(JOBS_DELIVERED, taken)
         out[header] = writer.array_header(taken)
     elif not options.wait:
         session.reply_null_array()

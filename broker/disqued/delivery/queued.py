@@ -13,6 +13,7 @@ from disqued.core.jobs.job import BY_TIMER, MAX_COUNTER, QUEUED, Job
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_holders
 from disqued.core.runtime.state import NodeState
+from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED
 from disqued.jobmessages import job_held_with
 
 _FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS)
@@ -62,7 +63,7 @@ def queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         lifecycle.let_go(job)
     if job.state == QUEUED and precedes(job.id, peer.id, state.view.node_id):
         lifecycle.dequeue(job)
-        state.stats.queued_ties_lost += 1
+        state.counters.add(DUPLICATE_ENQUEUES_DROPPED)
     lifecycle.postpone(job, state.now_ms)
     if flags & kinds.INCR_NACKS and job.nacks < MAX_COUNTER:
         job.nacks += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from disqued.core.clients.blocked import JobWait
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import unblock, wants_reply
+from disqued.delivery.counters import DELIVERY_AGE, JOBS_DELIVERED
 from disqued.delivery.getjob import append_job
 
 
@@ -28,7 +29,8 @@ def serve(state: NodeState) -> None:
                 job = lifecycle.take(queue, now_ms)
                 if job is None:
                     break
-                state.stats.count_delivery(job.ctime, now_ms)
+                state.counters.add(JOBS_DELIVERED)
+                state.counters.observe(DELIVERY_AGE, max(now_ms - job.ctime // 1_000_000, 0))
                 if wants_reply(session):
                     session.out.append(b"*1\r\n")
                     append_job(session.out, queue, job, blocked.with_counters)

@@ -11,6 +11,7 @@ from disqued.core.jobs.job import QUEUED, Job
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_holders
 from disqued.core.runtime.state import NodeState
+from disqued.delivery.counters import REQUEUES_PREVENTED
 from disqued.jobmessages import job_held_with
 
 
@@ -42,10 +43,10 @@ def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
     if job.state == QUEUED:
         tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id))
         state.lifecycle.postpone(job, state.now_ms)
-        state.stats.requeues_averted += 1
+        state.counters.add(REQUEUES_PREVENTED)
     elif state.lifecycle.is_in_hand(job, state.now_ms):
         tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
-        state.stats.requeues_averted += 1
+        state.counters.add(REQUEUES_PREVENTED)
 
 
 MESSAGE: Final[Message] = Message(kinds.WILLQUEUE, willqueue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.telemetry.metric import counter, gauge
+from disqued.core.telemetry.metric import gauge
 
 if TYPE_CHECKING:
     from disqued.core.runtime.subsystem import NodeMetric, QueueMetric, QueueSeen
@@ -16,21 +16,6 @@ def _rate(seen: QueueSeen) -> int:
 
 
 METRICS: Final[tuple[NodeMetric, ...]] = (
-    counter(
-        "disque_jobs_imported_total",
-        "Queued jobs that came from other nodes because clients wait for them here.",
-        lambda state: int(state.stats.jobs_imported),
-    ),
-    counter(
-        "disque_jobs_imported_at_most_once_total",
-        "Those of them that exist here only from then on.",
-        lambda state: int(state.stats.imported_at_most_once),
-    ),
-    counter(
-        "disque_jobs_exported_total",
-        "Queued jobs that were sent to other nodes because clients wait for them there.",
-        lambda state: int(state.stats.jobs_exported),
-    ),
     gauge(
         "disque_queues_asked_for",
         "Queues whose jobs this node asked others for.",

@@ -17,6 +17,7 @@ from disqued.core.jobs.job import NOBODY, Job
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.outbox import confirm, send
 from disqued.core.runtime.state import NodeState
+from disqued.federation.counters import JOBS_EXPORTED
 
 MAX_BYTES: Final = 1 << 20
 """No job is added to a parcel that has grown so large, nor is one sent where so much waits to be written."""
@@ -71,7 +72,7 @@ class Parcel:
     def send(self, state: NodeState) -> None:
         """Send the jobs and forget those that moved, which must not come back here once they are under way."""
         frame = state.bus.jobs(kinds.YOURJOBS, self._packed)
-        state.stats.jobs_exported += self.jobs
+        state.counters.add(JOBS_EXPORTED, self.jobs)
         for job in self._moved:
             state.lifecycle.drop(job)
         if self._moved:

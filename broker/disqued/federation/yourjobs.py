@@ -16,6 +16,7 @@ from disqued.core.jobs.job import ACKED, WAIT_REPL, Job
 from disqued.core.lifecycle.lifecycle import SILENT
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
+from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
 from disqued.federation.needs import hear_source
 from disqued.jobmessages import members_of, note_holder, send_setack, take_expiry
 
@@ -65,9 +66,9 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
     needs = hear_source(state, queue, peer.id, 1)
     if queued:
         needs.count_import(now_ms)
-        state.stats.jobs_imported += 1
+        state.counters.add(JOBS_IMPORTED)
         if job.retry_s == 0:
-            state.stats.imported_at_most_once += 1
+            state.counters.add(IMPORTED_AT_MOST_ONCE)
 
 
 def _register(state: NodeState, peer: Peer, job: Job, listed: bytes, dummy: Job | None) -> None:

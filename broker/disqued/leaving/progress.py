@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core.telemetry.stats import Rate
+from disqued.core.telemetry.rate import Rate
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState

@@ -70,8 +70,8 @@ def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
         (b"cluster_known_nodes", b"%d" % (len(view.peers) + 1)),
         (b"cluster_reachable_nodes", b"%d" % len(view.reachable)),
         (b"cluster_size", b"%d" % view.size),
-        (b"cluster_stats_messages_sent", b"%d" % sum(traffic.sent for traffic in state.stats.bus)),
-        (b"cluster_stats_messages_received", b"%d" % sum(traffic.received for traffic in state.stats.bus)),
+        (b"cluster_stats_messages_sent", b"%d" % sum(traffic.sent.value for traffic in state.traffic)),
+        (b"cluster_stats_messages_received", b"%d" % sum(traffic.received.value for traffic in state.traffic)),
     )
     more = "".join([f"{name}:{value}\r\n" for name, value in figures(state)])
     session.reply_bulk(b"".join([b"%b:%b\r\n" % field for field in fields]) + more.encode())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core.telemetry.metric import COUNTER, GAUGE, Metric, Sample, counter, gauge
+from disqued.core.telemetry.metric import COUNTER, GAUGE, Metric, Sample, gauge
 
 if TYPE_CHECKING:
     from disqued.core.cluster.peer import Peer
@@ -69,14 +69,14 @@ def _skews(state: NodeState) -> Iterator[Sample]:
 
 def _messages(state: NodeState) -> Iterator[Sample]:
     for kind, name in kinds.NAMES.items():
-        traffic = state.stats.bus[kind]
-        yield ((name.lower(), "sent"), int(traffic.sent))
-        yield ((name.lower(), "received"), int(traffic.received))
+        traffic = state.traffic[kind]
+        yield ((name.lower(), "sent"), int(traffic.sent.value))
+        yield ((name.lower(), "received"), int(traffic.received.value))
 
 
 def _message_bytes(state: NodeState) -> Iterator[Sample]:
     for kind, name in kinds.NAMES.items():
-        yield ((name.lower(),), int(state.stats.bus[kind].sent_bytes))
+        yield ((name.lower(),), int(state.traffic[kind].sent_bytes.value))
 
 
 METRICS: Final[tuple[NodeMetric, ...]] = (
@@ -127,15 +127,5 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         "Bytes of the messages that were sent, by their type.",
         _message_bytes,
         ("type",),
-    ),
-    counter(
-        "disque_cluster_links_overflowed_total",
-        "Links that were dropped because too much waited to be sent on them.",
-        lambda state: int(state.stats.bus_links_overflowed),
-    ),
-    counter(
-        "disque_cluster_lost_bytes_total",
-        "Bytes written to links that were gone before the network took them.",
-        lambda state: int(state.stats.bus_lost_bytes),
     ),
 )

@@ -7,6 +7,7 @@ from disqued.bus.errors import BusError
 from disqued.bus.frame import MAX_FRAME_BYTES, VERSION, Frame
 from disqued.core.cluster.peer import Link
 from disqued.core.memory.accounting import BIG_BYTES
+from disqued.core.runtime.counters import COPIES_REFUSED
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.messageentry import MessageEntry
@@ -22,7 +23,7 @@ class Frames:
         """By their numbers."""
         for message in messages:
             assert self.messages[message.kind] is None, "two messages have one number"
-            self.messages[message.kind] = MessageEntry(message, state.stats.bus[message.kind])
+            self.messages[message.kind] = MessageEntry(message, state.traffic[message.kind])
 
     def take(self, link: Link, data: bytes) -> None:
         """Bytes came on a link: handle the complete frames among them."""
@@ -45,7 +46,7 @@ class Frames:
             report_bug(state, "a frame could not be handled", bug)
             self._give_up(link, "a frame could not be handled")
         if reader.passed_over != passed_over:
-            state.stats.copies_refused += 1
+            state.counters.add(COPIES_REFUSED)
         if reader.buffered_bytes > BIG_BYTES:
             state.filling[link] = None
 
@@ -60,7 +61,7 @@ class Frames:
         if message is None or frame.version != VERSION:
             state.host.log("verbose", f"Unknown bus message of type {frame.kind}, version {frame.version}")
             return
-        message.traffic.received += 1
+        message.traffic.received.value += 1
         sender = frame.sender
         if sender == link.sender:
             sender = link.sender  # whose hash is known

@@ -23,6 +23,7 @@ from disqued.core.jobs.job import Job
 from disqued.core.memory.accounting import BIG_BYTES, CLIENT_BYTES
 from disqued.core.output.ready import Driver, Ready
 from disqued.core.runtime.clientlimits import IdleClients
+from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXPIRED, REJECTED_CONNECTIONS
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
 from disqued.core.runtime.shutdown import end
@@ -114,12 +115,12 @@ class Node:
         """A client opened a connection; False when there are too many and the session only gets an error."""
         state = self.state
         if len(state.sessions) >= state.config.maxclients:
-            state.stats.rejected_connections += 1
+            state.counters.add(REJECTED_CONNECTIONS)
             session.out.append(b"-ERR max number of clients reached\r\n")
             session.closing = True
             state.ready.flush(session)
             return False
-        state.stats.connections += 1
+        state.counters.add(CONNECTIONS)
         state.sessions_made += 1
         session.number = state.sessions_made
         session.parser.restrict(bool(state.password))
@@ -148,7 +149,7 @@ class Node:
         """A client sent bytes: run the complete requests among them. `arrived_ns` is what the stopwatch read then."""
         state = self.state
         state.now_ms = now_ms
-        state.stats.input_bytes += len(data)
+        state.input_bytes.value += len(data)
         session.active_ms = now_ms
         if session.closing or session.closed or state.ended:
             return
@@ -236,7 +237,9 @@ class Node:
         state = self.state
         if isinstance(timed, Job):
             if state.lifecycle.wake(timed, state.now_ms):
-                state.stats.count_expired(is_unfinished=timed.is_unfinished)
+                state.counters.add(RECORDS_EXPIRED)
+                if timed.is_unfinished:
+                    state.counters.add(JOBS_EXPIRED)
         elif isinstance(timed, WaitForJob):
             state.events.wait_timed_out(timed)
         elif isinstance(timed, Alarm):
@@ -256,7 +259,7 @@ class Node:
         self._next_cron_ms = now_ms + 1000 // state.config.hz
         if now_ms >= self._next_sample_ms:
             self._next_sample_ms = now_ms + SAMPLE_MS
-            state.stats.sample(now_ms)
+            state.sample_rates()
             self._memory_monitor.check(state)
             self._idle_queues.visit(state)
             state.events.cron()

@@ -15,6 +15,7 @@ from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Sessio
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY, EVICTION
 from disqued.core.runtime.clientlimits import hang_up_greedy, must_read, sends_too_much
+from disqued.core.runtime.counters import REQUESTS_REFUSED_UNREAD
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import make_room, make_room_for
 from disqued.core.runtime.monitoring import note_slow, show_monitors
@@ -47,7 +48,7 @@ class Requests:
                 parser.pass_over()
                 memory.input_bytes += parser.held_bytes - session.input_bytes
                 session.input_bytes = parser.held_bytes
-                state.stats.requests_refused_unread += 1
+                state.counters.add(REQUESTS_REFUSED_UNREAD)
         elif sends_too_much(state, session):
             hang_up_greedy(state, session, f"{session.input_bytes} bytes of requests wait to be run")
 
@@ -55,7 +56,7 @@ class Requests:
         """Answer a request that was not stored because there is no memory for it."""
         session.parser.passed_over = False
         error = OutOfMemory(TOO_BIG)
-        self._state.stats.count_error(error.code)
+        self._state.errors.add(error.code)
         if session.reply_mode == REPLY_ON:
             session.out.append(error.encode())
         elif session.reply_mode == REPLY_SKIP:
@@ -105,7 +106,7 @@ class Requests:
                     state.held[session.number] = session
                     break
         except ProtocolError as error:
-            state.stats.count_error("ERR")
+            state.errors.add("ERR")
             out.append(error.encode())
             session.closing = True
         if session.closing:
@@ -134,14 +135,14 @@ class Requests:
             finally:
                 # Counted last: INFO does not see itself, and CONFIG RESETSTAT is the first command of the new count.
                 entry.calls += 1
-                state.stats.commands += 1
+                state.commands_run.value += 1
         except ReplyError as error:
-            self._state.stats.count_error(error.code)
+            self._state.errors.add(error.code)
             if entry is not None:
                 entry.failed += 1
             session.out.append(error.encode())
         except Exception as bug:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
-            self._state.stats.count_error("ERR")
+            self._state.errors.add("ERR")
             if entry is not None:
                 entry.failed += 1
             self._report_bug(session, args, bug)

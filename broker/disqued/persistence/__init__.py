@@ -10,8 +10,11 @@ from typing import Final
 
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.persistence.bgrewriteaof import COMMAND as BGREWRITEAOF
+from disqued.persistence.counters import MEASURES
 from disqued.persistence.loadjob import COMMAND as LOADJOB
 from disqued.persistence.metrics import METRICS
 from disqued.persistence.room import NAME, PersistenceRoom
 
-SUBSYSTEM: Final[Subsystem] = Subsystem(NAME, PersistenceRoom, commands=(BGREWRITEAOF, LOADJOB), metrics=METRICS)
+SUBSYSTEM: Final[Subsystem] = Subsystem(
+    NAME, PersistenceRoom, commands=(BGREWRITEAOF, LOADJOB), measures=MEASURES, metrics=METRICS
+)

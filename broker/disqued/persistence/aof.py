@@ -34,6 +34,7 @@ from disqued.core.host.disk import DiskOwner, DiskWork
 from disqued.core.runtime.state import SYNC_ALWAYS, SYNC_EVERY_SECOND, SYNC_NEVER, NodeState
 from disqued.core.timers.alarm import Alarm
 from disqued.core.timers.wheel import NEAR_MS
+from disqued.persistence.counters import FSYNC_DURATION
 from disqued.persistence.load import Loader, open_log
 from disqued.persistence.recordwriter import RecordWriter
 from disqued.persistence.refusal import NOT_THERE_YET, SLOW, not_synced, not_written
@@ -392,7 +393,7 @@ class Aof(DiskOwner):
         self._sync = None
         self._is_delayed = False
         self._last_sync_ms = state.now_ms - self._sync_ms
-        state.stats.sync_ms.observe(self._last_sync_ms)
+        state.counters.observe(FSYNC_DURATION, self._last_sync_ms)
         if state.sync_policy == SYNC_ALWAYS:
             self._note_latency(b"aof-fsync-always", self._last_sync_ms)
         if not work.error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.core.telemetry.metric import counter, gauge, histogram
+from disqued.core.telemetry.metric import counter, gauge
 from disqued.persistence.room import aof_of
 
 if TYPE_CHECKING:
@@ -77,11 +77,6 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         "disque_aof_failed",
         "1 while new jobs are refused because the disk does not do what it should (MISCONF).",
         lambda state: int(bool(state.refusal)),
-    ),
-    histogram(
-        "disque_aof_fsync_duration_seconds",
-        "How long it took to sync the file (fsync).",
-        lambda state: state.stats.sync_ms,
     ),
     counter(
         "disque_aof_delayed_fsyncs_total",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
+from disqued.replication.counters import COUNTERS, MEASURES
 from disqued.replication.gotjob import gotjob
 from disqued.replication.metrics import METRICS
 from disqued.replication.repljob import repljob
@@ -18,22 +19,15 @@ if TYPE_CHECKING:
 
 
 def _info(state: NodeState) -> Fields:
-    stats = state.stats
-    return [
-        ("replications_waiting", len(state.waits_for_copies)),
-        ("replication_timeouts", stats.replication_timeouts),
-        ("external_replications", stats.external_replications),
-        ("async_held_back", stats.async_held_back),
-        ("async_copies_missing", stats.async_copies_missing),
-        ("copies_kept", stats.copies_kept),
-        ("copies_refused", stats.copies_refused),
-    ]
+    return [("replications_waiting", len(state.waits_for_copies))]
 
 
 SUBSYSTEM = Subsystem(
     NAME,
     ReplicationRoom,
     messages=(Message(kinds.REPLJOB, repljob), Message(kinds.GOTJOB, gotjob)),
+    counters=COUNTERS,
+    measures=MEASURES,
     info=_info,
     metrics=METRICS,
 )

@@ -18,10 +18,12 @@ from disqued.core.clients.blocked import WaitForCopies
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
+from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend
 from disqued.errors import NotReplicated
+from disqued.replication.counters import ASYNC_COPIES_MISSING, ASYNC_HELD_BACK, DURATION, FAILURES, TIMEOUTS
 from disqued.replication.external import hand_over
 from disqued.replication.targets import choose, is_slow
 
@@ -42,7 +44,7 @@ class Replication(WaitForCopies):
         """Give up when it is time to; otherwise ask one more node, or again those that did not confirm."""
         job = self.job
         if 0 < self.deadline_ms <= state.now_ms:
-            state.stats.replication_timeouts += 1
+            state.counters.add(TIMEOUTS)
             _take_back(state, job)
             _forget(state, job)
             _refuse(state, self, _TIMEOUT)
@@ -83,11 +85,11 @@ def replicate(
     elif not asynchronous:
         _wait(state, Replication(session, job, deadline_ms, needed + 1), chosen)
     elif chosen and is_slow(chosen[-1]):
-        state.stats.async_held_back += 1
+        state.counters.add(ASYNC_HELD_BACK)
         _wait(state, Replication(session, job, deadline_ms, needed + 1, held_back=True), chosen)
     else:
         _send_along(state, session, job, chosen)
-        state.stats.async_copies_missing += needed - len(chosen)
+        state.counters.add(ASYNC_COPIES_MISSING, needed - len(chosen))
 
 
 def _send_along(state: NodeState, session: Session, job: Job, chosen: list[Peer]) -> None:
@@ -96,7 +98,7 @@ def _send_along(state: NodeState, session: Session, job: Job, chosen: list[Peer]
         _list_holders(state, job, chosen, kept_here=True)
         _send(state, job, chosen, kinds.NOREPLY)
     state.lifecycle.admit(job, state.now_ms)
-    state.stats.jobs_added += 1
+    state.counters.add(JOBS_ADDED)
     session.out.append(b"+" + job.id + b"\r\n")
 
 
@@ -194,15 +196,16 @@ def _succeed(state: NodeState, wait: WaitForCopies) -> bool:
 def _accept(state: NodeState, wait: WaitForCopies) -> None:
     """Tell the client the ID of its job, whose key counts from now on."""
     state.lifecycle.keys.begin(wait.job.id, state.now_ms, state.now_ms)
-    state.stats.jobs_added += 1
-    state.stats.replication_ms.observe(state.now_ms - wait.began_ms)
+    state.counters.add(JOBS_ADDED)
+    state.counters.observe(DURATION, state.now_ms - wait.began_ms)
     release(state, wait, b"+" + wait.job.id + b"\r\n")
 
 
 def _refuse(state: NodeState, wait: WaitForCopies, error: bytes) -> None:
     """Tell the client that its job does not have its copies."""
-    state.stats.count_error(_CODE)
-    state.stats.replication_ms.observe(state.now_ms - wait.began_ms)
+    state.errors.add(_CODE)
+    state.counters.add(FAILURES)
+    state.counters.observe(DURATION, state.now_ms - wait.began_ms)
     release(state, wait, error)
 
 
@@ -239,7 +242,7 @@ def _count_missing(state: NodeState, job: Job) -> None:
         if peer is not None and (peer.link is not None or node_id in confirmed_by(job)):
             missing -= 1
     if missing > 0:
-        state.stats.async_copies_missing += missing
+        state.counters.add(ASYNC_COPIES_MISSING, missing)
 
 
 def complete(state: NodeState, job: Job) -> bool:

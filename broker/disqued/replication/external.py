@@ -6,6 +6,7 @@ from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import Job
 from disqued.core.runtime.state import NodeState
+from disqued.replication.counters import EXTERNAL_REPLICATIONS
 
 
 def hand_over(state: NodeState, job: Job) -> bool:
@@ -26,5 +27,5 @@ def hand_over(state: NodeState, job: Job) -> bool:
     link = linked[int(state.host.random() * len(linked))].link
     assert link is not None
     state.ready.put(link, state.bus.about_job(kinds.ENQUEUE, job.id, job.delay_s))
-    state.stats.external_replications += 1
+    state.counters.add(EXTERNAL_REPLICATIONS)
     return True

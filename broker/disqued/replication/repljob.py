@@ -10,9 +10,11 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.queues.queue import PAUSED_IN
+from disqued.core.runtime.counters import COPIES_REFUSED
 from disqued.core.runtime.outbox import confirm
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import members_of, take_expiry
+from disqued.replication.counters import COPIES_KEPT
 
 
 def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
@@ -39,7 +41,7 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
     elif not _keep(state, peer, job, listed, known, frame.message_flags):
-        state.stats.copies_refused += 1
+        state.counters.add(COPIES_REFUSED)
         return
     if not frame.message_flags & kinds.NOREPLY:
         confirm(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
@@ -67,7 +69,7 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
     job.delivered = listed
     take_expiry(state, job, peer)
     lifecycle.keep_copy(job, now_ms)
-    state.stats.copies_kept += 1
+    state.counters.add(COPIES_KEPT)
     if is_done:
         lifecycle.acknowledge(job, now_ms)
     return True

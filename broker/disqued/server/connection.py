@@ -11,6 +11,7 @@ from mypy_extensions import i64
 
 from disqued.core.clients.session import Session
 from disqued.core.memory.accounting import BIG_BYTES
+from disqued.core.runtime.counters import CLOSED_FOR_OUTPUT
 from disqued.server.keepalive import keep_alive
 from disqued.server.shell import Shell
 
@@ -98,7 +99,7 @@ class Connection(Session):
             for part in out:
                 size += len(part)
             state = self._shell.node.state
-            state.stats.output_bytes += size
+            state.output_bytes.value += size
             if state.ready.output_limited and self._hang_up_if_slow(self.output_bytes()):
                 return
             if size > BIG_BYTES and size > PART_BYTES * len(out):  # not joined: bodies are in memory only once
@@ -133,7 +134,7 @@ class Connection(Session):
             f"Client {self.address.decode('utf-8', 'replace')} scheduled to be closed ASAP for overcoming of output "
             "buffer limits.",
         )
-        state.stats.clients_closed_for_output += 1
+        state.counters.add(CLOSED_FOR_OUTPUT)
         state.ready.hang_up(self)
         return True
 

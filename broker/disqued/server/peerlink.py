@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mypy_extensions import i64
 
 from disqued.core.cluster.peer import Carrier, Link
+from disqued.core.runtime.counters import LINKS_OVERFLOWED, LOST_BYTES
 from disqued.server.keepalive import keep_alive
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ class PeerLink(Carrier):
         shell = self._shell
         state = shell.node.state
         waiting = self.unsent_bytes() + size
-        state.stats.bus_links_overflowed += 1
-        state.stats.bus_lost_bytes += size
+        state.counters.add(LINKS_OVERFLOWED)
+        state.counters.add(LOST_BYTES, size)
         state.host.log(
             "warning",
             f"Closing the bus link with {self.name()}: {waiting} bytes wait to be sent, more than "
@@ -158,7 +159,7 @@ class PeerLink(Carrier):
         return (self.link.remote_ip if peer is None else peer.id).decode("ascii", "replace")
 
     def _count_lost(self, count: i64) -> None:
-        self._shell.node.state.stats.bus_lost_bytes += count
+        self._shell.node.state.counters.add(LOST_BYTES, count)
         self._waiting = []
         self._waiting_bytes = 0
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from disqued.config import Config
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE
-from disqued.core.telemetry.stats import Stats
+from disqued.core.telemetry.counter import Counters
 from disqued.membership.nodesconf import decode, restore
 from disqued.node import Node
 from disqued.testing.host import FakeHost
@@ -28,7 +28,7 @@ class Member(LocalNode):
         """How far its clock is ahead."""
         self.drift_ppm = 0
         """By how many millionths its clock is too fast."""
-        self.past_stats: list[Stats] = []
+        self.past_counters: list[Counters] = []
         """What it counted in its former lives."""
         host = FakeHost(seed=number if seed is None else seed, now_ms=network.now_ms)
         ip = b"10.0.0.%d" % number
@@ -108,7 +108,7 @@ class Member(LocalNode):
     def crash(self, *, silent: bool = False) -> None:
         """Its memory is gone, its connections break; `silent`: the others do not hear of that (the machine is off)."""
         self.alive = False
-        self.past_stats.append(self.node.state.stats)
+        self.past_counters.append(self.node.state.counters)
         self._listens = False
         self.net.unlisten(self, self.bus_port)
         for end in self.net.ends_of(self):

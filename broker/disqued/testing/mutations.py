@@ -26,7 +26,8 @@ from disqued.core.runtime import outbox
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.messageentry import MessageEntry
 from disqued.core.runtime.state import NodeState
-from disqued.core.telemetry.stats import Traffic
+from disqued.core.telemetry.counter import Counters
+from disqued.core.telemetry.traffic import Traffic
 from disqued.federation import parcel, yourjobs
 from disqued.node import Node
 from disqued.persistence import load
@@ -75,7 +76,7 @@ def _deaf(kind: int) -> Callable[[Node], None]:
     """A node that does not hear a message."""
 
     def change(node: Node) -> None:
-        node.frames.messages[kind] = MessageEntry(Message(kind), Traffic())
+        node.frames.messages[kind] = MessageEntry(Message(kind), Traffic(Counters()))
 
     return change
 
@@ -88,7 +89,7 @@ def _never_give_way(node: Node) -> None:
         if job is not None:
             state.lifecycle.postpone(job, state.now_ms)
 
-    node.frames.messages[kinds.QUEUED] = MessageEntry(Message(kinds.QUEUED, queued), Traffic())
+    node.frames.messages[kinds.QUEUED] = MessageEntry(Message(kinds.QUEUED, queued), Traffic(Counters()))
 
 
 def _no_cleanup(state: NodeState, job: Job) -> None:

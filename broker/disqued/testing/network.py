@@ -19,6 +19,7 @@ from disqued.bus import kinds
 from disqued.bus.errors import BusError
 from disqued.bus.frame import Frame, FrameReader
 from disqued.core.cluster.peer import Carrier, Link
+from disqued.core.runtime.counters import LINKS_OVERFLOWED
 
 if TYPE_CHECKING:
     from disqued.node import Node
@@ -153,7 +154,7 @@ class End(Carrier):
 
     def _overflow(self) -> None:
         """More waits than may: the link is dropped."""
-        self.local.node.state.stats.bus_links_overflowed += 1
+        self.local.node.state.counters.add(LINKS_OVERFLOWED)
         self.close()
         self._sending.clear()
         self.network.later(0, lambda: self.local.on_input(self._closed))

@@ -10,25 +10,30 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from disqued.acks.counters import DUMMY_ACKS_COLLECTED, DUMMY_ACKS_MADE
 from disqued.bus.gossip import gossip_of
 from disqued.core.jobs.codec import unpack
+from disqued.core.runtime.counters import COPIES_REFUSED, LINKS_OVERFLOWED
+from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVENTED
+from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
+from disqued.replication.counters import ASYNC_HELD_BACK, EXTERNAL_REPLICATIONS, TIMEOUTS
 from disqued.testing.cluster import Cluster
 from disqued.testing.history import History
 from disqued.testing.local import LocalNode
 from disqued.testing.network import Sent
 
 _COUNTED: Final = {
-    "tie-break lost": "queued_ties_lost",
-    "WILLQUEUE answered by QUEUED": "requeues_averted",
-    "dummy acknowledgement made": "dummy_acks_made",
-    "dummy acknowledgement collected": "dummy_acks_collected",
-    "external replication": "external_replications",
-    "copy refused": "copies_refused",
-    "ASYNC held back by a slow link": "async_held_back",
-    "link overflowed": "bus_links_overflowed",
-    "ADDJOB timed out and was cleaned up": "replication_timeouts",
-    "job imported": "jobs_imported",
-    "at-most-once job imported": "imported_at_most_once",
+    "tie-break lost": DUPLICATE_ENQUEUES_DROPPED,
+    "WILLQUEUE answered by QUEUED": REQUEUES_PREVENTED,
+    "dummy acknowledgement made": DUMMY_ACKS_MADE,
+    "dummy acknowledgement collected": DUMMY_ACKS_COLLECTED,
+    "external replication": EXTERNAL_REPLICATIONS,
+    "copy refused": COPIES_REFUSED,
+    "ASYNC held back by a slow link": ASYNC_HELD_BACK,
+    "link overflowed": LINKS_OVERFLOWED,
+    "ADDJOB timed out and was cleaned up": TIMEOUTS,
+    "job imported": JOBS_IMPORTED,
+    "at-most-once job imported": IMPORTED_AT_MOST_ONCE,
 }
 """What nodes count, by the name of the state."""
 
@@ -119,9 +124,9 @@ class Rarities:
         """How often each state was reached."""
         found = Counter({name: self._seen[name] + self._history.rare[name] for name in RARE})
         for member in self._cluster.members:
-            for stats in (*member.past_stats, member.node.state.stats):
-                for name, field in _COUNTED.items():
-                    found[name] += int(getattr(stats, field))
+            for counters in (*member.past_counters, member.node.state.counters):
+                for name, row in _COUNTED.items():
+                    found[name] += counters.value(row)
             found["output held by the barrier"] += member.held_turns
             found["file replaced while output was held"] += member.held_replacements
             for _, text in member.host.log_lines:

@@ -36,6 +36,7 @@ from disqued.core.lifecycle.replicationcounts import Levels
 from disqued.core.memory.accounting import Memory, queue_bytes
 from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT, Queue
 from disqued.core.queues.queues import Queues
+from disqued.core.telemetry.counter import Count
 from disqued.core.timers.wheel import NEAR_MS, TimerWheel
 
 WILLQUEUE_LEAD_MS: Final = 500
@@ -92,7 +93,7 @@ class Lifecycle:
         """In all queues together."""
         self.delayed_jobs: i64 = 0
         """Those that wait here for the end of their delay."""
-        self.requeued_by_timer: i64 = 0
+        self.requeued_by_timer = Count()
         """How often a job that had been queued before was queued again because its retry time was over."""
         self.levels = Levels()
         """Of all jobs that are not acknowledged."""
@@ -448,7 +449,7 @@ class Lifecycle:
         elif self.enqueue(job, now_ms, COUNT_DELIVERY):
             job.flags |= BY_TIMER
             if was_queued:
-                self.requeued_by_timer += 1
+                self.requeued_by_timer.value += 1
         else:
             job.requeue_at_ms = 0
 

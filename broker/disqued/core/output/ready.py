@@ -13,10 +13,11 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.bus.kinds import KINDS
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
 from disqued.core.output.barrier import Barrier, Confirmation
-from disqued.core.telemetry.stats import Stats
+from disqued.core.telemetry.traffic import Traffic
 
 COUNTED_BYTES: Final = 4096
 """A client of which more than this is held back is counted among those that let output wait."""
@@ -46,8 +47,8 @@ class Driver:
 class Ready:
     """Collects output between two turns."""
 
-    def __init__(self, stats: Stats) -> None:
-        self._stats = stats
+    def __init__(self, traffic: list[Traffic]) -> None:
+        self._traffic = traffic
         self.changes: list[object] = []
         """Changes to log: the notes of the journal."""
         self.links: list[Link] = []
@@ -173,7 +174,8 @@ class Ready:
         link.out_bytes += size
         if link.out_bytes > link.congested_bytes:
             link.congested = True
-        self._stats.count_sent(frame[13], size)
+        kind: i64 = frame[13]
+        self._traffic[kind & (KINDS - 1)].count_sent(size)
         if not link.flushing:
             link.flushing = True
             self.links.append(link)

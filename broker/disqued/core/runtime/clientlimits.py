@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from disqued.core.clients.session import Session
 from disqued.core.memory.accounting import BIG_BYTES, BUCKET_BYTES, COPIES, FULL
+from disqued.core.runtime.counters import CLOSED_FOR_MEMORY
 from disqued.core.runtime.state import NodeState
 
 GREEDY_BYTES: Final = 1 << 20
@@ -92,7 +93,7 @@ def hang_up_greedy(state: NodeState, session: Session, why: str) -> None:
     """Close a client's connection because memory is used up."""
     who = session.address.decode("utf-8", "replace")
     state.host.log("warning", f"Closing the connection of client {who}, memory is used up: {why}.")
-    state.stats.clients_closed_for_memory += 1
+    state.counters.add(CLOSED_FOR_MEMORY)
     state.ready.hang_up(session)
 
 

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from disqued.core.memory.accounting import EVICTION, FULL
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.clientlimits import buffers_bytes, close_greediest, let_run
+from disqued.core.runtime.counters import JOBS_EVICTED
 from disqued.core.runtime.state import NodeState
 
 IDLE_MS: Final = (300_000, 10_000, 2_000, 2_000)
@@ -59,7 +60,7 @@ def _evict(state: NodeState) -> bool:
     if job is None or state.config.maxmemory_policy != "acks":
         return False
     state.lifecycle.drop(job)
-    state.stats.evicted_jobs += 1
+    state.counters.add(JOBS_EVICTED)
     return True
 
 

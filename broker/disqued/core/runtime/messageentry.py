@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disqued.core.runtime.message import Message
-from disqued.core.telemetry.stats import Traffic
+from disqued.core.telemetry.traffic import Traffic
 
 
 class MessageEntry:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from disqued.bus.extension import FEATURES, NOBODY, cluster_digest, extension
+from disqued.bus.kinds import KINDS
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
 from disqued.core.clients.blocked import WaitForCopies
@@ -27,10 +28,13 @@ from disqued.core.lifecycle.events import Events, Listener
 from disqued.core.lifecycle.lifecycle import Lifecycle
 from disqued.core.output.ready import Ready
 from disqued.core.queues.interest import Demand
+from disqued.core.runtime.counters import COMMANDS, INPUT_BYTES, OUTPUT_BYTES
 from disqued.core.telemetry.counter import Counters
+from disqued.core.telemetry.errorcounts import ErrorCounts
 from disqued.core.telemetry.latency import LatencyMonitor
+from disqued.core.telemetry.rate import Rate
 from disqued.core.telemetry.slowlog import SlowLog
-from disqued.core.telemetry.stats import Stats
+from disqued.core.telemetry.traffic import Traffic
 
 if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
@@ -69,9 +73,17 @@ class NodeState:
         self.demand = Demand()
         self.job_ids = JobIds(node_id, host.random_bytes)
         self.last_ctime: i64 = 0
-        self.stats = Stats()
         self.counters = Counters()
-        self.ready = Ready(self.stats)
+        self.errors = ErrorCounts(self.counters)
+        self.traffic = [Traffic(self.counters) for _ in range(KINDS)]
+        """By type of message."""
+        self.commands_run = self.counters.of(COMMANDS)
+        self.input_bytes = self.counters.of(INPUT_BYTES)
+        self.output_bytes = self.counters.of(OUTPUT_BYTES)
+        self.command_rate = Rate()
+        self.input_rate = Rate()
+        self.output_rate = Rate()
+        self.ready = Ready(self.traffic)
         self.ready.changes = self.lifecycle.journal.changes
         self.sessions: dict[int, Session] = {}
         self.sessions_made: i64 = 0
@@ -126,6 +138,12 @@ class NodeState:
         if config.latency_monitor_threshold > 0:
             limits_ns.append(config.latency_monitor_threshold * 1_000_000)
         self.slow_ns = min(limits_ns, default=NEVER_NS)
+
+    def sample_rates(self) -> None:
+        """Note the counters for the rates; called every 100 ms."""
+        self.command_rate.sample(self.commands_run.value, self.now_ms)
+        self.input_rate.sample(self.input_bytes.value, self.now_ms)
+        self.output_rate.sample(self.output_bytes.value, self.now_ms)
 
     def next_ctime(self) -> i64:
         """The creation time of a new job: unix milliseconds * 1000000, later than any before on this node."""

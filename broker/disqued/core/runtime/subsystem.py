@@ -68,15 +68,13 @@ class Subsystem:
 
 
 def _counted(name: str, counters: list[Counter]) -> NodeMetric:
-    """One metric of one counter, or of several that differ by a label."""
-    labels = tuple(counter.label[0] for counter in counters[:1] if counter.label is not None)
+    """One metric of one counter, or of several that differ by their labels."""
 
     def read(state: NodeState) -> Iterable[Sample]:
         for counter in counters:
-            values = () if counter.label is None else (counter.label[1],)
-            yield values, state.counters.value(counter)
+            yield tuple([value for _, value in counter.labels]), state.counters.value(counter)
 
-    return Metric(name, COUNTER, counters[0].text, read, labels)
+    return Metric(name, COUNTER, counters[0].text, read, tuple([label for label, _ in counters[0].labels]))
 
 
 def _measured(measure: Measure) -> NodeMetric:

@@ -12,6 +12,8 @@ from mypy_extensions import i64
 PER_MS: Final = 1_000
 PER_NS: Final = 1_000_000_000
 """How many of the units that are counted make a second."""
+WAITS_MS: Final[tuple[int, ...]] = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
+"""Bounds for what takes from a millisecond to some seconds."""
 
 
 class Histogram:
@@ -50,7 +52,7 @@ class Histogram:
         return sum(self.counts())
 
     def reset(self) -> None:
-        """Start counting anew."""
+        """Start from zero."""
         self.sum = 0
         self._small = 0
         self._large = [0] * len(self.bounds)

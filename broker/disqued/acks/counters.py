@@ -1,0 +1,22 @@
+"""What the acks room counts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disqued.core.telemetry.counter import Counter
+
+JOBS_ACKED: Final = Counter(
+    "jobs_acked", "Jobs known here that clients of this node acknowledged (ACKJOB, FASTACK).", shown=False
+)
+COLLECTIONS: Final = Counter(
+    "ack_collections", "Attempts to find out whether all holders of an acknowledged job know that it is done."
+)
+DUMMY_ACKS_MADE: Final = Counter(
+    "dummy_acks_made", "Acknowledgements of jobs that are not known here, kept until a holder is found."
+)
+DUMMY_ACKS_COLLECTED: Final = Counter("dummy_acks_collected", "Such acknowledgements that all nodes confirmed.")
+ACKS_FORWARDED: Final = Counter(
+    "acks_forwarded", "Acknowledgements that this node, while it leaves the cluster, only forwarded."
+)
+COUNTERS: Final = (JOBS_ACKED, COLLECTIONS, DUMMY_ACKS_MADE, DUMMY_ACKS_COLLECTED, ACKS_FORWARDED)
