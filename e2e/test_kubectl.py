@@ -1,4 +1,4 @@
-"""`kubectl disque` on a real Kubernetes: what it shows is so, and what it changes is done when it ends."""
+"""`kubectl disque` on a real Kubernetes: its output is correct, and its changes are complete when it returns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def disque(cluster: DisqueCluster) -> Plugin:
     return Plugin(cluster.namespace)
 
 
-def test_a_cluster_is_shown_as_the_operator_and_as_its_nodes_see_it(
-    cluster: DisqueCluster, disque: Plugin, tmp_path: Path
-) -> None:
+def test_output_matches_the_operator_and_the_nodes(cluster: DisqueCluster, disque: Plugin, tmp_path: Path) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids, pods = cluster.ids(), cluster.pod_names()
@@ -58,34 +56,34 @@ def test_a_cluster_is_shown_as_the_operator_and_as_its_nodes_see_it(
     assert "a private letter" not in whole
 
 
-def test_what_is_changed_is_done_when_it_ends(cluster: DisqueCluster, disque: Plugin) -> None:
+def test_changes_are_complete_when_the_command_returns(cluster: DisqueCluster, disque: Plugin) -> None:
     cluster.create(replicas=2)
     cluster.wait_running(2)
-    assert disque.ok("scale", "shop", "3") == "shop has 3 nodes\n"
+    assert disque.ok("scale", "shop", "3") == "shop scaled to 3 nodes\n"
     assert len(cluster.pod_names()) == 3
     with cluster.broker(2) as broker:
         broker.call("ADDJOB", "mail", "body", 0, "REPLICATE", 1, "RETRY", 0)
 
-    assert "shop-2 is empty and safe to stop" in disque.ok("drain", "shop", "shop-2")
+    assert "shop-2 is drained and safe to stop" in disque.ok("drain", "shop", "shop-2")
     with cluster.broker(2) as broker:
         assert broker.jobs() == 0
-        assert disque.ok("drain", "shop", "shop-2", "--undo") == "shop-2 takes jobs again\n"
+        assert disque.ok("drain", "shop", "shop-2", "--undo") == "shop-2 accepts jobs again\n"
         assert broker.call("CLUSTER", "LEAVING", "status")[1] == b"no"
 
     uids = {cluster.uid(ordinal) for ordinal in range(3)}
-    assert disque.ok("restart", "shop") == "shop: all nodes were restarted\n"
+    assert disque.ok("restart", "shop") == "shop restarted\n"
     assert not uids & {cluster.uid(ordinal) for ordinal in range(3)}
 
-    assert disque.ok("pause", "shop").startswith("shop is paused")
-    assert disque.ok("resume", "shop") == "shop is looked after again\n"
-    assert disque.ok("hibernate", "shop").startswith("shop is stopped")
+    assert disque.ok("pause", "shop").startswith("shop paused")
+    assert disque.ok("resume", "shop") == "shop resumed\n"
+    assert disque.ok("hibernate", "shop").startswith("shop hibernated")
     assert cluster.pods() == []
-    assert disque.ok("wake", "shop") == "shop serves again\n"
+    assert disque.ok("wake", "shop") == "shop is running again\n"
     with cluster.brokers() as brokers:
         assert sum(broker.jobs() for broker in brokers) == 1
 
 
-def test_what_copies_need_is_not_taken_away(cluster: DisqueCluster, disque: Plugin) -> None:
+def test_scale_and_drain_are_refused_if_jobs_need_all_nodes(cluster: DisqueCluster, disque: Plugin) -> None:
     cluster.create(replicas=2)
     cluster.wait_running(2)
     with cluster.broker(0) as broker:
@@ -95,11 +93,11 @@ def test_what_copies_need_is_not_taken_away(cluster: DisqueCluster, disque: Plug
         assert (done.returncode, "REPLICATE 2" in done.stderr) == (1, True), done
         disque.ok("scale", "shop", "2")
     annotations = cluster.kube.get("Pod", "shop-1", cluster.namespace)["metadata"].get("annotations", {})
-    assert "disque.dev/drain" not in annotations, "a drain that was refused does not begin later"
+    assert "disque.dev/drain" not in annotations, "a refused drain must not start later"
     cluster.wait_running(2)
 
 
-def test_logs_are_followed_through_a_restart(cluster: DisqueCluster, disque: Plugin) -> None:
+def test_logs_follow_a_restart(cluster: DisqueCluster, disque: Plugin) -> None:
     cluster.create(replicas=1)
     cluster.wait_running(1)
     with disque.started("logs", "shop", "--follow") as process:
@@ -113,10 +111,10 @@ def test_logs_are_followed_through_a_restart(cluster: DisqueCluster, disque: Plu
 
 
 def until(output: IO[str], words: str) -> list[str]:
-    """The lines up to one with these words."""
+    """Read lines up to the first that contains these words."""
     lines: list[str] = []
     for line in output:
         lines.append(line)
         if words in line:
             return lines
-    raise AssertionError(f"{words!r} did not come: {lines}")
+    raise AssertionError(f"no line contains {words!r}: {lines}")

@@ -1,4 +1,4 @@
-"""`kubectl disque` without nodes: what it shows of the status, what it changes, how it waits and ends."""
+"""`kubectl disque` against a fake API server, without nodes: status output, changes, waiting and exit statuses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.fake_kubectl import CLUSTERS, FakeKubernetes, Json
 from support.plugin import PASSWORD, Plugin, cluster, condition, pod, put, running, secret, steps
 
 ORDERS = f"{CLUSTERS}/orders"
-RESTS = condition("Draining", "True", "Drained", "orders-1 has handed all its jobs over and rests")
+DRAINED = condition("Draining", "True", "Drained", "orders-1 has transferred all its jobs")
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def disque(kubernetes: FakeKubernetes) -> Plugin:
     return Plugin(kubernetes)
 
 
-def test_all_clusters_are_a_table(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_status_without_a_name_lists_all_clusters(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     put(kubernetes, cluster("mail", 1))
     lines = [line.split("\t") for line in disque.ok("status").splitlines()]
     assert lines[0] == ["name", "phase", "replicas", "ready", "jobs", "queued", "version", "age_s", "message"]
@@ -39,11 +39,11 @@ def test_all_clusters_are_a_table(disque: Plugin, kubernetes: FakeKubernetes) ->
     ]
 
 
-def test_the_clusters_of_all_namespaces_have_their_namespace(disque: Plugin) -> None:
+def test_status_of_all_namespaces_includes_the_namespace(disque: Plugin) -> None:
     assert [row["namespace"] for row in disque.json("status", "-A")] == ["shop"]
 
 
-def test_a_cluster_shows_its_conditions_and_members(disque: Plugin) -> None:
+def test_status_shows_conditions_and_members(disque: Plugin) -> None:
     text = disque.ok("status", "orders")
     title, conditions, members = text.split("\n\n")
     assert title == "Running: all 3 members serve"
@@ -51,72 +51,72 @@ def test_a_cluster_shows_its_conditions_and_members(disque: Plugin) -> None:
     assert [line.split("\t")[0] for line in members.splitlines()] == ["pod", "orders-0", "orders-1", "orders-2"]
 
 
-def test_json_is_the_status_as_it_stands(disque: Plugin) -> None:
+def test_status_as_json_is_unchanged(disque: Plugin) -> None:
     shown = disque.json("status", "orders")
     assert shown == {"namespace": "shop", "name": "orders", "generation": 1, "status": running()}
 
 
-def test_a_cluster_that_is_not_ready_shows_in_the_exit_status(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_status_exits_with_1_if_the_named_cluster_is_not_ready(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     put(kubernetes, cluster(generation=2, status=running()))
     assert disque("status", "orders").returncode == 1
     assert disque("status").returncode == 0
 
 
-def test_a_drain_shows_how_far_it_is(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_status_shows_the_progress_of_a_drain(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     drain = {"pod": "orders-2", "jobsLeft": 1234, "rate": 560, "secondsLeft": 2, "secondsElapsed": 12, "waitsFor": ""}
     put(kubernetes, cluster(status=running() | {"phase": "Draining", "drain": drain}))
     first = disque("status", "orders").stdout.splitlines()[0]
-    assert first == "Draining orders-2: 1,234 jobs left, 560 jobs/s, about 2s to go, 12s so far"
+    assert first == "Draining orders-2: 1,234 jobs left, 560 jobs/s, about 2s remaining, 12s elapsed"
 
 
-def test_watching_tells_each_change_once(disque: Plugin, kubernetes: FakeKubernetes) -> None:
-    steps(kubernetes, {}, {}, {ORDERS: {"status": {"phase": "Growing", "message": "pods are added"}}})
+def test_watch_prints_each_change_once(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+    steps(kubernetes, {}, {}, {ORDERS: {"status": {"phase": "Growing", "message": "adding pods"}}})
     with disque.started("status", "orders", "--watch") as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(2)]
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
-    assert lines == ["Running: all 3 members serve\n", "Growing: pods are added\n"]
+    assert lines == ["Running: all 3 members serve\n", "Growing: adding pods\n"]
 
 
 @pytest.mark.parametrize(
-    ("command", "field", "value"),
+    ("command", "field", "value", "message"),
     [
-        ("pause", "paused", True),
-        ("resume", "paused", False),
-        ("hibernate", "hibernate", True),
-        ("wake", "hibernate", False),
+        ("pause", "paused", True, "pausing orders\n"),
+        ("resume", "paused", False, "resuming orders\n"),
+        ("hibernate", "hibernate", True, "hibernating orders\n"),
+        ("wake", "hibernate", False, "waking orders\n"),
     ],
 )
-def test_switches_change_the_spec(
-    disque: Plugin, kubernetes: FakeKubernetes, command: str, field: str, value: bool
+def test_switch_commands_change_the_spec(
+    disque: Plugin, kubernetes: FakeKubernetes, command: str, field: str, value: bool, message: str
 ) -> None:
-    assert disque.ok(command, "orders", "--no-wait") == f"orders: {command} is asked for\n"
+    assert disque.ok(command, "orders", "--no-wait") == message
     assert kubernetes.get(CLUSTERS, "orders")["spec"][field] is value
 
 
-def test_hibernating_waits_until_all_is_stopped(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_hibernate_waits_until_all_nodes_have_stopped(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     steps(
         kubernetes,
-        {ORDERS: {"status": {"phase": "Hibernating", "message": "all members are being stopped"}}},
+        {ORDERS: {"status": {"phase": "Hibernating", "message": "stopping all members"}}},
         {ORDERS: {"status": {"phase": "Hibernated", "observedGeneration": 2}}},
     )
     done = disque("hibernate", "orders")
-    assert (done.returncode, done.stdout) == (0, "orders is stopped, with its jobs on its volumes\n")
-    assert done.stderr == "Hibernating: all members are being stopped\n"
+    assert (done.returncode, done.stdout) == (0, "orders hibernated; its volumes keep its jobs\n")
+    assert done.stderr == "Hibernating: stopping all members\n"
 
 
 @pytest.mark.parametrize(("command", "phase"), [("pause", "Paused"), ("hibernate", "Hibernated")])
-def test_a_switch_is_not_done_before_the_operator_has_seen_it(
+def test_switch_command_waits_until_the_operator_has_observed_the_change(
     disque: Plugin, kubernetes: FakeKubernetes, command: str, phase: str
 ) -> None:
-    put(kubernetes, cluster(status=running() | {"phase": phase}))  # it was resumed, or woken, a moment ago
+    put(kubernetes, cluster(status=running() | {"phase": phase}))  # just resumed or woken: the status is out of date
     steps(kubernetes, {}, {ORDERS: {"status": {"observedGeneration": 2}}})
     disque.ok(command, "orders")
     assert kubernetes.state["after"] == []
 
 
-def test_scaling_shows_the_drain_and_outlives_an_api_server_that_is_away(
+def test_scale_shows_the_drain_and_retries_while_the_api_server_is_down(
     disque: Plugin, kubernetes: FakeKubernetes
 ) -> None:
     drain = {
@@ -125,7 +125,7 @@ def test_scaling_shows_the_drain_and_outlives_an_api_server_that_is_away(
         "rate": 0,
         "secondsLeft": -1,
         "secondsElapsed": 1,
-        "waitsFor": "orders-1",
+        "waitsFor": "orders-1 is full",
     }
     steps(
         kubernetes,
@@ -134,11 +134,11 @@ def test_scaling_shows_the_drain_and_outlives_an_api_server_that_is_away(
     )
     with disque.started("scale", "orders", "2") as process:
         assert process.stderr is not None
-        assert process.stderr.readline() == "Draining orders-2: 7 jobs left, 1s so far, it waits: orders-1\n"
+        assert process.stderr.readline() == "Draining orders-2: 7 jobs left, 1s elapsed, stalled: orders-1 is full\n"
         kubernetes.change(away=1)
-        output, trouble = process.communicate(timeout=30)
-    assert (process.returncode, output) == (0, "orders has 2 nodes\n")
-    assert trouble.startswith("No answer from Kubernetes, trying again: The connection to the server")
+        output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output) == (0, "orders scaled to 2 nodes\n")
+    assert errors.startswith("Kubernetes API unreachable, retrying: The connection to the server")
     assert kubernetes.get(CLUSTERS, "orders")["spec"]["replicas"] == 2
 
 
@@ -149,7 +149,9 @@ def test_scaling_shows_the_drain_and_outlives_an_api_server_that_is_away(
         ("BelowMinimum", "spec.minReplicas is 3: lower it, or set spec.replicas to it"),
     ],
 )
-def test_a_refused_shrink_says_why(disque: Plugin, kubernetes: FakeKubernetes, reason: str, why: str) -> None:
+def test_scale_reports_why_a_smaller_size_was_refused(
+    disque: Plugin, kubernetes: FakeKubernetes, reason: str, why: str
+) -> None:
     refusing = condition("Draining", "False", reason, why)
     steps(kubernetes, {ORDERS: {"status": {"observedGeneration": 2, "conditions": [refusing]}}})
     done = disque("scale", "orders", "2")
@@ -157,39 +159,39 @@ def test_a_refused_shrink_says_why(disque: Plugin, kubernetes: FakeKubernetes, r
 
 
 @pytest.mark.parametrize("replicas", [3, 5])
-def test_a_pod_that_stays_in_any_case_is_no_refusal_of_a_size(
+def test_scale_ignores_a_refused_drain_of_a_pod_that_remains(
     disque: Plugin, kubernetes: FakeKubernetes, replicas: int
 ) -> None:
     refusing = condition("Draining", "False", "NotEnoughMembers", "orders-2 stays: jobs with REPLICATE 3 need as many")
     resized = running(replicas=replicas, generation=2)
     steps(kubernetes, {ORDERS: {"status": resized | {"conditions": [*resized["conditions"], refusing]}}})
-    assert disque.ok("scale", "orders", str(replicas)) == f"orders has {replicas} nodes\n"
+    assert disque.ok("scale", "orders", str(replicas)) == f"orders scaled to {replicas} nodes\n"
 
 
-def test_what_does_not_come_in_time_is_told(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_scale_reports_a_timeout_and_keeps_the_change(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     done = disque("scale", "orders", "5", "--timeout", "0")
     assert done.returncode == 1
-    assert done.stderr.endswith("Not done after 0 s, and it goes on: Running: all 3 members serve\n")
+    assert done.stderr.endswith("timed out after 0 s; still in progress: Running: all 3 members serve\n")
     assert kubernetes.get(CLUSTERS, "orders")["spec"]["replicas"] == 5
 
 
-def test_a_restart_is_over_when_all_pods_are_others(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_restart_waits_until_all_pods_are_replaced(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     replaced = [{f"pods/orders-{ordinal}": {"metadata": {"uid": "new"}}} for ordinal in (2, 1, 0)]
     steps(kubernetes, *replaced)
-    assert disque.ok("restart", "orders") == "orders: all nodes were restarted\n"
+    assert disque.ok("restart", "orders") == "orders restarted\n"
     assert "disque.dev/restart-at" in kubernetes.get(CLUSTERS, "orders")["metadata"]["annotations"]
     assert kubernetes.state["after"] == []
 
 
-def test_a_pod_is_drained_and_taken_back(disque: Plugin, kubernetes: FakeKubernetes) -> None:
-    steps(kubernetes, {}, {ORDERS: {"status": {"conditions": [RESTS]}}})
-    assert "orders-1 is empty and safe to stop" in disque.ok("drain", "orders", "orders-1")
+def test_drain_annotates_the_pod_and_undo_removes_the_annotation(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+    steps(kubernetes, {}, {ORDERS: {"status": {"conditions": [DRAINED]}}})
+    assert "orders-1 is drained and safe to stop" in disque.ok("drain", "orders", "orders-1")
     assert kubernetes.get("pods", "orders-1")["metadata"]["annotations"] == {"disque.dev/drain": "true"}
-    assert disque.ok("drain", "orders", "orders-1", "--undo") == "orders-1 takes jobs again\n"
+    assert disque.ok("drain", "orders", "orders-1", "--undo") == "orders-1 accepts jobs again\n"
     assert kubernetes.get("pods", "orders-1")["metadata"]["annotations"] == {}
 
 
-def test_a_refused_drain_leaves_nothing_behind(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_refused_drain_removes_the_annotation(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     why = "orders-1 stays: jobs with REPLICATE 3 need as many members, 2 would remain"
     steps(
         kubernetes, {}, {ORDERS: {"status": {"conditions": [condition("Draining", "False", "NotEnoughMembers", why)]}}}
@@ -202,24 +204,22 @@ def test_a_refused_drain_leaves_nothing_behind(disque: Plugin, kubernetes: FakeK
 @pytest.mark.parametrize(
     "left",
     [
-        RESTS,
+        DRAINED,
         condition("Draining", "False", "NotEnoughMembers", "orders-1 stays: jobs with REPLICATE 3 need as many"),
     ],
     ids=["drained", "refused"],
 )
-def test_what_is_left_of_the_last_drain_says_nothing_about_this_one(
-    disque: Plugin, kubernetes: FakeKubernetes, left: Json
-) -> None:
-    serves = running()
-    put(kubernetes, cluster(status=serves | {"conditions": [left]}))
-    steps(kubernetes, {}, {}, {ORDERS: {"status": serves}}, {}, {ORDERS: {"status": {"conditions": [RESTS]}}})
-    assert "orders-1 is empty and safe to stop" in disque.ok("drain", "orders", "orders-1")
+def test_drain_ignores_the_result_of_an_earlier_drain(disque: Plugin, kubernetes: FakeKubernetes, left: Json) -> None:
+    healthy = running()
+    put(kubernetes, cluster(status=healthy | {"conditions": [left]}))
+    steps(kubernetes, {}, {}, {ORDERS: {"status": healthy}}, {}, {ORDERS: {"status": {"conditions": [DRAINED]}}})
+    assert "orders-1 is drained and safe to stop" in disque.ok("drain", "orders", "orders-1")
     assert kubernetes.state["after"] == []
     verbs = [next(word for word in words if word in {"get", "annotate"}) for words in kubernetes.calls()]
     assert verbs == ["get", "get", "get", "get", "annotate", "get", "get"]
 
 
-def test_a_pod_that_a_shrink_can_not_take_can_not_be_drained_either(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_drain_is_refused_for_a_pod_that_scaling_in_cannot_remove(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     why = "orders-2 stays: jobs with REPLICATE 3 need as many members, 2 would remain"
     refusing = condition("Draining", "False", "NotEnoughMembers", why)
     put(kubernetes, cluster(replicas=2, status=running() | {"conditions": [refusing]}), [pod("orders-2")])
@@ -227,13 +227,16 @@ def test_a_pod_that_a_shrink_can_not_take_can_not_be_drained_either(disque: Plug
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, why)
 
 
-def test_only_pods_of_the_cluster_are_drained(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_drain_rejects_a_pod_of_another_cluster(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     kubernetes.add("pods", pod("mail-0", of="mail"))
     done = disque("drain", "orders", "mail-0")
-    assert (done.returncode, done.stderr) == (1, "No pod mail-0; there are: orders-0, orders-1, orders-2\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        'pod "mail-0" not found; pods of the cluster: orders-0, orders-1, orders-2\n',
+    )
 
 
-def test_the_password_stands_alone_on_standard_output(disque: Plugin) -> None:
+def test_password_prints_only_the_password_on_standard_output(disque: Plugin) -> None:
     assert disque.ok("password", "orders") == f"{PASSWORD}\n"
     assert disque.json("password", "orders") == {
         "endpoint": "orders.shop.svc:7711",
@@ -243,7 +246,7 @@ def test_the_password_stands_alone_on_standard_output(disque: Plugin) -> None:
     }
 
 
-def test_logs_of_all_pods_are_one_text_in_the_order_of_time(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_logs_merges_all_pods_by_time(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     kubernetes.change(
         logs={
             "orders-0": ["2026-01-01T00:00:01.000000000Z one", "2026-01-01T00:00:03.000000000Z three"],
@@ -255,7 +258,7 @@ def test_logs_of_all_pods_are_one_text_in_the_order_of_time(disque: Plugin, kube
     assert disque.ok("logs", "orders", "--tail", "1").splitlines() == ["[orders-1] two", "[orders-0] three"]
 
 
-def test_logs_are_followed_through_a_restart_without_a_line_twice(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_logs_follows_a_restart_without_repeating_lines(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     first = ["2026-01-01T00:00:01.000000000Z one"]
     kubernetes.change(logs={"orders-0": first})
     with disque.started("logs", "orders", "-f") as process:
@@ -270,58 +273,60 @@ def test_logs_are_followed_through_a_restart_without_a_line_twice(disque: Plugin
 @pytest.mark.parametrize(
     ("words", "status", "text"),
     [
-        (("status", "nosuch"), 1, "`kubectl disque status --all-namespaces` lists those that exist"),
+        (("status", "nosuch"), 1, "list all clusters with: kubectl disque status --all-namespaces"),
         (("nosuch",), 2, "invalid choice: 'nosuch'"),
         (("status", "--bogus"), 2, "unrecognized arguments: --bogus"),
         (("scale", "orders", "many"), 2, "invalid int value: 'many'"),
-        (("cli", "--pod", "x", "orders"), 1, "No pod x; there are: orders-0, orders-1, orders-2"),
+        (("cli", "--pod", "x", "orders"), 1, 'pod "x" not found; pods of the cluster: orders-0, orders-1, orders-2'),
     ],
 )
-def test_what_goes_wrong_is_a_sentence_and_a_status(
-    disque: Plugin, words: tuple[str, ...], status: int, text: str
-) -> None:
+def test_error_is_a_message_and_an_exit_status(disque: Plugin, words: tuple[str, ...], status: int, text: str) -> None:
     done = disque(*words)
     assert done.returncode == status
     assert text in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_kubernetes_that_does_not_answer_has_a_status_of_its_own(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_exit_status_is_3_if_the_api_server_is_down(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     kubernetes.change(away=1)
     assert disque("status", "orders").returncode == 3
 
 
-def test_kubernetes_without_the_resource_is_told_to_install_it(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_error_says_to_install_the_operator_if_the_resource_type_is_missing(
+    disque: Plugin, kubernetes: FakeKubernetes
+) -> None:
     kubernetes.change(objects={})
     done = disque("status")
     assert (done.returncode, "install the operator first" in done.stderr) == (1, True)
 
 
-def test_without_kubectl_it_says_so(disque: Plugin, tmp_path: Path) -> None:
+def test_error_says_that_kubectl_is_missing(disque: Plugin, tmp_path: Path) -> None:
     done = disque("status", PATH=str(tmp_path / "empty"))
-    assert (done.returncode, done.stderr) == (3, "There is no kubectl on the PATH; everything is done by it\n")
+    assert (done.returncode, done.stderr) == (3, "kubectl not found in PATH; install it first\n")
 
 
-def test_a_secret_that_may_not_be_read_can_be_said(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_password_comes_from_the_environment_if_the_secret_is_forbidden(
+    disque: Plugin, kubernetes: FakeKubernetes
+) -> None:
     kubernetes.change(forbidden=["secret"])
     done = disque("password", "orders")
     assert (done.returncode, "DISQUE_PASSWORD" in done.stderr) == (1, True)
-    assert disque("password", "orders", DISQUE_PASSWORD="said").stdout == "said\n"
+    assert disque("password", "orders", DISQUE_PASSWORD="given").stdout == "given\n"
 
 
-def test_the_context_reaches_kubectl_wherever_it_stands(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_kubectl_options_may_precede_or_follow_the_command(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     disque.ok("--context", "far", "status", "-n", "shop", "--kubeconfig", "/k")
     assert kubernetes.calls()[-1][:6] == ["--kubeconfig", "/k", "--context", "far", "--namespace", "shop"]
 
 
-def test_help_lists_all_commands_and_statuses(disque: Plugin) -> None:
+def test_help_lists_commands_and_exit_statuses(disque: Plugin) -> None:
     text = disque.ok("--help")
     for word in ("status", "drain", "report", "hibernate", "130  interrupted by Ctrl-C"):
         assert word in text
     assert "--undo" in disque.ok("drain", "--help")
 
 
-def test_a_start_loads_neither_tables_nor_the_operator_nor_a_client_library() -> None:
+def test_status_command_does_not_import_rich_or_the_operators_libraries() -> None:
     program = (
         "import sys; import disque_operator.kubectl.main; import disque_operator.kubectl.commands.status;"
         "print(*sys.modules)"

@@ -1,4 +1,4 @@
-"""`kubectl disque` with nodes: real brokers behind forwards, as pods are."""
+"""`kubectl disque` with real nodes behind port forwards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def disque(kubernetes: FakeKubernetes) -> Plugin:
 
 @pytest.fixture(autouse=True)
 def nodes(brokers: RealCluster) -> Iterator[dict[str, NodeClient]]:
-    """Connections to the nodes by pod; their jobs go with them."""
+    """Connections to the nodes by pod. Afterwards all jobs are removed."""
     clients = {name: node.connect() for name, node in zip(PODS, brokers.nodes, strict=True)}
     for client in clients.values():
         client.call("AUTH", PASSWORD)
@@ -55,26 +55,26 @@ def add(client: NodeClient, queue: str, replicate: int = 1) -> str:
     return job.decode()
 
 
-def test_the_command_line_reaches_a_node(disque: Plugin) -> None:
+def test_cli_runs_disque_against_a_node(disque: Plugin) -> None:
     assert disque.ok("cli", "--pod", "orders-1", "orders", "addjob", "mail", "hello", "5000").startswith("D-")
     assert disque.ok("cli", "orders", "--", "--json", "getjob", "from", "mail").startswith('[["mail"')
 
 
-def test_the_exit_status_of_the_command_line_is_kept(disque: Plugin) -> None:
+def test_cli_returns_the_exit_status_of_disque(disque: Plugin) -> None:
     assert disque("cli", "orders", "nosuch").returncode == 1
     assert disque("cli", "orders", "--bogus").returncode == 2
 
 
-def test_nodes_are_asked_themselves(disque: Plugin) -> None:
+def test_nodes_shows_what_each_node_reports(disque: Plugin) -> None:
     rows = disque.json("nodes", "orders")
     assert [(row["pod"], row["state"], row["links_up"], row["other_members"]) for row in rows] == [
         (name, "ok", 2, 2) for name in PODS
     ]
     assert all(len(row["node_id"]) == 40 and row["remarks"] == [] for row in rows)
-    assert rows[0]["machine"] == "machine-of-orders-0"
+    assert rows[0]["kubernetes_node"] == "node-of-orders-0"
 
 
-def test_queues_are_added_up_over_the_nodes(disque: Plugin, nodes: dict[str, NodeClient]) -> None:
+def test_queues_are_summed_over_the_nodes(disque: Plugin, nodes: dict[str, NodeClient]) -> None:
     for name, queue in (("orders-0", "mail"), ("orders-0", "mail"), ("orders-2", "mail"), ("orders-1", "other")):
         add(nodes[name], queue)
     mail, other = disque.json("queues", "orders")
@@ -85,7 +85,7 @@ def test_queues_are_added_up_over_the_nodes(disque: Plugin, nodes: dict[str, Nod
     assert [row["queue"] for row in disque.json("queues", "orders", "o*")] == ["other"]
 
 
-def test_a_pause_of_one_node_names_its_pod(disque: Plugin, nodes: dict[str, NodeClient]) -> None:
+def test_queues_names_the_pod_if_only_one_node_has_paused_a_queue(disque: Plugin, nodes: dict[str, NodeClient]) -> None:
     for name in PODS[:2]:
         add(nodes[name], "mail")
     nodes["orders-1"].call("PAUSE", "mail", "out")
@@ -93,7 +93,7 @@ def test_a_pause_of_one_node_names_its_pod(disque: Plugin, nodes: dict[str, Node
     nodes["orders-1"].call("PAUSE", "mail", "none")
 
 
-def test_a_job_is_one_row_with_all_nodes_that_have_it(disque: Plugin, nodes: dict[str, NodeClient]) -> None:
+def test_jobs_shows_one_row_for_a_job_on_several_nodes(disque: Plugin, nodes: dict[str, NodeClient]) -> None:
     job = add(nodes["orders-1"], "mail", replicate=3)
     (row,) = disque.json("jobs", "orders")
     assert (row["id"], row["queue"], row["state"], row["copies"]) == (job, "mail", "queued", 3)
@@ -102,15 +102,15 @@ def test_a_job_is_one_row_with_all_nodes_that_have_it(disque: Plugin, nodes: dic
     assert disque.json("jobs", "orders", "--queue", "other") == []
 
 
-def test_only_so_many_jobs_are_looked_at(disque: Plugin, nodes: dict[str, NodeClient]) -> None:
+def test_jobs_stops_at_the_limit_and_says_so(disque: Plugin, nodes: dict[str, NodeClient]) -> None:
     for _ in range(3):
         add(nodes["orders-0"], "mail", replicate=2)
     done = disque("jobs", "orders", "--limit", "2")
     assert len(done.stdout.splitlines()) == 1 + 2
-    assert done.stderr == "Only 2 jobs were looked at; --limit 0 looks at all.\n"
+    assert done.stderr == "only the first 2 jobs were examined; use --limit 0 for all\n"
 
 
-def test_a_pod_that_can_not_be_asked_is_told_and_the_others_are_shown(
+def test_unreachable_pods_are_reported_and_the_others_are_shown(
     disque: Plugin, kubernetes: FakeKubernetes, nodes: dict[str, NodeClient]
 ) -> None:
     kubernetes.add("pods", pod("orders-1", phase="Pending"))
@@ -118,15 +118,16 @@ def test_a_pod_that_can_not_be_asked_is_told_and_the_others_are_shown(
     add(nodes["orders-0"], "mail")
     done = disque("queues", "orders")
     assert (done.returncode, done.stdout.splitlines()[1].split("\t")[:2]) == (3, ["mail", "1"])
-    assert done.stderr.splitlines() == [
-        "orders-1 is not in this: its pod is Pending",
-        "orders-2 is not in this: error: unable to forward port because pod is not running. Current status=Pending",
-    ]
+    first, second = done.stderr.splitlines()
+    assert first == "warning: orders-1 is not included: pod is Pending"
+    assert second.startswith(
+        "warning: orders-2 is not included: error: unable to forward port because pod is not running"
+    )
     lines = disque("nodes", "orders").stdout.splitlines()
-    assert [line.split("\t")[2] for line in lines[1:]] == ["ok", "silent", "silent"]
+    assert [line.split("\t")[2] for line in lines[1:]] == ["ok", "unreachable", "unreachable"]
 
 
-def test_a_former_password_and_none_are_tried_too(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+def test_the_former_password_is_tried_too(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     kubernetes.add("secret", secret(password="not known yet", **{"former-password": PASSWORD}))
     assert [row["state"] for row in disque.json("nodes", "orders")] == ["ok"] * 3
     kubernetes.add("secret", secret(password="wrong"))
@@ -134,7 +135,7 @@ def test_a_former_password_and_none_are_tried_too(disque: Plugin, kubernetes: Fa
     assert (done.returncode, "NOAUTH" in done.stdout) == (3, True)
 
 
-def test_nodes_that_are_apart_or_unknown_are_remarked_on(
+def test_nodes_remarks_on_a_member_without_a_pod(
     disque: Plugin, brokers: RealCluster, kubernetes: FakeKubernetes
 ) -> None:
     put(kubernetes, cluster(replicas=2, status=running()))
@@ -142,10 +143,10 @@ def test_nodes_that_are_apart_or_unknown_are_remarked_on(
     (first, _) = disque.json("nodes", "orders")
     third = brokers.nodes[2]
     assert len(first["remarks"]) == 1
-    assert first["remarks"][0].endswith(f":{third.port}, which is in no pod")
+    assert first["remarks"][0].endswith(f":{third.port}: no pod has this ID")
 
 
-def test_a_report_has_everything_but_passwords_and_bodies(
+def test_report_has_everything_but_passwords_and_job_bodies(
     disque: Plugin, kubernetes: FakeKubernetes, nodes: dict[str, NodeClient], tmp_path: Path
 ) -> None:
     nodes["orders-0"].call("ADDJOB", "mail", "a private letter", 5000, "REPLICATE", 1)
@@ -173,12 +174,12 @@ def test_a_report_has_everything_but_passwords_and_bodies(
     assert "(redacted) was typed at the wrong place" in texts["logs/orders-0.log"]
 
 
-def test_a_report_is_made_without_nodes_and_says_what_is_missing(
+def test_report_is_written_without_nodes_and_lists_what_is_missing(
     disque: Plugin, kubernetes: FakeKubernetes, tmp_path: Path
 ) -> None:
     kubernetes.change(ports={}, forbidden=["secret"])
     path = tmp_path / "report.tar.gz"
     done = disque("report", "orders", "--file", str(path))
     assert done.returncode == 0
-    assert "Not in it: the password: " in done.stderr
+    assert "warning: not included: password: " in done.stderr
     assert CLUSTERS in str(kubernetes.calls())

@@ -1,8 +1,8 @@
-"""A small `kubectl`: a file of objects instead of an API server, forwards to real brokers instead of pods.
+"""A fake `kubectl`: a file of objects instead of an API server, and port forwards to real brokers instead of pods.
 
-For tests of the plugin where there is no Kubernetes. `FakeKubernetes` writes the file and is what a test looks at and
-changes; this module run as a program is the `kubectl` that the plugin finds. What it does not know it refuses, so that
-the plugin can not use what is not here: the words are those that the real one takes.
+For tests of the plugin. A test reads and changes the file through `FakeKubernetes`. Run as a program,
+this module is the `kubectl` that the plugin finds. It takes the arguments of the real one and rejects what it does not
+implement, so the plugin cannot use anything untested.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WITH_VALUE: Final = ("--namespace", "--context", "--kubeconfig", "--output", "-
 
 
 class FakeKubernetes:
-    """What the fake has: set by a test, read and changed by the runs of the fake."""
+    """The state of the fake: set by a test, read and changed by runs of the fake `kubectl`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -39,34 +39,34 @@ class FakeKubernetes:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For the plugin: this `kubectl` first on the PATH."""
+        """The plugin's environment variables: this `kubectl` first in PATH, and the path of the state."""
         return {"PATH": f"{self.directory}:{os.environ['PATH']}", STATE: str(self._path)}
 
     @property
     def state(self) -> Json:
-        """All of it."""
+        """The whole state."""
         found: Json = json.loads(self._path.read_text())
         return found
 
     def change(self, **values: Any) -> None:
-        """Set parts of it."""
+        """Set parts of the state."""
         state = self.state if self._path.exists() else {}
         _write(self._path, state | values)
 
     def add(self, kind: str, *objects: Json) -> None:
-        """Add objects of a kind, as `kubectl get KIND` names it; those of the same name are replaced."""
+        """Add objects of a kind, as named in `kubectl get KIND`; objects of the same name are replaced."""
         state = self.state
         there = state["objects"].setdefault(kind, {})
         there |= {each["metadata"]["name"]: each for each in objects}
         _write(self._path, state)
 
     def get(self, kind: str, name: str) -> Json:
-        """An object as it is now."""
+        """Return the current state of an object."""
         found: Json = self.state["objects"][kind][name]
         return found
 
     def calls(self) -> list[list[str]]:
-        """The words of all runs so far."""
+        """Return the arguments of all runs so far."""
         path = self.directory / "calls.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -78,7 +78,7 @@ def _write(path: Path, state: Json) -> None:
 
 
 def merged(value: Any, patch: Any) -> Any:
-    """A JSON merge patch applied."""
+    """Return the value with a JSON merge patch applied."""
     if not isinstance(patch, dict):
         return patch
     kept = dict(value) if isinstance(value, dict) else {}
@@ -91,7 +91,7 @@ def merged(value: Any, patch: Any) -> Any:
 
 
 class Run:
-    """One run of the fake."""
+    """One run of the fake `kubectl`."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.path = Path(os.environ[STATE])
@@ -111,7 +111,7 @@ class Run:
             calls.write(json.dumps(list(words)) + "\n")
 
     def run(self) -> None:
-        """Do what the first word says."""
+        """Run the command that the first argument names."""
         if self.state["away"]:
             self.save(away=self.state["away"] - 1)
             fail("The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?")
@@ -129,11 +129,11 @@ class Run:
         verbs[verb](*rest)
 
     def save(self, **values: Any) -> None:
-        """Write changes of the state."""
+        """Write the state with these changes."""
         _write(self.path, self.state | values)
 
     def found(self, kind: str, name: str) -> Json:
-        """An object, or the real one's complaint."""
+        """Return an object, or fail with the real `kubectl`'s error."""
         kind = {"pod": "pods"}.get(kind, kind)
         if kind in self.state["forbidden"]:
             fail(
@@ -145,7 +145,7 @@ class Run:
         return there[name]
 
     def get(self, kind: str, name: str | None = None) -> None:
-        """`get KIND [NAME]`; each look at a cluster that was changed is a step of its operator."""
+        """`get KIND [NAME]`; each GET of a cluster applies the next of the operator's changes."""
         if kind not in self.state["objects"] and kind == CLUSTERS:
             fail('error: the server doesn\'t have a resource type "disqueclusters"')
         if name is None:
@@ -158,7 +158,7 @@ class Run:
         show(found)
 
     def step(self, cluster: Json) -> Json:
-        """The next thing that the test has the operator do: patches of objects by kind and name."""
+        """Apply the operator's next change: patches of objects by kind and name."""
         state = copy.deepcopy(self.state)
         for path, patch in state["after"].pop(0).items():
             kind, name = path.split("/")
@@ -170,7 +170,7 @@ class Run:
         return found
 
     def selected(self, found: Json) -> bool:
-        """Whether an object has the labels of `--selector`."""
+        """Return whether an object has the labels of `--selector`."""
         wanted = (pair.split("=") for pair in self.flags.get("--selector", "").split(",") if pair)
         labels = found["metadata"].get("labels") or {}
         return all(labels.get(name) == value for name, value in wanted)
@@ -199,7 +199,7 @@ class Run:
         sys.stdout.write(f"{kind}/{name} annotated\n")
 
     def forward(self, target: str, ports: str) -> None:
-        """`port-forward pod/NAME :PORT`, to the real port that the test gave for the pod."""
+        """`port-forward pod/NAME :PORT`, to the real port that the test set for the pod."""
         assert ports == ":7711"
         pod = target.removeprefix("pod/")
         if pod not in self.state["ports"]:
@@ -217,7 +217,7 @@ class Run:
                     threading.Thread(target=pipe, args=(one, other), daemon=True).start()
 
     def logs(self, pod: str) -> None:
-        """`logs POD --timestamps`; one that follows ends with the lines that there are, as when a pod ends."""
+        """`logs POD --timestamps`; with `--follow` it ends after the existing lines, as when a pod ends."""
         lines: list[str] = self.state["logs"].get(pod, [])
         if "--previous" in self.flags:
             lines = self.state["logs"].get(f"{pod} previous", [])
@@ -233,20 +233,20 @@ class Run:
 
 
 def pipe(one: socket.socket, other: socket.socket) -> None:
-    """Bytes of one to the other until it ends."""
+    """Copy bytes from one socket to the other until the first ends."""
     while data := one.recv(1 << 16):
         other.sendall(data)
     other.shutdown(socket.SHUT_WR)
 
 
 def show(found: Json) -> None:
-    """Print an object."""
+    """Print an object as JSON."""
     json.dump(found, sys.stdout)
 
 
-def fail(complaint: str) -> NoReturn:
-    """End as `kubectl` does."""
-    sys.stderr.write(complaint + "\n")
+def fail(message: str) -> NoReturn:
+    """Print an error and exit as `kubectl` does."""
+    sys.stderr.write(message + "\n")
     sys.exit(1)
 
 

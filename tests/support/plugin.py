@@ -1,4 +1,4 @@
-"""`kubectl disque` as a process against a fake Kubernetes, and the objects to put there."""
+"""Runs `kubectl disque` as a process against a fake Kubernetes, and creates objects for it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ PASSWORD: Final = "pa55word of orders"
 
 @dataclass(frozen=True)
 class Plugin:
-    """Runs it."""
+    """Runs `kubectl disque` against a fake Kubernetes."""
 
     kubernetes: FakeKubernetes
 
     def environment(self) -> dict[str, str]:
-        """That of the tests, with the fake."""
+        """Return the environment of the tests, with the fake `kubectl`."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DISQUE_")}
         return kept | self.kubernetes.environment
 
     def __call__(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run it to its end."""
+        """Run a command until it ends."""
         return subprocess.run(
             [sys.executable, *MAIN, *words],
             capture_output=True,
@@ -43,18 +43,18 @@ class Plugin:
         )
 
     def ok(self, *words: str) -> str:
-        """Its output, when it succeeds."""
+        """Run a command that must succeed, and return its output."""
         done = self(*words)
         assert done.returncode == 0, done
         return done.stdout
 
     def json(self, *words: str) -> Any:
-        """Its output with `-o json`."""
+        """Run a command with `-o json`, and return the parsed output."""
         return json.loads(self.ok(*words, "-o", "json"))
 
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """Run it beside the test; ended at the end."""
+        """Run a command in the background; it is terminated when the context ends."""
         command = [sys.executable, *MAIN, *words]
         pipe = subprocess.PIPE
         with subprocess.Popen(
@@ -67,7 +67,7 @@ class Plugin:
 
 
 def cluster(name: str = "orders", replicas: int = 3, *, generation: int = 1, status: Json | None = None) -> Json:
-    """A DisqueCluster."""
+    """Return a DisqueCluster."""
     return {
         "apiVersion": "disque.dev/v1alpha1",
         "kind": "DisqueCluster",
@@ -84,7 +84,7 @@ def cluster(name: str = "orders", replicas: int = 3, *, generation: int = 1, sta
 
 
 def running(name: str = "orders", replicas: int = 3, *, generation: int = 1) -> Json:
-    """The status of a cluster that is well."""
+    """Return the status of a healthy cluster."""
     return {
         "observedGeneration": generation,
         "phase": "Running",
@@ -100,7 +100,7 @@ def running(name: str = "orders", replicas: int = 3, *, generation: int = 1) -> 
                 "pod": f"{name}-{ordinal}",
                 "nodeId": f"{ordinal}" * 40,
                 "address": f"{name}-{ordinal}.{name}-members.shop.svc:7711",
-                "node": f"machine-{ordinal}",
+                "node": f"node-{ordinal}",
                 "state": "ready",
                 "version": "0.1.0",
                 "jobs": 10 * ordinal,
@@ -119,7 +119,7 @@ def running(name: str = "orders", replicas: int = 3, *, generation: int = 1) -> 
 
 
 def condition(kind: str, status: str, reason: str, message: str) -> Json:
-    """A condition."""
+    """Return a condition."""
     return {
         "type": kind,
         "status": status,
@@ -131,7 +131,7 @@ def condition(kind: str, status: str, reason: str, message: str) -> Json:
 
 
 def pod(name: str, uid: str = "", *, phase: str = "Running", of: str = "orders") -> Json:
-    """A pod of a cluster."""
+    """Return a pod of a cluster."""
     return {
         "kind": "Pod",
         "metadata": {
@@ -140,7 +140,7 @@ def pod(name: str, uid: str = "", *, phase: str = "Running", of: str = "orders")
             "uid": uid or f"uid-of-{name}",
             "labels": {"app.kubernetes.io/name": "disque", "disque.dev/cluster": of},
         },
-        "spec": {"nodeName": f"machine-of-{name}", "containers": [{"name": "broker", "env": []}]},
+        "spec": {"nodeName": f"node-of-{name}", "containers": [{"name": "broker", "env": []}]},
         "status": {
             "phase": phase,
             "conditions": [{"type": "Ready", "status": "True" if phase == "Running" else "False"}],
@@ -150,7 +150,7 @@ def pod(name: str, uid: str = "", *, phase: str = "Running", of: str = "orders")
 
 
 def secret(name: str = "orders-auth", password: str = PASSWORD, **more: str) -> Json:
-    """The Secret of a cluster."""
+    """Return the Secret of a cluster."""
     data = {key: base64.b64encode(value.encode()).decode() for key, value in {"password": password, **more}.items()}
     return {
         "kind": "Secret",
@@ -160,7 +160,7 @@ def secret(name: str = "orders-auth", password: str = PASSWORD, **more: str) -> 
 
 
 def put(kubernetes: FakeKubernetes, found: Json, pods: Sequence[Json] | None = None) -> None:
-    """A cluster with its pods."""
+    """Add a cluster and its pods to the fake."""
     name, replicas = found["metadata"]["name"], found["spec"]["replicas"]
     kubernetes.add(CLUSTERS, found)
     kubernetes.add(
@@ -169,5 +169,5 @@ def put(kubernetes: FakeKubernetes, found: Json, pods: Sequence[Json] | None = N
 
 
 def steps(kubernetes: FakeKubernetes, *patches: Mapping[str, Any]) -> None:
-    """What the operator does, one thing each time that somebody looks at the cluster."""
+    """Set the operator's changes; each GET of the cluster applies the next one."""
     kubernetes.change(after=list(patches))

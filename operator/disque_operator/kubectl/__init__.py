@@ -1,8 +1,8 @@
-"""`kubectl disque`: what people do with a `DisqueCluster`, at a shell.
+"""`kubectl disque`: a kubectl plugin to inspect and change a `DisqueCluster` from a shell.
 
-It does with `kubectl` what it does: contexts, credential plugins and proxies work as they do there, and nothing but the
-package is needed. Nodes are reached through port forwards of the API server, since people are outside of the cluster.
+Every request runs `kubectl`, so contexts, credential plugins and proxies work as usual and no client library is needed.
+The plugin runs outside the cluster and reaches Disque nodes through port forwards of the API server.
 
-Belongs here: showing, and changing what people may change by hand as well (the spec, the annotations in `names`). Not
-here: anything that the operator decides, and nothing imports the operator's loop or its libraries.
+Belongs here: showing state, and changing what users may also change by hand (the spec, the annotations in `names`). Not
+here: anything that the operator decides. Nothing here imports the operator's loop or its libraries.
 """

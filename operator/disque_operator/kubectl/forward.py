@@ -1,4 +1,4 @@
-"""A port of a pod as a port of this machine, by `kubectl port-forward`."""
+"""Port forwards: a port of a pod made reachable as a local port, by `kubectl port-forward`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FORWARDING = re.compile(rf"Forwarding from {re.escape(LOOPBACK)}:(\d+) ")
 
 @contextlib.contextmanager
 def forwarded(kubectl: Kubectl, pod: str, port: int) -> Iterator[int]:
-    """The local port, which only this machine reaches, as long as the context lasts.
+    """Forward a port of a pod while the context is open; yields the local port, which listens on loopback only.
 
     Raises:
-        RefusedError: Kubernetes does not allow it, or the pod does not run.
-        UnreachableError: there is no connection.
+        RefusedError: Kubernetes does not allow the forward, or the pod is not running.
+        UnreachableError: the API server did not answer in time.
     """
     words = ("port-forward", f"pod/{pod}", f":{port}", "--address", LOOPBACK, "--pod-running-timeout", "2s")
     process = kubectl.start(*words)
@@ -39,22 +39,22 @@ def forwarded(kubectl: Kubectl, pod: str, port: int) -> Iterator[int]:
 
 
 def _local_port(lines: queue.SimpleQueue[str | None], pod: str) -> int:
-    """Wait for the line that names the port."""
-    said: list[str] = []
+    """Wait for the line of `kubectl` that names the local port."""
+    seen: list[str] = []
     while True:
         try:
             line = lines.get(timeout=START_TIMEOUT_S)
         except queue.Empty:
-            raise UnreachableError(f"no port forward to {pod} within {START_TIMEOUT_S:.0f} s") from None
+            raise UnreachableError(f"port forward to {pod} timed out after {START_TIMEOUT_S:.0f} s") from None
         if line is None:
-            raise failure(" ".join(said) or f"the port forward to {pod} ended")
+            raise failure(" ".join(seen) or f"port forward to {pod} ended unexpectedly")
         if found := _FORWARDING.match(line):
             return int(found[1])
-        said.append(line.strip())
+        seen.append(line.strip())
 
 
 def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
-    """Hand over the lines up to the one that is waited for, and drop those behind it, so that the pipe never fills."""
+    """Queue the lines up to the one that names the port, then discard the rest so that the pipe never fills."""
     waiting = True
     for line in output_of(process):
         if waiting:

@@ -1,4 +1,4 @@
-"""The entry point of `kubectl disque`: reads the options and starts the command's module, imported when needed."""
+"""Entry point of `kubectl disque`: parses the options, then imports and runs the module of the command."""
 
 from __future__ import annotations
 
@@ -21,63 +21,63 @@ SIGTERM_STATUS = 128 + signal.SIGTERM
 
 @dataclass(frozen=True)
 class Command:
-    """Where a command is: a module of `disque_operator.kubectl.commands`, and what it is for."""
+    """A command: its module in `disque_operator.kubectl.commands`, and its one-line help."""
 
     module: str
     summary: str
 
 
 COMMANDS = {
-    "status": Command("status", "all clusters, or one: conditions, members, what goes on (--watch)"),
-    "nodes": Command("nodes", "the nodes of a cluster, each asked itself"),
-    "queues": Command("queues", "the queues of a cluster, added up over its nodes"),
-    "jobs": Command("jobs", "the jobs of a cluster, with the nodes that have them"),
-    "cli": Command("cli", "run the command line `disque` against a node"),
-    "logs": Command("logs", "the logs of all nodes in one (-f follows, through restarts too)"),
-    "report": Command("report", "write all that helps to find a fault to a .tar.gz, without passwords"),
-    "password": Command("password", "the password, and how to connect"),
-    "scale": Command("scale", "another number of nodes; nodes that go hand their jobs over first"),
-    "drain": Command("drain", "have one pod hand its jobs over before maintenance, or take that back (--undo)"),
+    "status": Command("status", "show all clusters, or the conditions and members of one (--watch)"),
+    "nodes": Command("nodes", "show the nodes of a cluster as each node reports itself"),
+    "queues": Command("queues", "show the queues of a cluster, summed over its nodes"),
+    "jobs": Command("jobs", "show the jobs of a cluster and the nodes that hold them"),
+    "cli": Command("cli", "run the `disque` command line against a node"),
+    "logs": Command("logs", "print the logs of all nodes, merged by time (-f to follow)"),
+    "report": Command("report", "collect diagnostics into a .tar.gz, without passwords"),
+    "password": Command("password", "print the password and how to connect"),
+    "scale": Command("scale", "set the number of nodes; removed nodes transfer their jobs first"),
+    "drain": Command("drain", "move all jobs off a pod before maintenance (--undo to revert)"),
     "restart": Command("restart", "restart all nodes, one at a time"),
-    "pause": Command("settings", "have the operator look on and do nothing"),
-    "resume": Command("settings", "end a pause"),
-    "hibernate": Command("settings", "stop all nodes with their jobs on their volumes"),
-    "wake": Command("settings", "end a hibernation"),
+    "pause": Command("switches", "pause reconciliation"),
+    "resume": Command("switches", "resume reconciliation"),
+    "hibernate": Command("switches", "stop all nodes and keep their volumes"),
+    "wake": Command("switches", "start a hibernated cluster"),
 }
 
 EXTRAS = {"rich": "cli", "prompt_toolkit": "cli", "mypy_extensions": "server", "sortedcontainers": "server"}
-"""Packages that only some commands need, and the extra that installs them."""
+"""Packages that only some commands need, with the extra that installs them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kubectl disque` with these arguments (default: those of the process) and return its exit status."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERM_STATUS))  # so that no port forward is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERM_STATUS))  # a normal exit closes port forwards
     return guarded(lambda: start(sys.argv[1:] if arguments is None else arguments))
 
 
 def guarded(work: Callable[[], Exit]) -> int:
-    """The exit status of a program that does this work; what goes wrong is told on standard error."""
+    """Run the work and return its exit status; errors are printed on standard error."""
     try:
         return work()
     except RefusedError as error:
-        return _complain(str(error), Exit.REFUSED)
+        return _fail(str(error), Exit.REFUSED)
     except UnreachableError as error:
-        return _complain(str(error), Exit.CONNECTION)
+        return _fail(str(error), Exit.CONNECTION)
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
         if extra is None:
             raise
-        return _complain(f"This needs the package '{error.name}': pip install 'disqued[{extra}]'", Exit.USAGE)
+        return _fail(f"package '{error.name}' is missing; run: pip install 'disqued[{extra}]'", Exit.USAGE)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has seen enough; the interpreter must not fail once more when it flushes at the end.
+        # The reader closed the pipe. Redirect the output, so that the interpreter's last flush does not fail as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
 
 
 def start(arguments: Sequence[str]) -> Exit:
-    """What `main` does, with exceptions for what goes wrong."""
+    """Parse the arguments and run the command; errors are raised, see `guarded`."""
     chosen = _parser().parse_args(arguments)
     command = COMMANDS[chosen.command]
     module: Any = import_module(f"disque_operator.kubectl.commands.{command.module}")
@@ -96,18 +96,18 @@ def start(arguments: Sequence[str]) -> Exit:
 
 
 def context_flags(options: argparse.Namespace) -> list[str]:
-    """The options that `kubectl` is to get."""
+    """Return the options to pass to `kubectl`."""
     given = ((flag, getattr(options, flag, None)) for flag in ("kubeconfig", "context", "namespace"))
     return [word for flag, value in given if value is not None for word in (f"--{flag}", value)]
 
 
 def _context_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    add = parser.add_argument_group("which Kubernetes, as kubectl has it").add_argument
-    # An option not given leaves no trace, so that those before and after the command's name add up.
-    add("-n", "--namespace", default=argparse.SUPPRESS, help="the namespace (default: that of the context)")
-    add("--context", default=argparse.SUPPRESS, help="the context of the kubeconfig")
-    add("--kubeconfig", default=argparse.SUPPRESS, metavar="FILE", help="the kubeconfig")
+    add = parser.add_argument_group("kubectl options").add_argument
+    # SUPPRESS, because options before and after the command's name are merged; a default would override the first.
+    add("-n", "--namespace", default=argparse.SUPPRESS, help="namespace (default: that of the context)")
+    add("--context", default=argparse.SUPPRESS, help="kubeconfig context to use")
+    add("--kubeconfig", default=argparse.SUPPRESS, metavar="FILE", help="path to the kubeconfig file")
     return parser
 
 
@@ -116,8 +116,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [options] command [argument ...]",
-        description="Shows and changes clusters of brokers (DisqueCluster) on Kubernetes.",
-        epilog=f"commands, each with its own --help:\n{commands}\n\nexit status:\n{exit_table()}",
+        description="Inspect and change Disque clusters (DisqueCluster) on Kubernetes.",
+        epilog=f"commands:\n{commands}\n\nRun '{PROGRAM} COMMAND --help' for the options of a command.\n\n"
+        f"exit status:\n{exit_table()}",
         parents=[_context_options()],
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -128,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _complain(text: str, status: Exit) -> Exit:
+def _fail(text: str, status: Exit) -> Exit:
     sys.stderr.write(text + "\n")
     return status
 

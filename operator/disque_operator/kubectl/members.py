@@ -1,4 +1,4 @@
-"""The nodes of a cluster, all asked at once, each through a port forward to its pod."""
+"""Queries to all nodes of a cluster in parallel, each through a port forward to its pod."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from disqued.client import Backoff, Client, DisqueError, ResponseError
 
 T = TypeVar("T")
 
-AT_ONCE = 16
-"""So many nodes are asked at a time: each forward is a process."""
+PARALLEL_QUERIES = 16
+"""The number of nodes queried in parallel; each port forward is a process."""
 TIMEOUT_S = 15.0
-"""The longest silence of a node: its answers come through the API server."""
+"""How long to wait for a reply of a node; replies come through the API server."""
 PASSWORD_VARIABLE = "DISQUE_PASSWORD"  # noqa: S105  the name of a variable
 
 
-class SilentError(Exception):
-    """A node did not answer; the text says why."""
+class NoReplyError(Exception):
+    """A node did not reply; the text says why."""
 
 
 class Members:
@@ -36,53 +36,56 @@ class Members:
         self._kubectl = kubectl
         self._secrets = passwords(kubectl, cluster)
         self._pods = {pod["metadata"]["name"]: pod for pod in kubectl.pods(cluster["metadata"]["name"])}
-        self.missed: dict[str, str] = {}
-        """Those that did not answer, by pod, and why."""
+        self.unreachable: dict[str, str] = {}
+        """Why each node that did not reply failed, by pod."""
 
     @property
-    def machines(self) -> dict[str, str]:
-        """All pods, by ordinal, and where they run."""
+    def kubernetes_nodes(self) -> dict[str, str]:
+        """The Kubernetes node that each pod runs on, sorted by the pods' ordinals; empty if not scheduled yet."""
         return {name: pod["spec"].get("nodeName", "") for name, pod in self._pods.items()}
 
-    def ask(self, question: Callable[[Client], T]) -> dict[str, T]:
-        """The answers by pod. Who does not answer is among the missed, and is not asked again."""
-        asked = [pod for pod in self._pods if pod not in self.missed]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = [pool.submit(self._ask, pod, question) for pod in asked]
+    def query(self, question: Callable[[Client], T]) -> dict[str, T]:
+        """Run the function against each node and return the results by pod.
+
+        A node that does not reply is added to `unreachable`, and later queries skip it.
+        """
+        queried = [pod for pod in self._pods if pod not in self.unreachable]
+        with ThreadPoolExecutor(PARALLEL_QUERIES) as pool:
+            answers = [pool.submit(self._query, pod, question) for pod in queried]
         found: dict[str, T] = {}
-        for pod, answer in zip(asked, answers, strict=True):
+        for pod, answer in zip(queried, answers, strict=True):
             try:
                 found[pod] = answer.result()
-            except (SilentError, RefusedError, UnreachableError) as error:
-                self.missed[pod] = str(error)
+            except (NoReplyError, RefusedError, UnreachableError) as error:
+                self.unreachable[pod] = str(error)
         return found
 
-    def complain(self) -> Exit:
-        """Say on standard error whose figures are missing, and what that means for the exit status."""
-        for pod, trouble in sorted(self.missed.items()):
-            sys.stderr.write(f"{pod} is not in this: {trouble}\n")
-        return Exit.CONNECTION if self.missed else Exit.OK
+    def warn_unreachable(self) -> Exit:
+        """Print a warning for each node that is missing from the output, and return the exit status."""
+        for pod, reason in sorted(self.unreachable.items()):
+            sys.stderr.write(f"warning: {pod} is not included: {reason}\n")
+        return Exit.CONNECTION if self.unreachable else Exit.OK
 
-    def _ask(self, pod: str, question: Callable[[Client], T]) -> T:
+    def _query(self, pod: str, question: Callable[[Client], T]) -> T:
         phase = self._pods[pod].get("status", {}).get("phase", "Pending")
         if phase != "Running":
-            raise SilentError(f"its pod is {phase}")
+            raise NoReplyError(f"pod is {phase}")
         with forwarded(self._kubectl, pod, names.CLIENT_PORT) as port, client_at(port, self._secrets) as client:
             try:
                 return question(client)
             except ResponseError as error:
-                raise SilentError(f"it answered {error}") from error
+                raise NoReplyError(f"node replied {error}") from error
             except DisqueError as error:
-                raise SilentError(f"no answer ({error})") from error
+                raise NoReplyError(f"no reply ({error})") from error
 
 
 def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
-    """The passwords that nodes may take, the current one first; none where no node asks for one.
+    """Return the passwords that nodes may accept, the current one first; empty if there is no Secret.
 
-    Whatever the spec says: while passwords are switched off some nodes still ask for one.
+    The spec is ignored: while authentication is being disabled, some nodes still require a password.
 
     Raises:
-        RefusedError: the Secret can not be read.
+        RefusedError: the Secret cannot be read.
     """
     if given := os.environ.get(PASSWORD_VARIABLE):
         return (given,)
@@ -91,7 +94,7 @@ def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
     except MissingError:
         return ()
     except RefusedError as error:
-        hint = f"Who may not read the Secret can say the password in {PASSWORD_VARIABLE}"
+        hint = f"if you cannot read the Secret, set the password in {PASSWORD_VARIABLE}"
         raise RefusedError(f"{error}\n{hint}") from error
     data: Mapping[str, str] = secret.get("data") or {}
     there = [data[key] for key in ("password", "former-password") if data.get(key)]
@@ -99,13 +102,13 @@ def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
 
 
 def client_at(port: int, secrets: Sequence[str]) -> Client:
-    """A client of the one node behind a local port, with the first password that it takes."""
+    """Return a client of the node behind a local port, with the first password that the node accepts."""
     return _client(port, accepted(port, secrets))
 
 
 def accepted(port: int, secrets: Sequence[str]) -> str | None:
-    """The first of these passwords that the node takes; None when it takes none of them."""
-    return next((secret for secret in secrets if _takes(port, secret)), None)
+    """Return the first of these passwords that the node accepts, or None."""
+    return next((secret for secret in secrets if _accepts(port, secret)), None)
 
 
 def _client(port: int, password: str | None) -> Client:
@@ -113,11 +116,11 @@ def _client(port: int, password: str | None) -> Client:
     return Client([f"{LOOPBACK}:{port}"], password=password, discover=False, timeout_s=TIMEOUT_S, backoff=once)
 
 
-def _takes(port: int, password: str) -> bool:
-    """Whether the node lets us in; one that does not answer at all tells the question so."""
+def _accepts(port: int, password: str) -> bool:
+    """Whether the node accepts the password. True if it does not reply, so that the query itself reports the error."""
     with _client(port, password) as client:
         try:
-            client.info()  # which a node that loads answers too
+            client.info()  # INFO works while the node loads its AOF, too
         except ResponseError:
             return False
         except DisqueError:

@@ -1,6 +1,6 @@
-"""A `DisqueCluster` as its status shows it: rows for tables and sentences for people.
+"""The status of a `DisqueCluster` as table columns and one-line summaries.
 
-A status may lack anything: an object that was just made has none.
+Every field may be missing: an object that was just created has no status.
 """
 
 from __future__ import annotations
@@ -14,101 +14,101 @@ from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.columns import Column
 
 PHASE_STYLES = {"Running": "green", "Degraded": "bold red", "Hibernated": "dim", "Paused": "yellow"}
-OF_NO_CONCERN = {"Progressing", "Draining", "Degraded"}
-"""Conditions that are False when all is well."""
+NEGATIVE_POLARITY = {"Progressing", "Draining", "Degraded"}
+"""Conditions that are False in a healthy cluster."""
 FAULTS = {"Degraded", "SpecValid", "ReconcileSuccess"}
-"""Those with which somebody has to do something."""
+"""Conditions that require action by the user when they are not healthy."""
 REFUSALS = {"NotEnoughMembers", "BelowMinimum"}
-"""Reasons of the condition Draining: it does not begin."""
+"""Reasons of the condition Draining when the drain was refused."""
 DRAINED = "Drained"
-"""The one for: it is over."""
+"""Reason of the condition Draining when the drain has finished."""
 STATE_STYLES = {"ready": "green", "unreachable": "bold red", "leaving": "yellow"}
 
 
 def status(cluster: Json) -> Json:
-    """Its status, empty when it has none."""
+    """Return the status of the cluster, empty if it has none."""
     found: Json = cluster.get("status") or {}
     return found
 
 
 def condition(cluster: Json, kind: str) -> Json:
-    """A condition, empty when it has none of that type."""
+    """Return the condition of that type, empty if the cluster has none."""
     found: Sequence[Json] = status(cluster).get("conditions") or ()
     return next((each for each in found if each["type"] == kind), {})
 
 
 def member(cluster: Json, pod: str) -> Json:
-    """What the status says of the member in that pod, empty when nothing."""
+    """Return the entry of a pod in `status.members`, empty if there is none."""
     found: Sequence[Json] = status(cluster).get("members") or ()
     return next((each for each in found if each["pod"] == pod), {})
 
 
-def wanted_replicas(cluster: Json) -> int:
-    """How many nodes its spec asks for."""
+def desired_replicas(cluster: Json) -> int:
+    """Return the number of nodes in the spec."""
     found: int = cluster["spec"].get("replicas", 3)
     return found
 
 
 def is_ready(cluster: Json) -> bool:
-    """Whether the operator has seen its spec, and made all of it true."""
+    """Whether the operator has observed the current spec and the cluster is Ready."""
     return has_seen_spec(cluster) and condition(cluster, "Ready").get("status") == "True"
 
 
 def has_seen_spec(cluster: Json) -> bool:
-    """Whether the status is about the spec as it is now."""
+    """Whether the status describes the current generation of the spec."""
     return bool(status(cluster).get("observedGeneration", -1) >= cluster["metadata"].get("generation", 0))
 
 
 @dataclass(frozen=True)
-class DrainSaid:
-    """What the operator says of a drain."""
+class DrainCondition:
+    """The condition Draining of a cluster."""
 
     reason: str
     message: str
     pod: str
-    """Whose drain it is; empty when it is said of none in particular."""
+    """The pod that the message is about; empty if it names none."""
 
     @property
     def is_refused(self) -> bool:
-        """Nothing happens until somebody changes something."""
+        """Whether the operator refused the drain; it does not start until the user changes something."""
         return self.reason in REFUSALS
 
 
-def drain_said(cluster: Json) -> DrainSaid:
-    """The condition Draining. Whether a shrink asks for the drain or the pod's annotation it does not say."""
-    said = condition(cluster, "Draining")
-    message = str(said.get("message", ""))
+def drain_condition(cluster: Json) -> DrainCondition:
+    """Return the condition Draining. It does not tell a drain by scaling in from one by the pod's annotation."""
+    found = condition(cluster, "Draining")
+    message = str(found.get("message", ""))
     first_word = message.partition(" ")[0]
-    return DrainSaid(str(said.get("reason", "")), message, first_word if member(cluster, first_word) else "")
+    return DrainCondition(str(found.get("reason", "")), message, first_word if member(cluster, first_word) else "")
 
 
 def age_s(timestamp: str | None, now: datetime) -> float | None:
-    """Seconds since a time as Kubernetes writes it."""
+    """Return the seconds since a Kubernetes timestamp."""
     if not timestamp:
         return None
     return max(0.0, (now - datetime.fromisoformat(timestamp)).total_seconds())
 
 
 def headline(cluster: Json) -> str:
-    """What it is doing, on one line."""
+    """Return the phase and message of the cluster as one line."""
     state = status(cluster)
-    return f"{state.get('phase', 'Pending')}: {state.get('message') or 'the operator has not looked at it yet'}"
+    return f"{state.get('phase', 'Pending')}: {state.get('message') or 'not reconciled by the operator yet'}"
 
 
 def drain_line(cluster: Json) -> str:
-    """How far the pod that is being emptied is; nothing when none is."""
+    """Return the progress of the running drain as one line, empty if no pod is draining."""
     drain: Json = status(cluster).get("drain") or {}
     if not drain.get("pod"):
         return ""
     left = drain.get("jobsLeft", -1)
-    words = [f"{left:,} jobs left" if left >= 0 else "it has just been asked to leave"]
+    words = [f"{left:,} jobs left" if left >= 0 else "starting"]
     if (rate := drain.get("rate") or 0) > 0:
         words.append(f"{rate:,.0f} jobs/s")
     if (seconds := drain.get("secondsLeft", -1)) > 0:
-        words.append(f"about {human_duration(seconds)} to go")
-    words.append(f"{human_duration(drain.get('secondsElapsed') or 0)} so far")
+        words.append(f"about {human_duration(seconds)} remaining")
+    words.append(f"{human_duration(drain.get('secondsElapsed') or 0)} elapsed")
     if waits_for := drain.get("waitsFor"):
-        words.append(f"it waits: {waits_for}")
+        words.append(f"stalled: {waits_for}")
     return f"Draining {drain['pod']}: {', '.join(words)}"
 
 
@@ -132,7 +132,7 @@ MEMBERS: tuple[Column[Json], ...] = (
     Column(
         "state", lambda row: row.get("state"), "STATE", style=lambda row: STATE_STYLES.get(row.get("state", ""), "")
     ),
-    Column("node_id", lambda row: row.get("nodeId"), "NODE", lambda row: (row.get("nodeId") or "-")[:8]),
+    Column("node_id", lambda row: row.get("nodeId"), "NODE ID", lambda row: (row.get("nodeId") or "-")[:8]),
     Column("address", lambda row: row.get("address")),
     Column("version", lambda row: row.get("version"), "VERSION"),
     Column("jobs", lambda row: row.get("jobs"), "JOBS", lambda row: _shown(row.get("jobs"))),
@@ -141,20 +141,20 @@ MEMBERS: tuple[Column[Json], ...] = (
     Column("used_memory_bytes", lambda row: row.get("usedMemory"), "MEMORY", _memory),
     Column("max_memory_bytes", lambda row: row.get("maxMemory")),
     Column("safe_to_stop", lambda row: row.get("safeToStop"), "SAFE TO STOP", lambda row: _yes(row.get("safeToStop"))),
-    Column("machine", lambda row: row.get("node"), "MACHINE", yields=True),
+    Column("kubernetes_node", lambda row: row.get("node"), "KUBERNETES NODE", yields=True),
     Column("message", lambda row: row.get("message"), "MESSAGE", folds=True, sparse=True),
 )
-"""Of `status.members`."""
+"""Columns for `status.members`."""
 
 
 def _status_style(row: Json) -> str:
-    if row["status"] == ("False" if row["type"] in OF_NO_CONCERN else "True"):
+    if row["status"] == ("False" if row["type"] in NEGATIVE_POLARITY else "True"):
         return "green"
     return "bold red" if row["type"] in FAULTS else "yellow"
 
 
 def conditions(now: datetime) -> tuple[Column[Json], ...]:
-    """Columns for `status.conditions`."""
+    """Return the columns for `status.conditions`."""
     return (
         Column("type", lambda row: row["type"], "CONDITION"),
         Column("status", lambda row: row["status"], "STATUS", style=_status_style),
@@ -170,7 +170,7 @@ def conditions(now: datetime) -> tuple[Column[Json], ...]:
 
 
 def clusters(now: datetime) -> tuple[Column[Json], ...]:
-    """Columns for several clusters."""
+    """Return the columns for a list of clusters."""
     return (
         Column("namespace", lambda row: row["metadata"]["namespace"], "NAMESPACE"),
         Column("name", lambda row: row["metadata"]["name"], "NAME"),
@@ -196,9 +196,9 @@ def clusters(now: datetime) -> tuple[Column[Json], ...]:
 
 
 def _ready(row: Json) -> str:
-    return f"{status(row).get('readyReplicas') or 0}/{wanted_replicas(row)}"
+    return f"{status(row).get('readyReplicas') or 0}/{desired_replicas(row)}"
 
 
 def now_utc() -> datetime:
-    """The time of this machine."""
+    """Return the local clock's time in UTC."""
     return datetime.now(UTC)

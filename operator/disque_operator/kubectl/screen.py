@@ -1,4 +1,4 @@
-"""`kubectl disque status` on a terminal, by `rich`: once, or redrawn in place."""
+"""`kubectl disque status` on a terminal, drawn with `rich`: once, or redrawn in place."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from rich.live import Live
 from rich.text import Text
 
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import UnreachableError
+from disque_operator.kubectl.api import UnreachableError, retrying
 from disque_operator.kubectl.resource import (
     MEMBERS,
     PHASE_STYLES,
     conditions,
+    desired_replicas,
     drain_line,
     now_utc,
     status,
-    wanted_replicas,
 )
 from disqued.cli.views.terminal import rich_table
 
-__all__ = ["picture", "redraw", "rich_table", "show"]
+__all__ = ["redraw", "render", "rich_table", "show"]
 
 
 def show(cluster: Json) -> None:
-    """Print it."""
+    """Print the status of a cluster."""
     console = Console()
-    console.print(picture(cluster, console.width))
+    console.print(render(cluster, console.width))
 
 
-def redraw(look: Callable[[int], RenderableType], every_s: float) -> NoReturn:
-    """Show what `look` makes for that width until Ctrl-C; what it showed last stays on the screen."""
+def redraw(draw: Callable[[int], RenderableType], every_s: float) -> NoReturn:
+    """Draw repeatedly until Ctrl-C; `draw` gets the terminal's width. The last drawing stays visible."""
     console = Console()
     with Live(console=console, auto_refresh=False) as live:
         while True:
             try:
-                live.update(look(console.width), refresh=True)
+                live.update(draw(console.width), refresh=True)
             except UnreachableError as error:
-                live.update(Text(f"No answer from Kubernetes, trying again: {error}", "bold red"), refresh=True)
+                live.update(Text(retrying(error), "bold red"), refresh=True)
             time.sleep(every_s)
 
 
-def picture(cluster: Json, width: int) -> RenderableType:
-    """The whole of it."""
+def render(cluster: Json, width: int) -> RenderableType:
+    """Render the status of a cluster: a headline, the conditions and the members."""
     state = status(cluster)
     phase = state.get("phase", "Pending")
     title = Text.assemble(
@@ -63,12 +63,12 @@ def picture(cluster: Json, width: int) -> RenderableType:
 
 
 def _facts(cluster: Json) -> str:
-    """Figures that say what cluster this is."""
+    """Return the namespace, size, version and number of jobs for the headline."""
     state = status(cluster)
-    members = f"{state.get('readyReplicas') or 0} ready, {wanted_replicas(cluster)} wanted"
+    members = f"{state.get('readyReplicas') or 0}/{desired_replicas(cluster)} nodes ready"
     words = [f"namespace {cluster['metadata']['namespace']}", members]
     if version := state.get("version"):
         words.append(f"version {version}")
     if jobs := state.get("jobs"):
-        words.append(f"{jobs.get('queued') or 0:,} jobs queued, {jobs.get('registered') or 0:,} copies of jobs")
+        words.append(f"{jobs.get('queued') or 0:,} jobs queued, {jobs.get('registered') or 0:,} job copies")
     return ", ".join(words)

@@ -1,4 +1,4 @@
-"""`kubectl disque cli NAME [word ...]`: the command line `disque`, connected to a node through the API server."""
+"""`kubectl disque cli NAME [ARG ...]`: the `disque` command line, connected to a node through the API server."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from disque_operator.kubectl.members import PASSWORD_VARIABLE, accepted, passwor
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("--pod", help="the pod of the node (default: the first that serves)")
-    parser.add_argument("name", help="the cluster")
-    parser.add_argument("words", nargs=argparse.REMAINDER, help="what `disque` is to do, with its own options")
+    """Add the arguments of the command."""
+    parser.add_argument("--pod", help="pod to connect to (default: the first ready pod)")
+    parser.add_argument("name", help="name of the cluster")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="arguments of `disque`")
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Forward a port of the node and run `disque` with it; the exit status is that of `disque`."""
+    """Run `disque` through a port forward to the node, and return the exit status of `disque`."""
     secrets = passwords(kubectl, kubectl.cluster(chosen.name))
     with forwarded(kubectl, choose_pod(kubectl.pods(chosen.name), chosen.pod), names.CLIENT_PORT) as port:
         os.environ |= {"DISQUE_HOST": LOOPBACK, "DISQUE_PORT": str(port)}
@@ -34,19 +34,23 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
 
 
 def choose_pod(pods: list[Json], wanted: str | None) -> str:
-    """The pod of that name, or the first that is ready.
+    """Return the name of the wanted pod, or of the first ready pod if `wanted` is None.
 
     Raises:
-        RefusedError: there is none.
+        RefusedError: no such pod exists, or no pod is ready.
     """
-    found = [pod["metadata"]["name"] for pod in pods if _is_meant(pod, wanted)]
+    found = [pod["metadata"]["name"] for pod in pods if _matches(pod, wanted)]
     if not found:
-        have = ", ".join(pod["metadata"]["name"] for pod in pods) or "none"
-        raise RefusedError(f"No pod {wanted}; there are: {have}" if wanted else f"No pod is ready; there are: {have}")
+        existing = ", ".join(pod["metadata"]["name"] for pod in pods) or "none"
+        raise RefusedError(
+            f'pod "{wanted}" not found; pods of the cluster: {existing}'
+            if wanted
+            else f"no pod is ready; pods of the cluster: {existing}"
+        )
     return str(found[0])
 
 
-def _is_meant(pod: Json, wanted: str | None) -> bool:
+def _matches(pod: Json, wanted: str | None) -> bool:
     if wanted is not None:
         return bool(pod["metadata"]["name"] == wanted)
     conditions = pod.get("status", {}).get("conditions") or ()

@@ -1,7 +1,7 @@
-"""`kubectl disque drain NAME POD`: have a node hand its jobs to the others before something is done to its pod.
+"""`kubectl disque drain NAME POD`: transfer all jobs of a node to the other nodes before maintenance of its pod.
 
-The pod gets an annotation, and the operator has its node leave until the annotation is gone, or a new pod has taken the
-place of this one. Nothing is deleted, and no pod: who drains says what comes then.
+The command annotates the pod. The operator keeps the node drained until the annotation is removed or a new pod replaces
+this one. Nothing is deleted, and the pod keeps running; the user decides what happens next.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, RefusedError
 from disque_operator.kubectl.commands.cli import choose_pod
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.resource import DRAINED, drain_said, member, wanted_replicas
-from disque_operator.kubectl.waiting import NotInTimeError, wait, wait_options
+from disque_operator.kubectl.resource import DRAINED, desired_replicas, drain_condition, member
+from disque_operator.kubectl.waiting import WaitTimeoutError, wait, wait_options
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("name", help="the cluster")
-    parser.add_argument("pod", help="the pod")
-    parser.add_argument("--undo", action="store_true", help="let it take jobs again")
+    """Add the arguments of the command."""
+    parser.add_argument("name", help="name of the cluster")
+    parser.add_argument("pod", help="name of the pod")
+    parser.add_argument("--undo", action="store_true", help="end the drain; the node accepts jobs again")
     wait_options(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Set or take away the annotation, and wait for its effect."""
+    """Set or remove the annotation, and wait for its effect."""
     cluster = kubectl.cluster(chosen.name)
     pods = kubectl.pods(chosen.name)
     pod = choose_pod(pods, chosen.pod)
@@ -37,17 +37,17 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
         wait(kubectl, chosen.name, lambda cluster: _is_settled(cluster, pod), chosen.timeout_s)
     _annotate(kubectl, pod, drain=not chosen.undo)
     if not chosen.wait:
-        sys.stdout.write(f"{pod}: {'the end of the drain' if chosen.undo else 'a drain'} is asked for\n")
+        sys.stdout.write(f"{'ending drain of' if chosen.undo else 'draining'} {pod}\n")
         return Exit.OK
-    done = _serves if chosen.undo else _is_empty
+    done = _accepts_jobs if chosen.undo else _is_drained
     try:
         wait(kubectl, chosen.name, lambda cluster: done(cluster, pod), chosen.timeout_s)
-    except NotInTimeError:
+    except WaitTimeoutError:
         raise
     except RefusedError:
-        _annotate(kubectl, pod, drain=False)  # a drain that is refused now is not to begin when nobody expects it
+        _annotate(kubectl, pod, drain=False)  # otherwise a refused drain could start later, when nobody expects it
         raise
-    sys.stdout.write(f"{pod} takes jobs again\n" if chosen.undo else _advice(chosen.name, pod))
+    sys.stdout.write(f"{pod} accepts jobs again\n" if chosen.undo else _advice(chosen.name, pod))
     return Exit.OK
 
 
@@ -61,26 +61,26 @@ def _is_annotated(pods: Sequence[Json], pod: str) -> bool:
 
 
 def _is_settled(cluster: Json, pod: str) -> bool:
-    """Whether the end of a former drain of this pod is told no more, so that what is told next is that of a new one."""
-    said = drain_said(cluster)
-    is_over = said.pod == pod and (said.is_refused or said.reason == DRAINED)
-    return not is_over or names.ordinal(pod) >= wanted_replicas(cluster)  # a shrink has it drain as well
+    """Whether the status shows no result of an earlier drain of this pod; it would be taken for a new one."""
+    draining = drain_condition(cluster)
+    is_over = draining.pod == pod and (draining.is_refused or draining.reason == DRAINED)
+    return not is_over or names.ordinal(pod) >= desired_replicas(cluster)  # scaling in drains this pod as well
 
 
-def _serves(cluster: Json, pod: str) -> bool:
+def _accepts_jobs(cluster: Json, pod: str) -> bool:
     return not member(cluster, pod).get("leaving", False)
 
 
-def _is_empty(cluster: Json, pod: str) -> bool:
-    """Whether the operator says that it is. Raises RefusedError when it says that it will not be."""
-    said = drain_said(cluster)
-    if said.pod == pod and said.is_refused:
-        raise RefusedError(said.message)
-    return said.pod == pod and said.reason == DRAINED
+def _is_drained(cluster: Json, pod: str) -> bool:
+    """Whether the drain of this pod has finished. Raises RefusedError if the operator refused it."""
+    draining = drain_condition(cluster)
+    if draining.pod == pod and draining.is_refused:
+        raise RefusedError(draining.message)
+    return draining.pod == pod and draining.reason == DRAINED
 
 
 def _advice(name: str, pod: str) -> str:
     return (
-        f"{pod} is empty and safe to stop. It takes jobs again when its pod has been replaced, or with:\n"
+        f"{pod} is drained and safe to stop. It accepts jobs again after its pod is replaced, or after:\n"
         f"  kubectl disque drain {name} {pod} --undo\n"
     )

@@ -1,4 +1,4 @@
-"""`kubectl disque jobs NAME`: each job once, with what all nodes know of it."""
+"""`kubectl disque jobs NAME`: one row for each job, combined from all nodes that hold a copy."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from disqued.cli.views.table import print_rows
 from disqued.client import Client, DisqueError, JobDetails, JobId, JobState
 from disqued.client.replies import job_details
 
-_TELLING: tuple[JobState, ...] = ("queued", "active", "wait-repl", "acked")
-"""Which node's word on a job goes first."""
+_STATE_ORDER: tuple[JobState, ...] = ("queued", "active", "wait-repl", "acked")
+"""Which copy represents the job: the first of these states."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A job: what each node that has it says, by pod, the most telling first."""
+    """A job and its copies by pod, sorted by `_STATE_ORDER`."""
 
     copies: Mapping[str, JobDetails]
     seen_s: float
 
     @property
     def job(self) -> JobDetails:
-        """The most telling word on it."""
+        """The copy that represents the job."""
         return next(iter(self.copies.values()))
 
     @property
     def age_s(self) -> float:
-        """Time since the job was created, by the clock of this machine."""
+        """Time since the job was created, by the local clock."""
         return max(0.0, round(self.seen_s - self.job.ctime / CTIME_PER_S, 3))
 
     @property
     def where(self) -> tuple[str, ...]:
-        """What state it has on each node."""
+        """The state of the job on each node."""
         return tuple(f"{pod}={copy.state}" for pod, copy in self.copies.items())
 
     @property
-    def again(self) -> int:
-        """How often it came back to its queue, for either reason, by the node that saw most of it."""
+    def requeued(self) -> int:
+        """How often the job was requeued: NACKs plus additional deliveries, the highest count of any node."""
         return max(copy.nacks + copy.additional_deliveries for copy in self.copies.values())
 
 
@@ -67,7 +67,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("retry_s", lambda row: row.job.retry_s),
     Column("delay_s", lambda row: row.job.delay_s),
     Column("next_requeue_within_ms", lambda row: row.job.next_requeue_within_ms, "NEXT", _next),
-    Column("requeued", lambda row: row.again, "AGAIN"),
+    Column("requeued", lambda row: row.requeued, "REQUEUED"),
     Column("replicate", lambda row: row.job.replicate),
     Column("copies", lambda row: len(row.copies), "COPIES"),
     Column("where", lambda row: row.where, "WHERE", lambda row: " ".join(row.where), folds=True),
@@ -76,51 +76,53 @@ COLUMNS: tuple[Column[Row], ...] = (
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("name", help="the cluster")
-    parser.add_argument("--queue", help="only jobs of this queue")
-    parser.add_argument("--state", choices=STATES, action="append", default=[], help="only this state; may be repeated")
+    """Add the arguments of the command."""
+    parser.add_argument("name", help="name of the cluster")
+    parser.add_argument("--queue", help="show only jobs of this queue")
     parser.add_argument(
-        "--limit", type=at_least(int, 0), default=LIMIT, help=f"look at so many at most (default {LIMIT}; 0: all)"
+        "--state", choices=STATES, action="append", default=[], help="show only jobs in this state (repeatable)"
+    )
+    parser.add_argument(
+        "--limit", type=at_least(int, 0), default=LIMIT, help=f"maximum number of jobs (default {LIMIT}; 0: no limit)"
     )
     output_option(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Find jobs on all nodes, then ask all nodes about those."""
+    """List job IDs on all nodes, then query all nodes for these jobs."""
     limit = chosen.limit or None
     members = Members(kubectl, kubectl.cluster(chosen.name))
-    found = members.ask(lambda client: _find(client, chosen.queue, chosen.state, limit))
-    wanted = list(chosen_ids(list(found.values())))
-    answers = members.ask(lambda client: _show(client, wanted[:limit]))
+    found = members.query(lambda client: _find(client, chosen.queue, chosen.state, limit))
+    wanted = list(interleaved(list(found.values())))
+    answers = members.query(lambda client: _show(client, wanted[:limit]))
     rows = [row for row in merged(answers, time.time()) if not chosen.state or row.job.state in chosen.state]
-    print_rows(COLUMNS, rows, form(chosen), "No jobs.")
+    print_rows(COLUMNS, rows, form(chosen), "No jobs found.")
     if limit and len(wanted) > limit:
-        sys.stderr.write(f"Only {limit} jobs were looked at; --limit 0 looks at all.\n")
-    return members.complain()
+        sys.stderr.write(f"only the first {limit} jobs were examined; use --limit 0 for all\n")
+    return members.warn_unreachable()
 
 
-def chosen_ids(found: Sequence[Sequence[JobId]]) -> Iterator[JobId]:
-    """Each once, in turn one of each node."""
+def interleaved(found: Sequence[Sequence[JobId]]) -> Iterator[JobId]:
+    """Yield each ID once, taking one of each node in turn."""
     in_turn = chain.from_iterable(zip_longest(*found))
     return iter(dict.fromkeys(each for each in in_turn if each is not None))
 
 
 def merged(answers: Mapping[str, Sequence[JobDetails]], seen_s: float) -> list[Row]:
-    """A row for each job."""
+    """Combine the replies of the nodes, by pod, into one row for each job."""
     copies: dict[JobId, dict[str, JobDetails]] = {}
     for pod, jobs in answers.items():
         for job in jobs:
             copies.setdefault(job.id, {})[pod] = job
-    return [Row(_most_telling_first(of_pods), seen_s) for of_pods in copies.values()]
+    return [Row(_sorted_by_state(of_pods), seen_s) for of_pods in copies.values()]
 
 
-def _most_telling_first(copies: Mapping[str, JobDetails]) -> Mapping[str, JobDetails]:
-    return dict(sorted(copies.items(), key=lambda item: (_TELLING.index(item[1].state), item[0])))
+def _sorted_by_state(copies: Mapping[str, JobDetails]) -> Mapping[str, JobDetails]:
+    return dict(sorted(copies.items(), key=lambda item: (_STATE_ORDER.index(item[1].state), item[0])))
 
 
 def _find(client: Client, queue: str | None, states: list[JobState], limit: int | None) -> list[JobId]:
-    """IDs of jobs of a node that pass the filters, one more than wanted to know whether there are more."""
+    """List matching job IDs of a node, at most one more than `limit`, which shows that there are more."""
     found: dict[JobId, None] = {}
     for each in client.jscan(queue=queue, states=states, page_size=PAGE_SIZE):
         found[each] = None
@@ -130,7 +132,7 @@ def _find(client: Client, queue: str | None, states: list[JobState], limit: int 
 
 
 def _show(client: Client, ids: Sequence[JobId]) -> list[JobDetails]:
-    """What a node knows of these jobs."""
+    """Return the details of these jobs on a node, without those that it does not hold."""
     found = []
     for answer in client.execute_many([("SHOW", each) for each in ids]):
         if isinstance(answer, DisqueError):

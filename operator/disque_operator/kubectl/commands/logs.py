@@ -1,6 +1,6 @@
-"""`kubectl disque logs NAME`: what all nodes log, as one text in the order of time, each line after its pod's name.
+"""`kubectl disque logs NAME`: the logs of all nodes, merged by time, each line prefixed with its pod's name.
 
-With `-f` it goes on: through restarts of nodes, and with pods that come later.
+With `-f` it follows the logs across restarts of nodes, and includes pods that are created later.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import NoReturn
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import Kubectl, RefusedError, UnreachableError, output_of
+from disque_operator.kubectl.api import Kubectl, RefusedError, UnreachableError, output_of, retrying
 from disque_operator.kubectl.exits import Exit
 
-LOOK_EVERY_S = 2.0
-COLOURS = ("36", "33", "32", "35", "34", "31")
+POLL_EVERY_S = 2.0
+COLORS = ("36", "33", "32", "35", "34", "31")
 
 
 @dataclass(frozen=True, order=True)
 class Line:
-    """A line of a log; `at` is the time that Kubernetes put before it."""
+    """A log line; `at` is the timestamp that Kubernetes prepends."""
 
     at: str
     pod: str
@@ -34,39 +34,41 @@ class Line:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("name", help="the cluster")
+    """Add the arguments of the command."""
+    parser.add_argument("name", help="name of the cluster")
     parser.add_argument("pods", nargs="*", metavar="pod", help="only these pods")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
-    parser.add_argument("--tail", type=int, default=200, metavar="LINES", help="of each pod (default 200; -1: all)")
-    parser.add_argument("--since", metavar="TIME", help="only newer lines, for example 10m")
-    parser.add_argument("-p", "--previous", action="store_true", help="of the container that ran before, if it crashed")
-    parser.add_argument("--timestamps", action="store_true", help="with the time at which Kubernetes got each line")
+    parser.add_argument("-f", "--follow", action="store_true", help="stream new lines until Ctrl-C")
+    parser.add_argument(
+        "--tail", type=int, default=200, metavar="LINES", help="recent lines of each pod (default 200; -1: all)"
+    )
+    parser.add_argument("--since", metavar="DURATION", help="only lines newer than this, for example 10m")
+    parser.add_argument("-p", "--previous", action="store_true", help="logs of the previous container, if there is one")
+    parser.add_argument("--timestamps", action="store_true", help="include the timestamp of each line")
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Print what there is, then what comes."""
+    """Print the existing lines, then, with `-f`, new ones."""
     kubectl.cluster(chosen.name)
     pods = _pods(kubectl, chosen)
-    logs, missed = [], []
+    logs, failures = [], []
     for pod in pods:
         try:
             logs.append(list(_existing(kubectl, pod, chosen)))
         except RefusedError as error:
-            missed.append(f"{pod}: {error}")
+            failures.append(f"{pod}: {error}")
     shown: dict[str, str] = {}
     printer = Printer(chosen.timestamps)
     for line in heapq.merge(*logs):
         printer.show(line)
         shown[line.pod] = line.at
     if chosen.follow:
-        Following(kubectl, chosen, printer, shown).run()
-    sys.stderr.writelines(f"{line}\n" for line in missed)
-    return Exit.REFUSED if missed else Exit.OK
+        Follower(kubectl, chosen, printer, shown).run()
+    sys.stderr.writelines(f"{line}\n" for line in failures)
+    return Exit.REFUSED if failures else Exit.OK
 
 
 class Printer:
-    """Writes whole lines, each after its pod's name; on a terminal each pod has a colour. Threads share it."""
+    """Prints log lines after their pods' names, in one color for each pod on a terminal. Safe to use from threads."""
 
     def __init__(self, timestamps: bool) -> None:
         self._timestamps = timestamps
@@ -74,43 +76,43 @@ class Printer:
         self._lock = threading.Lock()
 
     def show(self, line: Line) -> None:
-        """Write it."""
+        """Print a line."""
         name = f"[{line.pod}]"
         if self._terminal:
-            name = f"\x1b[{COLOURS[names.ordinal(line.pod) % len(COLOURS)]}m{name}\x1b[0m"
+            name = f"\x1b[{COLORS[names.ordinal(line.pod) % len(COLORS)]}m{name}\x1b[0m"
         words = (name, line.at, line.text) if self._timestamps else (name, line.text)
         with self._lock:
             sys.stdout.write(" ".join(words) + "\n")
             sys.stdout.flush()
 
 
-class Following:
-    """A run of `kubectl logs -f` for each pod, and another one when it has ended and its pod is there again."""
+class Follower:
+    """Runs `kubectl logs -f` for each pod, and starts it again after it ended, when the pod is back."""
 
     def __init__(self, kubectl: Kubectl, chosen: argparse.Namespace, printer: Printer, shown: dict[str, str]) -> None:
         self._kubectl = kubectl
         self._chosen = chosen
         self._printer = printer
         self._shown = shown
-        """The time of the last line that was printed, by pod: the next run begins there."""
+        """Timestamp of the last printed line, by pod; the next run starts there."""
         self._running: dict[str, subprocess.Popen[str]] = {}
 
     def run(self) -> NoReturn:
         """Follow until Ctrl-C."""
         try:
             while True:
-                self._look()
-                time.sleep(LOOK_EVERY_S)
+                self._start_missing()
+                time.sleep(POLL_EVERY_S)
         finally:
             for process in self._running.values():
                 process.terminate()
 
-    def _look(self) -> None:
-        """See that each pod is followed."""
+    def _start_missing(self) -> None:
+        """Start a run for each pod that has none."""
         try:
             pods = _pods(self._kubectl, self._chosen)
         except UnreachableError as error:
-            sys.stderr.write(f"No answer from Kubernetes, trying again: {error}\n")
+            sys.stderr.write(f"{retrying(error)}\n")
             return
         for pod in pods:
             if pod in self._running and self._running[pod].poll() is None:
@@ -121,7 +123,7 @@ class Following:
             threading.Thread(target=self._follow, args=(pod, self._running[pod], last), daemon=True).start()
 
     def _follow(self, pod: str, process: subprocess.Popen[str], last: str) -> None:
-        """Print the lines of one run to its end, those not that were printed before."""
+        """Print the lines of one run until it ends, except those that were printed before."""
         for text in output_of(process):
             line = _line(pod, text)
             if line is not None and line.at > last:
@@ -130,15 +132,15 @@ class Following:
 
 
 def _pods(kubectl: Kubectl, chosen: argparse.Namespace) -> list[str]:
-    """The pods that have or had a container."""
-    pods = [pod["metadata"]["name"] for pod in kubectl.pods(chosen.name) if _has_begun(pod)]
+    """Return the chosen pods that have logs: their container runs or ran."""
+    pods = [pod["metadata"]["name"] for pod in kubectl.pods(chosen.name) if _has_started(pod)]
     unknown = [pod for pod in chosen.pods if pod not in pods and not chosen.follow]
     if unknown:
-        raise RefusedError(f"No logs of {', '.join(unknown)}; there are: {', '.join(pods) or 'none'}")
+        raise RefusedError(f"no logs found for {', '.join(unknown)}; pods with logs: {', '.join(pods) or 'none'}")
     return [pod for pod in pods if not chosen.pods or pod in chosen.pods]
 
 
-def _has_begun(pod: Json) -> bool:
+def _has_started(pod: Json) -> bool:
     containers = pod.get("status", {}).get("containerStatuses") or ()
     return any("waiting" not in (each.get("state") or {}) or each.get("restartCount", 0) for each in containers)
 
@@ -157,6 +159,6 @@ def _existing(kubectl: Kubectl, pod: str, chosen: argparse.Namespace) -> Iterato
 
 
 def _line(pod: str, text: str) -> Line | None:
-    """The line behind its time; None for what `kubectl` itself says."""
+    """Parse a line that starts with a timestamp; None for a message of `kubectl` itself."""
     at, _, rest = text.rstrip("\n").partition(" ")
     return Line(at, pod, rest) if at[:4].isdigit() and "T" in at else None

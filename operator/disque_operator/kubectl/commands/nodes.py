@@ -1,6 +1,6 @@
-"""`kubectl disque nodes NAME`: what each node says of itself and of the others.
+"""`kubectl disque nodes NAME`: each node's own view of itself and of the cluster.
 
-The nodes are asked, not the operator: this tells the truth when the operator is away, or is what is doubted.
+The nodes are queried directly, so the output is correct even if the operator is down or wrong.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from disqued.cli.views.columns import Column
 from disqued.cli.views.table import print_rows
 from disqued.client import Client
 
-SKEW_WORTH_TELLING_MS = 1000
-STYLES = {"ok": "green", "leaving": "yellow", "loading": "yellow", "silent": "bold red"}
+REPORTED_SKEW_MS = 1000
+STYLES = {"ok": "green", "leaving": "yellow", "loading": "yellow", "unreachable": "bold red"}
 
 
 @dataclass(frozen=True)
@@ -36,25 +36,25 @@ class Peer:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a node said; a node that loads says nothing of the others."""
+    """The replies of a node. `peers` is empty while the node loads its AOF."""
 
     info: Mapping[str, str]
     peers: tuple[Peer, ...] = ()
 
     @property
     def node_id(self) -> str:
-        """Its own ID, empty while it loads."""
+        """The node's own ID, empty while the node loads its AOF."""
         return next((peer.node_id for peer in self.peers if "myself" in peer.flags), "")
 
     @property
     def state(self) -> str:
-        """What it is doing, in a word."""
+        """One of `ok`, `leaving` and `loading`."""
         if self.info.get("loading", "0") != "0":
             return "loading"
         return "leaving" if any({"myself", "leaving"} <= peer.flags for peer in self.peers) else "ok"
 
     def number(self, name: str) -> int | None:
-        """A figure of INFO."""
+        """Return an integer field of INFO, None if it is missing."""
         value = self.info.get(name)
         return int(value) if value else None
 
@@ -64,21 +64,21 @@ class Row:
     """A pod and the node in it."""
 
     pod: str
-    machine: str
+    kubernetes_node: str
     answers: Answers | None = None
     remarks: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:
-        """`silent`, or what the node says."""
-        return self.answers.state if self.answers else "silent"
+        """The state that the node reports, or `unreachable`."""
+        return self.answers.state if self.answers else "unreachable"
 
     def number(self, name: str) -> int | None:
-        """A figure of the node's INFO."""
+        """Return an integer field of the node's INFO, None if it is missing."""
         return self.answers.number(name) if self.answers else None
 
     def word(self, name: str) -> str | None:
-        """A word of the node's INFO."""
+        """Return a field of the node's INFO, None if it is missing."""
         return self.answers.info.get(name) if self.answers else None
 
 
@@ -103,7 +103,7 @@ def _others(row: Row) -> int | None:
 
 COLUMNS: tuple[Column[Row], ...] = (
     Column("pod", lambda row: row.pod, "POD"),
-    Column("node_id", lambda row: _id(row) or None, "NODE", lambda row: _id(row)[:8] or "-"),
+    Column("node_id", lambda row: _id(row) or None, "NODE ID", lambda row: _id(row)[:8] or "-"),
     Column("state", lambda row: row.state, "STATE", style=lambda row: STYLES[row.state]),
     Column("links_up", lambda row: row.number("cluster_links_up"), "LINKS", _links),
     Column("other_members", _others),
@@ -115,8 +115,8 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("used_memory_bytes", lambda row: row.number("used_memory"), "MEMORY", _memory),
     Column("max_memory_bytes", lambda row: row.number("maxmemory")),
     Column("aof_state", lambda row: row.word("aof_state"), "AOF"),
-    Column("uptime_s", lambda row: row.number("uptime_in_seconds"), "UP", _uptime),
-    Column("machine", lambda row: row.machine, "MACHINE", yields=True),
+    Column("uptime_s", lambda row: row.number("uptime_in_seconds"), "UPTIME", _uptime),
+    Column("kubernetes_node", lambda row: row.kubernetes_node, "KUBERNETES NODE", yields=True),
     Column("remarks", lambda row: row.remarks, "REMARKS", lambda row: "; ".join(row.remarks), folds=True, sparse=True),
 )
 
@@ -126,23 +126,23 @@ def _id(row: Row) -> str:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("name", help="the cluster")
+    """Add the arguments of the command."""
+    parser.add_argument("name", help="name of the cluster")
     output_option(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Ask all nodes, and print a row for each pod."""
+    """Query all nodes, and print a row for each pod."""
     cluster = kubectl.cluster(chosen.name)
     members = Members(kubectl, cluster)
-    answers = members.ask(ask)
-    rows = table(members.machines, answers, members.missed, _remembered(cluster))
-    print_rows(COLUMNS, rows, form(chosen), f"{chosen.name} has no pods.")
-    return Exit.CONNECTION if members.missed else Exit.OK
+    answers = members.query(query)
+    rows = table(members.kubernetes_nodes, answers, members.unreachable, _recorded_ids(cluster))
+    print_rows(COLUMNS, rows, form(chosen), f"No pods found for {chosen.name}.")
+    return Exit.CONNECTION if members.unreachable else Exit.OK
 
 
-def ask(client: Client) -> Answers:
-    """INFO and, from a node that can answer it, CLUSTER NODES."""
+def query(client: Client) -> Answers:
+    """Query INFO and, unless the node is loading its AOF, CLUSTER NODES."""
     info = client.info()
     if info.get("loading", "0") != "0":
         return Answers(info)
@@ -156,42 +156,45 @@ def _peer(line: str) -> Peer:
     return Peer(words[0], words[1], frozenset(words[2].split(",")), words[5] == "connected")
 
 
-def _remembered(cluster: Json) -> dict[str, str]:
-    """The pod of each node ID, as the status says."""
+def _recorded_ids(cluster: Json) -> dict[str, str]:
+    """Return the pod of each node ID, as recorded in the status."""
     members = status(cluster).get("members") or ()
     return {member["nodeId"]: member["pod"] for member in members if member.get("nodeId")}
 
 
 def table(
-    machines: Mapping[str, str],
+    kubernetes_nodes: Mapping[str, str],
     answers: Mapping[str, Answers],
-    missed: Mapping[str, str],
-    remembered: Mapping[str, str],
+    unreachable: Mapping[str, str],
+    recorded: Mapping[str, str],
 ) -> list[Row]:
-    """A row for each pod, with what is wrong about it in words; `remembered` names those that do not answer now."""
-    told = {answer.node_id: pod for pod, answer in answers.items() if answer.node_id}
-    pods = {node_id: pod for node_id, pod in remembered.items() if pod in machines and pod not in told.values()} | told
+    """Return a row for each pod, with remarks on what is wrong; `recorded` has the IDs of nodes that do not reply."""
+    current = {answer.node_id: pod for pod, answer in answers.items() if answer.node_id}
+    others = {pod for pod in kubernetes_nodes if pod not in current.values()}
+    pods = {node_id: pod for node_id, pod in recorded.items() if pod in others} | current
     rows = []
-    for pod, machine in machines.items():
+    for pod, kubernetes_node in kubernetes_nodes.items():
         answer = answers.get(pod)
-        remarks = tuple(_remarks(answer, pods, all_known=not missed)) if answer else (missed.get(pod, "no answer"),)
-        rows.append(Row(pod, machine, answer, remarks))
+        remarks = (
+            tuple(_remarks(answer, pods, all_known=not unreachable)) if answer else (unreachable.get(pod, "no reply"),)
+        )
+        rows.append(Row(pod, kubernetes_node, answer, remarks))
     return rows
 
 
 def _remarks(answer: Answers, pods: Mapping[str, str], *, all_known: bool) -> Iterator[str]:
     info = answer.info
     if answer.state == "loading":
-        yield f"{info.get('loading_loaded_perc', '0')} % of its file is loaded"
+        yield f"loading its AOF ({info.get('loading_loaded_perc', '0')} %)"
     for peer in answer.peers:
-        who = pods.get(peer.node_id) or f"{peer.node_id[:8]} at {peer.address}"
+        name = pods.get(peer.node_id) or f"{peer.node_id[:8]} at {peer.address}"
         if not peer.connected and "myself" not in peer.flags:
-            yield f"does not reach {who}"
+            yield f"cannot reach {name}"
         if peer.node_id not in pods and all_known:
-            yield f"knows {peer.node_id[:8]} at {peer.address}, which is in no pod"
+            yield f"unknown member {peer.node_id[:8]} at {peer.address}: no pod has this ID"
     if refusing := info.get("aof_refusing"):
         yield f"refuses new jobs: {refusing}"
     if info.get("memory_level", "0") != "0":
-        yield f"memory is short (level {info['memory_level']})"
-    if (skew := answer.number("cluster_max_skew_ms") or 0) > SKEW_WORTH_TELLING_MS:
-        yield f"clocks differ by {skew} ms"
+        yield f"low on memory (level {info['memory_level']})"
+    if (skew := answer.number("cluster_max_skew_ms") or 0) > REPORTED_SKEW_MS:
+        yield f"clock skew of {skew} ms"

@@ -1,6 +1,6 @@
-"""`kubectl disque password NAME`: the password alone on standard output, how to connect on standard error.
+"""`kubectl disque password NAME`: print the password on standard output, and how to connect on standard error.
 
-So `DISQUE_PASSWORD=$(kubectl disque password orders)` works, and a person reads both.
+Only the password is captured by `DISQUE_PASSWORD=$(kubectl disque password orders)`; a user at a terminal sees both.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from disque_operator.kubectl.resource import status
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("name", help="the cluster")
+    """Add the arguments of the command."""
+    parser.add_argument("name", help="name of the cluster")
     output_option(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Print it."""
+    """Print the password and, on a terminal, how to connect."""
     cluster = kubectl.cluster(chosen.name)
     password = next(iter(passwords(kubectl, cluster)), None)
     endpoint = _endpoint(cluster)
@@ -40,17 +40,17 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
 
 
 def _endpoint(cluster: Json) -> str:
-    """Where clients within Kubernetes connect."""
+    """Return the address for clients inside Kubernetes."""
     metadata = cluster["metadata"]
     port = (cluster["spec"].get("service") or {}).get("port", names.CLIENT_PORT)
-    usual = f"{names.client_service(metadata['name'])}.{metadata['namespace']}.svc:{port}"
-    return str(status(cluster).get("endpoint") or usual)
+    default = f"{names.client_service(metadata['name'])}.{metadata['namespace']}.svc:{port}"
+    return str(status(cluster).get("endpoint") or default)
 
 
 def _advice(cluster: Json, endpoint: str, secret: str | None) -> str:
     name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
-    lines = [f"Within Kubernetes: {endpoint}"]
+    lines = [f"Inside Kubernetes, connect to {endpoint}"]
     if secret is not None:
-        lines.append(f"Pods get the password ({PASSWORD_VARIABLE}) from the key `password` of the Secret {secret}")
-    lines.append(f"From here: kubectl disque cli --namespace {namespace} {name}")
+        lines.append(f"In pods, set {PASSWORD_VARIABLE} from the key `password` of the Secret {secret}")
+    lines.append(f"From this machine, run: kubectl disque cli --namespace {namespace} {name}")
     return "\n".join(lines) + "\n"

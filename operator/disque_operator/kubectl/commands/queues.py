@@ -1,4 +1,4 @@
-"""`kubectl disque queues NAME [PATTERN]`: each queue once, its figures added up over all nodes."""
+"""`kubectl disque queues NAME [PATTERN]`: one row for each queue, summed over all nodes."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from disqued.client.replies import queue_stats
 
 @dataclass(frozen=True)
 class Row:
-    """A queue in the cluster: what each node that has it says, by pod."""
+    """A queue of the cluster: the statistics of each node that has it, by pod."""
 
     name: str
     parts: Mapping[str, QueueStats]
 
     def total(self, figure: Callable[[QueueStats], int]) -> int:
-        """A figure added up."""
+        """Return the sum of a figure over all nodes."""
         return sum(map(figure, self.parts.values()))
 
     @property
     def length(self) -> int:
-        """Jobs that wait in it."""
+        """The number of queued jobs."""
         return self.total(lambda part: part.length)
 
     @property
     def idle_s(self) -> int:
-        """Since a client used it on any node."""
+        """Seconds since a client last used the queue on any node."""
         return min(part.idle_s for part in self.parts.values())
 
     @property
     def where(self) -> tuple[str, ...]:
-        """How long it is on each node that has any of it."""
+        """The number of queued jobs on each node that has any."""
         return tuple(f"{pod}={part.length}" for pod, part in self.parts.items() if part.length)
 
     @property
     def pause(self) -> str:
-        """How it is paused, with the pods where that is not the same on all nodes."""
+        """The pause state, listed by pod if it is not the same on all nodes."""
         states = {pod: part.pause for pod, part in self.parts.items()}
         if len(set(states.values())) == 1:
             return next(iter(states.values()))
@@ -78,28 +78,28 @@ SORTS: dict[str, Callable[[Row], tuple[int, str]]] = {
     "blocked": lambda row: (-row.total(lambda part: part.blocked_clients), row.name),
     "idle": lambda row: (-row.idle_s, row.name),
 }
-"""Numbers sort from the greatest, equal ones by name."""
+"""Sort keys: numbers in descending order, ties by name."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("name", help="the cluster")
-    parser.add_argument("pattern", nargs="?", default="*", help="shell pattern for the names, for example 'mail-*'")
-    parser.add_argument("--sort", choices=SORTS, default="length", help="order (default: length)")
+    """Add the arguments of the command."""
+    parser.add_argument("name", help="name of the cluster")
+    parser.add_argument("pattern", nargs="?", default="*", help="glob pattern of queue names, for example 'mail-*'")
+    parser.add_argument("--sort", choices=SORTS, default="length", help="sort order (default: length)")
     output_option(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Ask all nodes for their queues, and print the sums."""
+    """Query all nodes for their queues, and print the sums."""
     members = Members(kubectl, kubectl.cluster(chosen.name))
-    answers = members.ask(lambda client: _queues(client, chosen.pattern))
+    answers = members.query(lambda client: _queues(client, chosen.pattern))
     rows = sorted(merged(answers), key=SORTS[chosen.sort])
-    print_rows(COLUMNS, rows, form(chosen), "No queues." if chosen.pattern == "*" else "No queue matches.")
-    return members.complain()
+    print_rows(COLUMNS, rows, form(chosen), "No queues found." if chosen.pattern == "*" else "No matching queues.")
+    return members.warn_unreachable()
 
 
 def merged(answers: Mapping[str, list[QueueStats]]) -> list[Row]:
-    """A row for each name."""
+    """Combine the replies of the nodes, by pod, into one row for each queue."""
     parts: dict[str, dict[str, QueueStats]] = {}
     for pod, queues in answers.items():
         for queue in queues:
@@ -108,7 +108,7 @@ def merged(answers: Mapping[str, list[QueueStats]]) -> list[Row]:
 
 
 def _queues(client: Client, pattern: str) -> list[QueueStats]:
-    """The queues of a node whose names match, without those that have gone meanwhile."""
+    """Return the statistics of a node's queues with matching names; queues removed since the listing are left out."""
     names = [name for name in sorted(set(client.qscan())) if fnmatchcase(name, pattern)]
     found = []
     for answer in client.execute_many([("QSTAT", name) for name in names]):

@@ -1,7 +1,7 @@
-"""`kubectl disque report NAME`: all that helps to find a fault, in one file, without passwords and bodies of jobs.
+"""`kubectl disque report NAME`: collect diagnostics into one file, without passwords and job bodies.
 
-What can not be had is told in `missing.txt` and does not keep the rest from being written: a report is made when
-something is broken.
+Reports are made when something is broken, so a part that cannot be collected is listed in `missing.txt` and does not
+stop the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import RESOURCE, Kubectl, RefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.members import Members, passwords
-from disque_operator.kubectl.redacting import redacted, scrubbed
+from disque_operator.kubectl.redaction import redacted, scrubbed
 from disque_operator.kubectl.resource import now_utc
 from disqued import __version__
 from disqued.client import Client, DisqueError, Reply
@@ -50,21 +50,21 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "config.txt": ("CONFIG", "GET", "*"),
     "latency.txt": ("LATENCY", "LATEST"),
 }
-"""What each node is asked; the slow log is left out, it has bodies of jobs."""
+"""The commands run on each node, by file. The slow log is left out, because it contains job bodies."""
 LOG_LINES = 20_000
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("name", help="the cluster")
-    parser.add_argument("-f", "--file", type=Path, help="where to (default: disque-report-NAMESPACE-NAME-TIME.tar.gz)")
+    """Add the arguments of the command."""
+    parser.add_argument("name", help="name of the cluster")
+    parser.add_argument("-f", "--file", type=Path, help="output (default: disque-report-NAMESPACE-NAME-TIME.tar.gz)")
     parser.add_argument(
-        "--tail", type=int, default=LOG_LINES, metavar="LINES", help=f"of each log (default {LOG_LINES})"
+        "--tail", type=int, default=LOG_LINES, metavar="LINES", help=f"recent lines of each log (default {LOG_LINES})"
     )
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Collect it, and write the file."""
+    """Collect the diagnostics, and write the file."""
     cluster = kubectl.cluster(chosen.name)
     report = Report(kubectl, cluster, chosen.tail)
     report.collect()
@@ -74,12 +74,12 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     path.write_bytes(report.archive(stem))
     sys.stdout.write(f"{path}\n")
     for line in report.missing:
-        sys.stderr.write(f"Not in it: {line}\n")
+        sys.stderr.write(f"warning: not included: {line}\n")
     return Exit.OK
 
 
 class Report:
-    """The files of a report by their paths in it."""
+    """Collects the files of a report, by their paths in the archive."""
 
     def __init__(self, kubectl: Kubectl, cluster: Json, log_lines: int) -> None:
         self._kubectl = kubectl
@@ -94,21 +94,21 @@ class Report:
         return str(self._cluster["metadata"]["name"])
 
     def collect(self) -> None:
-        """Everything, and what could not be had."""
-        self._secrets = self._try("the password", lambda: passwords(self._kubectl, self._cluster)) or ()
+        """Collect all files into `files`; what cannot be collected is added to `missing`."""
+        self._secrets = self._try("password", lambda: passwords(self._kubectl, self._cluster)) or ()
         self._add_json("cluster.json", self._cluster)
         self._add("versions.txt", f"kubectl disque {__version__}\n")
         self._add_text("kubernetes-version.txt", "version")
         for kind in CHILDREN:
             self._add_objects(kind, "--selector", f"{names.CLUSTER_LABEL}={self._name}")
         self._events()
-        self._machines()
+        self._add_text("kubernetes-nodes.txt", "get", "nodes", "--output", "wide")
         self._logs()
         self._operator()
         self._nodes()
 
     def archive(self, stem: str) -> bytes:
-        """The tar file."""
+        """Return the content of the .tar.gz file."""
         files = dict(self.files)
         if self.missing:
             files["missing.txt"] = "".join(f"{line}\n" for line in self.missing)
@@ -122,7 +122,7 @@ class Report:
         return packed.getvalue()
 
     def _events(self) -> None:
-        """Those about the cluster and its objects."""
+        """Add the events about the cluster and its objects."""
         events = self._try("events", lambda: self._kubectl.items("get", "events", "--sort-by", ".lastTimestamp")) or []
         ours = [event for event in events if self._is_ours(event["involvedObject"].get("name", ""))]
         self._add_json("events.json", ours)
@@ -130,9 +130,6 @@ class Report:
 
     def _is_ours(self, name: str) -> bool:
         return name == self._name or name.startswith((f"{self._name}-", f"{names.DATA}-{self._name}-"))
-
-    def _machines(self) -> None:
-        self._add_text("machines.txt", "get", "nodes", "--output", "wide")
 
     def _logs(self) -> None:
         for pod in self._try("pods", lambda: self._kubectl.pods(self._name)) or []:
@@ -146,10 +143,10 @@ class Report:
         self._add_text(path, "logs", pod, "--timestamps", f"--tail={self._log_lines}", *words)
 
     def _operator(self) -> None:
-        """The operator's pods and logs, wherever it runs, for who may read that."""
+        """Add the operator's pods and logs from any namespace, if the user may read them."""
         selector = ",".join(f"{label}={value}" for label, value in names.OPERATOR_LABELS.items())
         words = ("get", "pods", "--all-namespaces", "--selector", selector)
-        for pod in self._try("the operator", lambda: self._kubectl.items(*words)) or []:
+        for pod in self._try("operator", lambda: self._kubectl.items(*words)) or []:
             metadata = pod["metadata"]
             path = f"operator/{metadata['namespace']}-{metadata['name']}"
             self._add_json(f"{path}.json", pod)
@@ -157,15 +154,15 @@ class Report:
         self._add_text("operator/crd.yaml", "get", "customresourcedefinition", RESOURCE, "--output", "yaml")
 
     def _nodes(self) -> None:
-        """What the nodes say."""
+        """Add the replies of the nodes."""
 
-        def ask_all() -> dict[str, dict[str, Reply | str]]:
+        def query_all() -> dict[str, dict[str, Reply | str]]:
             members = Members(self._kubectl, self._cluster)
-            answers = members.ask(_ask)
-            self.missing += [f"nodes/{pod}: {trouble}" for pod, trouble in members.missed.items()]
+            answers = members.query(_query)
+            self.missing += [f"nodes/{pod}: {reason}" for pod, reason in members.unreachable.items()]
             return answers
 
-        for pod, replies in (self._try("nodes", ask_all) or {}).items():
+        for pod, replies in (self._try("nodes", query_all) or {}).items():
             for path, reply in replies.items():
                 self._add(f"nodes/{pod}/{path}", readable(reply))
 
@@ -185,7 +182,7 @@ class Report:
         self.files[path] = text
 
     def _try(self, what: str, get: Callable[[], T]) -> T | None:
-        """What `get` gives; None, and a line among the missing, when it can not be had."""
+        """Return the result of `get`; if it fails, add a line to `missing` and return None."""
         try:
             return get()
         except (RefusedError, UnreachableError) as error:
@@ -193,8 +190,8 @@ class Report:
             return None
 
 
-def _ask(client: Client) -> dict[str, Reply | str]:
-    """The answers by file; an error is an answer too, a node that loads gives many."""
+def _query(client: Client) -> dict[str, Reply | str]:
+    """Return the replies by file. Errors are recorded as replies: a node that loads its AOF gives many."""
     answers = client.execute_many(list(QUESTIONS.values()))
     return {
         path: str(answer) if isinstance(answer, DisqueError) else answer
@@ -203,7 +200,7 @@ def _ask(client: Client) -> dict[str, Reply | str]:
 
 
 def readable(reply: Reply | str) -> str:
-    """A reply as lines; pairs of names and values stand on one."""
+    """Format a reply as lines; a name and its value share a line."""
     match reply:
         case bytes():
             return reply.decode("utf-8", "surrogateescape").replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""`kubectl disque restart NAME`: a controlled restart of all nodes, one at a time, which loses and repeats nothing."""
+"""`kubectl disque restart NAME`: a controlled restart of all nodes, one at a time, without lost or repeated jobs."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from disque_operator.kubectl.waiting import wait, wait_options
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Its arguments."""
-    parser.add_argument("name", help="the cluster")
+    """Add the arguments of the command."""
+    parser.add_argument("name", help="name of the cluster")
     wait_options(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
-    """Ask for it, and wait until each pod has been replaced."""
+    """Request the restart, and wait until each pod has been replaced."""
     former = _uids(kubectl, chosen.name)
     at = now_utc().isoformat(timespec="seconds")
     kubectl.patch(chosen.name, {"metadata": {"annotations": {names.RESTART_AT: at}}})
     if not chosen.wait:
-        sys.stdout.write(f"{chosen.name}: a restart is asked for\n")
+        sys.stdout.write(f"restarting {chosen.name}\n")
         return Exit.OK
 
     def done(cluster: Json) -> bool:
         return is_ready(cluster) and not former & _uids(kubectl, chosen.name)
 
     wait(kubectl, chosen.name, done, chosen.timeout_s)
-    sys.stdout.write(f"{chosen.name}: all nodes were restarted\n")
+    sys.stdout.write(f"{chosen.name} restarted\n")
     return Exit.OK
 
 

@@ -1,4 +1,4 @@
-"""Passwords out of what people hand on."""
+"""Removal of secrets from diagnostics that users share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 REDACTED = "(redacted)"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""An annotation with a whole object in it, Secrets too."""
+"""An annotation that holds a copy of the whole object, the values of Secrets included."""
 _SECRET_NAME = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|CREDENTIAL|APIKEY|API_KEY|PRIVATE", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"^(\s*(?:requirepass\S*|masterauth)[ \t]+)\S.*$", re.IGNORECASE | re.MULTILINE)
 
 
 def redacted(value: Any, secrets: Sequence[str]) -> Any:
-    """An object without the values of Secrets, of variables whose names say that they are secret, and as `scrubbed`."""
+    """Redact the values of Secrets, of variables with secret-like names, and what `scrubbed` redacts, in an object."""
     if isinstance(value, str):
         return scrubbed(value, secrets)
     if isinstance(value, list):
@@ -31,7 +31,7 @@ def redacted(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def scrubbed(text: str, secrets: Sequence[str]) -> str:
-    """A text without the values of directives that say passwords, and without these secrets wherever they stand."""
+    """Redact the values of password directives, and every occurrence of these secrets, plain or base64."""
     text = _DIRECTIVE.sub(rf"\1{REDACTED}", text)
     for secret in secrets:
         for form in (secret, base64.b64encode(secret.encode()).decode()):
