@@ -19,7 +19,7 @@ from disqued.config import Config
 from disqued.core.cluster.peer import Carrier, Link
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalClient, LocalNode
-from disqued.testing.network import Network
+from disqued.testing.network import Endpoint, Network
 
 START_MS = 1_795_231_964_006
 """When the recording began."""
@@ -97,7 +97,7 @@ class ScriptedNetwork(Network):
         self.heard: list[Heard] = []
         self.answers: list[tuple[Link, bytes]] = []
 
-    def carried(self, local: LocalNode) -> bool:
+    def carried(self, local: Endpoint) -> bool:
         """Give the node the answers of the actors."""
         answers, self.answers = self.answers, []
         for link, data in answers:
@@ -105,7 +105,7 @@ class ScriptedNetwork(Network):
                 local.node.link_bytes(link, data, local.now_ms)
         return len(answers) > 0
 
-    def dial(self, local: LocalNode, link: Link) -> None:
+    def dial(self, local: Endpoint, link: Link) -> None:
         """Connect a link to the actor that listens there."""
         assert link.peer is not None
         actor = self.actors.get(int(link.peer.bus_port) - 10000)

@@ -164,7 +164,7 @@ def test_who_says_nothing_is_hung_up_on(tmp_path: Path) -> None:
         with on_the_bus(server) as silent, on_the_bus(server) as halting:
             halting.sendall(FRAME_HEADER)
             assert (rest(silent), rest(halting)) == (b"", b"")
-        assert server.log.read_text().count("no frame came within cluster-node-timeout") == 2
+        assert server.log.read_text().count("no frame arrived within cluster-node-timeout") == 2
 
 
 def test_strangers_do_not_take_the_descriptors_of_clients(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from disqued.config import Config
 from disqued.core.cluster.peer import Link, Peer
 from disqued.node import Node
 from disqued.server import listener
+from disqued.server.bus import Bus
 from disqued.server.shell import Clock, Shell
 from disqued.testing.host import FakeHost
 from disqued.testing.local import NODE_ID
@@ -33,7 +34,7 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-def garbage(scene: Callable[[Shell], Awaitable[None]]) -> int:
+def garbage(scene: Callable[[Shell, Bus], Awaitable[None]]) -> int:
     """How many objects only the collector can free after the scene happened `TIMES` times, beyond the first times."""
 
     async def play() -> int:
@@ -44,12 +45,13 @@ def garbage(scene: Callable[[Shell], Awaitable[None]]) -> int:
         host = FakeHost()
         clock = Clock(host.now_ms)
         shell = Shell(loop, Node(config, host, NODE_ID, clock.now_ms()), clock)
-        servers = await shell.bus.listen(listener.open_bus_sockets(config), 100)
+        bus = Bus(shell, loop)
+        servers = await bus.listen(listener.open_bus_sockets(config), 100)
         for _ in range(3):
-            await scene(shell)
+            await scene(shell, bus)
         gc.collect()
         for _ in range(TIMES):
-            await scene(shell)
+            await scene(shell, bus)
         found = gc.collect()
         for server in servers:
             server.close()
@@ -79,40 +81,40 @@ def peer_at(shell: Shell, ip: bytes, bus_port: int) -> Peer:
 
 
 def test_a_node_that_is_down_can_be_dialled_for_ever() -> None:
-    async def scene(shell: Shell) -> None:
+    async def scene(shell: Shell, bus: Bus) -> None:
         link = Link(peer_at(shell, b"127.0.0.1", 1), 0)
-        shell.bus.dial(link)
+        bus.dial(link)
         await until(lambda: link.closed)
 
     assert garbage(scene) == 0
 
 
 def test_a_name_without_an_address_can_be_dialled_and_looked_up_for_ever() -> None:
-    async def scene(shell: Shell) -> None:
+    async def scene(shell: Shell, bus: Bus) -> None:
         peer = peer_at(shell, b"", 1)
         peer.host = b"x" * 64 + b".invalid"  # no name of the domain name system: nobody is asked
         link = Link(peer, 0)
-        shell.bus.dial(link)
-        shell.bus.look_up(peer.host)
+        bus.dial(link)
+        bus.look_up(peer.host)
         await until(lambda: link.closed)
 
     assert garbage(scene) == 0
 
 
 def test_links_that_were_connected_go_without_a_trace() -> None:
-    async def scene(shell: Shell) -> None:
+    async def scene(shell: Shell, bus: Bus) -> None:
         link = Link(peer_at(shell, b"127.0.0.1", own_bus_port(shell)), 0)
-        shell.bus.dial(link)
-        await until(lambda: shell.bus.connected == 2)
+        bus.dial(link)
+        await until(lambda: bus.connected == 2)
         shell.node.ready.hang_up_link(link)
         shell.carry()
-        await until(lambda: shell.bus.connected == 0)
+        await until(lambda: bus.connected == 0)
 
     assert garbage(scene) == 0
 
 
 def test_the_measure_sees_a_cycle() -> None:
-    async def scene(_shell: Shell) -> None:
+    async def scene(_shell: Shell, _bus: Bus) -> None:
         cycle: list[object] = []
         cycle.append(cycle)
 
@@ -120,12 +122,12 @@ def test_the_measure_sees_a_cycle() -> None:
 
 
 def test_strangers_go_without_a_trace() -> None:
-    async def scene(shell: Shell) -> None:
+    async def scene(shell: Shell, bus: Bus) -> None:
         for last_words in (b"", b"GET / HTTP/1.1\r\n\r\n", b"DbuZ"):
             with socket.create_connection(("127.0.0.1", own_bus_port(shell))) as stranger:
                 stranger.sendall(last_words)
                 await asyncio.sleep(0.005)
                 stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-            await until(lambda: shell.bus.connected == 0)
+            await until(lambda: bus.connected == 0)
 
     assert garbage(scene) == 0

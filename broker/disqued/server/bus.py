@@ -1,7 +1,7 @@
-"""The sockets of the cluster bus: lets other nodes in, opens links to them, looks up names.
+"""The sockets of the cluster bus: accepts connections of other nodes, opens links to them, resolves names.
 
-Opening takes as long as the network needs and never holds the node up. Links to nodes that are down are opened again
-and again, ten times a second, with the garbage collector off: that path raises no exceptions, which would leave cycles.
+Opening a link never blocks the node. Links to nodes that are down are retried ten times a second with the garbage
+collector off, so that path raises no exceptions: they would leave reference cycles.
 """
 
 from __future__ import annotations
@@ -11,41 +11,41 @@ import errno
 import os
 import socket
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from disqued.core.cluster.peer import Link
+from disqued.server.network import Network
 from disqued.server.peerlink import PeerLink
-
-if TYPE_CHECKING:
-    from disqued.server.shell import Shell
+from disqued.server.shell import Shell
 
 Address: TypeAlias = tuple[Any, ...]
-"""As the socket module takes it: host and port, and for IPv6 flow and scope."""
+"""An address of the socket module: host and port, and for IPv6 also flow and scope."""
 
 
-class Bus:
+class Bus(Network):
     """Everything between the links of one node and the operating system."""
 
     def __init__(self, shell: Shell, loop: asyncio.AbstractEventLoop) -> None:
+        shell.network = self
         self._shell = shell
         self._loop = loop
         self._most_incoming = 0
         self._incoming = 0
         self._full = False
         self._links: dict[PeerLink, None] = {}
-        """Those that are connected."""
+        """Connected links."""
         self._sources: dict[int, Address] = {}
-        """By family, the address that links are opened from."""
+        """The address that links are opened from, by family."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._lookups: set[bytes] = set()
-        """Names that are being looked up."""
+        """Names that are being resolved."""
         self._ending = False
 
     async def listen(self, sockets: Sequence[socket.socket], most_incoming: int) -> list[asyncio.Server]:
-        """Let other nodes in, `most_incoming` connections at most, through listening sockets.
+        """Accept up to `most_incoming` connections of other nodes on listening sockets.
 
-        The first one of each family is also where links are opened from, if `bind` names addresses: others learn this
-        node's address from it.
+        If `bind` names addresses, links are opened from the first one of each family, from which other nodes learn
+        this node's address.
         """
         self._most_incoming = most_incoming
         config = self._shell.node.state.config
@@ -60,12 +60,12 @@ class Bus:
         ]
 
     def _accept(self) -> PeerLink:
-        return PeerLink(self._shell, Link(None, self._shell.clock.now_ms()))
+        return PeerLink(self._shell, Link(None, self._shell.clock.now_ms()), self._made, self._lost)
 
     # --- links that are connected -------------------------------------------------------------------------------------
 
-    def made(self, carrier: PeerLink) -> bool:
-        """A link is connected; False when it has to be refused."""
+    def _made(self, carrier: PeerLink) -> bool:
+        """Register a connected link; False to refuse it."""
         if carrier.link.peer is None:
             if self._ending or not self._has_room():
                 return False
@@ -76,25 +76,25 @@ class Bus:
         return True
 
     def _has_room(self) -> bool:
-        """Whether one more may come in; the first one of a flood that may not is worth a line."""
+        """Whether one more connection is allowed. Logs the first one that is not."""
         if self._incoming < self._most_incoming:
             self._full = False
             return True
         if not self._full:
             self._full = True
-            self._log("warning", f"Refusing connections to the bus port: there are {self._incoming}, no more can be.")
+            self._log("warning", f"Refusing connections to the bus port: connection limit of {self._incoming} reached")
         return False
 
     def _expect_frame(self, carrier: PeerLink) -> None:
-        """Hang up on strangers that say nothing a node would say."""
+        """Close a connection on which no frame has arrived."""
         if not carrier.heard and carrier in self._links:
             who = carrier.name()
-            self._log("verbose", f"Closing the bus link with {who}: no frame came within cluster-node-timeout.")
+            self._log("verbose", f"Closing the bus link with {who}: no frame arrived within cluster-node-timeout.")
             self._shell.node.link_closed(carrier.link, self._shell.clock.now_ms())
             carrier.close()
 
-    def lost(self, carrier: PeerLink) -> None:
-        """A link is gone, or never came to be."""
+    def _lost(self, carrier: PeerLink) -> None:
+        """Remove a link that was lost or never connected."""
         if carrier in self._links:
             del self._links[carrier]
             self._incoming -= carrier.link.peer is None
@@ -102,8 +102,8 @@ class Bus:
     # --- opening ------------------------------------------------------------------------------------------------------
 
     def dial(self, link: Link) -> None:
-        """Open a link; what is written to it from now on arrives when that worked."""
-        carrier = PeerLink(self._shell, link)
+        """Open a link. What is written to it meanwhile is sent once it is connected."""
+        carrier = PeerLink(self._shell, link, self._made, self._lost)
         self._do(self._dial(carrier))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
@@ -127,7 +127,7 @@ class Bus:
         carrier.failed()
 
     async def _connect(self, family: int, address: Address) -> tuple[socket.socket | None, str]:
-        """A connected socket, or why there is none."""
+        """A connected socket, or the reason why there is none."""
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.setblocking(False)
@@ -147,7 +147,7 @@ class Bus:
         return None, os.strerror(error)
 
     async def _wait_connected(self, sock: socket.socket) -> int:
-        """Wait until the connection is made, for `cluster-node-timeout` at most; the error number, 0 if it was."""
+        """Wait for the connection, at most `cluster-node-timeout`; returns the error number, 0 if it succeeded."""
         loop = self._loop
         outcome: asyncio.Future[bool] = loop.create_future()
         timeout_s = self._shell.node.state.config.cluster_node_timeout / 1000
@@ -163,7 +163,7 @@ class Bus:
     # --- names --------------------------------------------------------------------------------------------------------
 
     def look_up(self, name: bytes) -> None:
-        """Find the addresses of a name for the node, unless that is going on already."""
+        """Resolve a name for the node, unless that is already in progress."""
         if name not in self._lookups:
             self._lookups.add(name)
             self._do(self._look_up(name))
@@ -176,7 +176,7 @@ class Bus:
         self._shell.settle()
 
     async def _resolve(self, host: bytes, port: int) -> list[tuple[int, Address]]:
-        """Families and addresses of a name or a literal address; none when it has none."""
+        """Families and addresses of a name or a literal address; empty if it has none."""
         if not host:
             return []
         text = host.decode("utf-8", "replace")
@@ -185,7 +185,7 @@ class Bus:
         except (OSError, UnicodeError):
             try:
                 found = await self._loop.getaddrinfo(text, port, type=socket.SOCK_STREAM)
-            except (OSError, UnicodeError):  # a name may be none the domain name system can hold
+            except (OSError, UnicodeError):  # the name may not be valid in the domain name system
                 return []
         return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))
 
@@ -197,7 +197,7 @@ class Bus:
         return len(self._links)
 
     def end(self) -> None:
-        """Open and accept nothing more; links close when the other nodes took what was written."""
+        """Open and accept no more links; each closes when the other node has read everything."""
         self._ending = True
         for task in list(self._tasks):
             task.cancel()

@@ -1,4 +1,4 @@
-"""A client's connection: the session of the core with a transport below it."""
+"""A client's connection: a session of the core on top of a transport."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disqued.core.clients.session import Session
 from disqued.core.memory.accounting import BIG_BYTES
 from disqued.core.runtime.counters import CLOSED_FOR_OUTPUT
 from disqued.server.keepalive import keep_alive
-from disqued.server.shell import Shell
+from disqued.server.shell import Shell, SocketSession
 
 FREE_OUTPUT_BYTES: Final = 16 << 10
 """Output of a client that the limits do not count, as in the original."""
 PART_BYTES: Final = 4 << 10
-"""Parts of a reply that are longer are not worth being joined."""
+"""Longer parts of a reply are not joined: copying would cost more than it saves."""
 SOFT_LIMIT_MARGIN_S: Final = 0.1
 
 
-class Connection(Session):
-    """An asyncio protocol. It derives from no base class of asyncio: the event loop only looks for the methods."""
+class Connection(SocketSession):
+    """An asyncio protocol. It has no base class of asyncio: the event loop only looks for the methods."""
 
     def __init__(self, shell: Shell, keep_alive_s: int) -> None:
         super().__init__(b"", shell.clock.now_ms())
@@ -57,30 +56,30 @@ class Connection(Session):
         shell.settle()
 
     def eof_received(self) -> bool:
-        """The client will send no more: the connection closes when the replies are written, which may not be yet."""
+        """The client will send no more. The connection closes when the replies are written, which may be later."""
         self.closing = True
         self._shell.node.ready.flush(self)
         self._shell.settle()
         return True
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The connection is gone."""
+        """The connection was closed or lost."""
         self._transport = None
         self._shell.node.disconnected(self, self._shell.clock.now_ms())
         self._shell.settle()
 
     def pause_writing(self) -> None:
-        """The client reads slower than it is written to: what waits is counted, and bounded if memory runs short."""
+        """The client reads too slowly: its unread output is counted, and limited when memory runs short."""
         if not self.closed:
             self.unread_bytes = 0
             self._shell.node.state.ready.slow[self.number] = self
 
     def resume_writing(self) -> None:
-        """The client caught up."""
+        """The client has caught up."""
         self._shell.node.state.ready.slow.pop(self.number, None)
 
     def unsent_bytes(self) -> int:
-        """Output that waits for the disk, or that the client has not taken yet."""
+        """Bytes of output that wait for the disk, or that the client has not read yet."""
         waiting = super().unsent_bytes()
         if self._transport is not None:
             waiting += self._transport.get_write_buffer_size()
@@ -102,7 +101,7 @@ class Connection(Session):
             state.output_bytes.value += size
             if state.ready.output_limited and self._hang_up_if_slow(self.output_bytes()):
                 return
-            if size > BIG_BYTES and size > PART_BYTES * len(out):  # not joined: bodies are in memory only once
+            if size > BIG_BYTES and size > PART_BYTES * len(out):  # not joined: each body is in memory only once
                 transport.writelines(out)
             else:
                 transport.write(out[0] if len(out) == 1 else b"".join(out))
@@ -111,12 +110,12 @@ class Connection(Session):
             transport.close()
 
     def watch_output(self) -> None:
-        """What is held counts as output that waits."""
+        """Apply the output limits to output that the barrier holds back."""
         if self._transport is not None and not self.closed:
             self._hang_up_if_slow(self.output_bytes())
 
     def _hang_up_if_slow(self, waiting_bytes: int) -> bool:
-        """Hang up on a client that lets too much output wait, or a lot for too long."""
+        """Close the connection if too much output waits, or much for too long; whether it was closed."""
         state = self._shell.node.state
         hard, soft, soft_s = state.config.client_output_buffer_limit
         now_ms = self._shell.clock.now_ms()
@@ -139,7 +138,7 @@ class Connection(Session):
         return True
 
     def _check_again(self) -> None:
-        """The client reached the soft limit a while ago and may not have been written to since."""
+        """Check the soft limit again: nothing may have been written since the client reached it."""
         self.watch_output()
         self._shell.settle()
 

@@ -1,56 +1,62 @@
-"""A connection of the cluster bus: a link of the core with a transport below it, whoever opened it.
+"""A connection of the cluster bus, incoming or outgoing: a link of the core on top of a transport.
 
-What waits to be sent is bounded. From a quarter of `cluster-link-sendbuf-limit` on the link counts as congested, which
-the rooms look at before they send what can wait; beyond the limit it is dropped, which is logged and counted. A frame
-that finds nothing waiting is always taken, so that a limit below the size of a job is no way to lose all jobs.
+Unsent data is bounded by `cluster-link-sendbuf-limit`. From a quarter of the limit on, the link counts as congested:
+rooms check that before they send what can wait. Above the limit the link is dropped, logged and counted. A frame is
+always accepted when nothing else waits, so a limit below the size of a job does not prevent its replication.
 """
 
 from __future__ import annotations
 
 import socket
 from asyncio import Transport
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from mypy_extensions import i64
 
 from disqued.core.cluster.peer import Carrier, Link
 from disqued.core.runtime.counters import LINKS_OVERFLOWED, LOST_BYTES
 from disqued.server.keepalive import keep_alive
-
-if TYPE_CHECKING:
-    from disqued.server.shell import Shell
+from disqued.server.shell import Shell
 
 CONGESTED_PART: Final = 4
-"""A link is congested when more than the limit divided by this waits, and no more when it is half of that."""
+"""A link is congested while more than the limit divided by this waits, until half of that is left."""
 
 
 class PeerLink(Carrier):
-    """An asyncio protocol. It derives from no base class of asyncio: the event loop only looks for the methods."""
+    """An asyncio protocol. It has no base class of asyncio: the event loop only looks for the methods.
 
-    def __init__(self, shell: Shell, link: Link) -> None:
+    `made` is called when the connection is made and returns False to refuse it; `lost` when it is lost.
+    """
+
+    def __init__(
+        self, shell: Shell, link: Link, made: Callable[[PeerLink], bool], lost: Callable[[PeerLink], None]
+    ) -> None:
         self.link = link
         link.carrier = self
         self._shell = shell
+        self._made = made
+        self._lost = lost
         self._transport: Transport | None = None
         self._waiting: list[bytes] = []
         """Written before the connection was made."""
         self._waiting_bytes: i64 = 0
         self._limit_bytes: i64 = 0
         self._paused: bool = False
-        """The transport says that more waits than should."""
+        """The transport reports that its buffer is above the high-water mark."""
         self._backlog_bytes: i64 = 0
-        """What waited at the last write, that one included; 0 when the network took all before it. When a connection
-        breaks the transport has forgotten how much it did not send."""
+        """Unsent bytes after the last write; 0 if the network had taken all before it. Kept here because a transport
+        no longer knows how much it did not send once its connection breaks."""
         self._received_bytes: i64 = 0
         self.heard: bool = False
-        """A frame came: the other end knows the protocol."""
+        """A frame arrived: the other end speaks the protocol."""
         self._set_limit(shell.node.state.config.cluster_link_sendbuf_limit)
 
     def connection_made(self, transport: Transport) -> None:
-        """The other node was reached, or reached us."""
+        """The connection is made, by this node or the other one."""
         link = self.link
         self._transport = transport
-        if link.closed or not self._shell.bus.made(self):
+        if link.closed or not self._made(self):
             self.close()
             return
         link.remote_ip = _address(transport.get_extra_info("peername"))
@@ -58,7 +64,7 @@ class PeerLink(Carrier):
         sock: socket.socket | None = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if link.peer is None:  # nobody expects answers on it, so the kernel has to notice when its host is gone
+            if link.peer is None:  # no replies are expected, so the kernel must detect a dead host
                 keep_alive(sock, max(self._shell.node.state.config.cluster_node_timeout // 1000, 1))
         self._set_limit(self._limit_bytes)
         if self._waiting:
@@ -83,8 +89,8 @@ class PeerLink(Carrier):
         return False
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The connection is gone; whoever hung up on it needs to hear nothing."""
-        self._shell.bus.lost(self)
+        """The connection is lost. The node is told unless it closed the link itself."""
+        self._lost(self)
         if self._transport is not None:
             self._count_lost(self._backlog_bytes)
         self._transport = None
@@ -95,18 +101,18 @@ class PeerLink(Carrier):
         self._shell.settle()
 
     def pause_writing(self) -> None:
-        """More waits than the other end takes at once."""
+        """The transport's buffer is above the high-water mark."""
         self._paused = True
         self.link.congested = True
 
     def resume_writing(self) -> None:
-        """Most of it was taken."""
+        """The transport's buffer has drained."""
         self._backlog_bytes = 0
         self._paused = False
         self.link.congested = False
 
     def _set_limit(self, limit_bytes: i64) -> None:
-        """Bound what waits from now on."""
+        """Set the limit for unsent data."""
         self._limit_bytes = limit_bytes
         congested_bytes: i64 = limit_bytes // CONGESTED_PART
         self.link.congested_bytes = congested_bytes
@@ -115,7 +121,7 @@ class PeerLink(Carrier):
             transport.set_write_buffer_limits(congested_bytes, congested_bytes // 2)
 
     def write(self, data: bytes) -> None:
-        """Send bytes as soon as the network takes them; hang up when too many wait already."""
+        """Send bytes as soon as the network takes them; drop the link if too many wait already."""
         transport = self._transport
         size: i64 = len(data)
         waiting: i64 = self.unsent_bytes()
@@ -134,12 +140,12 @@ class PeerLink(Carrier):
             self.link.congested = self._waiting_bytes > self.link.congested_bytes
 
     def unsent_bytes(self) -> int:
-        """Bytes that the network did not take yet."""
+        """Bytes that the network has not taken yet."""
         transport = self._transport
         return self._waiting_bytes if transport is None else transport.get_write_buffer_size()
 
     def _overflow(self, size: i64) -> None:
-        """The other end takes too little for too long: begin anew, with nothing waiting."""
+        """Drop the link: the other end has read too little for too long. A new one starts with nothing waiting."""
         shell = self._shell
         state = shell.node.state
         waiting = self.unsent_bytes() + size
@@ -154,7 +160,7 @@ class PeerLink(Carrier):
         self.close()
 
     def name(self) -> str:
-        """The other end, for the log."""
+        """The other end as the log shows it."""
         peer = self.link.peer
         return (self.link.remote_ip if peer is None else peer.id).decode("ascii", "replace")
 
@@ -169,7 +175,7 @@ class PeerLink(Carrier):
         self.connection_lost(None)
 
     def close(self) -> None:
-        """Hang up; what was not sent is lost, and counted."""
+        """Close the connection; unsent data is lost and counted."""
         self._count_lost(self.unsent_bytes())
         transport = self._transport
         self._transport = None
@@ -178,11 +184,11 @@ class PeerLink(Carrier):
             transport.abort()
 
     def finish(self) -> None:
-        """Say no more: the connection ends when the other node took what was written."""
+        """Send no more; the connection closes when the other node has read everything."""
         if self._transport is not None:
             self._transport.write_eof()
 
 
 def _address(name: Any) -> bytes:
-    """The literal address of one end, empty when the connection is gone already."""
+    """The literal address of one end; empty if the connection is already closed."""
     return name[0].encode() if name else b""

@@ -26,6 +26,7 @@ from disqued.membership.nodesconf import encode, restore
 from disqued.metrics.surroundings import Surroundings
 from disqued.node import Node
 from disqued.server import daemon, listener, logs, metricspage
+from disqued.server.bus import Bus
 from disqued.server.caller import Caller
 from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
@@ -133,6 +134,7 @@ class Run:
         loop = asyncio.get_running_loop()
         self._signals.wake(loop)
         shell = Shell(loop, self._node, self._clock)
+        bus = Bus(shell, loop)
         host = self._host
         host.disk.attach(loop, shell.disk_done)
         backlog = self._config.tcp_backlog
@@ -152,13 +154,13 @@ class Run:
             self._write_pid_file()
             daemon.leave_terminal(background)
         if await self._load(shell, on_terminal=background is None):
-            servers += await shell.bus.listen(self._bus_sockets, host.bus_descriptors)
+            servers += await bus.listen(self._bus_sockets, host.bus_descriptors)
             self._announce()
         written = await self._wait_for_end(shell)
         lag.stop()
         for server in servers:
             server.close()
-        await self._take_leave(shell, http)
+        await self._take_leave(shell, bus, http)
         if not written:
             raise Fatal("Ending without that. Clients that wait for it were told nothing.")
         logs.write("warning", "Disque is now ready to exit, bye bye...")
@@ -221,7 +223,7 @@ class Run:
             return
         self._leftovers.callback(path.unlink, missing_ok=True)
 
-    async def _take_leave(self, shell: Shell, http: HttpPort) -> None:
+    async def _take_leave(self, shell: Shell, bus: Bus, http: HttpPort) -> None:
         """Close all connections, those first that take their last replies and frames."""
         sessions = self._node.state.sessions
         for session in sessions.values():
@@ -229,7 +231,6 @@ class Run:
             self._node.ready.flush(session)
         shell.carry()
         shell.stop()
-        bus = shell.bus
         bus.end()
         http.end()
         for _ in range(_LAST_TURNS):

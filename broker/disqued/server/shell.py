@@ -1,8 +1,8 @@
-"""Drives one node on an event loop: gives it input and the time, carries its output, wakes it when it wants.
+"""Drives one node on an event loop: passes it input and the time, writes its output, and wakes it at its deadlines.
 
-Every input ends with `settle`. Once all input of a turn of the event loop was taken, `carry` has the node's output
+Every input ends with `settle`. When all input of a turn of the event loop has been taken, `carry` has the node's output
 written, one write per link and per client, in the order of `core.output.ready`, and sets the timer. (Writing after each
-read instead costs a fifth of the throughput: every write wakes a peer.)
+read instead costs a fifth of the throughput, because every write wakes a peer.)
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
 from disqued.core.host.disk import DiskWork
 from disqued.core.output.ready import Driver
-from disqued.server.bus import Bus
+from disqued.server.network import Network
 
 if TYPE_CHECKING:
     from disqued.node import Node
-    from disqued.server.connection import Connection
 
 _NEVER_MS: Final = 1 << 62
 
 
 class Clock:
-    """Unix milliseconds that never jump: the wall clock at start-up plus the monotonic time since."""
+    """Unix milliseconds that never jump: the wall clock at start plus the monotonic time since."""
 
     def __init__(self, wall_ms: int) -> None:
         self._offset_ms: i64 = wall_ms - monotonic_ns() // 1_000_000
@@ -46,30 +45,44 @@ class Clock:
         return self.at_ms(self.read_ns())
 
 
+class SocketSession(Session):
+    """A client's session that ends at a transport; `server.connection` implements it."""
+
+    def flush(self) -> None:
+        """Write the replies, then close if the session is over."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Close without waiting for the output."""
+        raise NotImplementedError
+
+
 class Shell(Driver):
     """One node on one event loop."""
+
+    network: Network
+    """Opens links and resolves names; `Bus` sets it."""
 
     def __init__(self, loop: AbstractEventLoop, node: Node, clock: Clock) -> None:
         self._loop = loop
         self.node = node
         self.clock = clock
-        self.bus = Bus(self, loop)
         self._timer: TimerHandle | None = None
         self._timer_ms: i64 = _NEVER_MS
         self.loaded = Event()
-        """Set once the node has all its jobs."""
+        """Set once the node has loaded all its jobs."""
         self._loading: bool = True
         self._carrying: bool = False
-        """The output of this turn of the loop is going to be carried."""
+        """`carry` is scheduled for this turn of the loop."""
 
     def settle(self) -> None:
-        """To be called after every input: has the output carried when all input of this turn of the loop was taken."""
+        """Schedule `carry` for the end of this turn of the loop. Call it after every input."""
         if not self._carrying:
             self._carrying = True
             self._loop.call_soon(self.carry)
 
     def carry(self) -> None:
-        """Write what the node has to say, and set the timer."""
+        """Write the node's output, and set the timer."""
         self._carrying = False
         node = self.node
         if node.carry(self, self.clock.now_ms()):
@@ -83,24 +96,24 @@ class Shell(Driver):
 
     def write_session(self, session: Session) -> None:
         """Write the output of a client's connection."""
-        connection: Connection = session  # type: ignore[assignment]
+        connection: SocketSession = session  # type: ignore[assignment]
         connection.flush()
 
     def abort_session(self, session: Session) -> None:
         """Close a client's connection without waiting for its output."""
-        connection: Connection = session  # type: ignore[assignment]
+        connection: SocketSession = session  # type: ignore[assignment]
         connection.abort()
 
     def dial(self, link: Link) -> None:
         """Open a connection to the peer of a link."""
-        self.bus.dial(link)
+        self.network.dial(link)
 
     def look_up(self, name: bytes) -> None:
         """Resolve a host name."""
-        self.bus.look_up(name)
+        self.network.look_up(name)
 
     def _set_timer(self, deadline_ms: i64) -> None:
-        """Tick at `deadline_ms`."""
+        """Set the timer to tick at `deadline_ms`."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = deadline_ms
@@ -114,24 +127,24 @@ class Shell(Driver):
         self._timer_ms = _NEVER_MS
         try:
             self.node.tick(self.clock.now_ms())
-        finally:  # whatever went wrong, time goes on for all others
+        finally:  # an error must not stop the timer for everyone else
             self.settle()
 
     def disk_done(self, work: DiskWork) -> None:
-        """The disk is done with something that the node started."""
+        """The disk has finished work that the node started."""
         self.node.disk_done(work, self.clock.now_ms())
         self.settle()
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
-        """Have something done that is no business of the node."""
+        """Call something later that does not concern the node."""
         self._loop.call_later(delay_s, callback)
 
     def start(self) -> None:
-        """Begin to tick."""
+        """Start to tick."""
         self._tick()
 
     def stop(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from disqued.config import Config
@@ -19,11 +20,27 @@ PORT: Final = 7711
 BUS_PORT: Final = PORT + BUS_PORT_DISTANCE
 
 
+@dataclass(frozen=True)
+class Hooks:
+    """What is called when members start."""
+
+    on_boot: Callable[[Node], None] | None = None
+    """Called with every new node."""
+    on_start: Callable[[Member], None] | None = None
+    """Called with every member before it restarts."""
+    on_serve: Callable[[Member], None] | None = None
+    """Called with every member that has loaded its jobs, before it sends anything."""
+
+
+NO_HOOKS: Final = Hooks()
+
+
 class Member(LocalNode):
     """A node of a `Cluster` and a client that is connected to it."""
 
-    def __init__(self, number: int, network: Network, config: Config | None = None, seed: int | None = None) -> None:
+    def __init__(self, number: int, network: Network, config: Config, seed: int | None, hooks: Hooks) -> None:
         self.number = number
+        self._hooks = hooks
         self.skew_ms = 0
         """How far its clock is ahead."""
         self.drift_ppm = 0
@@ -69,8 +86,8 @@ class Member(LocalNode):
         if not self._listens and self.alive and not self.node.state.loading:
             self._listens = True
             self.net.listen(self, self.bus_port)
-            if self.net.on_serve is not None:
-                self.net.on_serve(self)
+            if self._hooks.on_serve is not None:
+                self._hooks.on_serve(self)
         super().flush()
 
     def tell(self, *words: bytes | str | int) -> None:
@@ -135,8 +152,8 @@ class Member(LocalNode):
         if not keep_nodes:
             self.host.nodes_text = ""
         self._prepare(keep_disk=keep_disk)
-        if self.net.on_start is not None:
-            self.net.on_start(self)
+        if self._hooks.on_start is not None:
+            self._hooks.on_start(self)
         self.node = self._load()
         self._boot()
         self._listens = False
@@ -146,8 +163,8 @@ class Member(LocalNode):
         self.flush()
 
     def _boot(self) -> None:
-        if self.net.on_boot is not None:
-            self.net.on_boot(self.node)
+        if self._hooks.on_boot is not None:
+            self._hooks.on_boot(self.node)
 
     def _load(self) -> Node:
         """The node that its cluster configuration file speaks of, or a new one."""
@@ -164,11 +181,18 @@ class Cluster:
     """Nodes that can reach each other, numbered from 1 on; they meet when told."""
 
     def __init__(
-        self, count: int, *, meet: bool = True, config: Callable[[], Config] = Config, network: Network | None = None
+        self,
+        count: int,
+        *,
+        meet: bool = True,
+        config: Callable[[], Config] = Config,
+        network: Network | None = None,
+        hooks: Hooks = NO_HOOKS,
     ) -> None:
         self.network = network or Network(START_MS)
         self.members: list[Member] = []
         self._config = config
+        self._hooks = hooks
         for _ in range(count):
             self.add()
         if meet:
@@ -176,7 +200,7 @@ class Cluster:
 
     def add(self, seed: int | None = None) -> Member:
         """One more node, which knows nobody."""
-        member = Member(len(self.members) + 1, self.network, self._config(), seed)
+        member = Member(len(self.members) + 1, self.network, self._config(), seed, self._hooks)
         self.members.append(member)
         return member
 

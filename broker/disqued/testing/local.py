@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from disqued.client import ResponseError, wire
 from disqued.config import Config, load
@@ -15,9 +15,7 @@ from disqued.core.output.ready import Driver
 from disqued.node import Node
 from disqued.testing.disk import NEVER_MS
 from disqued.testing.host import FakeHost
-
-if TYPE_CHECKING:
-    from disqued.testing.network import Network
+from disqued.testing.network import Network
 
 Reply: TypeAlias = "bytes | int | str | float | bool | list[Reply] | dict[bytes, Reply] | ResponseError | None"
 """A reply in RESP2 or RESP3; an error reply is a value."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from disqued.bus import kinds
 from disqued.bus.errors import BusError
@@ -23,10 +23,26 @@ from disqued.core.runtime.counters import LINKS_OVERFLOWED
 
 if TYPE_CHECKING:
     from disqued.node import Node
-    from disqued.testing.cluster import Member
-    from disqued.testing.local import LocalNode
 
 LATENCY_MS: Final = 1
+
+
+class Endpoint(Protocol):
+    """A node as the network uses it: a `LocalNode`."""
+
+    node: Node
+    ip: bytes
+    alive: bool
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the node."""
+
+    def on_input(self, take: Callable[[], None]) -> None:
+        """Take input now, or when the node continues."""
+
+    def flush(self) -> None:
+        """End a turn of the node."""
 
 
 @dataclass(eq=False)
@@ -34,8 +50,8 @@ class Sent:
     """A frame on its way. `receiver` is None while nobody is known to listen there."""
 
     at_ms: int
-    sender: LocalNode
-    receiver: LocalNode | None
+    sender: Endpoint
+    receiver: Endpoint | None
     kind: str
     frame: Frame
 
@@ -75,7 +91,7 @@ class Path:
 class End(Carrier):
     """One end of a connection. What it sends arrives in order, its closing last."""
 
-    def __init__(self, network: Network, local: LocalNode, remote: LocalNode | None, link: Link) -> None:
+    def __init__(self, network: Network, local: Endpoint, remote: Endpoint | None, link: Link) -> None:
         self.network = network
         self.local = local
         self.remote = remote
@@ -240,12 +256,6 @@ class Network:
         """A link is congested when more than that waits, and no more when it is half of that."""
         self.limit_bytes = 0
         """A link is dropped when more than that waits; 0 for never, and then a link says nothing of a long turn."""
-        self.on_boot: Callable[[Node], None] | None = None
-        """Sees every node that is started."""
-        self.on_start: Callable[[Member], None] | None = None
-        """Sees every member that is about to start again."""
-        self.on_serve: Callable[[Member], None] | None = None
-        """Sees every node that has loaded its jobs, before it says anything."""
         self.tap: Callable[[int, bytes], None] | None = None
         """Sees all that is written, with the time."""
         self.capturing = True
@@ -259,8 +269,8 @@ class Network:
         """Open ends, in the order in which they were made."""
         self.events = 0
         """How many things happened."""
-        self._listening: dict[tuple[bytes, int], LocalNode] = {}
-        self._paths: dict[tuple[LocalNode, LocalNode], Path] = {}
+        self._listening: dict[tuple[bytes, int], Endpoint] = {}
+        self._paths: dict[tuple[Endpoint, Endpoint], Path] = {}
         self._plain = Path()
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
@@ -287,16 +297,16 @@ class Network:
 
     # --- places and paths ---------------------------------------------------------------------------------------------
 
-    def listen(self, local: LocalNode, bus_port: int) -> None:
+    def listen(self, local: Endpoint, bus_port: int) -> None:
         """Have a node reached at its address."""
         self._listening[local.ip, bus_port] = local
 
-    def unlisten(self, local: LocalNode, bus_port: int) -> None:
+    def unlisten(self, local: Endpoint, bus_port: int) -> None:
         """Have nobody reached there."""
         if self._listening.get((local.ip, bus_port)) is local:
             del self._listening[local.ip, bus_port]
 
-    def path(self, sender: LocalNode, receiver: LocalNode | None) -> Path:
+    def path(self, sender: Endpoint, receiver: Endpoint | None) -> Path:
         """The way from one node to another, to be changed at will."""
         if receiver is None:
             return self._plain
@@ -309,11 +319,11 @@ class Network:
         """All that were used or changed so far."""
         return list(self._paths.values())
 
-    def cut(self, sender: LocalNode, receiver: LocalNode) -> None:
+    def cut(self, sender: Endpoint, receiver: Endpoint) -> None:
         """Let nothing through in this direction; it waits, and connections stay open."""
         self.path(sender, receiver).cut = True
 
-    def mend(self, sender: LocalNode, receiver: LocalNode) -> None:
+    def mend(self, sender: Endpoint, receiver: Endpoint) -> None:
         """Let through again, first what waited."""
         path = self.path(sender, receiver)
         if path.cut:
@@ -322,13 +332,13 @@ class Network:
             for arrival in waiting:
                 self.later(path.delay_ms, arrival)
 
-    def reset(self, one: LocalNode, other: LocalNode) -> None:
+    def reset(self, one: Endpoint, other: Endpoint) -> None:
         """Break all connections between two nodes; what is on its way is lost."""
         for end in list(self.ends):
             if (end.local is one and end.remote is other) or (end.local is other and end.remote is one):
                 end.break_off()
 
-    def ends_of(self, local: LocalNode) -> list[End]:
+    def ends_of(self, local: Endpoint) -> list[End]:
         """The open ends at a node."""
         return [end for end in self.ends if end.local is local]
 
@@ -363,11 +373,11 @@ class Network:
 
     # --- what nodes want ----------------------------------------------------------------------------------------------
 
-    def carried(self, _local: LocalNode) -> bool:
+    def carried(self, _local: Endpoint) -> bool:
         """Hear that the output of a turn was carried; True if that had the node say more at once."""
         return False
 
-    def dial(self, local: LocalNode, link: Link) -> None:
+    def dial(self, local: Endpoint, link: Link) -> None:
         """Open a connection to the peer of a link; what is written before it is made arrives after it."""
         peer = link.peer
         assert peer is not None
@@ -397,11 +407,11 @@ class Network:
         end.other = far
         far.other = end
 
-    def look_up(self, local: LocalNode, name: bytes) -> None:
+    def look_up(self, local: Endpoint, name: bytes) -> None:
         """Resolve a name, a little later."""
         addresses = self.names.get(name, [])
         self.later(LATENCY_MS, lambda: local.on_input(lambda: self._found(local, name, addresses)))
 
-    def _found(self, local: LocalNode, name: bytes, addresses: list[bytes]) -> None:
+    def _found(self, local: Endpoint, name: bytes, addresses: list[bytes]) -> None:
         local.node.found(name, addresses, local.now_ms)
         local.flush()

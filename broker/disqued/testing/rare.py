@@ -19,8 +19,7 @@ from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
 from disqued.replication.counters import ASYNC_HELD_BACK, EXTERNAL_REPLICATIONS, TIMEOUTS
 from disqued.testing.cluster import Cluster
 from disqued.testing.history import History
-from disqued.testing.local import LocalNode
-from disqued.testing.network import Sent
+from disqued.testing.network import Endpoint, Sent
 
 _COUNTED: Final = {
     "tie-break lost": DUPLICATE_ENQUEUES_DROPPED,
@@ -86,7 +85,7 @@ class Rarities:
         self._cluster = cluster
         self._history = history
         self._seen: Counter[str] = Counter()
-        self._asked: dict[tuple[LocalNode, bytes], list[LocalNode | None]] = {}
+        self._asked: dict[tuple[Endpoint, bytes], list[Endpoint | None]] = {}
         """To whom each node sent the copies of each of its new jobs."""
 
     def watch(self, sent: Sent) -> None:

@@ -22,7 +22,7 @@ from typing import Final
 from disqued.config import Config, load
 from disqued.core.host import disk
 from disqued.testing import checkers, logcheckers
-from disqued.testing.cluster import START_MS, Cluster, Member
+from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
 from disqued.testing.faults import Faults
 from disqued.testing.history import History
 from disqued.testing.local import no_include
@@ -91,12 +91,14 @@ class Simulation:
         network.limit_bytes = LINK_BYTES
         network.congested_bytes = LINK_BYTES // 4
         self._impatient = mutation is not None
-        network.on_boot = mutation.hear if mutation is not None else None
         self.history = History()
         network.tap = self.history.digest_bytes
         self._load_watch = logcheckers.LoadWatch(self.history)
-        network.on_start = self._load_watch.before
-        network.on_serve = self._load_watch.serving
+        hooks = Hooks(
+            on_boot=mutation.hear if mutation is not None else None,
+            on_start=self._load_watch.before,
+            on_serve=self._load_watch.serving,
+        )
         drawn = MIXES[self.mix]
         self.history.lasting = drawn.lasting
         self._config_text = _CONFIG
@@ -110,7 +112,7 @@ class Simulation:
             self._sync_ms = disks.choice((0, 5, 40))
             self._read_ms = disks.choice((0, 5, 300))
             self.history.hold_ms = 4 * self._sync_ms  # two syncs, each with its jitter
-        self.cluster = Cluster(0, meet=False, config=self._config, network=network)
+        self.cluster = Cluster(0, meet=False, config=self._config, network=network, hooks=hooks)
         self.world = World(self.cluster, self.history, chance)
         self.faults = Faults(self.world, drawn.faults, HARMLESS)
         self.faults.settle_disk = self._settle_disk
