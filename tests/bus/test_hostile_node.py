@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from bus.recorded import frames
 from disqued.bus import kinds
 from disqued.bus.bigendian import u16, u32
-from disqued.bus.extension import FEATURES, NOBODY, extension
+from disqued.bus.extension import NOBODY, extension
 from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.peer import Carrier, Link
+from disqued.node import FEATURES
 from disqued.testing.checkers import check_logs, check_node
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.history import History

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from disqued.bus import kinds
-from disqued.bus.extension import FEATURE_HOST, NOBODY, cluster_digest, extension
+from disqued.bus.extension import NOBODY, cluster_digest, extension
+from disqued.membership.hostname import FEATURE_HOST
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.local import LocalNode
 from membership.stories import Stranger, config, is_mesh, nodes

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from disqued.bus import kinds
-from disqued.bus.extension import EXTENSION_BYTES, FEATURES, MARKER, NOBODY, extension
+from disqued.bus.extension import EXTENSION_BYTES, MARKER, NOBODY, extension
 from disqued.bus.frame import GOSSIP_ENTRY_BYTES
 from disqued.membership.nodesconf import decode
+from disqued.node import FEATURES
 from disqued.testing.local import LocalNode
 from membership.stories import Stranger, config
 from support.asking import ask

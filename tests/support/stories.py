@@ -6,9 +6,10 @@ from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.peer import Link
 from disqued.core.jobs.job import Job
+from disqued.node import MESSAGES
 from disqued.testing.cluster import PORT, Cluster, Member
 
-LETTERS = {number: name for number, name in kinds.NAMES.items() if kinds.PAYLOADS[number] == kinds.OF_JOB_ID}
+LETTERS = {message.number: message.name for message in MESSAGES if message.payload == kinds.OF_JOB_ID}
 
 
 def added(cluster: Cluster, *options: str | int, by: int = 1, queue: str = "mail") -> bytes:

@@ -43,7 +43,14 @@ def hear_deljob(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: AR
         state.lifecycle.drop(job)
 
 
-MESSAGE: Final[Message] = Message(kinds.DELJOB, hear_deljob)
+MESSAGE: Final[Message] = Message(
+    kinds.DELJOB,
+    "DELJOB",
+    kinds.OF_JOB_ID,
+    "a node that has all confirmations, or got FASTACK or DELJOB, to the other holders",
+    "the receiver drops the job",
+    hear_deljob,
+)
 
 COMMAND: Final[Command] = Command(
     "deljob",

@@ -36,4 +36,11 @@ def gotack(state: NodeState, peer: Peer, frame: Frame) -> None:
         finish(state, job)
 
 
-MESSAGE: Final[Message] = Message(kinds.GOTACK, gotack)
+MESSAGE: Final[Message] = Message(
+    kinds.GOTACK,
+    "GOTACK",
+    kinds.OF_JOB_ID,
+    "the receiver of SETACK, to its sender; the number is 1 if it knows the job",
+    "counts for the garbage collection of the job",
+    gotack,
+)

@@ -74,4 +74,11 @@ def _answer(state: NodeState, peer: Peer, job_id: bytes, known: i64) -> None:
     outbox.confirm(state, peer, state.bus.about_job(kinds.GOTACK, job_id, known))
 
 
-MESSAGE: Final[Message] = Message(kinds.SETACK, setack)
+MESSAGE: Final[Message] = Message(
+    kinds.SETACK,
+    "SETACK",
+    kinds.OF_JOB_ID,
+    "a node that has an acknowledged job, to the other holders",
+    "the receiver acknowledges the job; GOTACK",
+    setack,
+)

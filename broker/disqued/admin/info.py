@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from disqued import SPOKEN_VERSION, __version__
 from disqued.build import FLAVOUR
-from disqued.bus import kinds
 from disqued.core.commands.command import Command
 from disqued.core.runtime.counters import (
     CLOSED_FOR_MEMORY,
@@ -166,11 +165,11 @@ def _stats(state: NodeState) -> Fields:
     return [
         ("total_connections_received", count(CONNECTIONS)),
         ("total_commands_processed", count(COMMANDS)),
-        ("instantaneous_ops_per_sec", int(state.command_rate.per_second())),
+        ("instantaneous_ops_per_sec", int(state.throughput.command_rate.per_second())),
         ("total_net_input_bytes", count(INPUT_BYTES)),
         ("total_net_output_bytes", count(OUTPUT_BYTES)),
-        ("instantaneous_input_kbps", f"{state.input_rate.per_second() / 1024:.2f}"),
-        ("instantaneous_output_kbps", f"{state.output_rate.per_second() / 1024:.2f}"),
+        ("instantaneous_input_kbps", f"{state.throughput.input_rate.per_second() / 1024:.2f}"),
+        ("instantaneous_output_kbps", f"{state.throughput.output_rate.per_second() / 1024:.2f}"),
         ("rejected_connections", count(REJECTED_CONNECTIONS)),
         ("latest_fork_usec", 0),
         ("expired_jobs", count(RECORDS_EXPIRED)),
@@ -202,7 +201,7 @@ def _commandstats(state: NodeState) -> Fields:
 def _busstats(state: NodeState) -> Fields:
     """One line for each kind of message that was sent to other nodes or received from them, and what was lost."""
     fields: Fields = []
-    for kind, name in kinds.NAMES.items():
+    for kind, name in state.message_table.names.items():
         traffic = state.traffic[kind]
         if traffic.sent.value or traffic.received.value:
             value = f"sent={traffic.sent.value},sent_bytes={traffic.sent_bytes.value},received={traffic.received.value}"

@@ -19,13 +19,6 @@ MARKER: Final = b"dq"
 NOBODY: Final = bytes(8)
 """The digest of no name, and the incarnation of nodes that do not tell theirs."""
 
-FEATURE_HOST: Final = 1
-"""Understands HOST."""
-FEATURE_ENOUGH: Final = 2
-"""Remembers who needs jobs, until ENOUGH."""
-FEATURES: Final = FEATURE_HOST | FEATURE_ENOUGH
-"""What this version understands."""
-
 CLOCK_AT: Final = 22
 """Where the clock stands in the extension."""
 

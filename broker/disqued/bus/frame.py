@@ -16,6 +16,7 @@ from disqued.bus import kinds
 from disqued.bus.bigendian import read_u16, read_u32
 from disqued.bus.errors import BusError
 from disqued.bus.extension import CLOCK_AT, MARKER, NOBODY
+from disqued.bus.messagetable import UNKNOWN_MESSAGES, MessageTable
 
 HEADER_BYTES: Final = 144
 SIGNATURE: Final = b"DbuZ"
@@ -53,9 +54,9 @@ _NO_FRAME: Final = "the bytes received do not begin like a frame of the cluster 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Frame:
-    """One frame: `length` bytes of `data` from `start` on."""
+    """One frame: `length` bytes of `data` from `start` on, of one of the types in `table`."""
 
-    def __init__(self, data: bytes, start: i64, length: i64) -> None:
+    def __init__(self, data: bytes, start: i64, length: i64, table: MessageTable) -> None:
         self.data = data
         self.start: i64 = start
         self.length: i64 = length
@@ -64,7 +65,7 @@ class Frame:
         self.payload_kind: i64 = kinds.OF_UNKNOWN
         """What the payload is (`kinds`); of another version nothing is known but the length."""
         if self.version == VERSION and self.kind < kinds.KINDS:
-            self.payload_kind = kinds.PAYLOADS_BY_KIND[self.kind]
+            self.payload_kind = table.payloads[self.kind]
 
     @property
     def count(self) -> i64:
@@ -213,7 +214,9 @@ class FrameReader:
     copies are refused without a word anyway.
     """
 
-    def __init__(self, limit_bytes: i64 = MAX_FRAME_BYTES) -> None:
+    def __init__(self, limit_bytes: i64 = MAX_FRAME_BYTES, table: MessageTable = UNKNOWN_MESSAGES) -> None:
+        self.table = table
+        """The types that the receiving node knows."""
         self.limit_bytes: i64 = limit_bytes
         self.room_bytes: i64 = MAX_FRAME_BYTES
         self.passed_over: i64 = 0
@@ -273,9 +276,9 @@ class FrameReader:
             raise BusError(f"a frame says it is {length} bytes long, {possible}")
         if have < _KIND_KNOWN_BYTES:
             return None
-        frame = Frame(data, at, length)
+        frame = Frame(data, at, length, self.table)
         if not frame.may_be_sound(have):
-            name = kinds.NAMES.get(int(frame.kind), f"type {frame.kind}, version {frame.version}")
+            name = self.table.name(frame.kind) if frame.version == VERSION else f"version {frame.version}"
             raise BusError(f"a {name} frame says it is {length} bytes long, which it can not be")
         if have < length:
             if length > self.room_bytes and frame.kind == kinds.REPLJOB and frame.version == VERSION:

@@ -1,7 +1,8 @@
 """The types of bus frames and the flags in them, as numbers on the wire (Disque cluster bus protocol, version 1).
 
-Numbers up to 15 are the original's. Those from 32 on are ours: they go only to nodes whose header announces that they
-know them (`extension`), so that clusters may mix both kinds of node.
+Numbers up to 15 are the original's. Those from 32 on are ours: they are sent only to nodes whose header announces that
+they know them (`extension`), so that clusters may mix both kinds of node. What a message is (its name, its payload, who
+sends it, what it does) is declared by the room that handles it, as a row (`core.runtime.message`).
 """
 
 from __future__ import annotations
@@ -29,27 +30,6 @@ HOST: Final = 32
 ENOUGH: Final = 33
 """Takes back a NEEDJOBS: nobody waits there any more."""
 
-NAMES: Final = {
-    PING: "PING",
-    PONG: "PONG",
-    MEET: "MEET",
-    FAIL: "FAIL",
-    REPLJOB: "REPLJOB",
-    GOTJOB: "GOTJOB",
-    ENQUEUE: "ENQUEUE",
-    QUEUED: "QUEUED",
-    SETACK: "SETACK",
-    WILLQUEUE: "WILLQUEUE",
-    GOTACK: "GOTACK",
-    DELJOB: "DELJOB",
-    NEEDJOBS: "NEEDJOBS",
-    YOURJOBS: "YOURJOBS",
-    WORKING: "WORKING",
-    PAUSE: "PAUSE",
-    HOST: "HOST",
-    ENOUGH: "ENOUGH",
-}
-
 OF_UNKNOWN: Final = 0
 OF_GOSSIP: Final = 1
 OF_NODE_ID: Final = 2
@@ -58,31 +38,8 @@ OF_JOBS: Final = 4
 OF_QUEUE: Final = 5
 """What a payload is: anything, gossip entries, the ID of a node, of a job, jobs, or the name of a queue."""
 
-PAYLOADS: Final = {
-    PING: OF_GOSSIP,
-    PONG: OF_GOSSIP,
-    MEET: OF_GOSSIP,
-    FAIL: OF_NODE_ID,
-    REPLJOB: OF_JOBS,
-    GOTJOB: OF_JOB_ID,
-    ENQUEUE: OF_JOB_ID,
-    QUEUED: OF_JOB_ID,
-    SETACK: OF_JOB_ID,
-    WILLQUEUE: OF_JOB_ID,
-    GOTACK: OF_JOB_ID,
-    DELJOB: OF_JOB_ID,
-    NEEDJOBS: OF_QUEUE,
-    YOURJOBS: OF_JOBS,
-    WORKING: OF_JOB_ID,
-    PAUSE: OF_QUEUE,
-    HOST: OF_UNKNOWN,
-    ENOUGH: OF_QUEUE,
-}
-
 KINDS: Final = 64
 """Types have smaller numbers than this; there is room for more of ours."""
-PAYLOADS_BY_KIND: Final = bytes([PAYLOADS.get(kind, OF_UNKNOWN) for kind in range(KINDS)])
-"""The same in a form that is fast to look up for each frame."""
 
 NOREPLY: Final = 1
 INCR_NACKS: Final = 2

@@ -39,15 +39,10 @@ class FrameWriter:
         self._extension = extension
         flags = kinds.NODE_MYSELF | (kinds.NODE_LEAVING if leaving else 0)
         self._tail = u16(port) + u16(flags) + b"\0"
-        self._rests: list[bytes] = [
-            self._rest(kind, 0, flags) if kind in kinds.NAMES else b""
-            for kind in range(kinds.KINDS)
-            for flags in range(_HEADS)
-        ]
-        """Headers from the version on, by type and message flags."""
-        self._job_id_heads: list[bytes] = [
-            SIGNATURE + u32(JOB_ID_FRAME_BYTES) + self._rests[at] for at in range((kinds.PAUSE + 1) * _HEADS)
-        ]
+        self._rests: list[bytes] = [b""] * (kinds.KINDS * _HEADS)
+        """Headers from the version on, by type and message flags, made when they are needed first."""
+        self._job_id_heads: list[bytes] = [b""] * (kinds.KINDS * _HEADS)
+        """Whole headers of messages about one job, likewise."""
 
     def _rest(self, kind: i64, count: i64, message_flags: i64, extension: bytes | None = None) -> bytes:
         """A header from the version on."""
@@ -57,7 +52,11 @@ class FrameWriter:
 
     def _head(self, kind: i64, length: i64, message_flags: i64) -> bytes:
         """A header; `length` is that of the whole frame."""
-        return SIGNATURE + u32(length) + self._rests[kind * _HEADS + message_flags]
+        rest = self._rests[kind * _HEADS + message_flags]
+        if not rest:
+            rest = self._rest(kind, 0, message_flags)
+            self._rests[kind * _HEADS + message_flags] = rest
+        return SIGNATURE + u32(length) + rest
 
     def gossip(self, kind: i64, entries: list[bytes], clock_ms: int) -> bytes:
         """PING, PONG or MEET with gossip entries (see `gossip`) and the time."""
@@ -74,6 +73,9 @@ class FrameWriter:
     def about_job(self, kind: i64, job_id: bytes, aux: i64 = 0, message_flags: i64 = 0) -> bytes:
         """A message about one job by its ID."""
         head = self._job_id_heads[kind * _HEADS + message_flags]
+        if not head:
+            head = self._head(kind, JOB_ID_FRAME_BYTES, message_flags)
+            self._job_id_heads[kind * _HEADS + message_flags] = head
         return head + job_id + (b"\0\0\0\0" if aux == 0 else u32(aux))
 
     def jobs(self, kind: i64, jobs: list[bytes], message_flags: i64 = 0) -> bytes:

@@ -70,7 +70,14 @@ def hear_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: A
         state.counters.add(REQUEUED_ELSEWHERE)
 
 
-MESSAGE: Final[Message] = Message(kinds.ENQUEUE, hear_enqueue)
+MESSAGE: Final[Message] = Message(
+    kinds.ENQUEUE,
+    "ENQUEUE",
+    kinds.OF_JOB_ID,
+    "a node that gave a job away, to one that has it",
+    "the receiver queues the job, after as many seconds as the number says",
+    hear_enqueue,
+)
 
 COMMAND: Final[Command] = Command(
     "enqueue",

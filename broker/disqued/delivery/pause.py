@@ -51,7 +51,14 @@ def hear_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG
     state.lifecycle.pause(frame.queue, frame.aux & _BOTH, state.now_ms)
 
 
-MESSAGE: Final[Message] = Message(kinds.PAUSE, hear_pause)
+MESSAGE: Final[Message] = Message(
+    kinds.PAUSE,
+    "PAUSE",
+    kinds.OF_QUEUE,
+    "PAUSE ... bcast, to all; the number is 1 for in, 2 for out, 3 for both, 0 for none",
+    "the receiver pauses the queue likewise",
+    hear_pause,
+)
 
 COMMAND: Final[Command] = Command(
     "pause",

@@ -79,4 +79,11 @@ def _was_just_taken(state: NodeState, job: Job) -> bool:
     return age_ms < TIE_MS
 
 
-MESSAGE: Final[Message] = Message(kinds.QUEUED, queued)
+MESSAGE: Final[Message] = Message(
+    kinds.QUEUED,
+    "QUEUED",
+    kinds.OF_JOB_ID,
+    "a node that queued a job, to the other holders",
+    "the others do not queue it; if two queued it, only one keeps it queued",
+    queued,
+)

@@ -49,4 +49,11 @@ def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
         state.counters.add(REQUEUES_PREVENTED)
 
 
-MESSAGE: Final[Message] = Message(kinds.WILLQUEUE, willqueue)
+MESSAGE: Final[Message] = Message(
+    kinds.WILLQUEUE,
+    "WILLQUEUE",
+    kinds.OF_JOB_ID,
+    "a node that will queue a job in 500 ms, to the other holders",
+    "QUEUED or SETACK if the sender does not know",
+    willqueue,
+)

@@ -66,7 +66,14 @@ def hear_working(state: NodeState, peer: Peer, frame: Frame) -> None:
     state.lifecycle.postpone(job, state.now_ms)
 
 
-MESSAGE: Final[Message] = Message(kinds.WORKING, hear_working)
+MESSAGE: Final[Message] = Message(
+    kinds.WORKING,
+    "WORKING",
+    kinds.OF_JOB_ID,
+    "a node that got WORKING, to the other holders",
+    "a queued copy leaves its queue, the retry time starts again",
+    hear_working,
+)
 
 COMMAND: Final[Command] = Command(
     "working",

@@ -10,6 +10,7 @@ from disqued.core.runtime.subsystem import Subsystem
 from disqued.federation import needjobs, yourjobs
 from disqued.federation.counters import COUNTERS
 from disqued.federation.metrics import METRICS, QUEUE_METRICS
+from disqued.federation.needs import FEATURE_ENOUGH
 from disqued.federation.room import NAME, FederationRoom
 
 if TYPE_CHECKING:
@@ -28,9 +29,31 @@ SUBSYSTEM = Subsystem(
     NAME,
     FederationRoom,
     messages=(
-        Message(kinds.NEEDJOBS, needjobs.needjobs),
-        Message(kinds.YOURJOBS, yourjobs.yourjobs),
-        Message(kinds.ENOUGH, needjobs.enough),
+        Message(
+            kinds.NEEDJOBS,
+            "NEEDJOBS",
+            kinds.OF_QUEUE,
+            "a node whose clients wait, to all or to recent sources; the number says how many jobs",
+            "YOURJOBS if the receiver has any",
+            needjobs.needjobs,
+        ),
+        Message(
+            kinds.YOURJOBS,
+            "YOURJOBS",
+            kinds.OF_JOBS,
+            "a node that has queued jobs, to one that asked",
+            "the receiver queues the jobs",
+            yourjobs.yourjobs,
+        ),
+        Message(
+            kinds.ENOUGH,
+            "ENOUGH",
+            kinds.OF_QUEUE,
+            "a node that sent NEEDJOBS and has no waiting clients any more, to nodes with the feature",
+            "the receiver forgets the request",
+            needjobs.enough,
+            feature=FEATURE_ENOUGH,
+        ),
     ),
     counters=COUNTERS,
     info=_info,

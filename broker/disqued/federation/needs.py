@@ -20,13 +20,14 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
-from disqued.bus.extension import FEATURE_ENOUGH
 from disqued.core.cluster.peer import Peer
 from disqued.core.queues.interest import LINGER_MS, SOURCE_MS, Greeting, Needs, Source
 from disqued.core.queues.queue import PAUSED_OUT, Queue
 from disqued.core.runtime.outbox import send, tell_all
 from disqued.core.runtime.state import NodeState
 
+FEATURE_ENOUGH: Final = 2
+"""Remembers which nodes need jobs, until ENOUGH."""
 MAX_COUNT: Final = 100
 """More than that is never asked for: it would overrun a buffer of the original's nodes."""
 _MIN_COUNT: Final = 5

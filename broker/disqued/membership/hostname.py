@@ -7,10 +7,9 @@ name, empty to take it back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.bus.extension import FEATURE_HOST
 from disqued.core.runtime import outbox
 from disqued.membership import nodes
 from disqued.membership.addresses import is_name
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
     from disqued.bus.frame import Frame
     from disqued.core.cluster.peer import Peer
     from disqued.core.runtime.state import NodeState
+
+FEATURE_HOST: Final = 1
+"""Understands HOST."""
 
 
 def tell(state: NodeState) -> None:

@@ -68,14 +68,14 @@ def _skews(state: NodeState) -> Iterator[Sample]:
 
 
 def _messages(state: NodeState) -> Iterator[Sample]:
-    for kind, name in kinds.NAMES.items():
+    for kind, name in state.message_table.names.items():
         traffic = state.traffic[kind]
         yield ((name.lower(), "sent"), int(traffic.sent.value))
         yield ((name.lower(), "received"), int(traffic.received.value))
 
 
 def _message_bytes(state: NodeState) -> Iterator[Sample]:
-    for kind, name in kinds.NAMES.items():
+    for kind, name in state.message_table.names.items():
         yield ((name.lower(),), int(state.traffic[kind].sent_bytes.value))
 
 

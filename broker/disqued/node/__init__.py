@@ -5,6 +5,6 @@
 """
 
 from disqued.node.node import Node
-from disqued.node.rooms import COMMANDS, MESSAGES, SUBSYSTEMS
+from disqued.node.rooms import COMMANDS, FEATURES, MESSAGE_TABLE, MESSAGES, SUBSYSTEMS
 
-__all__ = ["COMMANDS", "MESSAGES", "SUBSYSTEMS", "Node"]
+__all__ = ["COMMANDS", "FEATURES", "MESSAGES", "MESSAGE_TABLE", "SUBSYSTEMS", "Node"]

@@ -22,13 +22,13 @@ class Frames:
         self.messages: list[MessageEntry | None] = [None] * kinds.KINDS
         """By their numbers."""
         for message in messages:
-            assert self.messages[message.kind] is None, "two messages have one number"
-            self.messages[message.kind] = MessageEntry(message, state.traffic[message.kind])
+            self.messages[message.number] = MessageEntry(message, state.traffic[message.number])
 
     def take(self, link: Link, data: bytes) -> None:
         """Bytes came on a link: handle the complete frames among them."""
         state = self._state
         reader = link.reader
+        reader.table = state.message_table
         reader.room_bytes = state.lifecycle.memory.frame_bytes
         passed_over = reader.passed_over
         try:

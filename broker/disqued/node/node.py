@@ -26,6 +26,7 @@ from disqued.core.runtime.clientlimits import IdleClients
 from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXPIRED, REJECTED_CONNECTIONS
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
+from disqued.core.runtime.message import features_of, table_of
 from disqued.core.runtime.shutdown import end
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.subsystem import Subsystem
@@ -69,7 +70,9 @@ class Node:
             for subsystem in subsystems
             if subsystem.info is not None or subsystem.counters
         ]
-        self.frames = Frames(state, [message for subsystem in subsystems for message in subsystem.messages])
+        messages = [message for subsystem in subsystems for message in subsystem.messages]
+        self.frames = Frames(state, messages)
+        state.know_messages(table_of(messages), features_of(messages))
         self._make_command_table(subsystems)
 
     def _make_command_table(self, subsystems: tuple[Subsystem, ...]) -> None:
@@ -149,7 +152,7 @@ class Node:
         """A client sent bytes: run the complete requests among them. `arrived_ns` is what the stopwatch read then."""
         state = self.state
         state.now_ms = now_ms
-        state.input_bytes.value += len(data)
+        state.throughput.input_bytes.value += len(data)
         session.active_ms = now_ms
         if session.closing or session.closed or state.ended:
             return
@@ -259,7 +262,7 @@ class Node:
         self._next_cron_ms = now_ms + 1000 // state.config.hz
         if now_ms >= self._next_sample_ms:
             self._next_sample_ms = now_ms + SAMPLE_MS
-            state.sample_rates()
+            state.throughput.sample(now_ms)
             self._memory_monitor.check(state)
             self._idle_queues.visit(state)
             state.events.cron()

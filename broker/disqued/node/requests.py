@@ -135,7 +135,7 @@ class Requests:
             finally:
                 # Counted last: INFO does not see itself, and CONFIG RESETSTAT is the first command of the new count.
                 entry.calls += 1
-                state.commands_run.value += 1
+                state.throughput.commands.value += 1
         except ReplyError as error:
             self._state.errors.add(error.code)
             if entry is not None:

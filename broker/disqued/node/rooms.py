@@ -11,7 +11,7 @@ from disqued.acks import SUBSYSTEM as ACKS
 from disqued.admin import SUBSYSTEM as ADMIN
 from disqued.admission import SUBSYSTEM as ADMISSION
 from disqued.core.commands.command import Command
-from disqued.core.runtime.message import Message
+from disqued.core.runtime.message import Message, features_of, table_of
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.delivery import SUBSYSTEM as DELIVERY
 from disqued.federation import SUBSYSTEM as FEDERATION
@@ -36,3 +36,5 @@ SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
 
 COMMANDS: Final[tuple[Command, ...]] = tuple(command for room in SUBSYSTEMS for command in room.commands)
 MESSAGES: Final[tuple[Message, ...]] = tuple(message for room in SUBSYSTEMS for message in room.messages)
+MESSAGE_TABLE: Final = table_of(MESSAGES)
+FEATURES: Final = features_of(MESSAGES)

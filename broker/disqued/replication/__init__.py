@@ -25,7 +25,24 @@ def _info(state: NodeState) -> Fields:
 SUBSYSTEM = Subsystem(
     NAME,
     ReplicationRoom,
-    messages=(Message(kinds.REPLJOB, repljob), Message(kinds.GOTJOB, gotjob)),
+    messages=(
+        Message(
+            kinds.REPLJOB,
+            "REPLJOB",
+            kinds.OF_JOBS,
+            "a node that takes a new job, to the nodes that get a copy",
+            "the receiver keeps the copy; GOTJOB unless NOREPLY",
+            repljob,
+        ),
+        Message(
+            kinds.GOTJOB,
+            "GOTJOB",
+            kinds.OF_JOB_ID,
+            "a node that keeps a copy, to the node that sent it",
+            "counts for REPLICATE; the client is answered when there are enough",
+            gotjob,
+        ),
+    ),
     counters=COUNTERS,
     measures=MEASURES,
     info=_info,

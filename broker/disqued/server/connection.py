@@ -98,7 +98,7 @@ class Connection(SocketSession):
             for part in out:
                 size += len(part)
             state = self._shell.node.state
-            state.output_bytes.value += size
+            state.throughput.output_bytes.value += size
             if state.ready.output_limited and self._hang_up_if_slow(self.output_bytes()):
                 return
             if size > BIG_BYTES and size > PART_BYTES * len(out):  # not joined: each body is in memory only once

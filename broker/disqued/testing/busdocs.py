@@ -24,6 +24,7 @@ from disqued.bus.frame import (
     VERSION,
 )
 from disqued.core.jobs.codec import LEAST_BYTES, MAX_HOLDERS
+from disqued.node import MESSAGES
 
 _HEADER: Final = (
     (4, f"signature, `{SIGNATURE.decode()}`"),
@@ -59,11 +60,6 @@ _FLAGS: Final = (
     (kinds.HANDOVER, "HANDOVER", "ours: a node that leaves hands the job on, which a pause of its queue does not stop"),
 )
 
-_FEATURES: Final = (
-    (extension.FEATURE_HOST, "HOST", kinds.HOST),
-    (extension.FEATURE_ENOUGH, "ENOUGH", kinds.ENOUGH),
-)
-
 _PAYLOADS: Final = {
     kinds.OF_GOSSIP: f"gossip: {GOSSIP_ENTRY_BYTES} bytes for each entry",
     kinds.OF_NODE_ID: f"ID of a node ({FAIL_BYTES} bytes in all)",
@@ -71,51 +67,6 @@ _PAYLOADS: Final = {
     kinds.OF_JOBS: "number of jobs, their size, the jobs",
     kinds.OF_QUEUE: "a number, size of the name, name of the queue",
     kinds.OF_UNKNOWN: "the name of a host",
-}
-
-_MESSAGES: Final = {
-    kinds.PING: ("every node, regularly, to one", "PONG, on the same connection; gossip of a member is taken in"),
-    kinds.PONG: ("who was sent PING or MEET", "the sender is alive: suspicion and failure end"),
-    kinds.MEET: ("who was told CLUSTER MEET, or heard of a node", "as PING, and the sender is added"),
-    kinds.FAIL: ("who found that most nodes suspect one, to all", "the node named is flagged as failed"),
-    kinds.REPLJOB: ("who takes a new job, to those that shall have a copy", "the copy is kept; GOTJOB unless NOREPLY"),
-    kinds.GOTJOB: (
-        "who keeps a copy, to who sent it",
-        "counts for REPLICATE; the client is told when there are enough",
-    ),
-    kinds.ENQUEUE: (
-        "who gave a job away, to one who has it",
-        "the job is queued, after as many seconds as the number says",
-    ),
-    kinds.QUEUED: (
-        "who queued a job, to those that may have it",
-        "others do not queue it; of two only one keeps it queued",
-    ),
-    kinds.SETACK: ("who has a job acknowledged, to those that may have it", "the job is acknowledged; GOTACK"),
-    kinds.WILLQUEUE: ("who will queue a job in 500 ms, to those that may have it", "QUEUED or SETACK if that is news"),
-    kinds.GOTACK: (
-        "who got SETACK, to its sender; the number is 1 if the job is known",
-        "counts for the collection of the job",
-    ),
-    kinds.DELJOB: (
-        "who knows that all confirmed, or FASTACK, DELJOB, to those that may have it",
-        "the job is forgotten",
-    ),
-    kinds.NEEDJOBS: (
-        "who has clients waiting, to all or those who sent jobs lately; the number says how many",
-        "YOURJOBS if there are any",
-    ),
-    kinds.YOURJOBS: ("who has jobs queued, to who asked", "the jobs are queued there"),
-    kinds.WORKING: (
-        "who was told WORKING, to those that may have the job",
-        "a queued copy leaves its queue, the retry time begins anew",
-    ),
-    kinds.PAUSE: ("PAUSE ... bcast, to all; the number is 1 in, 2 out, 3 both, 0 none", "the queue is paused alike"),
-    kinds.HOST: ("a node that announces a name, to those with the feature", "the node is reached by that name"),
-    kinds.ENOUGH: (
-        "who asked with NEEDJOBS and has nobody waiting any more, to those with the feature",
-        "the wish is forgotten",
-    ),
 }
 
 _NEVER: Final = (
@@ -215,9 +166,9 @@ def _begin_of_extension() -> int:
 def _messages() -> str:
     """The table of messages."""
     lines = ["| type | name | payload | sent by | effect |", "|---|---|---|---|---|"]
-    for kind, name in kinds.NAMES.items():
-        sender, effect = _MESSAGES[kind]
-        lines.append(f"| {kind} | {name} | {_PAYLOADS[kinds.PAYLOADS[kind]]} | {sender} | {effect} |")
+    for message in sorted(MESSAGES, key=lambda message: message.number):
+        payload = _PAYLOADS[message.payload]
+        lines.append(f"| {message.number} | {message.name} | {payload} | {message.sent_by} | {message.effect} |")
     return "\n".join(lines)
 
 
@@ -225,7 +176,11 @@ def page() -> str:
     """The whole page."""
     assert sum(size for size, _ in _HEADER) == HEADER_BYTES
     assert sum(size for size, _ in _EXTENSION) == extension.EXTENSION_BYTES
-    features = "\n".join(f"* {bit}: {name}, type {kind}" for bit, name, kind in _FEATURES)
+    features = "\n".join(
+        f"* {message.feature}: {message.name}, type {message.number}"
+        for message in sorted(MESSAGES, key=lambda message: message.number)
+        if message.feature
+    )
     flags = "\n".join(f"* {bit}: {name}, {what}" for bit, name, what in _FLAGS)
     never = "\n".join(f"| {what} | {why} |" for what, why in _NEVER)
     parts = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from disqued.core.runtime.messageentry import MessageEntry
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counters
 from disqued.core.telemetry.traffic import Traffic
+from disqued.delivery.queued import MESSAGE
 from disqued.federation import parcel, yourjobs
 from disqued.node import Node
 from disqued.persistence import load
@@ -76,7 +77,7 @@ def _deaf(kind: int) -> Callable[[Node], None]:
     """A node that does not hear a message."""
 
     def change(node: Node) -> None:
-        node.frames.messages[kind] = MessageEntry(Message(kind), Traffic(Counters()))
+        node.frames.messages[kind] = MessageEntry(Message(kind, "", kinds.OF_UNKNOWN, "", ""), Traffic(Counters()))
 
     return change
 
@@ -89,7 +90,7 @@ def _never_give_way(node: Node) -> None:
         if job is not None:
             state.lifecycle.postpone(job, state.now_ms)
 
-    node.frames.messages[kinds.QUEUED] = MessageEntry(Message(kinds.QUEUED, queued), Traffic(Counters()))
+    node.frames.messages[kinds.QUEUED] = MessageEntry(replace(MESSAGE, handler=queued), Traffic(Counters()))
 
 
 def _no_cleanup(state: NodeState, job: Job) -> None:

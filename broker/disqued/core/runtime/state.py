@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.bus.extension import FEATURES, NOBODY, cluster_digest, extension
+from disqued.bus.extension import NOBODY, cluster_digest, extension
 from disqued.bus.kinds import KINDS
+from disqued.bus.messagetable import UNKNOWN_MESSAGES, MessageTable
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
 from disqued.core.clients.blocked import WaitForCopies
@@ -28,11 +29,10 @@ from disqued.core.lifecycle.events import Events, Listener
 from disqued.core.lifecycle.lifecycle import Lifecycle
 from disqued.core.output.ready import Ready
 from disqued.core.queues.interest import Demand
-from disqued.core.runtime.counters import COMMANDS, INPUT_BYTES, OUTPUT_BYTES
+from disqued.core.runtime.throughput import Throughput
 from disqued.core.telemetry.counter import Counters
 from disqued.core.telemetry.errorcounts import ErrorCounts
 from disqued.core.telemetry.latency import LatencyMonitor
-from disqued.core.telemetry.rate import Rate
 from disqued.core.telemetry.slowlog import SlowLog
 from disqued.core.telemetry.traffic import Traffic
 
@@ -61,6 +61,9 @@ class NodeState:
         """Tells this run of the node from others under the same ID."""
         self.cluster = NOBODY
         """What stands for the name of this node's cluster."""
+        self.message_table = UNKNOWN_MESSAGES
+        self.features: i64 = 0
+        """What this node announces to understand beyond the original's protocol."""
         self.bus = self._frame_writer()
         """Writes this node's frames; see `renew_frames`."""
         self.renew_frames()
@@ -77,12 +80,7 @@ class NodeState:
         self.errors = ErrorCounts(self.counters)
         self.traffic = [Traffic(self.counters) for _ in range(KINDS)]
         """By type of message."""
-        self.commands_run = self.counters.of(COMMANDS)
-        self.input_bytes = self.counters.of(INPUT_BYTES)
-        self.output_bytes = self.counters.of(OUTPUT_BYTES)
-        self.command_rate = Rate()
-        self.input_rate = Rate()
-        self.output_rate = Rate()
+        self.throughput = Throughput(self.counters)
         self.ready = Ready(self.traffic)
         self.ready.changes = self.lifecycle.journal.changes
         self.sessions: dict[int, Session] = {}
@@ -139,11 +137,11 @@ class NodeState:
             limits_ns.append(config.latency_monitor_threshold * 1_000_000)
         self.slow_ns = min(limits_ns, default=NEVER_NS)
 
-    def sample_rates(self) -> None:
-        """Note the counters for the rates; called every 100 ms."""
-        self.command_rate.sample(self.commands_run.value, self.now_ms)
-        self.input_rate.sample(self.input_bytes.value, self.now_ms)
-        self.output_rate.sample(self.output_bytes.value, self.now_ms)
+    def know_messages(self, table: MessageTable, features: i64) -> None:
+        """Read and write frames of these types from now on, and announce these features."""
+        self.message_table = table
+        self.features = features
+        self.renew_frames()
 
     def next_ctime(self) -> i64:
         """The creation time of a new job: unix milliseconds * 1000000, later than any before on this node."""
@@ -162,7 +160,7 @@ class NodeState:
 
     def _frame_writer(self) -> FrameWriter:
         view = self.view
-        said = extension(FEATURES, view.bus_port, self.cluster, self.incarnation)
+        said = extension(self.features, view.bus_port, self.cluster, self.incarnation)
         return FrameWriter(
             view.node_id, view.port, leaving=view.leaving, extension=said, announced_ip=view.announced_ip
         )
