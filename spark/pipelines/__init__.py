@@ -1,6 +1,6 @@
-"""Spark jobs that run as they are: fill a queue (`enqueue`), empty one into Parquet (`drain`), `report` on jobs.
+"""Ready-made Spark jobs: fill a queue (`enqueue`), move a queue to Parquet (`drain`), and `report` on jobs.
 
-Each is a command (`disque-enqueue`), a module (`python -m pipelines.enqueue`) and a file for `spark-submit`. `command`
-is what they share: options, a session, how they end. The report is made of `jobtable` (jobs as one table, wherever they
-come from), `figures` (what is counted, in Spark), `charts` and `page` (what is drawn of it, on the driver).
+Each is a command (`disque-enqueue`), a module (`python -m pipelines.enqueue`) and a file for `spark-submit`. They share
+`command`: options, the session and exit codes. For the report, `jobtable` provides the jobs as one table, `aggregates`
+computes the numbers in Spark, and `charts` and `page` draw them on the driver.
 """

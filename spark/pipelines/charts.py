@@ -1,7 +1,7 @@
-"""The plots of the report as SVG: small, drawn of a few numbers, with text that stays text, and the same each time.
+"""Draws the charts of the report as SVG: small, with text as text, and identical for the same numbers.
 
-One form for all distributions: a row for each queue, a column for each range, the count in the field and its shade by
-the share in the row. So it is seen at a glance which queues are slow, and numbers can be read.
+All distributions have the same form: a row for each queue, a column for each range, and in each cell the count, shaded
+by its share of the row. This shows slow queues at a glance and keeps the numbers readable.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pipelines.figures import Distribution, Row
+from pipelines.aggregates import Distribution, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FATES: Final = (("waiting", "#2f6fb3"), ("finished", "#8fb996"), ("expired", "#d1603d"))
-"""What became of jobs, and its colour; they differ in lightness too."""
+OUTCOMES: Final = (("waiting", "#2f6fb3"), ("finished", "#8fb996"), ("expired", "#d1603d"))
+"""The outcomes of jobs with their colours, which also differ in lightness."""
 _INK: Final = "#1f2933"
 _FAINT: Final = "#7b8794"
 _SHADES: Final = "Blues"
@@ -35,11 +35,11 @@ _ROW_IN: Final = 0.34
 _AROUND_IN: Final = 0.95
 _LONGEST_NAME: Final = 30
 _DARK: Final = 0.55
-"""From this share of the darkest shade on, numbers are white."""
+"""From this share of the row on, the number is white."""
 
 
 def duration(seconds: float | None) -> str:
-    """A time for people: `0.2 s`, `45 s`, `10 min`, `3.5 h`, `2 d`."""
+    """Format a duration: `0.2 s`, `45 s`, `10 min`, `3.5 h`, `2 d`."""
     if seconds is None:
         return "-"
     for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
@@ -49,7 +49,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes for people."""
+    """Format a number of bytes: `999 B`, `1.5 kB`, `20 MB`."""
     if count is None:
         return "-"
     for unit, scale in (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)):
@@ -59,7 +59,7 @@ def size(count: float | None) -> str:
 
 
 def number(count: float) -> str:
-    """A count for people: `950`, `12k`, `3.4M`."""
+    """Format a count: `950`, `12k`, `3.4M`."""
     for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e4)):
         if count >= scale:
             return f"{_short(count / (1e3 if unit == 'k' else scale))}{unit}"
@@ -71,12 +71,12 @@ def _short(value: float) -> str:
 
 
 def name(queue: str) -> str:
-    """The name of a queue, not too long."""
+    """Return the name of a queue, shortened if it is long."""
     return queue if len(queue) <= _LONGEST_NAME else queue[: _LONGEST_NAME - 1] + "…"
 
 
 def ranges(edges: Sequence[float], shown: Callable[[float], str], *, whole: bool = False) -> list[str]:
-    """What the columns between these edges are called; `whole` numbers stand for themselves."""
+    """Return the labels of the ranges between these edges; `whole` labels ranges of integers."""
     if whole:
         inner = [
             shown(low) if high - low == 1 else f"{shown(low)} to {shown(high - 1)}" for low, high in pairwise(edges)
@@ -85,14 +85,14 @@ def ranges(edges: Sequence[float], shown: Callable[[float], str], *, whole: bool
     return [f"< {shown(edges[0])}", *(f"≥ {shown(edge)}" for edge in edges)]
 
 
-def fates(queues: Sequence[Row]) -> str:
-    """What became of the jobs of each queue."""
+def outcome_chart(queues: Sequence[Row]) -> str:
+    """Draw the outcomes of the jobs of each queue."""
     labels = [name(row["queue"]) for row in queues]
-    figure, axes = _paper(len(labels))
+    figure, axes = _figure(len(labels))
     left = [0] * len(labels)
-    for fate, colour in FATES:
-        counts = [row[fate] for row in queues]
-        axes.barh(range(len(labels)), counts, left=left, color=colour, label=fate, height=0.7)
+    for outcome, colour in OUTCOMES:
+        counts = [row[outcome] for row in queues]
+        axes.barh(range(len(labels)), counts, left=left, color=colour, label=outcome, height=0.7)
         left = [before + count for before, count in zip(left, counts, strict=True)]
     for place, total in enumerate(left):
         axes.text(total, place, f" {number(total)}", va="center", color=_FAINT)
@@ -102,14 +102,14 @@ def fates(queues: Sequence[Row]) -> str:
     axes.xaxis.set_major_formatter(lambda count, _: number(count))
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right", frameon=False, ncols=len(FATES), bbox_to_anchor=(1.0, 1.0))
+    axes.legend(loc="lower right", frameon=False, ncols=len(OUTCOMES), bbox_to_anchor=(1.0, 1.0))
     return _svg(figure)
 
 
-def spread(found: Distribution, columns: Sequence[str]) -> str:
-    """A distribution."""
+def distribution_chart(found: Distribution, columns: Sequence[str]) -> str:
+    """Draw a distribution."""
     labels = [name(queue) for queue in found.counts]
-    figure, axes = _paper(len(labels))
+    figure, axes = _figure(len(labels))
     shares = [[count / max(sum(counts), 1) for count in counts] for counts in found.counts.values()]
     axes.pcolormesh(shares, cmap=_SHADES, vmin=0, vmax=1, edgecolors="white", linewidth=2)
     for row, counts in enumerate(found.counts.values()):
@@ -127,17 +127,17 @@ def spread(found: Distribution, columns: Sequence[str]) -> str:
     return _svg(figure)
 
 
-def _paper(rows: int) -> tuple[Figure, Axes]:
+def _figure(rows: int) -> tuple[Figure, Axes]:
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH_IN, _AROUND_IN + _ROW_IN * max(rows, 1)), layout="constrained")
         return figure, figure.add_subplot()
 
 
 def _svg(figure: Figure) -> str:
-    """The drawing, to stand inside a page."""
+    """Return the drawing as SVG to embed in a page."""
     out = io.StringIO()
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser's font is used, which may have it
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser draws the text, with its own fonts
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     return text[text.index("<svg") :]

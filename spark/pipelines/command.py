@@ -1,7 +1,7 @@
-"""What the pipelines share: options of the command line, a session, one line and one file at the end, exit codes.
+"""The common parts of the pipelines: command-line options, the Spark session, the summary and the exit codes.
 
-0: done. 1: failed while it ran. 2: wrong options or input, found before anything was done; the message says what.
-Results go to the standard output, and what goes wrong to standard error, where Spark writes too.
+Exit codes: 0 success; 1 failure while running; 2 invalid options or input, found before anything was done. Results go
+to standard output. Errors go to standard error, where Spark writes as well.
 """
 
 from __future__ import annotations
@@ -26,44 +26,42 @@ FAILED: Final = 1
 WRONG: Final = 2
 
 Summary: TypeAlias = dict[str, Any]
-"""What a run did, in numbers."""
+"""The numbers that a run reports."""
 
 
 class WrongInput(Exception):
-    """Options or data that can not be meant; the text says why."""
+    """Invalid options or data; the message says why."""
 
 
 def pair(text: str) -> tuple[str, str]:
-    """An argument `name=value`.
+    """Parse an argument `name=value`.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: the argument has another form.
     """
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not name=value")
+        raise argparse.ArgumentTypeError(f"expected name=value, not {text!r}")
     return name, value
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """The options that every pipeline has."""
+    """Add the options that every pipeline has."""
     spark = parser.add_argument_group("Spark")
-    spark.add_argument("--master", help="where to run, as of spark-submit, which sets it too (default: this machine)")
+    spark.add_argument("--master", help="Spark master URL; spark-submit sets it as well (default: local)")
     spark.add_argument(
-        "--conf", action="append", type=pair, default=[], metavar="NAME=VALUE", help="a setting of Spark"
+        "--conf", action="append", type=pair, default=[], metavar="NAME=VALUE", help="Spark configuration property"
     )
-    spark.add_argument("--log-level", default="ERROR", help="what Spark logs (default: %(default)s)")
+    spark.add_argument("--log-level", default="ERROR", help="log level of Spark (default: %(default)s)")
     parser.add_argument(
-        "--summary", type=Path, metavar="FILE", help="write the numbers of the last line there, as JSON"
+        "--summary", type=Path, metavar="FILE", help="write the numbers of the last line to this file, as JSON"
     )
 
 
 def add_nodes(parser: argparse._ArgumentGroup | argparse.ArgumentParser, *, required: bool) -> None:
-    """Where the brokers are."""
-    parser.add_argument(
-        "--nodes", required=required, help="host:port of some nodes, with commas between; one is enough"
-    )
-    parser.add_argument("--password-file", metavar="FILE", help="their password, in a file that executors have as well")
+    """Add the options of the connection to the brokers."""
+    parser.add_argument("--nodes", required=required, help="comma-separated host:port of the brokers; one is enough")
+    parser.add_argument("--password-file", metavar="FILE", help="file with the password; executors must have it, too")
     parser.add_argument(
         "--option", action="append", type=pair, default=[], metavar="NAME=VALUE",
         help="any other option of the connector, such as timeout=10s",
@@ -71,10 +69,10 @@ def add_nodes(parser: argparse._ArgumentGroup | argparse.ArgumentParser, *, requ
 
 
 def connector_options(arguments: argparse.Namespace, use: Use, **more: str | None) -> dict[str, str]:
-    """The options of `format("disque")`, tried before Spark starts.
+    """Return the options of `format("disque")`, validated before Spark starts.
 
     Raises:
-        WrongInput: they are wrong.
+        WrongInput: an option is invalid.
     """
     named = {"nodes": arguments.nodes, "passwordFile": arguments.password_file, **more}
     options = {name: value for name, value in named.items() if value is not None} | dict(arguments.option)
@@ -86,9 +84,9 @@ def connector_options(arguments: argparse.Namespace, use: Use, **more: str | Non
 
 
 def session(name: str, arguments: argparse.Namespace, settings: Mapping[str, str] = {}) -> SparkSession:
-    """The session, with these settings unless the user says otherwise."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit, which has its own way to say it
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take the first python3 there is
+    """Return the session. The options of the user override `settings`."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets the Python of the workers itself
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's default is the first python3 of the PATH
     builder = SparkSession.builder.appName(name)
     if arguments.master:
         builder = builder.master(arguments.master)
@@ -104,7 +102,7 @@ def run(
     work: Callable[[argparse.Namespace], Summary],
     arguments: Sequence[str] | None = None,
 ) -> int:
-    """Do the work with these arguments (default: those of the process), tell how it ended, and return the exit code."""
+    """Run `work` with these arguments (default: those of the process), print the result and return the exit code."""
     chosen = parser.parse_args(arguments)
     began = time.monotonic()
     try:
@@ -133,13 +131,13 @@ _RAISED: Final = re.compile(
     r"^(?:: |Caused by: )?(?:\w+\.)*(?P<kind>\w+(?:Error|Exception|Option|Damaged|Failed)): (?P<text>.+?)\s*$",
     re.MULTILINE,
 )
-"""The line of a traceback that says what was raised."""
+"""The line of a traceback with the exception."""
 _INPUT: Final = frozenset({"BadOption", "FileNotFoundError"})
-"""What a source raises, while Spark asks it, for what it was given; anything else went wrong."""
+"""The exceptions of a data source that report invalid input; any other is a failure."""
 
 
 def _raised(error: Exception) -> re.Match[str] | None:
-    """What was raised in another process, of which Spark has only the traceback; the last is nearest to the cause."""
+    """Find the exception of another process in the traceback that Spark has; the last one is closest to the cause."""
     text = str(error)
     if "Traceback" not in text and not isinstance(error, Py4JError):
         return None
@@ -154,7 +152,7 @@ def _is_input(error: Exception) -> bool:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, in a line."""
+    """Return the reason of an error, in one line."""
     raised = _raised(error)
     words = (str(error) if raised is None else raised["text"]).strip().split("\n", 1)[0]
     return re.sub(r"\s*SQLSTATE: \w+.*$", "", words)

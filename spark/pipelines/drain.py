@@ -1,17 +1,17 @@
-"""The command `disque-drain`: the jobs of queues become rows of Parquet, each job ID once.
+"""The command `disque-drain`: moves the jobs of queues to Parquet, with each job ID once.
 
-What makes it so, from the queue to the file:
+Three steps ensure this, from the queue to the file:
 
-- The stream leases jobs, writes their IDs to the checkpoint, gives the same rows when a batch is done again, and
-  acknowledges them after the batch was committed: no job is lost.
-- A job may come again in a later batch all the same: its lease ran out while nobody ran, or an acknowledgement did not
-  reach a node. Spark remembers the IDs of the last `--remember` (its deduplication within a watermark, by the time at
-  which jobs came, so none is ever late), in the checkpoint, batch by batch.
-- A batch is written to a directory of its own, `batch=N`, which replaces what a run that was killed left there.
+- The stream leases jobs, writes their IDs to the checkpoint, returns the same rows when a batch is replayed, and
+  acknowledges the jobs after the batch is committed. So no job is lost.
+- A later batch may still contain a job again: its lease expired while no driver ran, or an acknowledgement did not
+  reach a node. Spark remembers the IDs of the last `--remember` in the checkpoint. This is its deduplication within a
+  watermark; it uses the arrival time of jobs, so no job is ever late.
+- Each batch is written to its own directory, `batch=N`, which replaces the output of a run that was killed.
 
-So the output has each ID once as long as the checkpoint and the output stay together, and `--remember` is longer than
-jobs live (`ttl`, a day unless said otherwise). It costs a shuffle of each batch, and disk for the IDs that are
-remembered; no batch reads what was written before, so the output may grow as long as it likes.
+So the output has each ID once if you keep the checkpoint with the output, and `--remember` is longer than the `ttl` of
+jobs, which is one day by default. This costs a shuffle for each batch, and disk space for the remembered IDs. No batch
+reads earlier output, so the cost does not grow with the output.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pipelines.command import Summary, WrongInput, add_common, add_nodes, connector_options, run, session
 
 CHECKPOINT: Final = "_checkpoint"
-"""Below the output; Spark and its friends pass over names that begin so."""
+"""A directory of the output; Spark and other readers of Parquet ignore names that begin with `_`."""
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": (
@@ -36,45 +36,48 @@ SETTINGS: Final = {
     ),
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
-"""IDs are remembered on disk, not in the memory of executors; and no batch is made only to forget some."""
+"""RocksDB keeps the remembered IDs on disk, not in the memory of executors. No batch runs only to expire IDs."""
 COLUMNS: Final = ("queue", "id", "body")
 METADATA: Final = ("ctime", "nacks", "additional_deliveries", "node")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="disque-drain",
-        description="Move the jobs of queues to Parquet, each job ID once, and acknowledge them.",
-        epilog="disque-drain --nodes broker:7711 --queue orders --output s3a://lake/orders",
+        description="Move the jobs of queues to Parquet, with each job ID once, and acknowledge them.",
+        epilog="Example: disque-drain --nodes broker:7711 --queue orders --output s3a://lake/orders",
     )
-    source = made.add_argument_group("what is read: one of --queue, --queues and --queue-pattern")
+    source = made.add_argument_group("source", "Set one of --queue, --queues and --queue-pattern.")
     add_nodes(source, required=True)
-    source.add_argument("--queue", help="a queue")
-    source.add_argument("--queues", help="several, with commas between them")
-    source.add_argument("--queue-pattern", help="a regular expression for the names of queues")
-    target = made.add_argument_group("where to")
-    target.add_argument("--output", required=True, metavar="DIR", help="a directory of its own, wherever Spark writes")
-    target.add_argument("--checkpoint", metavar="DIR", help=f"where it is kept (default: {CHECKPOINT} in the output)")
-    target.add_argument("--remember", default="2 days", metavar="TIME", help="IDs for so long (default: %(default)s)")
+    source.add_argument("--queue", help="queue to read")
+    source.add_argument("--queues", help="comma-separated list of queues to read")
+    source.add_argument("--queue-pattern", help="regular expression for the names of queues to read")
+    target = made.add_argument_group("output")
+    target.add_argument("--output", required=True, metavar="DIR", help="directory for this drain only; any Spark path")
+    target.add_argument("--checkpoint", metavar="DIR", help=f"checkpoint (default: {CHECKPOINT} in the output)")
     target.add_argument(
-        "--metadata", action="store_true", help=f"with the columns {', '.join(METADATA)}, which are asked for by ID"
+        "--remember", default="2 days", metavar="TIME", help="how long to remember job IDs (default: %(default)s)"
     )
-    pace = made.add_argument_group("how")
+    target.add_argument(
+        "--metadata", action="store_true", help=f"add the columns {', '.join(METADATA)}; costs a lookup for each job"
+    )
+    pace = made.add_argument_group("batches")
     pace.add_argument(
-        "--continuous", metavar="INTERVAL", help="go on until stopped, a batch every so often: '1 minute'"
+        "--continuous", metavar="INTERVAL", help="run until stopped, with a batch at each interval: '1 minute'"
     )
-    pace.add_argument("--max-jobs-per-batch", help="the most jobs of a batch (default: 10000)")
+    pace.add_argument("--max-jobs-per-batch", help="maximum number of jobs of a batch (default: 10000)")
     pace.add_argument(
         "--parts", type=int, default=2,
-        help="files of a batch, and tasks that remember IDs; stays as it was when the checkpoint was made (default: 2)",
+        help="number of files of a batch, and of tasks that remember IDs; fixed when the checkpoint is created "
+        "(default: 2)",
     )  # fmt: skip
     add_common(made)
     return made
 
 
 class Output:
-    """Writes batches and counts what it wrote."""
+    """Writes batches, and counts batches and jobs."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory.rstrip("/")
@@ -82,7 +85,7 @@ class Output:
         self.batches = 0
 
     def write(self, rows: DataFrame, batch: int) -> None:
-        """Write one batch, in the place of what an earlier try of the same batch left."""
+        """Write one batch, replacing the output of an earlier attempt."""
         path = f"{self._directory}/batch={batch}"
         rows.write.mode("overwrite").parquet(path)
         self.jobs += rows.sparkSession.read.schema(rows.schema).parquet(path).count()
@@ -96,11 +99,11 @@ def work(arguments: argparse.Namespace) -> Summary:
         maxJobsPerTrigger=arguments.max_jobs_per_batch, includeMetadata="true" if arguments.metadata else None,
     )  # fmt: skip
     if arguments.parts < 1:
-        raise WrongInput(f"--parts is a whole number from 1 on, not {arguments.parts}")
+        raise WrongInput(f"--parts must be at least 1, not {arguments.parts}")
     checkpoint = arguments.checkpoint or f"{arguments.output.rstrip('/')}/{CHECKPOINT}"
     settings = {**SETTINGS, "spark.sql.shuffle.partitions": str(arguments.parts)}
     spark = session("disque-drain", arguments, settings)
-    _require_together(spark, arguments.output, checkpoint)
+    _require_checkpoint(spark, arguments.output, checkpoint)
     output = Output(arguments.output)
     query = start(spark, options, checkpoint, arguments, output)
     query.awaitTermination()
@@ -110,7 +113,7 @@ def work(arguments: argparse.Namespace) -> Summary:
 def start(
     spark: SparkSession, options: dict[str, str], checkpoint: str, arguments: argparse.Namespace, output: Output
 ) -> StreamingQuery:
-    """Begin to drain."""
+    """Start the query that drains the queues."""
     columns = (*COLUMNS, *METADATA) if arguments.metadata else COLUMNS
     jobs = spark.readStream.format("disque").options(**options).load().select(*columns)
     once = (
@@ -130,23 +133,23 @@ def start(
     )
 
 
-def _require_together(spark: SparkSession, output: str, checkpoint: str) -> None:
-    """A checkpoint and its output belong together: without it, batches would be numbered, and written, anew.
+def _require_checkpoint(spark: SparkSession, output: str, checkpoint: str) -> None:
+    """Check that existing output has its checkpoint; without it, batch numbers would restart and overwrite the output.
 
     Raises:
-        WrongInput: there is output, and no checkpoint.
+        WrongInput: there is output, but no checkpoint.
     """
     if _exists(spark, f"{checkpoint}/metadata"):
         return
     if _exists(spark, f"{output.rstrip('/')}/batch=0"):
         raise WrongInput(
-            f"{output} has batches, and {checkpoint} is not their checkpoint: without it nobody knows which jobs are "
-            "there already. Give --checkpoint where it is, or an --output that is new"
+            f"{output} contains batches, but {checkpoint} is not their checkpoint; set --checkpoint to their "
+            "checkpoint, or --output to a new directory"
         )
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
-    """Whether there is such a file, wherever Spark writes."""
+    """Return whether a file exists, on any file system of Spark."""
     jvm = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to Hadoop's file systems
     assert jvm is not None
     place = jvm.org.apache.hadoop.fs.Path(path)

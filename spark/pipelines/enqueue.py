@@ -1,7 +1,7 @@
-"""The command `disque-enqueue`: any data set that Spark can read becomes jobs of a queue.
+"""The command `disque-enqueue`: adds each row of a data set as a job.
 
-Rows are read with Spark (files of any format, a table, a query), one column or all of them become the body, and the
-connector adds them. With `--key` or `--write-id` the same command, run again, adds only what is missing.
+Spark reads the rows from files of any format, a table or a query. One column or all columns become the body. With
+`--key` or `--write-id`, running the same command again adds only the missing rows.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from pipelines.command import Summary, WrongInput, add_common, add_nodes, connec
 SHOWN: Final = 10
 SHOWN_CHARACTERS: Final = 200
 COLUMNS: Final = ("delay", "retry", "ttl", "replicate", "maxlen")
-"""What a row may say of its job, besides queue, body and key."""
+"""The columns that `--column` can set, in addition to queue, body and key."""
 _NAMED: Final = ("queue", "mode", "writeId", "window", *COLUMNS)
-"""Options of the connector that have one here."""
+"""The options of the connector that have a command-line option."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="disque-enqueue",
-        description="Add a row of a data set as a job, each row once or more: what --mode says.",
-        epilog="disque-enqueue --nodes broker:7711 --input orders.parquet --json --queue orders --key order_id",
+        description="Add each row of a data set as a job.",
+        epilog="Example: disque-enqueue --nodes broker:7711 --input orders.parquet --json --queue orders "
+        "--key order_id",
     )
-    source = made.add_argument_group("what is read: --input, --table or --sql")
+    source = made.add_argument_group("input", "Set --input, --table or --sql.")
+    source.add_argument("--input", nargs="+", metavar="PATH", help="files, directories or patterns; any Spark path")
+    source.add_argument("--format", default="parquet", help="format of --input: json, csv, ... (default: %(default)s)")
     source.add_argument(
-        "--input", nargs="+", metavar="PATH", help="files, directories or patterns, wherever Spark reads"
-    )
-    source.add_argument("--format", default="parquet", help="of the input: json, csv, text, ... (default: %(default)s)")
-    source.add_argument(
-        "--read-option", action="append", type=pair, default=[], metavar="NAME=VALUE", help="such as header=true"
-    )
-    source.add_argument("--table", help="a table of Spark's catalog")
-    source.add_argument("--sql", metavar="QUERY", help="a query; the files of --input are its table `input`")
-    job = made.add_argument_group("what becomes of a row")
+        "--read-option", action="append", type=pair, default=[], metavar="NAME=VALUE",
+        help="option of the format, such as header=true",
+    )  # fmt: skip
+    source.add_argument("--table", help="table of Spark's catalog")
+    source.add_argument("--sql", metavar="QUERY", help="query; the files of --input are its table `input`")
+    job = made.add_argument_group("jobs")
     body = job.add_mutually_exclusive_group(required=True)
-    body.add_argument("--body", metavar="COLUMN", help="the column that is the body, text or bytes")
-    body.add_argument("--json", action="store_true", help="all columns are the body, as a JSON object")
+    body.add_argument("--body", metavar="COLUMN", help="column to use as the body, string or binary")
+    body.add_argument("--json", action="store_true", help="use all columns as the body, as a JSON object")
     queue = job.add_mutually_exclusive_group(required=True)
-    queue.add_argument("--queue", help="the queue")
-    queue.add_argument("--queue-column", metavar="COLUMN", help="the column that names the queue")
+    queue.add_argument("--queue", help="queue for all jobs")
+    queue.add_argument("--queue-column", metavar="COLUMN", help="column with the name of the queue")
     job.add_argument(
-        "--key", metavar="COLUMN", help="adds rows of a queue with the same key once (--mode deduplicated)"
+        "--key", metavar="COLUMN", help="add rows of a queue with the same key once (implies --mode deduplicated)"
     )
     job.add_argument(
         "--column", action="append", type=pair, default=[], metavar="NAME=COLUMN",
-        help=f"a column that says {', '.join(COLUMNS)} of each job",
+        help=f"column that sets an option of each job: {', '.join(COLUMNS)}",
     )  # fmt: skip
     for name in COLUMNS:
-        job.add_argument(f"--{name}", help=f"the option {name} of all jobs")
-    nodes = made.add_argument_group("where to")
+        job.add_argument(f"--{name}", help=f"option {name} for all jobs")
+    nodes = made.add_argument_group("brokers")
     add_nodes(nodes, required=True)
     nodes.add_argument("--mode", help="atLeastOnce (default) or deduplicated")
-    nodes.add_argument("--write-id", dest="writeId", help="names this write, to run it again (--mode deduplicated)")
-    nodes.add_argument("--window", help="how long the brokers know keys, such as 30m")
-    nodes.add_argument("--partitions", type=int, help="how many tasks add at a time (default: those of the input)")
-    made.add_argument("--dry-run", action="store_true", help=f"add nothing: show the columns and {SHOWN} bodies")
+    nodes.add_argument("--write-id", dest="writeId", help="name of this write, to repeat it (--mode deduplicated)")
+    nodes.add_argument("--window", help="how long the brokers remember keys, such as 30m")
+    nodes.add_argument("--partitions", type=int, help="number of tasks that add jobs (default: that of the input)")
+    made.add_argument("--dry-run", action="store_true", help=f"add nothing; show the columns and {SHOWN} bodies")
     add_common(made)
     return made
 
@@ -75,11 +75,11 @@ def work(arguments: argparse.Namespace) -> Summary:
     options = connector_options(arguments, "write", **{name: getattr(arguments, name) for name in _NAMED})
     given = [name for name in ("input", "table") if getattr(arguments, name) is not None]
     if len(given) > 1 or (arguments.table is not None and arguments.sql is not None):
-        raise WrongInput("give one of --input, --table and --sql; --input and --sql may stand together")
+        raise WrongInput("set only one of --input, --table and --sql; only --input and --sql can be combined")
     if not given and arguments.sql is None:
-        raise WrongInput("say what to read: --input PATH, --table NAME or --sql QUERY")
+        raise WrongInput("no input; set --input PATH, --table NAME or --sql QUERY")
     if arguments.partitions is not None and arguments.partitions < 1:
-        raise WrongInput(f"--partitions is a whole number from 1 on, not {arguments.partitions}")
+        raise WrongInput(f"--partitions must be at least 1, not {arguments.partitions}")
     spark = session("disque-enqueue", arguments)
     jobs = as_jobs(read(spark, arguments), arguments)
     if arguments.dry_run:
@@ -93,7 +93,7 @@ def work(arguments: argparse.Namespace) -> Summary:
 
 
 def read(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
-    """The rows."""
+    """Return the rows of the input."""
     if arguments.table is not None:
         return spark.table(arguments.table)
     if arguments.input is not None:
@@ -105,24 +105,24 @@ def read(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
 
 
 def as_jobs(rows: DataFrame, arguments: argparse.Namespace) -> DataFrame:
-    """The columns that the connector takes.
+    """Return the rows with the columns that the connector accepts.
 
     Raises:
-        WrongInput: a column is named that is not there, or can not be what it is to be.
+        WrongInput: a column does not exist, or has the wrong type.
     """
     types = dict(rows.dtypes)
     chosen: dict[str, str] = {}
     for name, column in arguments.column:
         if name not in COLUMNS:
-            raise WrongInput(f"--column {name}={column}: a row may say {', '.join(COLUMNS)}")
+            raise WrongInput(f"--column {name}={column}: unknown name {name}; the names are {', '.join(COLUMNS)}")
         chosen[name] = column
     named = {"body": arguments.body, "queue": arguments.queue_column, "key": arguments.key, **chosen}
     for name, column in named.items():
         if column is not None and column not in types:
-            raise WrongInput(f"there is no column {column} for {name}: the columns are {', '.join(types)}")
+            raise WrongInput(f"no column {column} for {name}; the columns are {', '.join(types)}")
     body = arguments.body
     if body is not None and types[body] not in {"string", "binary"}:
-        raise WrongInput(f"the column {body} is {types[body]}: a body is string or binary; --json takes any columns")
+        raise WrongInput(f"the column {body} must be string or binary, not {types[body]}; --json accepts any columns")
     columns = [_quoted(body) if body is not None else F.to_json(F.struct(*map(_quoted, types)))]
     columns[0] = columns[0].alias("body")
     columns += [_quoted(column).alias(name) for name, column in named.items() if column is not None and name != "body"]
@@ -133,7 +133,7 @@ def as_jobs(rows: DataFrame, arguments: argparse.Namespace) -> DataFrame:
 
 
 def _quoted(column: str) -> Column:
-    """A column by its name, which may hold dots."""
+    """Return a column by its name, which may contain dots."""
     return F.col("`" + column.replace("`", "``") + "`")
 
 

@@ -1,8 +1,8 @@
-"""Jobs as one table with one row for each ID, from append only files or from live nodes.
+"""Provides jobs as one table with one row for each job ID, from append-only files or from live nodes.
 
-Copies of a job are in the files and the memory of several nodes: it ended if it ended anywhere, it waits if it waits
-anywhere, and its counters are the highest that any node has. What files know and nodes do not is null: `expires`,
-`retry` and when a job ended.
+Several nodes hold copies of a job in their files and memory. A job is finished if any copy is finished; otherwise it is
+queued if any copy is queued. Its counters are the highest of all copies. Columns that only files know are null for live
+nodes: `expires`, `retry` and the time when a job finished.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ COLUMNS: Final = (
     "finished_after", "finished_before",
 )  # fmt: skip
 _RANK: Final = {"finished": 4, "acked": 4, "queued": 3, "active": 2, "wait-repl": 1}
-"""Of the states that copies of a job have, the highest says what the job is in."""
+"""The rank of each state; the state of a job is the highest of its copies."""
 
 
 def from_files(spark: SparkSession, paths: list[str], *, fail_on_damage: bool) -> DataFrame:
-    """What append only files tell."""
+    """Return the jobs of append-only files."""
     files = (
         spark.read.format("disque-aof")
         .options(includeBody="false", failOnDamage=str(fail_on_damage).lower())
         .load(paths)
     )
-    return merged(files.select(*COLUMNS))
+    return merge_copies(files.select(*COLUMNS))
 
 
 def from_nodes(spark: SparkSession, options: dict[str, str]) -> DataFrame:
-    """What live nodes have."""
+    """Return the jobs of live nodes."""
     nodes = spark.read.format("disque").options(**options).load()
     null_times = [
         F.lit(None).cast("timestamp").alias(name) for name in ("expires", "finished_after", "finished_before")
     ]
-    return merged(
+    return merge_copies(
         nodes.select(
             "id", "queue", "state", "ctime", "nacks", "additional_deliveries",
             F.length("body").alias("body_size"), F.lit(None).cast("bigint").alias("retry"), *null_times,
@@ -45,8 +45,8 @@ def from_nodes(spark: SparkSession, options: dict[str, str]) -> DataFrame:
     )  # fmt: skip
 
 
-def merged(copies: DataFrame) -> DataFrame:
-    """One row for each ID."""
+def merge_copies(copies: DataFrame) -> DataFrame:
+    """Merge the copies of each job into one row."""
     rank = F.create_map(*(F.lit(word) for item in _RANK.items() for word in item))
     greatest = ("retry", "nacks", "additional_deliveries", "body_size", "expires", "finished_after")
     one = copies.groupBy("id").agg(
@@ -60,32 +60,32 @@ def merged(copies: DataFrame) -> DataFrame:
     return one.withColumn("state", state).select(*COLUMNS)
 
 
-def last_moment(jobs: DataFrame) -> datetime | None:
-    """When the youngest job was created: the time of a log that is read later. None if there is no job."""
+def newest_creation(jobs: DataFrame) -> datetime | None:
+    """Return the creation time of the newest job, which approximates the time of a log; None if there is no job."""
     row = jobs.agg(F.unix_micros(F.max("ctime"))).first()
     return None if row is None or row[0] is None else datetime.fromtimestamp(row[0] / 1_000_000, UTC)
 
 
-def judged(jobs: DataFrame, as_of: datetime) -> DataFrame:
-    """With what a job is at that time.
+def with_outcome(jobs: DataFrame, as_of: datetime) -> DataFrame:
+    """Add the outcome of each job at the time `as_of`, and its times.
 
-    `fate` is waiting, expired (before it ended, or not known to have ended) or finished. `age_s` is how old jobs are
-    that wait; `finish_s` how long others took at least, and `finish_most_s` at most, as far as the log tells. `tries`
-    is how often a job was given back or was queued again.
+    `outcome` is `finished`, `expired` (without a finish before the expiry) or `waiting`. `age_s` is the age of waiting
+    jobs. `finish_s` and `finish_most_s` are the bounds of the time to finish, as far as the log has them. `tries` is
+    the number of NACKs and requeues.
     """
     now_us = F.lit(int(as_of.timestamp() * 1_000_000))
     ended = F.col("state") == "finished"
     then_us = F.when(ended, F.unix_micros("finished_after")).otherwise(now_us)
     time_over = F.coalesce(F.unix_micros("expires") <= then_us, F.lit(False))
-    fate = F.when(time_over, "expired").when(ended, "finished").otherwise("waiting")
+    outcome = F.when(time_over, "expired").when(ended, "finished").otherwise("waiting")
 
     def seconds(end: Column) -> Column:
         return F.greatest((end - F.unix_micros("ctime")) / 1_000_000, F.lit(0.0))
 
     return (
-        jobs.withColumn("fate", fate)
-        .withColumn("age_s", F.when(F.col("fate") == "waiting", seconds(now_us)))
-        .withColumn("finish_s", F.when(F.col("fate") == "finished", seconds(F.unix_micros("finished_after"))))
-        .withColumn("finish_most_s", F.when(F.col("fate") == "finished", seconds(F.unix_micros("finished_before"))))
+        jobs.withColumn("outcome", outcome)
+        .withColumn("age_s", F.when(F.col("outcome") == "waiting", seconds(now_us)))
+        .withColumn("finish_s", F.when(F.col("outcome") == "finished", seconds(F.unix_micros("finished_after"))))
+        .withColumn("finish_most_s", F.when(F.col("outcome") == "finished", seconds(F.unix_micros("finished_before"))))
         .withColumn("tries", F.col("nacks") + F.col("additional_deliveries"))
     )

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no scripts, and it can be printed."""
+"""Renders the report as one self-contained HTML page, without network access or scripts, and printable."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from datetime import datetime
 from html import escape
 from typing import Final
 
-from pipelines.charts import duration, fates, name, number, ranges, size, spread
-from pipelines.figures import Distribution, Row
+from pipelines.aggregates import Distribution, Row
+from pipelines.charts import distribution_chart, duration, name, number, outcome_chart, ranges, size
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that the page shows."""
+    """The contents of the page."""
 
     source: str
-    """Where the jobs were read,"""
+    """The files or nodes that the jobs were read from."""
     is_log: bool
-    """and whether from files."""
+    """Whether the source is files."""
     as_of: datetime
     totals: Row
     """Sums over all queues: `queues`, `jobs`, `waiting`, `finished`, `expired`, `retried`."""
     shown: Sequence[Row]
-    """The rows of the table,"""
+    """The rows of the table."""
     hidden: int
-    """how many queues have none,"""
+    """The number of queues that are not in the table."""
     drawn: Sequence[Row]
-    """and the rows of the queues that are drawn, with the others put together."""
+    """The rows of the queues in the charts, with the other queues combined."""
     distributions: Sequence[Distribution]
 
 
@@ -42,33 +42,34 @@ class _Chart:
 
 _CHARTS: Final = {
     "age_s": _Chart(
-        "How old waiting jobs are",
-        "Since they were created, for jobs that are neither finished nor over their time.",
-        "No job waits.",
+        "Age of waiting jobs",
+        "The time since creation, for jobs that are neither finished nor expired.",
+        "No jobs are waiting.",
         lambda edges: ranges(edges, duration),
     ),
     "finish_s": _Chart(
-        "How long jobs took until they were finished",
-        "From creation to the end, at least: the log has no times of its own, but the creation of the jobs around. On "
-        "a busy node that is as good as the time itself; the column “at most” of the table is the other bound.",
-        "No finished job whose time is known: live nodes forget finished jobs, files tell of them (--aof).",
+        "Time to finish",
+        "A lower bound of the time from creation to the end. The log has no times except the creation times of jobs, "
+        "which bound the others. On a busy node, the bounds are close to each other. The column “p95 at most” of the "
+        "table is the upper bound.",
+        "No finished jobs with a known time: live nodes forget finished jobs. Read append-only files instead (--aof).",
         lambda edges: ranges(edges, duration),
     ),
     "tries": _Chart(
-        "How often jobs were tried again",
-        "Given back by workers (NACK), or queued again because no acknowledgement came within the retry time. "
-        "{counters}",
+        "Retries",
+        "The number of times that a worker returned a job (NACK), or that it was requeued because no acknowledgement "
+        "arrived within its retry time. {counters}",
         "No jobs.",
         lambda edges: ranges(edges, number, whole=True),
     ),
     "body_size": _Chart(
-        "How long bodies are", "Of all jobs.", "No jobs.", lambda edges: ranges(edges, size),
+        "Body size", "The sizes of the bodies of all jobs.", "No jobs.", lambda edges: ranges(edges, size),
     ),
 }  # fmt: skip
 _COUNTERS: Final = {
-    True: "A file has the counters as they were when the job was written: at its creation, or when the node wrote the "
-    "file anew. So these are lower bounds; live nodes know the counters of now.",
-    False: "The highest count that a node has.",
+    True: "A file has the counters from when the job was written: at its creation, or when the node rewrote the file. "
+    "So these are lower bounds. Live nodes have the current counters.",
+    False: "The highest count of any node.",
 }
 
 _TABLE: Final[tuple[tuple[str, Callable[[Row], str]], ...]] = (
@@ -87,7 +88,7 @@ _TABLE: Final[tuple[tuple[str, Callable[[Row], str]], ...]] = (
     ("body p50", lambda row: size(row["body_p50"])),
     ("body max", lambda row: size(row["body_max"])),
 )
-"""The columns of the table, behind the queue."""
+"""The columns of the table after the queue."""
 
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #fff; max-width: 68rem; margin: 2rem auto;
@@ -107,7 +108,7 @@ th { color: #52606d; font-weight: 600; } .old { color: #b44420; font-weight: 600
 
 
 def render(report: Report) -> str:
-    """The page."""
+    """Return the page as HTML."""
     tiles = "".join(f"<li><b>{number(report.totals[key])}</b>{key}</li>" for key in report.totals)
     charts = "".join(_chart(found, is_log=report.is_log) for found in report.distributions)
     return (
@@ -116,9 +117,9 @@ def render(report: Report) -> str:
         f"<style>{_STYLE}</style></head><body>\n"
         f"<h1>Jobs of {escape(report.source)}</h1>\n"
         f"<p>As of {report.as_of:%Y-%m-%d %H:%M:%S} UTC"
-        f"{', when the youngest job of the log was created' if report.is_log else ''}.</p>\n"
+        f"{', the creation time of the newest job in the log' if report.is_log else ''}.</p>\n"
         f'<ul class="tiles">{tiles}</ul>\n'
-        f"<h2>What became of them</h2>\n{_wide(fates(report.drawn)) if report.drawn else '<p>No jobs.</p>'}\n"
+        f"<h2>Outcomes</h2>\n{_wide(outcome_chart(report.drawn)) if report.drawn else '<p>No jobs.</p>'}\n"
         f"{charts}<h2>Queues</h2>\n{_table(report)}\n</body></html>\n"
     )
 
@@ -130,7 +131,9 @@ def _wide(inside: str) -> str:
 def _chart(found: Distribution, *, is_log: bool) -> str:
     chart = _CHARTS[found.name]
     text = chart.text.replace("{counters}", _COUNTERS[is_log])
-    body = _wide(spread(found, chart.columns(found.edges))) if found.total else f"<p>{escape(chart.empty)}</p>"
+    body = (
+        _wide(distribution_chart(found, chart.columns(found.edges))) if found.total else f"<p>{escape(chart.empty)}</p>"
+    )
     return f"<h2>{escape(chart.title)}</h2>\n<p>{escape(text) if found.total else ''}</p>\n{body}\n"
 
 
@@ -142,5 +145,5 @@ def _table(report: Report) -> str:
         + "</tr>\n"
         for row in report.shown
     )
-    more = f"<p>{report.hidden:,} queues with fewer jobs are in the Parquet only.</p>" if report.hidden else ""
+    more = f"<p>{report.hidden:,} queues with fewer jobs are only in the Parquet output.</p>" if report.hidden else ""
     return _wide(f"<table><thead><tr><th>queue</th>{heads}</tr></thead>\n<tbody>{rows}</tbody></table>") + more

@@ -1,7 +1,7 @@
-"""The command `disque-report`: how old jobs are, how long they took, how often they were tried, per queue.
+"""The command `disque-report`: reports for each queue how old jobs are, how long they took, and how often they retried.
 
-It reads append only files or live nodes and leaves in a directory `jobs` and `queues` (Parquet) and `report.html`. All
-is counted in Spark; a few hundred numbers come to the driver to be drawn, however many jobs and queues there are.
+It reads append-only files or live nodes, and writes `jobs` and `queues` as Parquet and `report.html` to a directory.
+Spark computes all numbers. The driver gets only the few hundred numbers of the page, whatever the number of jobs.
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines import figures, jobtable
+from pipelines import aggregates, jobtable
 from pipelines.command import Summary, WrongInput, add_common, add_nodes, connector_options, run, session
 
 STATES = "queued,active,wait-repl,acked"
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="disque-report",
-        description="Report on jobs, per queue: ages, time to the end, retries, sizes; as Parquet and as a page.",
-        epilog="disque-report --aof /backup/node-1/disque.aof --output report",
+        description="Report the ages, times to finish, retries and sizes of jobs for each queue, as Parquet and HTML.",
+        epilog="Example: disque-report --aof /backup/node-1/disque.aof --output report",
     )
-    source = made.add_argument_group("where jobs are read: --aof, or --nodes with the queues")
-    source.add_argument("--aof", nargs="+", metavar="PATH", help="append only files, directories or patterns")
-    source.add_argument("--skip-damage", action="store_true", help="read what is sound in damaged files")
+    source = made.add_argument_group("source", "Set --aof or --nodes.")
+    source.add_argument("--aof", nargs="+", metavar="PATH", help="append-only files, directories or patterns")
+    source.add_argument("--skip-damage", action="store_true", help="skip damaged ranges of files")
     add_nodes(source, required=False)
-    source.add_argument("--queues", help="queues of live nodes, with commas between them")
-    source.add_argument("--queue-pattern", help="a regular expression for them (default with --nodes: all)")
-    made.add_argument("--output", required=True, type=Path, metavar="DIR", help="where the report is to be; local")
+    source.add_argument("--queues", help="comma-separated list of queues of live nodes")
+    source.add_argument("--queue-pattern", help="regular expression for queues of live nodes (default: all queues)")
+    made.add_argument("--output", required=True, type=Path, metavar="DIR", help="local directory for the report")
     made.add_argument(
         "--as-of", type=_moment, metavar="TIME",
-        help="ages are counted up to then: 2026-11-22T08:00, UTC (default: now, of files the youngest job's creation)",
+        help="time up to which to count ages, in UTC: 2026-11-22T08:00 (default: now; with --aof the creation of the "
+        "newest job)",
     )  # fmt: skip
-    made.add_argument("--title", help="what is reported on (default: the files or the nodes)")
+    made.add_argument("--title", help="title of the report (default: the files or nodes)")
     add_common(made)
     return made
 
@@ -48,32 +49,32 @@ def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-11-22T08:00") from None
+        raise argparse.ArgumentTypeError(f"expected a time such as 2026-11-22T08:00, not {text!r}") from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def work(arguments: argparse.Namespace) -> Summary:
-    """Make the report."""
+    """Write the report."""
     if (arguments.aof is None) == (arguments.nodes is None):
-        raise WrongInput("say where jobs are to be read: --aof PATH, or --nodes HOST:PORT")
+        raise WrongInput("set exactly one source: --aof PATH or --nodes HOST:PORT")
     options = None if arguments.nodes is None else _live(arguments)
     output: Path = arguments.output
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WrongInput(f"--output {output} can not be made: {error.strerror}") from None
+        raise WrongInput(f"cannot create the directory --output {output}: {error.strerror}") from None
     spark = session("disque-report", arguments, {"spark.sql.session.timeZone": "UTC"})
     if options is None:
         found = jobtable.from_files(spark, arguments.aof, fail_on_damage=not arguments.skip_damage)
     else:
         found = jobtable.from_nodes(spark, options)
-    jobs = _kept(spark, found, output / "jobs")
-    last = jobtable.last_moment(jobs) if options is None else None
+    jobs = _write_and_reload(spark, found, output / "jobs")
+    last = jobtable.newest_creation(jobs) if options is None else None
     as_of = arguments.as_of or last or datetime.now(UTC)
-    judged = jobtable.judged(jobs, as_of)
-    queues = _kept(spark, figures.per_queue(judged), output / "queues")
+    with_outcome = jobtable.with_outcome(jobs, as_of)
+    queues = _write_and_reload(spark, aggregates.per_queue(with_outcome), output / "queues")
     title = arguments.title or (", ".join(arguments.aof) if options is None else arguments.nodes)
-    return _write(judged, queues, output, as_of, title, is_log=options is None)
+    return _write(with_outcome, queues, output, as_of, title, is_log=options is None)
 
 
 def _live(arguments: argparse.Namespace) -> dict[str, str]:
@@ -85,32 +86,34 @@ def _live(arguments: argparse.Namespace) -> dict[str, str]:
     )
 
 
-def _kept(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
-    """Write the frame as Parquet, and go on with what was written: nothing is read or counted twice."""
+def _write_and_reload(spark: SparkSession, frame: DataFrame, path: Path) -> DataFrame:
+    """Write a frame as Parquet and return it reading from there, so that nothing is computed twice."""
     frame.write.mode("overwrite").parquet(path.absolute().as_uri())
     return spark.read.schema(frame.schema).parquet(path.absolute().as_uri())
 
 
-def _write(judged: DataFrame, queues: DataFrame, output: Path, as_of: datetime, title: str, *, is_log: bool) -> Summary:
-    from pipelines.page import Report, render  # noqa: PLC0415 - brings matplotlib, which the other commands do without
+def _write(
+    with_outcome: DataFrame, queues: DataFrame, output: Path, as_of: datetime, title: str, *, is_log: bool
+) -> Summary:
+    from pipelines.page import Report, render  # noqa: PLC0415 - imports matplotlib, which the other commands do not need
 
-    shown = [row.asDict() for row in figures.busiest_first(queues).limit(figures.ROWS_SHOWN).collect()]
-    totals = figures.totals(queues)
-    drawn = shown[: figures.QUEUES_DRAWN]
+    shown = [row.asDict() for row in aggregates.busiest_first(queues).limit(aggregates.ROWS_SHOWN).collect()]
+    totals = aggregates.totals(queues)
+    drawn = shown[: aggregates.QUEUES_DRAWN]
     names = [row["queue"] for row in drawn]
     others = totals["queues"] - len(drawn)
-    spreads = figures.distributions(judged, names, others)
+    spreads = aggregates.distributions(with_outcome, names, others)
     if others:
-        drawn = [*drawn, _rest(totals, drawn, others)]
+        drawn = [*drawn, _others(totals, drawn, others)]
     report = Report(title, is_log, as_of, totals, shown, totals["queues"] - len(shown), drawn, spreads)
     (output / "report.html").write_text(render(report), encoding="utf-8")
     return {**totals, "report": str(output / "report.html")}
 
 
-def _rest(totals: dict[str, Any], drawn: list[dict[str, Any]], others: int) -> dict[str, Any]:
-    """The queues that are not drawn one by one, together."""
+def _others(totals: dict[str, Any], drawn: list[dict[str, Any]], others: int) -> dict[str, Any]:
+    """Return the row of the other queues combined."""
     sums = {key: totals[key] - sum(row[key] for row in drawn) for key in ("jobs", "waiting", "finished", "expired")}
-    return {"queue": figures.drawn_name(others), **sums}
+    return {"queue": aggregates.others_label(others), **sums}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

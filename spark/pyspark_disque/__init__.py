@@ -1,9 +1,9 @@
-"""Disque queues as a source and a sink of Spark: `spark.read.format("disque")`, and the other three.
+"""Disque queues as a source and a sink of Spark: `format("disque")` for batch and streaming reads and writes.
 
-Spark finds this package by itself: it looks for a class `DefaultSource` in installed top-level packages that begin with
-`pyspark_`. How it is made: `options` and `schema` say what may be said and which columns there are, `brokers` reaches
-the nodes; `sink` writes; `stream` and `batch` read. Spark pickles all of it and sends it to other machines, so what is
-sent holds values and no connections. The connector is a client of the brokers as any other.
+Spark discovers this package by itself: it looks for a class `DefaultSource` in installed top-level packages whose names
+begin with `pyspark_`. `options` and `schema` define the options and columns, `brokers` connects to the nodes, `sink`
+writes, and `stream` and `batch` read. Spark pickles these objects and sends them to executors, so they hold values
+and no connections. The connector is an ordinary client of the brokers.
 """
 
 from pyspark_disque.options import BadOption

@@ -1,10 +1,10 @@
-"""What Spark calls for `spark.read`: a snapshot of the jobs that wait, or with `consume` the jobs themselves.
+"""The reader behind `spark.read`: a snapshot of the queued jobs, or with `consume` the jobs themselves.
 
-With the option `pushDownFilters` filters on `queue` and `state` go to the nodes. Spark looks at the rows again, so that
-the result is the same without: a name that is no UTF-8 is compared as it is shown. It is an option because Spark
-refuses a reader that takes filters unless it is set to hand them over, and because it keeps the plan of a loaded frame,
-with the last filter, and uses it for a later action without one (seen in 4.3): who wants it loads a frame anew for each
-question. What is consumed is gone, so there the option `queue` says what to take.
+With the option `pushDownFilters`, the nodes evaluate filters on `queue` and `state`. Spark evaluates them again, so the
+result is the same without the option; a queue name that is not UTF-8 is compared in its displayed form. Push-down is an
+option for two reasons: Spark refuses a reader that accepts filters unless its own setting is on, and Spark 4.3 reuses
+the plan of a loaded frame, with its last filter, for a later action without a filter. With push-down, load a new frame
+for each query. Consuming reads accept no filters, because a filtered job would be lost: use the option `queue`.
 """
 
 from __future__ import annotations
@@ -15,86 +15,86 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputPartition
 
 from disqued.client import ConnectionFailed
-from pyspark_disque.clock import Clock, Patience
-from pyspark_disque.columns import require_known
-from pyspark_disque.consume import TakingPart, consumed, plan_taking
-from pyspark_disque.intake import Intake, Look
+from pyspark_disque.clock import Clock, RetryDeadline
+from pyspark_disque.columns import check_columns
+from pyspark_disque.consume import ConsumeTask, plan_consume, run_consume
+from pyspark_disque.jobreader import Backlog, JobReader
 from pyspark_disque.options import Options
-from pyspark_disque.snapshot import Narrowed, ScanPart, plan_scans, scanned
+from pyspark_disque.snapshot import ScanFilter, ScanTask, plan_scan, run_scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def batch_reader(options: Options, columns: Sequence[str]) -> DataSourceReader:
-    """What `spark.read` uses."""
-    return (NarrowingReader if options.push_down_filters else BatchReader)(options, columns)
+    """Return the reader for `spark.read`."""
+    return (FilteringReader if options.push_down_filters else BatchReader)(options, columns)
 
 
 class BatchReader(DataSourceReader):
-    """The reader of a batch. Pickled for tasks: values only."""
+    """Reads a batch. Spark pickles it for the tasks, so it holds only values."""
 
     def __init__(self, options: Options, columns: Sequence[str]) -> None:
         self._options = options
-        self._columns = require_known(columns)
-        self._narrowed = Narrowed(frozenset(options.states))
+        self._columns = check_columns(columns)
+        self._scan_filter = ScanFilter(frozenset(options.states))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The tasks."""
+        """Plan the tasks."""
         clock = Clock()
-        intake = Intake(self._options, clock)
+        reader = JobReader(self._options, clock)
         try:
-            look = _look_at_all(intake, Patience(self._options.give_up_after_s, clock))
+            backlog = _whole_backlog(reader, RetryDeadline(self._options.give_up_after_s, clock))
         finally:
-            intake.close()
-        plan = plan_taking if self._options.consume else plan_scans
-        return [InputPartition(part) for part in plan(look, self._options, self._narrowed)]
+            reader.close()
+        plan = plan_consume if self._options.consume else plan_scan
+        return [InputPartition(task) for task in plan(backlog, self._options, self._scan_filter)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task. Spark makes up a partition, of None, when there is none."""
+        """Read the rows of one task. Without any task, Spark passes a partition with the value None."""
         match partition.value:
-            case ScanPart() as part:
-                yield from scanned(part, self._options, self._columns)
-            case TakingPart() as part:
-                yield from consumed(part, self._options, self._columns)
+            case ScanTask() as task:
+                yield from run_scan(task, self._options, self._columns)
+            case ConsumeTask() as task:
+                yield from run_consume(task, self._options, self._columns)
 
 
-class NarrowingReader(BatchReader):
-    """A reader that takes filters."""
+class FilteringReader(BatchReader):
+    """A batch reader that accepts filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Ask nodes only for what the filters let through; all of them stay with Spark."""
+        """Narrow what the nodes are asked for, and return all filters: Spark evaluates them again."""
         for condition in filters:
-            self._narrowed = _narrower(self._narrowed, condition)
+            self._scan_filter = _narrow(self._scan_filter, condition)
         return filters
 
 
-def _narrower(narrowed: Narrowed, condition: Filter) -> Narrowed:
+def _narrow(scan_filter: ScanFilter, condition: Filter) -> ScanFilter:
     match condition:
         case EqualTo(attribute=(column,), value=value):
             allowed = frozenset((value,))
         case In(attribute=(column,), value=values):
             allowed = frozenset(values)
         case _:
-            return narrowed
+            return scan_filter
     if column == "queue":
-        return narrowed.to_queues(allowed)
-    return narrowed.to_states(allowed) if column == "state" else narrowed
+        return scan_filter.only_queues(allowed)
+    return scan_filter.only_states(allowed) if column == "state" else scan_filter
 
 
-def _look_at_all(intake: Intake, patience: Patience) -> Look:
-    """What waits everywhere: part of it would be a wrong answer.
+def _whole_backlog(reader: JobReader, deadline: RetryDeadline) -> Backlog:
+    """Return the backlog of all members; a part of it would be a wrong result.
 
     Raises:
         ConnectionFailed: a member does not answer.
     """
     while True:
         try:
-            look = intake.look()
+            backlog = reader.backlog()
         except ConnectionFailed as error:
-            patience.bear(error)
+            deadline.retry_or_raise(error)
             continue
-        if not look.away:
-            return look
-        names = ", ".join(member.address for member in look.away)
-        patience.bear(ConnectionFailed(f"{names} can not be reached: what waits there would be missing"))
+        if not backlog.unreachable:
+            return backlog
+        names = ", ".join(member.address for member in backlog.unreachable)
+        deadline.retry_or_raise(ConnectionFailed(f"cannot reach {names}: the jobs queued there would be missing"))

@@ -1,8 +1,9 @@
-"""The nodes of a cluster, each with a client of its own: what the connector does, it does at a certain node.
+"""The nodes of a cluster, with one client for each node.
 
-A client that stays with one node is right for a worker. Spark's tasks want more: all nodes at once (a snapshot, a
-drain), or the same one again (a key is known where it was added). So the members are asked for with HELLO, and there is
-a client for each that speaks to nobody else and fails at once; who calls decides what to try next, and for how long.
+A worker needs a client that stays with one node. Spark's tasks need more: all nodes at once for a snapshot or a drain,
+or the same node again for a key, which is known only where it was added. So `Brokers` asks for the members with HELLO
+and keeps a client for each that connects to that node only and fails immediately. The caller decides what to try next
+and for how long.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ from disqued.client.nodes import LEAVING_PRIORITY, Address
 from pyspark_disque.options import Options
 
 CONNECT_S: Final = 5.0
-"""A node that does not take a connection for so long is not reachable now."""
-DOUBTED_PRIORITY: Final = 10
-"""From this priority in HELLO on, the cluster itself doubts that a node is there."""
+"""A node that does not accept a connection within this time counts as unreachable."""
+SUSPECT_PRIORITY: Final = 10
+"""From this HELLO priority on, the cluster itself suspects that the node has failed."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Member:
-    """A node of the cluster. The lower `priority`, the better (Disque command HELLO: 1, 5, 10, 100)."""
+    """A node of the cluster. `priority` is from HELLO (1, 5, 10 or 100); lower is better."""
 
     id: str
     address: str
     priority: int
 
     @property
-    def is_doubted(self) -> bool:
-        """Whether the others miss the node, or it leaves."""
-        return self.priority >= DOUBTED_PRIORITY
+    def is_suspect(self) -> bool:
+        """Whether other nodes cannot reach the node, or it is leaving."""
+        return self.priority >= SUSPECT_PRIORITY
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it failed for good or leaves."""
+        """Whether the node has failed or is leaving."""
         return self.priority >= LEAVING_PRIORITY
 
 
 class Brokers:
-    """Who is in the cluster, and a client for each node. One thread at a time."""
+    """The members of the cluster, and a client for each node. Not thread-safe."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -50,11 +51,13 @@ class Brokers:
         self._known: tuple[Member, ...] = ()
 
     def members(self) -> tuple[Member, ...]:
-        """All nodes by ID, as the first one that answers sees them; without discovery, those given that answer.
+        """Return the members, ordered by ID.
+
+        They are those that the first node to answer knows; without discovery, the given nodes that answer.
 
         Raises:
-            ConnectionFailed: none can be reached.
-            ResponseError: one refuses to answer, for instance for want of a password.
+            ConnectionFailed: no node can be reached.
+            ResponseError: a node refuses to answer, for example because the password is missing.
         """
         problems: list[str] = []
         found: dict[str, Member] = {}
@@ -68,14 +71,14 @@ class Brokers:
             if self._options.discover:
                 break
         if not found:
-            raise ConnectionFailed(f"no node of {', '.join(self._options.nodes)} can be reached: {'; '.join(problems)}")
+            raise ConnectionFailed(f"cannot reach any node of {', '.join(self._options.nodes)}: {'; '.join(problems)}")
         self._known = tuple(sorted(found.values()))
         return self._known
 
     def _members_of(self, hello: Hello, via: str) -> Iterable[Member]:
-        """What a node tells of the members, or without discovery of itself.
+        """Yield the members in a HELLO reply; without discovery, only the node that replied.
 
-        It is where it was asked if it is not to be taken at its word, or does not know its own address yet.
+        That node gets the address `via` if there is no discovery, or if it does not know its own address yet.
         """
         for node in hello.nodes:
             if self._options.discover and node.host and node.port:
@@ -84,12 +87,12 @@ class Brokers:
                 yield Member(node.id, via, node.priority)
 
     def _addresses(self) -> Iterable[str]:
-        """Where to ask: nodes that are known and not doubted first, then those given."""
+        """Return the addresses to ask: the known members first, best priority first, then the given nodes."""
         known = sorted(self._known, key=lambda member: member.priority)
         return dict.fromkeys((*(member.address for member in known), *self._options.nodes))
 
     def at(self, address: str) -> Client:
-        """The client of one node. It fails at once when the node can not be reached."""
+        """Return the client of one node. It fails immediately if the node cannot be reached."""
         client = self._clients.get(address)
         if client is None:
             client = Client(
@@ -118,12 +121,12 @@ class Brokers:
         self.close()
 
 
-_PASSING: Final = (
+_RETRYABLE: Final = (
     "NOREPL", "PAUSED", "MAXLEN", "LEAVING", "OOM", "LOADING", "MISCONF", "ERR max number of clients reached",
 )  # fmt: skip
-"""The beginnings of refusals that are not for ever."""
+"""Prefixes of temporary errors."""
 
 
-def is_passing(error: DisqueError) -> bool:
-    """Whether what went wrong may go right a little later: somebody is away, or has no room now."""
-    return isinstance(error, ConnectionError) or str(error).startswith(_PASSING)
+def is_retryable(error: DisqueError) -> bool:
+    """Return whether the same request may succeed later: a node is unreachable, or has no room now."""
+    return isinstance(error, ConnectionError) or str(error).startswith(_RETRYABLE)

@@ -1,4 +1,4 @@
-"""Time as an argument, and the patience of the option `giveUpAfter`: how long to try again what may go right later."""
+"""A clock that tests can replace, and the deadline of the option `giveUpAfter` for retries."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-TRY_AGAIN_S: Final = 0.25
-"""The pause between two attempts at what is away, or full."""
+RETRY_PAUSE_S: Final = 0.25
+"""The pause between two attempts at an operation that may succeed later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Seconds of a clock that never goes back, and a way to let some pass."""
+    """A monotonic time in seconds, and a function that sleeps."""
 
     now_s: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
 
-class Patience:
-    """How long something may fail in a row before it counts as failed."""
+class RetryDeadline:
+    """Limits how long an operation may fail in a row. The time counts from the first failure after a success."""
 
     def __init__(self, give_up_after_s: float, clock: Clock) -> None:
         self._give_up_after_s = give_up_after_s
         self._clock = clock
         self._since_s: float | None = None
 
-    def succeeded(self) -> None:
-        """From now on it did not fail."""
+    def reset(self) -> None:
+        """Note a success: the time counts again from the next failure."""
         self._since_s = None
 
-    def is_over(self) -> bool:
-        """Note a failure; whether there were only failures for so long that it is time to give up."""
+    def note_failure(self) -> bool:
+        """Note a failure, and return whether the deadline has passed."""
         now_s = self._clock.now_s()
         if self._since_s is None:
             self._since_s = now_s
         return now_s - self._since_s >= self._give_up_after_s
 
-    def bear(self, error: Exception) -> None:
-        """Note a failure and wait a little, or raise it when it is time to give up."""
-        if self.is_over():
+    def retry_or_raise(self, error: Exception) -> None:
+        """Note a failure: sleep before the next attempt, or raise `error` if the deadline has passed."""
+        if self.note_failure():
             raise error
-        self._clock.sleep(TRY_AGAIN_S)
+        self._clock.sleep(RETRY_PAUSE_S)

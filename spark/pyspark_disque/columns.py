@@ -1,7 +1,7 @@
-r"""Jobs to columns: bounded Arrow batches in the order of the columns that Spark asks for.
+r"""Converts jobs to Arrow batches of bounded size, with the columns in the order that Spark asks for.
 
-A queue's name may be any bytes, a column of text may not: what is no UTF-8 is shown as `\xff`, byte by byte. Two
-queues stay two that way, which a replacement character for both would not give.
+A queue name may contain any bytes, but a text column may not. Each byte that is not valid UTF-8 is shown as `\xff`, so
+different queues keep different names. A replacement character would make them equal.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 1000
 MAX_BYTES: Final = 4 << 20
-"""A batch ends with the row that passes one of the two: a task's memory does not depend on its number of jobs."""
+"""A batch ends with the row that reaches one of the limits, so the memory of a task does not grow with its jobs."""
 
 NAMES: Final = ("queue", "id", "body", "ctime", "nacks", "additional_deliveries", "node", "state")
-GIVEN: Final = frozenset({"queue", "id", "body", "node"})
-"""What is known of a job that was taken. The others need SHOW."""
+LEASED_COLUMNS: Final = frozenset({"queue", "id", "body", "node"})
+"""The columns that a GETJOB reply contains. The others need SHOW."""
 
 
 class Row(NamedTuple):
-    """One job, in the order of `NAMES`. `ctime_us` is in unix microseconds."""
+    """One job, in the order of `NAMES`. `ctime_us` is in microseconds since the Unix epoch."""
 
     queue: str
     id: str
@@ -37,25 +37,25 @@ class Row(NamedTuple):
     state: str | None = None
 
 
-def require_known(columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns.
+def check_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the column names.
 
     Raises:
-        BadOption: one is none of ours.
+        BadOption: a column is unknown.
     """
     unknown = [name for name in columns if name not in NAMES]
     if unknown:
-        raise BadOption(f"there is no column {', '.join(unknown)}: the columns are {', '.join(NAMES)}")
+        raise BadOption(f"unknown column {', '.join(unknown)}: the columns are {', '.join(NAMES)}")
     return tuple(columns)
 
 
-def shown(queue: str) -> str:
-    """A queue's name as text that any column takes."""
+def display_name(queue: str) -> str:
+    """Return a queue name as valid text."""
     return re.sub("[\udc80-\udcff]", lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", queue)
 
 
 def batches(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of bounded size."""
+    """Yield the rows in Arrow batches of bounded size."""
     import pyarrow as pa  # noqa: PLC0415 - only tasks need it
 
     types = {
@@ -74,7 +74,7 @@ def batches(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[pa.RecordBa
     size = 0
     for row in rows:
         if row.queue not in names:
-            names[row.queue] = shown(row.queue)
+            names[row.queue] = display_name(row.queue)
         collected.append(row)
         size += len(row.body)
         if len(collected) >= MAX_ROWS or size >= MAX_BYTES:

@@ -1,9 +1,9 @@
-"""Reading that takes: a task leases the jobs of a node, hands them over as rows, and acknowledges them at its end.
+"""The consuming batch read: a task leases the jobs of a node, yields them as rows, and acknowledges them at its end.
 
-A task that fails before Spark has taken its last row has acknowledged nothing: its jobs come back after their retry
-time, for whoever asks then. After that row they are acknowledged, for Spark does not tell a reader what becomes of its
-rows; a failure behind the read, or of another task of the stage, loses them. Who needs every row uses the stream with
-`Trigger.AvailableNow`, which acknowledges what is stored.
+A task that fails before Spark has read its last row acknowledges nothing: its jobs are delivered again after their
+retry time. Once Spark has read the last row, the task acknowledges its jobs, because Spark does not tell a reader what
+becomes of its rows. A failure after the read, or in another task of the stage, therefore loses them. To keep every row,
+use a stream with `Trigger.AvailableNow`, which acknowledges only what is stored.
 """
 
 from __future__ import annotations
@@ -14,85 +14,90 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from disqued.client import ConnectionFailed
-from pyspark_disque.bodies import Bodies
 from pyspark_disque.brokers import Member
-from pyspark_disque.clock import Clock, Patience
-from pyspark_disque.columns import GIVEN, Row, batches
-from pyspark_disque.intake import Intake, Look
-from pyspark_disque.leases import Leases
-from pyspark_disque.ledger import Lease
+from pyspark_disque.clock import Clock, RetryDeadline
+from pyspark_disque.columns import LEASED_COLUMNS, Row, batches
+from pyspark_disque.jobfetcher import JobFetcher
+from pyspark_disque.jobreader import Backlog, JobReader
+from pyspark_disque.leaserenewer import LeaseRenewer
+from pyspark_disque.offsets import JobRef
 from pyspark_disque.options import Options
-from pyspark_disque.snapshot import Narrowed
+from pyspark_disque.snapshot import ScanFilter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 JOBS_PER_ROUND: Final = 2000
-STATE_WHEN_TAKEN: Final = "queued"
+STATE_WHEN_LEASED: Final = "queued"
 
 
 @dataclass(frozen=True, slots=True)
-class TakingPart:
-    """One task: the node, its queues, and how many jobs to take at most."""
+class ConsumeTask:
+    """One task: the node, its queues, and the most jobs to lease."""
 
     member: Member
     queues: tuple[str, ...]
     most: int
 
 
-def plan_taking(look: Look, options: Options, narrowed: Narrowed) -> list[TakingPart]:
-    """As many jobs as wait now or `maxJobs`; a task for each node, or several when `numPartitions` asks for more."""
-    left = sum(sum(lengths.values()) for lengths in look.lengths.values())
+def plan_consume(backlog: Backlog, options: Options, scan_filter: ScanFilter) -> list[ConsumeTask]:
+    """Plan the tasks for all queued jobs, or `maxJobs`: one for each node, or several if `numPartitions` is larger."""
+    left = sum(sum(lengths.values()) for lengths in backlog.lengths.values())
     left = left if options.max_jobs is None else min(left, options.max_jobs)
-    per_node = max(1, (options.num_partitions or 1) // len(look.lengths))
-    parts: list[TakingPart] = []
-    for member, lengths in look.lengths.items():
-        queues = tuple(name for name in lengths if narrowed.has_queue(name))
+    per_node = max(1, (options.num_partitions or 1) // len(backlog.lengths))
+    tasks: list[ConsumeTask] = []
+    for member, lengths in backlog.lengths.items():
+        queues = tuple(name for name in lengths if scan_filter.allows_queue(name))
         most = min(left, sum(lengths[name] for name in queues))
         left -= most
         bounds = [most * part // per_node for part in range(per_node + 1)]
-        parts += [
-            TakingPart(member, queues, last - first) for first, last in itertools.pairwise(bounds) if last > first
+        tasks += [
+            ConsumeTask(member, queues, last - first) for first, last in itertools.pairwise(bounds) if last > first
         ]
-    return parts if narrowed.states else []
+    return tasks if scan_filter.states else []
 
 
-def consumed(part: TakingPart, options: Options, columns: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of one task; their jobs are acknowledged when Spark has taken the last one."""
+def run_consume(task: ConsumeTask, options: Options, columns: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the rows of one task, and acknowledge their jobs once Spark has read the last one."""
     clock = Clock()
-    intake = Intake(options, clock)
-    leases = Leases(options, clock)
-    taken: list[Lease] = []
+    reader = JobReader(options, clock)
+    renewer = LeaseRenewer(options, clock)
+    leased: list[JobRef] = []
     try:
-        yield from batches(_rows(part, Bodies(options, intake, clock), intake, leases, taken, columns), columns)
-        _acknowledge(intake, taken, Patience(options.give_up_after_s, clock))
+        yield from batches(_rows(task, JobFetcher(options, reader, clock), reader, renewer, leased, columns), columns)
+        _acknowledge(reader, leased, RetryDeadline(options.give_up_after_s, clock))
     finally:
-        leases.close()
-        intake.close()
+        renewer.close()
+        reader.close()
 
 
 def _rows(
-    part: TakingPart, bodies: Bodies, intake: Intake, leases: Leases, taken: list[Lease], columns: Sequence[str]
+    task: ConsumeTask,
+    fetcher: JobFetcher,
+    reader: JobReader,
+    renewer: LeaseRenewer,
+    leased: list[JobRef],
+    columns: Sequence[str],
 ) -> Iterator[Row]:
-    """Rows until enough are taken or none is left."""
-    while len(taken) < part.most:
-        jobs = intake.take_at(part.member, part.queues, min(part.most - len(taken), JOBS_PER_ROUND))
+    """Yield rows until the task has its number of jobs or none is left; add the jobs to `leased`."""
+    while len(leased) < task.most:
+        jobs = reader.lease_at(task.member, task.queues, min(task.most - len(leased), JOBS_PER_ROUND))
         if not jobs:
             return
-        new = [job.lease for job in jobs]
-        leases.hold(new)
-        taken += new
-        if set(columns) <= GIVEN:
-            yield from (Row(job.lease.queue, job.lease.id, job.body, node=job.lease.node) for job in jobs)
+        new = [job.ref for job in jobs]
+        renewer.hold(new)
+        leased += new
+        if set(columns) <= LEASED_COLUMNS:
+            yield from (Row(job.ref.queue, job.ref.id, job.body, node=job.ref.node) for job in jobs)
         else:
-            yield from (row._replace(state=STATE_WHEN_TAKEN) for row in bodies.rows(new))
+            yield from (row._replace(state=STATE_WHEN_LEASED) for row in fetcher.rows(new))
 
 
-def _acknowledge(intake: Intake, taken: Sequence[Lease], patience: Patience) -> None:
+def _acknowledge(reader: JobReader, jobs: Sequence[JobRef], deadline: RetryDeadline) -> None:
     while True:
         try:
-            intake.acknowledge(taken)
+            reader.acknowledge(jobs)
         except ConnectionFailed as error:
-            patience.bear(error)
+            deadline.retry_or_raise(error)
         else:
             return

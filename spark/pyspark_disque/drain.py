@@ -1,13 +1,15 @@
-"""Until all is taken that waited at a certain time: what `Trigger.AvailableNow` means for queues.
+"""Leases all jobs that were queued at a given time: the meaning of `Trigger.AvailableNow` for queues.
 
-An empty round is not the end. Jobs move between nodes, and while they do they are in no queue; a node that is away has
-its jobs with it. So the end is: every member answers, at none a job waits that was created by then, and both is so
-again a second later, with a GETJOB in between, which has nodes fetch what others hold. A member that does not come back
-is waited for as long as `giveUpAfter` says, and so is a queue that shows jobs and gives none, for it is paused.
+An empty round does not mean that the drain is done. A job that moves between nodes is in no queue meanwhile, and an
+unreachable node still holds its jobs. The drain is done when every member answers, no member has a queued job from
+before that time, and both hold again a second later. In between, a GETJOB makes the nodes fetch jobs from each other.
+The drain waits for an unreachable member, and for a queue that reports jobs but delivers none because it is paused,
+until `giveUpAfter` has passed.
 
-When a node did not answer once, there is more: the jobs that it read from its disk, those whose copies others have, and
-those of a GETJOB whose answer was lost are in no queue until their retry time is over. Nodes tell when that is, and so
-long it is waited for each of them; a job that is not queued then is in the hands of another consumer.
+After a node failed to answer once, more jobs may be missing from the queues until their retry time is over: jobs that
+the node loaded from its disk, jobs whose copies other nodes hold, and jobs of a GETJOB whose reply was lost. Nodes
+report when they will requeue such a job, and the drain waits that long. A job that is not queued by then was delivered
+to another consumer.
 """
 
 from __future__ import annotations
@@ -16,93 +18,97 @@ import logging
 from typing import Final
 
 from pyspark_disque.clock import Clock
-from pyspark_disque.intake import Intake, Look, Taken
+from pyspark_disque.jobreader import Backlog, JobReader, LeasedJob
 
 LOG: Final = logging.getLogger("pyspark_disque")
-QUIET_S: Final = 1.0
-"""Between the two looks that have to agree; jobs are on their way for much shorter."""
+SETTLE_S: Final = 1.0
+"""The time between the two empty rounds; a job moves between nodes in much less."""
 PAUSE_S: Final = 0.2
-LATE_S: Final = 3.0
-"""By so much a job may be queued late."""
+REQUEUE_SLACK_S: Final = 3.0
+"""A job may be requeued this much later than its node reported."""
 
 
 class Drain:
-    """One run that ends. `until_ms` is the creation time of the last jobs to take, in unix milliseconds."""
+    """One drain. It leases jobs created up to `until_ms`, in milliseconds since the Unix epoch."""
 
-    def __init__(self, intake: Intake, until_ms: int, clock: Clock, give_up_after_s: float) -> None:
-        self._intake = intake
+    def __init__(self, reader: JobReader, until_ms: int, clock: Clock, give_up_after_s: float) -> None:
+        self._reader = reader
         self._until_ms = until_ms
         self._clock = clock
         self._give_up_after_s = give_up_after_s
-        self._quiet_since_s: float | None = None
+        self._empty_since_s: float | None = None
         self._expected_until_s: dict[str, float] = {}
-        self._stuck_since_s: float | None = None
-        self.is_over = False
+        self._stalled_since_s: float | None = None
+        self.is_done = False
 
-    def take(self, limit: int) -> list[Taken]:
-        """The next jobs; none when it is over. Waits for what is on its way or away.
+    def next_jobs(self, limit: int) -> list[LeasedJob]:
+        """Lease the next jobs, waiting for jobs that move and for unreachable nodes; return none when done.
 
         Raises:
             ConnectionFailed: no node answers.
         """
-        while not self.is_over:
-            taken = self._round(limit)
-            if taken:
-                return taken
-            if not self.is_over:
+        while not self.is_done:
+            leased = self._round(limit)
+            if leased:
+                return leased
+            if not self.is_done:
                 self._clock.sleep(PAUSE_S)
         return []
 
-    def _round(self, limit: int) -> list[Taken]:
-        look = self._intake.look()
-        old = self._old(look)
-        if old.waiting:
-            self._quiet_since_s = None
-            taken = self._intake.take(old, limit)
-            if taken:
-                self._stuck_since_s = None
+    def _round(self, limit: int) -> list[LeasedJob]:
+        backlog = self._reader.backlog()
+        wanted = self._wanted(backlog)
+        if wanted.waiting:
+            self._empty_since_s = None
+            leased = self._reader.lease(wanted, limit)
+            if leased:
+                self._stalled_since_s = None
             else:
-                self._note_stuck(f"{old.waiting} jobs are queued, but no node hands them out: is the queue paused?")
-            return taken
-        if look.away:
-            self._quiet_since_s = None
-            names = ", ".join(member.address for member in look.away)
-            self._note_stuck(f"{names} can not be reached: jobs that wait only there were not read")
-            return self._intake.poke(look)
-        self._stuck_since_s = None
+                self._note_stall(
+                    f"{wanted.waiting} jobs are queued, but no node delivers them; check for a paused queue"
+                )
+            return leased
+        if backlog.unreachable:
+            self._empty_since_s = None
+            names = ", ".join(member.address for member in backlog.unreachable)
+            self._note_stall(f"cannot reach {names}; jobs that are queued only there were not read")
+            return self._reader.probe(backlog)
+        self._stalled_since_s = None
         now_s = self._clock.now_s()
-        if self._quiet_since_s is None:
-            self._quiet_since_s = now_s
-            return self._intake.poke(look)
-        if now_s - self._quiet_since_s >= QUIET_S:
-            self.is_over = not self._is_any_coming_back(look)
-            self._quiet_since_s = None
+        if self._empty_since_s is None:
+            self._empty_since_s = now_s
+            return self._reader.probe(backlog)
+        if now_s - self._empty_since_s >= SETTLE_S:
+            self.is_done = not self._awaits_requeues(backlog)
+            self._empty_since_s = None
         return []
 
-    def _is_any_coming_back(self, look: Look) -> bool:
-        """Whether a fault took jobs out of their queues that are to be there again soon."""
-        if not self._intake.was_disturbed:
+    def _awaits_requeues(self, backlog: Backlog) -> bool:
+        """Return whether a fault took jobs out of their queues that will be requeued soon."""
+        if not self._reader.had_failures:
             return False
         now_s = self._clock.now_s()
-        coming = self._intake.coming_back(look, self._until_ms)
-        for job_id, within_s in coming.items():
-            self._expected_until_s.setdefault(job_id, now_s + within_s + LATE_S)
-        return any(now_s < self._expected_until_s[job_id] for job_id in coming)
+        pending = self._reader.pending_requeues(backlog, self._until_ms)
+        for job_id, within_s in pending.items():
+            self._expected_until_s.setdefault(job_id, now_s + within_s + REQUEUE_SLACK_S)
+        return any(now_s < self._expected_until_s[job_id] for job_id in pending)
 
-    def _old(self, look: Look) -> Look:
-        """What waits, without the queues whose oldest job is too new."""
-        old = {(head.member, head.queue) for head in self._intake.heads(look) if head.ctime_ms <= self._until_ms}
-        lengths = {
-            member: {queue: length for queue, length in lengths.items() if (member, queue) in old}
-            for member, lengths in look.lengths.items()
+    def _wanted(self, backlog: Backlog) -> Backlog:
+        """Return the backlog without the queues whose oldest job is too new."""
+        wanted = {
+            (job.member, job.queue) for job in self._reader.oldest_jobs(backlog) if job.ctime_ms <= self._until_ms
         }
-        return Look(lengths, look.away)
+        lengths = {
+            member: {queue: length for queue, length in lengths.items() if (member, queue) in wanted}
+            for member, lengths in backlog.lengths.items()
+        }
+        return Backlog(lengths, backlog.unreachable)
 
-    def _note_stuck(self, why: str) -> None:
-        """End it when nothing has moved for so long."""
+    def _note_stall(self, why: str) -> None:
+        """Note a round without progress; end the drain once there was none for `giveUpAfter`."""
         now_s = self._clock.now_s()
-        if self._stuck_since_s is None:
-            self._stuck_since_s = now_s
-        if now_s - self._stuck_since_s >= self._give_up_after_s:
-            LOG.warning("the query ends although not all was read: %s", why)
-            self.is_over = True
+        if self._stalled_since_s is None:
+            self._stalled_since_s = now_s
+        if now_s - self._stalled_since_s >= self._give_up_after_s:
+            LOG.warning("the query ends before all jobs were read: %s", why)
+            self.is_done = True

@@ -1,9 +1,9 @@
-"""From Arrow record batches to ADDJOB commands: what a row says, and what the options say for all rows.
+"""Converts Arrow record batches to ADDJOB commands, from the columns of each row and the options for all rows.
 
-`Layout` is made once, on the driver, from the columns and the options, and fails there when a column is missing,
-unknown or of a wrong type. In the tasks it cuts batches into slices that are bounded by rows and by bytes, so that
-what it holds beside Spark's own batch does not grow with the partition, and works column by column, which is what
-Python is quick at. The module knows Arrow and no sockets.
+The driver makes one `Layout` from the columns and the options, which fails if a column is missing, unknown or of the
+wrong type. In the tasks, the layout cuts batches into slices with a limited number of rows and bytes, so the memory of
+a task does not grow with its partition. It processes whole columns, which is fast in Python. This module knows Arrow,
+but no sockets.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 SLICE_ROWS: Final = 512
-"""Commands on their way at once: enough to hide the round trip."""
+"""The number of commands sent at once: enough to hide the round trip."""
 SLICE_BYTES: Final = 4 << 20
-"""Fewer rows at once when they are large; a single row may be larger."""
+"""The size limit of a slice with more than one row."""
 SLOTS: Final = 1024
-"""Keys of a column fall into so many slots, each with a home of its own."""
+"""The number of slots that the keys of a column are hashed to; each slot has a home node."""
 
 Command: TypeAlias = tuple[bytes | int, ...]
-"""The words of one ADDJOB."""
+"""The arguments of one ADDJOB, including its name."""
 
 
 class BadRow(ValueError):
-    """A row that can not be made a job; no other attempt will change that."""
+    """A row that cannot become a job; a retry cannot help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some rows that follow each other: the first one's number in the partition, and for each its words and its slot.
+    """Consecutive rows: the number of the first one in its partition, and the command and the slot of each row.
 
-    Rows of one slot have to go to the same node where keys are in use.
+    If rows have keys, all rows of a slot must go to the same node.
     """
 
     first: int
@@ -49,24 +49,24 @@ class Slice:
     slots: Sequence[int]
 
 
-_WORDS: Final[tuple[tuple[str, bytes, Callable[[Options], int | None]], ...]] = (
+_ARGUMENTS: Final[tuple[tuple[str, bytes, Callable[[Options], int | None]], ...]] = (
     ("delay", b"DELAY", lambda options: options.delay_s),
     ("retry", b"RETRY", lambda options: options.retry_s),
     ("ttl", b"TTL", lambda options: options.ttl_s),
     ("replicate", b"REPLICATE", lambda options: options.replicate),
     ("maxlen", b"MAXLEN", lambda options: options.maxlen),
 )
-"""Column, word of ADDJOB, and the option that wins over the column."""
+"""The column, the ADDJOB argument, and the option that overrides the column."""
 
-_COUSINS: Final = {"value": "body", "payload": "body", "message": "body", "topic": "queue"}
-"""Columns of other connectors' sinks."""
+_FOREIGN_COLUMNS: Final = {"value": "body", "payload": "body", "message": "body", "topic": "queue"}
+"""Column names of other connectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where in a batch what is found. Made with `of`.
+    """The positions of the columns in a batch. Made by `of`.
 
-    `fixed` are the words that are the same for all rows; `varying` are a column's index and its word.
+    `fixed` are the arguments that are the same for all rows; `varying` are pairs of a column index and its argument.
     """
 
     body: int
@@ -78,35 +78,37 @@ class Layout:
 
     @classmethod
     def of(cls, schema: StructType, options: Options) -> Layout:
-        """The layout of a data frame.
+        """Return the layout of a DataFrame.
 
         Raises:
-            BadOption: a column is missing, unknown, or of a type that it can not have, or clashes with an option.
+            BadOption: a column is missing, unknown or of the wrong type, or conflicts with an option.
         """
         at = _columns(schema)
         if "body" not in at:
-            raise BadOption("the column body is missing: it is what the worker gets, a string or binary")
+            raise BadOption("the column body is missing; add it as string or binary")
         if options.queue is None and "queue" not in at:
-            raise BadOption("say where to write: with the option queue, or with a column queue")
+            raise BadOption("no queue to write to; set the option queue, or add a column queue")
         if "key" in at and not options.deduplicated:
             raise BadOption(
-                'the column key is for the mode deduplicated: add .option("mode", "deduplicated"), or drop the column'
+                'the column key requires the mode deduplicated; add .option("mode", "deduplicated"), or drop the column'
             )
         if "key" in at and options.write_id is not None:
-            raise BadOption("the option writeId and the column key clash: rows have one key, give one of them")
+            raise BadOption("the option writeId and the column key conflict; remove one of them")
         return cls(
             body=at["body"],
             queue=at["queue"] if options.queue is None else options.queue.encode(),
             key=at.get("key"),
             timeout_ms=options.replicate_timeout_s * 1000,
             fixed=tuple(_fixed(options)),
-            varying=tuple((at[name], word) for name, word, option in _WORDS if name in at and option(options) is None),
+            varying=tuple(
+                (at[name], word) for name, word, option in _ARGUMENTS if name in at and option(options) is None
+            ),
         )
 
     def slices(self, batches: Iterable[pa.RecordBatch], partition: int, prefix: bytes = b"") -> Iterator[Slice]:
-        """The rows of one partition as commands.
+        """Yield the rows of one partition as commands.
 
-        With a `prefix` a row's key is the prefix and its number in the partition; a column `key` goes before that.
+        With a `prefix`, the key of a row is the prefix and its number in the partition. A column `key` overrides that.
 
         Raises:
             BadRow: a row has no body, queue or key.
@@ -119,7 +121,7 @@ class Layout:
 
     def _slice(self, piece: pa.RecordBatch, first: int, partition: int, prefix: bytes) -> Slice:
         count = piece.num_rows
-        where = _Where(first, partition)
+        where = _Position(first, partition)
         bodies = where.required("body", _bytes(piece.column(self.body)))
         if isinstance(self.queue, bytes):
             queues = [self.queue] * count
@@ -148,24 +150,24 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
-    """Where a slice begins, for messages."""
+class _Position:
+    """The position of a slice, for messages."""
 
     first: int
     partition: int
 
     def required(self, column: str, values: list[bytes | None], shortest: int = 0) -> list[bytes]:
-        """The values, when all are there and have so many bytes."""
+        """Return the values if none is null or shorter than `shortest` bytes."""
         found = [value for value in values if value is not None and len(value) >= shortest]
         if len(found) == len(values):
             return found
         row = next(row for row, value in enumerate(values) if value is None or len(value) < shortest)
         state = "null" if values[row] is None else "empty"
-        raise BadRow(f"the column {column} is {state} in row {self.first + row} of partition {self.partition}")
+        raise BadRow(f"the column {column} must not be {state}: row {self.first + row} of partition {self.partition}")
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in pieces of a bounded size; views, not copies."""
+    """Yield the batch in slices of bounded size, as views without copying."""
     start = 0
     while start < batch.num_rows:
         piece = batch.slice(start, SLICE_ROWS)
@@ -176,7 +178,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _bytes(column: pa.Array) -> list[bytes | None]:
-    """Strings or bytes as bytes; strings are kept as UTF-8, so that is a matter of names."""
+    """Return strings or bytes as bytes; Arrow stores strings as UTF-8, so this only changes the type."""
     if pa.types.is_string(column.type):
         column = column.cast(pa.binary())
     elif pa.types.is_large_string(column.type):
@@ -186,8 +188,8 @@ def _bytes(column: pa.Array) -> list[bytes | None]:
 
 
 def _fixed(options: Options) -> Iterator[bytes | int]:
-    """The words that the options say for all rows."""
-    for _, word, option in _WORDS:
+    """Yield the arguments that the options set for all rows."""
+    for _, word, option in _ARGUMENTS:
         value = option(options)
         if value is not None:
             yield word
@@ -200,7 +202,7 @@ def _fixed(options: Options) -> Iterator[bytes | int]:
 
 
 def _columns(schema: StructType) -> dict[str, int]:
-    """The index of each column that is of use, by its name."""
+    """Return the index of each column of a job by its name."""
     found: dict[str, int] = {}
     for index, column in enumerate(schema.fields):
         name = column.name.lower()
@@ -209,21 +211,21 @@ def _columns(schema: StructType) -> dict[str, int]:
         if name not in SINK:
             raise BadOption(_unknown(column.name))
         if name in found:
-            raise BadOption(f"there are two columns {name}: drop one")
+            raise BadOption(f"duplicate column {name}; drop one")
         kind = column.dataType.simpleString()
         if kind.split("(")[0].split(" ")[0].replace("varchar", "string").replace("char", "string") not in SINK[name]:
-            raise BadOption(f"the column {column.name} is {' or '.join(SINK[name])}, not {kind}")
+            raise BadOption(f"the column {column.name} must be {' or '.join(SINK[name])}, not {kind}")
         found[name] = index
     return found
 
 
 def _unknown(name: str) -> str:
-    right = _COUSINS.get(name.lower())
+    right = _FOREIGN_COLUMNS.get(name.lower())
     if right is None:
         right = next(iter(difflib.get_close_matches(name.lower(), SINK, n=1, cutoff=0.6)), None)
     if right is not None:
-        return f"a job has no column {name}: it is called {right} here"
+        return f"unknown column {name}; rename it to {right}"
     return (
-        f"a job has no column {name}: drop it, or put it into the body; the columns are {', '.join(SINK)}, and those "
-        "of the source, which are passed over"
+        f"unknown column {name}; drop it, or make it part of the body; the columns are {', '.join(SINK)}, and those of "
+        "the source, which are ignored"
     )

@@ -1,18 +1,18 @@
-"""The columns: what a source gives, and what a sink takes.
+"""The columns that the source provides and that the sink accepts.
 
 | column | type | source | sink |
 | --- | --- | --- | --- |
-| `queue` | string | always | unless the option `queue` says it |
-| `id` | string | always | ignored, so that what was read can be written |
+| `queue` | string | always | required without the option `queue` |
+| `id` | string | always | ignored, so that rows of the source can be written |
 | `body` | binary | always | required, binary or string |
 | `ctime` | timestamp | with `includeMetadata` | ignored |
 | `nacks`, `additional_deliveries` | int | with `includeMetadata` | ignored |
 | `node` | string, the ID of the node | with `includeMetadata` | ignored |
 | `state` | string | batch reads with `includeMetadata` | ignored |
-| `delay`, `retry`, `ttl`, `replicate`, `maxlen` | whole number | - | optional, times in seconds; null is the option |
+| `delay`, `retry`, `ttl`, `replicate`, `maxlen` | integer | - | optional, times in seconds; null is the default |
 | `key` | string or binary | - | optional, for `mode` `deduplicated`; not null |
 
-The module knows names only, not Spark, so that every task may import it.
+The module does not import Spark, so every task can import it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SINK: Final[dict[str, tuple[str, ...]]] = {
     "maxlen": WHOLE,
     "key": BYTES,
 }
-"""The columns that a sink takes, and the types they may have (`DataType.simpleString`)."""
+"""The columns that the sink accepts, with their types (`DataType.simpleString`)."""
 IGNORED: Final = frozenset({"id", "ctime", "nacks", "additional_deliveries", "node", "state"})
-"""Columns of the source that a sink passes over: a new job has its own."""
+"""Columns of the source that the sink ignores, because a new job gets its own values."""
 
 
 def source_schema(*, metadata: bool, state: bool) -> str:
-    """The DDL of what a source gives."""
+    """Return the schema of the source, as DDL."""
     parts = [SOURCE]
     if metadata:
         parts.append(METADATA)

@@ -1,18 +1,18 @@
-"""Rows to jobs: what Spark calls for `df.write` and `df.writeStream`.
+"""The writers behind `df.write` and `df.writeStream`, which add rows as jobs.
 
-A sink is planned on the driver, where columns are checked and the members of the cluster are asked for, and travels to
-the tasks as a value. Spark may run a task several times, at the same time too, and a stream runs a batch again after a
-failure. What comes of that is the mode:
+The driver plans a write: it checks the columns and asks for the members of the cluster. Spark pickles the plan for the
+tasks. Spark may run a task several times, even concurrently, and a stream runs a batch again after a failure. The mode
+decides what this means for the rows:
 
-- *at least once*: each run adds its rows. A task that fails takes back what it knows it added, and so does the driver
-  when the write fails, both as far as nodes can be reached.
-- *deduplicated*: each row has a key, and all runs bring it to the same node (`senders.HomeNode`), which adds it once.
-  The key is the column `key`, or `query/batch/partition/row` (of a batch write: `writeId/partition/row`). So it takes
-  the same rows in the same order in each run, else a key column; a home that comes back with its memory within its
-  patience; and a `window` longer than all runs take. Nothing is taken back that another run would find by its key: it
-  would be answered with the ID of a job that is finished, and the row would be lost.
+- *at least once*: each run adds its rows. A task that fails rolls back the jobs that it knows it added, and the driver
+  does the same when the write fails, if the nodes can be reached.
+- *deduplicated*: each row has a key, and all runs send it to the same node (`senders.HomeNode`), which adds it once.
+  The key is the column `key`, or `query/batch/partition/row` (in a batch write `writeId/partition/row`). This requires
+  the same rows in the same order in each run, or a key column; a home that returns with its memory within its timeout;
+  and a `window` that is longer than all runs. Jobs that another run would find by their keys are not rolled back: the
+  broker would answer that run with the ID of an acknowledged job, and the row would be lost.
 
-What was added is taken back with ACKJOB, see `senders.take_back`. Jobs that a worker has already run have been run.
+A rollback acknowledges the jobs (`senders.roll_back`). It cannot undo jobs that a worker has already run.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from disqued.client import DisqueError
-from pyspark_disque.added import Ledger
+from pyspark_disque.addedjobs import AddedJobs
 from pyspark_disque.brokers import Brokers
 from pyspark_disque.clock import Clock
 from pyspark_disque.options import BadOption, Options
 from pyspark_disque.rows import Layout
-from pyspark_disque.senders import AnyNode, HomeNode, Sender, take_back
+from pyspark_disque.senders import AnyNode, HomeNode, Sender, roll_back
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -42,36 +42,36 @@ if TYPE_CHECKING:
 log = logging.getLogger("pyspark_disque")
 
 IDS_KEPT: Final = 1_000_000
-"""A task remembers so many of the IDs that it added, to take them back if it fails: 27 MB."""
+"""The number of job IDs that a task keeps for a rollback: 27 MB."""
 IDS_SENT: Final = 100_000
-"""And tells the driver so many: Spark fails a write whose messages are above `spark.driver.maxResultSize` (1 GB)."""
+"""The number that it sends to the driver; Spark fails a write above `spark.driver.maxResultSize` (1 GB)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Added(WriterCommitMessage):
-    """What a task tells the driver: how many rows it added, and the IDs of the first ones (`added.pack`)."""
+class CommitMessage(WriterCommitMessage):
+    """What a task reports to the driver: the number of rows it added, and the packed IDs of the first ones."""
 
     rows: int
     ids: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """All that a task has to know. `members` are node IDs; empty if they could not be asked for."""
+class WritePlan:
+    """Everything that a task needs. `members` are node IDs; empty if no node could be reached."""
 
     options: Options
     layout: Layout
     members: tuple[str, ...]
 
-    def add(self, batches: Iterable[RecordBatch], partition: int, name: str) -> Added:
-        """Add the rows of one partition. `name` is what generated keys begin with.
+    def add(self, batches: Iterable[RecordBatch], partition: int, name: str) -> CommitMessage:
+        """Add the rows of one partition. `name` is the prefix of generated keys.
 
         Raises:
-            BadRow: a row can not be made a job.
+            BadRow: a row cannot become a job.
             WriteFailed: rows could not be added.
         """
         clock = Clock()
-        ledger = Ledger(IDS_KEPT)
+        added = AddedJobs(IDS_KEPT)
         prefix = f"{name}/{partition}".encode() if self.options.deduplicated else b""
         with Brokers(self.options) as brokers:
             route = (
@@ -79,106 +79,111 @@ class Plan:
                 if self.options.deduplicated
                 else AnyNode(brokers, partition, clock.now_s)
             )
-            chance = random.Random()  # noqa: S311 - spreads waits, keeps no secret
-            sender = Sender(brokers, route, self.options.give_up_after_s, ledger, clock, chance)
+            rng = random.Random()  # noqa: S311 - jitter, not a secret
+            sender = Sender(brokers, route, self.options.give_up_after_s, added, clock, rng)
             try:
                 for part in self.layout.slices(batches, partition, prefix):
                     sender.send(part)
             except Exception:
                 if not self.options.deduplicated:
-                    _take_back(brokers, ledger.packed())
+                    _roll_back(brokers, added.packed())
                 raise
-        return Added(ledger.rows, ledger.packed(IDS_SENT))
+        return CommitMessage(added.rows, added.packed(IDS_SENT))
 
-    def take_back(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Finish what tasks said they added."""
+    def roll_back(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Roll back the jobs that tasks reported."""
         with Brokers(self.options) as brokers:
             for message in messages:
-                if isinstance(message, Added) and message.ids:
-                    _take_back(brokers, message.ids)
+                if isinstance(message, CommitMessage) and message.ids:
+                    _roll_back(brokers, message.ids)
 
 
-def _take_back(brokers: Brokers, ids: bytes) -> None:
-    """As far as it goes: the failure that led here is what has to be heard."""
+def _roll_back(brokers: Brokers, ids: bytes) -> None:
+    """Roll back jobs, and only log a failure: the caller raises the error that caused the rollback."""
     try:
-        told = take_back(brokers, ids)
+        count = roll_back(brokers, ids)
     except DisqueError as error:
-        log.warning("what was added could not be taken back: %s", error)
+        log.warning("cannot roll back the jobs of a failed write error=%s", error)
     else:
-        log.info("took back %d jobs of a write that failed", told)
+        log.info("rolled back a failed write jobs=%d", count)
 
 
-def _plan(options: Options, schema: StructType, *, patient: bool) -> Plan:
-    """Check the columns, ask who is in the cluster. `patient` leaves it to the tasks when nobody answers now."""
+def _plan(options: Options, schema: StructType, *, require_node: bool) -> WritePlan:
+    """Check the columns and ask for the members.
+
+    Raises:
+        BadOption: a column is wrong.
+        ConnectionFailed: no node can be reached, and `require_node` is true.
+    """
     layout = Layout.of(schema, options)
     with Brokers(options) as brokers:
         try:
             members = tuple(member.id for member in brokers.members())
         except ConnectionError:
-            if not patient:
+            if require_node:
                 raise
             members = ()
-    return Plan(options, layout, members)
+    return WritePlan(options, layout, members)
 
 
 class BatchSink(DataSourceArrowWriter):
     """The sink of `df.write`."""
 
-    def __init__(self, plan: Plan, name: str) -> None:
+    def __init__(self, plan: WritePlan, name: str) -> None:
         self._plan = plan
         self._name = name
 
     @classmethod
     def plan(cls, options: Options, schema: StructType, *, overwrite: bool) -> Self:
-        """Made on the driver.
+        """Plan the write, on the driver.
 
         Raises:
             BadOption: the mode or a column is wrong.
             ConnectionFailed: no node can be reached.
         """
         if overwrite:
-            raise BadOption('a queue can not be overwritten: write with .mode("append")')
-        return cls(_plan(options, schema, patient=False), options.write_id or uuid.uuid4().hex)
+            raise BadOption('cannot overwrite a queue; use .mode("append")')
+        return cls(_plan(options, schema, require_node=True), options.write_id or uuid.uuid4().hex)
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Added:
-        """Add one partition's rows, in a task."""
+    def write(self, iterator: Iterator[RecordBatch]) -> CommitMessage:
+        """Add the rows of one partition, in a task."""
         context = TaskContext.get()
         assert context is not None
         return self._plan.add(iterator, context.partitionId(), self._name)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Take back what is known, on the driver, unless somebody may use the same keys again."""
+        """Roll back the reported jobs, on the driver, unless another write may use the same keys."""
         options, layout = self._plan.options, self._plan.layout
         if not options.deduplicated or (options.write_id is None and layout.key is None):
-            self._plan.take_back(messages)
+            self._plan.roll_back(messages)
 
 
 class StreamSink(DataSourceStreamArrowWriter):
-    """The sink of `df.writeStream`. Spark makes one for each batch and sends it, and another one for each commit."""
+    """The sink of `df.writeStream`. Spark makes one for the tasks of each batch, and another one for each commit."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
     @classmethod
     def plan(cls, options: Options, schema: StructType) -> Self:
-        """Made on the driver. That nobody answers is for the tasks to wait out: a commit needs no node.
+        """Plan the write, on the driver, even if no node can be reached: the tasks wait, and a commit needs no node.
 
         Raises:
             BadOption: a column is wrong.
         """
-        return cls(_plan(options, schema, patient=True))
+        return cls(_plan(options, schema, require_node=False))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Added:
-        """Add one partition's rows of a batch, in a task."""
+    def write(self, iterator: Iterator[RecordBatch]) -> CommitMessage:
+        """Add the rows of one partition of a batch, in a task."""
         context = TaskContext.get()
         assert context is not None
         query = context.getLocalProperty("sql.streaming.queryId")
         batch = context.getLocalProperty("streaming.sql.batchId")
-        assert query, "Spark tells tasks of a stream which query they are for"
-        assert batch, "Spark tells tasks of a stream which batch they are for"
+        assert query, "Spark sets the query ID for the tasks of a stream"
+        assert batch, "Spark sets the batch ID for the tasks of a stream"
         return self._plan.add(iterator, context.partitionId(), f"{query}/{batch}")
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
-        """Take back what is known, unless the batch comes again under the same keys."""
+        """Roll back the reported jobs, unless a replay of the batch uses the same keys."""
         if not self._plan.options.deduplicated:
-            self._plan.take_back(messages)
+            self._plan.roll_back(messages)

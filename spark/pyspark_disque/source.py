@@ -1,4 +1,4 @@
-"""The format "disque" as Spark sees it: which reader and which writer there is for what was asked."""
+"""The data source `format("disque")`, which gives Spark its readers and writers."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 
 class DisqueDataSource(DataSource):
-    """Queues of a Disque cluster. The options are those of `pyspark_disque.options`."""
+    """Queues of a Disque cluster. `pyspark_disque.options` lists the options."""
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "disque"
 
     def schema(self) -> str:
-        """The columns of a source; Spark asks before it says whether it reads a batch or a stream."""
+        """Return the columns of the source. Spark asks before it chooses between a batch and a stream."""
         return source_schema(
             metadata=self.options.get("includeMetadata", "false").strip().lower() == "true",
             state="states" in self.options,
         )
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What `spark.read` uses: a snapshot, or with `consume` a drain."""
+        """Return the reader for `spark.read`: a snapshot, or with `consume` a consuming read."""
         return batch_reader(parse(self.options, "read"), schema.fieldNames())
 
     def streamReader(self, schema: StructType) -> QueueStream:  # noqa: N802 - Spark's name
-        """What `spark.readStream` uses."""
+        """Return the reader for `spark.readStream`."""
         return QueueStream(parse(self.options, "stream"), schema.fieldNames())
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
-        """What `df.write` uses."""
+        """Return the writer for `df.write`."""
         return BatchSink.plan(parse(self.options, "write"), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:  # noqa: ARG002, N802 - Spark's name; a stream adds
-        """What `df.writeStream` uses."""
+        """Return the writer for `df.writeStream`."""
         return StreamSink.plan(parse(self.options, "streamWrite"), schema)

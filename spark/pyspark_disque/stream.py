@@ -1,16 +1,16 @@
-"""What Spark calls for `readStream`: batches of leased jobs, kept leased until Spark is done with them.
+"""The reader behind `spark.readStream`: batches of leased jobs, with leases that last until Spark commits the batch.
 
-- `latestOffset(start)`, on the driver: the batch that ended with `start` is in Spark's log, so its jobs are
-  acknowledged. Then jobs are leased; the offset that is returned lists them.
-- `partitions(start, end)`, on the driver: the list of `end` is cut into tasks; also for a batch that is done again
-  after a restart, whose jobs are held from then on.
-- `read(partition)`, on an executor: rows, from the bodies that came with the lease, or fetched by ID.
-- `commit(end)`, on the driver: acknowledges, if that was not done.
-- `stop()`, on the driver: hangs up. Nothing is given back: who goes on from the checkpoint reads the same jobs, and if
-  nobody does, their retry time brings them back.
+- `latestOffset(start)`, on the driver: acknowledges the batch that ended with `start`, which is in Spark's commit log,
+  then leases jobs and returns the offset that lists them.
+- `partitions(start, end)`, on the driver: splits the jobs of `end` into tasks. For a batch that is replayed after a
+  restart, it also starts to renew their leases.
+- `read(partition)`, on an executor: returns rows, from the bodies that came with the lease, or fetched by ID.
+- `commit(end)`, on the driver: acknowledges the batch, unless that is already done.
+- `stop()`, on the driver: closes the connections without returning jobs. A query that continues from the checkpoint
+  reads the same jobs. Otherwise they are requeued after their retry time.
 
-Spark asks for the next offset only after the batch before it is in its commit log, after a restart too, where it does
-not call `commit`: therefore acknowledging is done there.
+Spark asks for the next offset only after the previous batch is in its commit log. After a restart it does so without
+calling `commit`. Therefore `latestOffset` acknowledges as well.
 """
 
 from __future__ import annotations
@@ -30,231 +30,231 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from disqued.client import ConnectionFailed, DisqueError
-from pyspark_disque.bodies import Bodies
-from pyspark_disque.clock import Clock, Patience
-from pyspark_disque.columns import GIVEN, Row, batches, require_known
+from pyspark_disque.clock import Clock, RetryDeadline
+from pyspark_disque.columns import LEASED_COLUMNS, Row, batches, check_columns
 from pyspark_disque.drain import Drain
-from pyspark_disque.intake import Intake, Taken
-from pyspark_disque.leases import Leases
-from pyspark_disque.ledger import BEGINNING, Lease, Manifest, Offset, cut, pack, unpack
+from pyspark_disque.jobfetcher import JobFetcher
+from pyspark_disque.jobreader import JobReader, LeasedJob
+from pyspark_disque.leaserenewer import LeaseRenewer
+from pyspark_disque.offsets import BEGINNING, JobRef, Manifest, Offset, decode_offset, encode_offset, split
 from pyspark_disque.options import Options
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BODIES_KEPT_BYTES: Final = 32 << 20
-"""The bodies of a batch travel with its tasks up to here; beyond, tasks fetch them."""
+"""The tasks of a batch carry its bodies up to this size; the tasks of a larger batch fetch them."""
 PARTITIONS_PER_NODE: Final = 2
 IDLE_S: Final = 0.1
-"""Spark asks a hundred times a second whether there is something new; the nodes are asked less often."""
+"""The pause after an empty poll: Spark polls 100 times a second, which is too often for the nodes."""
 REPORT_EVERY_S: Final = 1.0
 
 
 @dataclass(frozen=True)
 class JobsPartition(InputPartition):
-    """What one task reads: jobs, and their bodies when they are at hand."""
+    """What one task reads: jobs, and their bodies if the driver has them."""
 
-    leases: tuple[Lease, ...]
+    jobs: tuple[JobRef, ...]
     bodies: tuple[bytes, ...] | None
 
 
 class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The reader of a stream. It is pickled for tasks, so that all that can not be is made when it is first needed."""
+    """Reads a stream. Spark pickles it for the tasks, so it makes what cannot be pickled on first use."""
 
     def __init__(self, options: Options, columns: Sequence[str]) -> None:
         self._options = options
-        self._columns = require_known(columns)
+        self._columns = check_columns(columns)
         self._driver: Driver | None = None
 
     def _at_driver(self) -> Driver:
         if self._driver is None:
-            self._driver = Driver(self._options, keeps_bodies=set(self._columns) <= GIVEN)
+            self._driver = Driver(self._options, keeps_bodies=set(self._columns) <= LEASED_COLUMNS)
         return self._driver
 
     # Spark's names and signatures.
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Before the first batch."""
-        return pack(BEGINNING)
+        """Return the offset before the first batch."""
+        return encode_offset(BEGINNING)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """The option `maxJobsPerTrigger`."""
+        """Return the option `maxJobsPerTrigger`."""
         return ReadMaxRows(self._options.max_jobs_per_trigger)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
-        """Finish the batch that ended with `start` and lease the next one; `start` when there is nothing."""
+        """Acknowledge the batch that ended with `start` and lease the next one; return `start` if there is no job."""
         return self._at_driver().next_offset(start, limit)
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
-        """How much waits and for how long, for the progress of the query."""
-        return self._at_driver().backlog()
+        """Return the number of queued jobs and the age of the oldest one, for the progress of the query."""
+        return self._at_driver().report()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """What waits now is all that is to be read."""
-        self._at_driver().drain_what_waits()
+        """Read only the jobs that are queued now, then end."""
+        self._at_driver().start_drain()
 
     def partitions(self, start: Offset, end: Offset) -> list[JobsPartition]:
-        """The tasks of a batch."""
+        """Return the tasks of a batch."""
         return [] if start == end else self._at_driver().tasks(end)
 
     def commit(self, end: Offset) -> None:
-        """The batch is done."""
+        """Acknowledge a batch that Spark committed."""
         self._at_driver().commit(end)
 
     def stop(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         if self._driver is not None:
             self._driver.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
+        """Yield the rows of one task."""
         assert isinstance(partition, JobsPartition)
         yield from batches(_rows(partition, self._options), self._columns)
 
 
 def _rows(partition: JobsPartition, options: Options) -> Iterator[Row]:
     if partition.bodies is not None:
-        for lease, body in zip(partition.leases, partition.bodies, strict=True):
-            yield Row(lease.queue, lease.id, body, node=lease.node)
+        for job, body in zip(partition.jobs, partition.bodies, strict=True):
+            yield Row(job.queue, job.id, body, node=job.node)
         return
     clock = Clock()
-    intake = Intake(options, clock)
+    reader = JobReader(options, clock)
     try:
-        yield from Bodies(options, intake, clock).rows(partition.leases)
+        yield from JobFetcher(options, reader, clock).rows(partition.jobs)
     finally:
-        intake.close()
+        reader.close()
 
 
 class Driver:
-    """The state of a running query, in the driver's Python process. Apart from the lease keeper one thread."""
+    """The state of a running query, in the driver's Python process. One thread, apart from the lease renewer."""
 
     def __init__(self, options: Options, *, keeps_bodies: bool, clock: Clock | None = None) -> None:
         self._options = options
         self._keeps_bodies = keeps_bodies
         self._clock = clock or Clock()
-        self._intake = Intake(options, self._clock)
-        self._leases = Leases(options, self._clock)
-        self._patience = Patience(options.give_up_after_s, self._clock)
+        self._reader = JobReader(options, self._clock)
+        self._renewer = LeaseRenewer(options, self._clock)
+        self._deadline = RetryDeadline(options.give_up_after_s, self._clock)
         self._drain: Drain | None = None
         self._finished = BEGINNING.number
         self._held = BEGINNING.number
         self._bodies: dict[str, bytes] = {}
-        self._last = (pack(BEGINNING), BEGINNING)
+        self._last = (encode_offset(BEGINNING), BEGINNING)
         self._few_since_s: float | None = None
-        self._report: Offset | None = None
-        self._report_until_s = 0.0
+        self._last_report: Offset | None = None
+        self._report_due_s = 0.0
 
     def close(self) -> None:
-        """Stop keeping leases, hang up."""
-        self._leases.close()
-        self._intake.close()
+        """Stop renewing leases and close the connections."""
+        self._renewer.close()
+        self._reader.close()
 
-    # --- from batch to batch ------------------------------------------------------------------------------------------
+    # --- batches ------------------------------------------------------------------------------------------------------
 
     def next_offset(self, start: Offset, limit: ReadLimit) -> Offset:
         """See `QueueStream.latestOffset`."""
-        before = self._read(start)
+        before = self._manifest(start)
         while True:
             try:
                 self.finish(before)
-                taken = self._take(limit)
+                leased = self._lease(limit)
                 break
             except ConnectionFailed as error:
-                if self._drain is not None:  # the same offset would end the query
-                    self._patience.bear(error)
+                if self._drain is not None:  # returning the same offset would end the query
+                    self._deadline.retry_or_raise(error)
                     continue
-                if self._patience.is_over():
+                if self._deadline.note_failure():
                     raise
                 self._clock.sleep(IDLE_S)
                 return start
-        self._patience.succeeded()
-        fresh = self._without_finished(taken, before)
+        self._deadline.reset()
+        fresh = self._without_finished(leased, before)
         if not fresh:
             self._clock.sleep(IDLE_S)
             return start
-        manifest = Manifest(before.number + 1, tuple(job.lease for job in fresh))
+        manifest = Manifest(before.number + 1, tuple(job.ref for job in fresh))
         self._hold(manifest)
         self._keep_bodies(fresh)
-        self._last = (pack(manifest), manifest)
+        self._last = (encode_offset(manifest), manifest)
         return self._last[0]
 
-    def _read(self, offset: Offset) -> Manifest:
-        """The manifest of an offset; Spark hands the last one back again and again."""
+    def _manifest(self, offset: Offset) -> Manifest:
+        """Return the manifest of an offset, cached because Spark passes the last one repeatedly."""
         if offset != self._last[0]:
-            self._last = (offset, unpack(offset))
+            self._last = (offset, decode_offset(offset))
         return self._last[1]
 
     def finish(self, manifest: Manifest) -> None:
-        """Acknowledge the jobs of a batch that Spark is done with, once in the life of this process.
+        """Acknowledge the jobs of a batch that Spark committed, unless this process already did.
 
         Raises:
             ConnectionFailed: no node can be reached.
         """
         if manifest.number <= self._finished:
             return
-        self._intake.acknowledge(manifest.jobs)
-        self._leases.release(job.id for job in manifest.jobs)
+        self._reader.acknowledge(manifest.jobs)
+        self._renewer.release(job.id for job in manifest.jobs)
         self._finished = manifest.number
         self._bodies = {}
 
     def commit(self, end: Offset) -> None:
-        """As `finish`, but who can not be reached now is tried again before the next batch."""
+        """Call `finish`; if no node can be reached, the driver retries before the next batch."""
         if end["batch"] > self._finished:
             with contextlib.suppress(ConnectionFailed):
-                self.finish(self._read(end))
+                self.finish(self._manifest(end))
 
     def _hold(self, manifest: Manifest) -> None:
         if manifest.number > max(self._held, self._finished):
-            self._leases.hold(manifest.jobs)
+            self._renewer.hold(manifest.jobs)
             self._held = manifest.number
-            self._report_until_s = 0.0  # what waits is less now
+            self._report_due_s = 0.0  # the backlog has shrunk
 
-    def _keep_bodies(self, taken: Sequence[Taken]) -> None:
-        fits = self._keeps_bodies and sum(len(job.body) for job in taken) <= BODIES_KEPT_BYTES
-        self._bodies = {job.lease.id: job.body for job in taken} if fits else {}
+    def _keep_bodies(self, leased: Sequence[LeasedJob]) -> None:
+        fits = self._keeps_bodies and sum(len(job.body) for job in leased) <= BODIES_KEPT_BYTES
+        self._bodies = {job.ref.id: job.body for job in leased} if fits else {}
 
     def tasks(self, end: Offset) -> list[JobsPartition]:
-        """The tasks of a batch, the same whenever it is asked for it."""
-        manifest = self._read(end)
+        """Return the tasks of a batch; each call for the same offset returns the same tasks."""
+        manifest = self._manifest(end)
         self._hold(manifest)
         parts = self._options.num_partitions or PARTITIONS_PER_NODE * self._count_members()
         bodies = self._bodies
         return [
             JobsPartition(tuple(part), tuple(bodies[job.id] for job in part) if part[0].id in bodies else None)
-            for part in cut(manifest.jobs, parts)
+            for part in split(manifest.jobs, parts)
         ]
 
     def _count_members(self) -> int:
         while True:
             try:
-                return len(self._intake.members())
+                return len(self._reader.members())
             except ConnectionFailed as error:
-                self._patience.bear(error)
+                self._deadline.retry_or_raise(error)
 
-    # --- leasing ------------------------------------------------------------------------------------------------------
+    # --- leases -------------------------------------------------------------------------------------------------------
 
-    def drain_what_waits(self) -> None:
-        """From now on only jobs that are there now are of interest, and then it is over."""
+    def start_drain(self) -> None:
+        """Read only the jobs that are queued now, then end."""
         while True:
             try:
-                until_ms = self._intake.now_ms()
+                until_ms = self._reader.now_ms()
                 break
             except ConnectionFailed as error:
-                self._patience.bear(error)
-        self._drain = Drain(self._intake, until_ms, self._clock, self._options.give_up_after_s)
+                self._deadline.retry_or_raise(error)
+        self._drain = Drain(self._reader, until_ms, self._clock, self._options.give_up_after_s)
 
-    def _take(self, limit: ReadLimit) -> list[Taken]:
+    def _lease(self, limit: ReadLimit) -> list[LeasedJob]:
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_jobs_per_trigger
         if self._drain is not None:
-            return self._drain.take(most)
-        look = self._intake.look()
+            return self._drain.next_jobs(most)
+        backlog = self._reader.backlog()
         if isinstance(limit, ReadAllAvailable):
-            return self._intake.take(look, look.waiting)
+            return self._reader.lease(backlog, backlog.waiting)
         least = limit.min_rows if isinstance(limit, ReadMinRows) else self._options.min_jobs_per_trigger
-        return self._intake.take(look, most) if self._are_enough(look.waiting, least) else []
+        return self._reader.lease(backlog, most) if self._are_enough(backlog.waiting, least) else []
 
     def _are_enough(self, waiting: int, least: int) -> bool:
-        """Whether to begin a batch: enough jobs wait, or some do for long enough."""
+        """Return whether to begin a batch: enough jobs are queued, or some have been for `maxTriggerDelay`."""
         now_s = self._clock.now_s()
         if waiting == 0:
             self._few_since_s = None
@@ -266,24 +266,28 @@ class Driver:
         self._few_since_s = None
         return True
 
-    def _without_finished(self, taken: Sequence[Taken], before: Manifest) -> list[Taken]:
-        """Leave out what was delivered again although it is done: its acknowledgement came too late."""
+    def _without_finished(self, leased: Sequence[LeasedJob], before: Manifest) -> list[LeasedJob]:
+        """Leave out jobs of the previous batch that were delivered again because they were acknowledged too late."""
         known = {job.id for job in before.jobs}
-        again = [job.lease for job in taken if job.lease.id in known]
+        again = [job.ref for job in leased if job.ref.id in known]
         if not again:
-            return list(taken)
+            return list(leased)
         with contextlib.suppress(ConnectionFailed):
-            self._intake.acknowledge(again)
-        return [job for job in taken if job.lease.id not in known]
+            self._reader.acknowledge(again)
+        return [job for job in leased if job.ref.id not in known]
 
     # --- progress -----------------------------------------------------------------------------------------------------
 
-    def backlog(self) -> Offset | None:
-        """How many jobs are queued at the nodes that answer, and how old the oldest is, in seconds."""
-        if self._clock.now_s() >= self._report_until_s:
-            with contextlib.suppress(DisqueError):  # the next call for an offset says so
-                look = self._intake.look()
-                oldest_ms = max((head.age_ms for head in self._intake.heads(look)), default=0)
-                self._report = {"batch": self._held, "waiting": look.waiting, "oldestSeconds": oldest_ms // 1000}
-            self._report_until_s = self._clock.now_s() + REPORT_EVERY_S
-        return self._report
+    def report(self) -> Offset | None:
+        """Return the number of jobs queued at the nodes that answer, and the age of the oldest one in seconds."""
+        if self._clock.now_s() >= self._report_due_s:
+            with contextlib.suppress(DisqueError):  # the next call for an offset reports the error
+                backlog = self._reader.backlog()
+                oldest_ms = max((oldest.age_ms for oldest in self._reader.oldest_jobs(backlog)), default=0)
+                self._last_report = {
+                    "batch": self._held,
+                    "waiting": backlog.waiting,
+                    "oldestSeconds": oldest_ms // 1000,
+                }
+            self._report_due_s = self._clock.now_s() + REPORT_EVERY_S
+        return self._last_report

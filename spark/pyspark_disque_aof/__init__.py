@@ -1,9 +1,8 @@
-"""Append only files of Disque nodes as tables: `spark.read.format("disque-aof").load("/backup/*/disque.aof")`.
+"""Append-only files of Disque nodes as tables: `spark.read.format("disque-aof").load("/backup/*/disque.aof")`.
 
-A package of its own beside `pyspark_disque` because Spark takes one class `DefaultSource` from each. It reads files and
-speaks to no node: the format is known to `disqued.persistence`, which this package brings along. How it is made:
-`options` says what may be said, `files` finds and reads, `fold` says what became of each job, `rows` gives columns,
-and `source` is what Spark calls.
+This package is separate from `pyspark_disque` because Spark loads one class `DefaultSource` per package. It reads files
+with the parser of `disqued.persistence`, and never connects to a node. `options` defines the options, `files` finds and
+reads the files, `outcomes` determines what became of each job, `rows` builds the columns, and Spark calls `source`.
 """
 
 from pyspark_disque_aof.files import AofDamaged

@@ -1,8 +1,8 @@
-"""Finds append only files and walks through them, wherever pyarrow can read: this machine, S3, HDFS, Google, Azure.
+"""Finds and reads append-only files wherever pyarrow can read: local disks, S3, HDFS, Google Cloud and Azure.
 
-Both happen in Python processes of Spark without a way to the JVM, so its file systems are out of reach; those of
-pyarrow take the same addresses. `s3a:` and `s3n:`, as Hadoop calls them, are `s3:`. Credentials come from where pyarrow
-looks for them: the environment, or the role of the machine. Files are read in chunks: their size does not matter.
+Spark's Python processes have no access to the JVM and its file systems, so this module uses those of pyarrow, which
+accept the same addresses. Hadoop's `s3a:` and `s3n:` become `s3:`. pyarrow takes credentials from the environment, or
+from the role of the host. Files are read in chunks, so memory does not depend on their size.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from disqued.persistence.reader import TORN, Damage, Entry, EntryReader
 
 CHUNK_BYTES: Final = 1 << 20
 SUFFIXES: Final = (".aof", ".aof.gz")
-"""What a directory is searched for."""
+"""The names of the files to read in a directory."""
 _TEMPORARY: Final = ("temp-", ".", "_")
-"""What nodes and Spark have not finished begins so."""
+"""The prefixes of files that a node or Spark is still writing."""
 _SAME: Final = {"s3a": "s3", "s3n": "s3", "wasbs": "abfss"}
 _WILD: Final = re.compile(r"[*?\[]")
 
 
 class AofDamaged(ValueError):
-    """A file that is not sound, with the place, and what to do."""
+    """A file is damaged; the message has the position, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class AofFile:
-    """A file: its address, and how long it was when it was found."""
+    """A file: its address, and its size when it was found."""
 
     address: str
     size: int
 
 
-def _place(path: str) -> tuple[fs.FileSystem, str, str]:
-    """The file system of a path, the path there, and what stands before it in the address."""
+def _resolve(path: str) -> tuple[fs.FileSystem, str, str]:
+    """Return the file system of a path, the path in it, and the prefix that makes it an address."""
     scheme, colon, rest = path.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+", scheme):
         return fs.LocalFileSystem(), str(Path(path).absolute()), ""
@@ -58,25 +58,25 @@ def _place(path: str) -> tuple[fs.FileSystem, str, str]:
 
 
 def find(paths: Iterable[str]) -> list[AofFile]:
-    """The files that are meant, each once, in the order of their addresses.
+    """Return the files that the paths match, without duplicates, ordered by address.
 
     Raises:
-        FileNotFoundError: a path or a pattern names none.
+        FileNotFoundError: a path or a pattern matches no file.
     """
     found: dict[str, AofFile] = {}
     for path in paths:
-        system, inside, prefix = _place(path)
+        system, inside, prefix = _resolve(path)
         infos = list(_matches(system, inside))
         if not infos:
             raise FileNotFoundError(
-                f"{path} is no append only file, and no directory with any ({' or '.join(SUFFIXES)} below it)"
+                f"no append-only file at {path}: expected a file, or a directory with {' or '.join(SUFFIXES)} files"
             )
         found.update((prefix + info.path, AofFile(prefix + info.path, info.size or 0)) for info in infos)
     return [found[address] for address in sorted(found)]
 
 
 def _matches(system: fs.FileSystem, path: str) -> Iterator[fs.FileInfo]:
-    """A file itself, what is in a directory, or what a pattern fits."""
+    """Yield a file itself, the files in a directory, or the files that match a pattern."""
     wild = _WILD.search(path)
     if wild is None:
         info = system.get_file_info(path)
@@ -110,31 +110,31 @@ def _below(system: fs.FileSystem, directory: str) -> Iterator[fs.FileInfo]:
             yield info
 
 
-def items(address: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Entry | Damage]:
-    """All that stands in a file: records, and stretches that are none; records that make no sense count as such."""
-    system, path, _ = _place(address)
+def read_items(address: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Entry | Damage]:
+    """Yield the records of a file and its damaged ranges; an invalid record is a damaged range, too."""
+    system, path, _ = _resolve(address)
     reader = EntryReader()
     with system.open_input_stream(path) as stream:
         while chunk := stream.read(chunk_bytes):
             reader.feed(chunk)
-            yield from _taken(reader)
+            yield from _parsed(reader)
     reader.end()
-    yield from _taken(reader)
+    yield from _parsed(reader)
 
 
-def _taken(reader: EntryReader) -> Iterator[Entry | Damage]:
+def _parsed(reader: EntryReader) -> Iterator[Entry | Damage]:
     while (item := reader.next()) is not None:
         yield fault_of(item) or item
 
 
-def damaged(address: str, damage: Damage) -> AofDamaged:
-    """The error for a place in a file, which says what to do."""
+def damage_error(address: str, damage: Damage) -> AofDamaged:
+    """Return the error for a damaged range of a file, which says what to do."""
     hint = (
-        "A node that writes to it just now, or that was killed, leaves such an end, and cuts it off itself"
+        "A node that is writing the file, or was killed, leaves such an end and truncates it on its next start"
         if damage.kind == TORN
-        else f"`disque-check-aof {address}` shows all such places, with --fix it mends a copy"
+        else f"`disque-check-aof {address}` lists all damaged ranges, and `--fix` repairs a copy"
     )
     return AofDamaged(
         f"{address} is damaged from byte {damage.offset} to {damage.end}: {damage.why}. {hint}. "
-        'To read what is sound: .option("failOnDamage", "false")'
+        'To skip damaged ranges, set .option("failOnDamage", "false")'
     )

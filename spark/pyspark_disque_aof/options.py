@@ -1,6 +1,6 @@
-"""What can be said with `.option(...)` when append only files are read: one table for reading, messages and the page.
+"""The options of `format("disque-aof")`: one table from which parsing, messages and the page of options follow.
 
-Spark hands options over as text and ignores their case. Bad ones fail before any file is read.
+Spark passes options as text and ignores their case. Invalid options fail before any file is read.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,12})\s*([kmg]?)b?", text.strip().lower())
     if match is None or int(match[1]) == 0:
-        raise BadOption("is a size such as 64m or 1g")
+        raise BadOption("must be a size such as 64m or 1g")
     return int(match[1]) * _UNITS[match[2]]
 
 
 def _rows(text: str) -> str:
     if text.strip().lower() not in ROWS:
-        raise BadOption(f"is one of {', '.join(ROWS)}")
+        raise BadOption(f"must be one of {', '.join(ROWS)}")
     return text.strip().lower()
 
 
 def _path(text: str) -> tuple[str, ...]:
     if not text.strip():
-        raise BadOption("is not empty")
+        raise BadOption("must not be empty")
     return (text.strip(),)
 
 
 def _paths(text: str) -> tuple[str, ...]:
-    """As Spark hands over `.load([one, other])`, or with commas between them."""
+    """Parse the JSON that Spark passes for `.load([one, other])`, or a comma-separated list."""
     if not text.lstrip().startswith("["):
         return read_names(text)
     try:
         paths = json.loads(text)
     except ValueError as error:
-        raise BadOption(f"is a list in JSON, or names with commas between them: {error}") from None
+        raise BadOption(f"must be a JSON or comma-separated list: {error}") from None
     if not paths or not all(isinstance(path, str) and path for path in paths):
-        raise BadOption("names at least one file")
+        raise BadOption("must name at least one file")
     return tuple(paths)
 
 
 @dataclass(frozen=True, slots=True)
 class AofOption:
-    """One row: the name, the field of `AofOptions`, how it is read, and for people the default and what it means."""
+    """One row of the table: the name, the field of `AofOptions`, the parser, and the default and meaning as text."""
 
     name: str
     field: str
@@ -63,26 +63,32 @@ class AofOption:
 
 
 OPTIONS: Final[tuple[AofOption, ...]] = (
-    AofOption("path", "paths", _path, "required", "A file, a directory, or a pattern. `.load(path)` says it too."),
-    AofOption("paths", "paths", _paths, "-", "Several of them: `.load([one, other])`, or with commas between them."),
+    AofOption("path", "paths", _path, "required", "A file, a directory or a pattern. `.load(path)` sets it as well."),
+    AofOption(
+        "paths", "paths", _paths, "-",
+        "Several paths, separated by commas. `.load([one, other])` sets it as well.",
+    ),
     AofOption(
         "rows", "rows", _rows, "jobs",
-        "`jobs`: a row for each job that was in the log, with what became of it. `records`: a row for each record, as "
-        "it stands there, and for each damaged place.",
+        "`jobs`: one row for each job in the log, with its outcome. `records`: one row for each record, and one for "
+        "each damaged range.",
     ),
-    AofOption("queues", "queues", read_names, "all", "Only jobs of these queues, with commas between them."),
+    AofOption(
+        "queues", "queues", read_names, "all",
+        "A comma-separated list of queues. Rows of other queues are left out.",
+    ),
     AofOption(
         "includeBody", "include_body", read_flag, "true",
-        "`false` leaves the column `body` null: less to hand over.",
+        "Whether to read the column `body`. `false` leaves it null and transfers less data.",
     ),
     AofOption(
         "failOnDamage", "fail_on_damage", read_flag, "true",
-        "Whether a file that is damaged, or cut off in its last record, ends the query. `false` reads what is sound.",
+        "Whether the query fails if a file is damaged, or truncated in its last record. `false` skips damaged ranges.",
     ),
     AofOption(
         "maxPartitionBytes", "max_partition_bytes", _bytes, "256m",
-        "Files that are longer are read by several tasks, each of which reads all of it and folds its share of the "
-        "jobs: this bounds the memory of a task. Only for `rows` = `jobs`.",
+        "Several tasks share a longer file: each reads the whole file, but processes only a part of the jobs, which "
+        "limits the memory of a task. Only for `rows` = `jobs`.",
     ),
 )  # fmt: skip
 
@@ -102,10 +108,10 @@ class AofOptions:
 
 
 def parse(given: Mapping[str, str]) -> AofOptions:
-    """The options of one read.
+    """Parse the options of one read.
 
     Raises:
-        BadOption: one is unknown, missing or wrong; the message says what to write.
+        BadOption: an option is unknown, missing or invalid; the message says what to do.
     """
     values: dict[str, Any] = {}
     for name, text in given.items():
@@ -113,21 +119,21 @@ def parse(given: Mapping[str, str]) -> AofOptions:
         if option is None:
             raise BadOption(_unknown(name))
         if option.field in values:
-            raise BadOption("the options path and paths clash: give one of them")
+            raise BadOption("the options path and paths conflict; set only one of them")
         try:
             values[option.field] = option.read(text)
         except BadOption as error:
             raise BadOption(f"the option {option.name} {error}, not {text!r}") from None
     if "paths" not in values:
-        raise BadOption('no file is named: .load("/backup/disque.aof")')
+        raise BadOption('no file to read; pass a path such as .load("/backup/disque.aof")')
     return AofOptions(**values)
 
 
 def _unknown(name: str) -> str:
     if name.lower() in {"nodes", "queue", "states"}:
         other = "queues" if name.lower() == "queue" else 'format("disque"), which reads live nodes'
-        return f"there is no option {name} for files: use {other}"
+        return f"the option {name} does not apply to files; use {other}"
     close = difflib.get_close_matches(name.lower(), _BY_NAME, n=1, cutoff=0.6)
     if close:
-        return f"there is no option {name}: it is called {_BY_NAME[close[0]].name} here"
-    return f"there is no option {name}: the options are {', '.join(option.name for option in OPTIONS)}"
+        return f"unknown option {name}; use {_BY_NAME[close[0]].name}"
+    return f"unknown option {name}; the options are {', '.join(option.name for option in OPTIONS)}"

@@ -1,25 +1,25 @@
-r"""The columns, and records as rows of Arrow batches that stay small, whatever the file holds.
+r"""Defines the columns, and converts records to Arrow batches of bounded size.
 
-| column | type | jobs | records | what |
+| column | type | jobs | records | description |
 | --- | --- | --- | --- | --- |
 | `file` | string | yes | yes | the address of the file |
-| `offset` | bigint | yes | yes | where the record begins |
-| `length` | bigint | | yes | how many bytes it has |
-| `command` | string | | yes | `LOADJOB`, `DELJOB`, `PAUSE`; null for a damaged place |
-| `id`, `queue`, `body` | string, string, binary | yes | yes | of the job; bytes in names that are no UTF-8: `\xff` |
-| `body_size` | int | yes | yes | bytes; also when `includeBody` is false |
-| `ctime`, `expires` | timestamp | yes | yes | when the job was created, when its time is over |
+| `offset` | bigint | yes | yes | the offset of the record in bytes |
+| `length` | bigint | | yes | the length of the record in bytes |
+| `command` | string | | yes | `LOADJOB`, `DELJOB`, `PAUSE`; null for a damaged range |
+| `id`, `queue`, `body` | string, string, binary | yes | yes | bytes in names that are not UTF-8 look like `\xff` |
+| `body_size` | int | yes | yes | bytes; also if `includeBody` is false |
+| `ctime`, `expires` | timestamp | yes | yes | creation and expiry |
 | `delay`, `retry`, `ttl` | bigint | yes | yes | seconds; `ttl` is from `ctime` to `expires` |
-| `replicate`, `nacks`, `additional_deliveries` | int | yes | yes | copies asked for, counters when it was written |
-| `delivered` | boolean | yes | yes | whether this node had handed it out when it was written |
+| `replicate`, `nacks`, `additional_deliveries` | int | yes | yes | requested copies, and counters as of the record |
+| `delivered` | boolean | yes | yes | whether this node had delivered the job, as of the record |
 | `nodes` | array of string | yes | yes | nodes that may have a copy |
-| `state` | string | yes | yes | `queued` or `active` as written; of jobs that ended `finished` |
-| `finished` | boolean | yes | | whether a DELJOB stands behind |
-| `finished_offset` | bigint | yes | | where |
-| `finished_after`, `finished_before` | timestamp | yes | | about when: see the page on the format |
+| `state` | string | yes | yes | `queued` or `active` as of the record; `finished` after a DELJOB |
+| `finished` | boolean | yes | | whether a DELJOB follows |
+| `finished_offset` | bigint | yes | | the offset of the DELJOB |
+| `finished_after`, `finished_before` | timestamp | yes | | bounds of the end: see the page on the format |
 | `checksum` | string | | yes | `none` or `right` |
-| `pause` | string | | yes | of a PAUSE |
-| `damage` | string | | yes | why a place is none of them |
+| `pause` | string | | yes | the state in a PAUSE |
+| `damage` | string | | yes | why the range is damaged |
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import pyarrow as pa
 from disqued.bus.frame import NODE_ID_BYTES
 from disqued.core.jobs.job import DELIVERED, STATE_NAMES
 from disqued.persistence.reader import DELJOB, LOADJOB, Damage, Entry, job_of
-from pyspark_disque_aof.fold import NANOSECONDS_PER_US, Life
+from pyspark_disque_aof.outcomes import NANOSECONDS_PER_US, Outcome
 
 _JOB: Final = (
     "id string, queue string, body binary, body_size int, ctime timestamp, expires timestamp, delay bigint, "
@@ -51,33 +51,33 @@ SCHEMAS: Final = {
 }
 MAX_BATCH_ROWS: Final = 4096
 MAX_BATCH_BYTES: Final = 8 << 20
-"""A batch is full with so many rows, or so many bytes of bodies."""
+"""A batch ends at this number of rows, or of bytes of bodies."""
 _CHECKSUMS: Final = ("none", "right", "wrong")
 _US_PER_S: Final = 1_000_000
 
 Row = dict[str, Any]
-"""Values by column; what is missing is null."""
+"""Values by column; a missing column is null."""
 
 
 def columns(kind: str) -> dict[str, str]:
-    """The columns of `jobs` or `records`, and their types."""
+    """Return the columns of `jobs` or `records`, with their types."""
     pairs = (column.partition(" ") for column in SCHEMAS[kind].split(", "))
     return {name: type_name for name, _, type_name in pairs}
 
 
 def text(data: bytes) -> str:
-    """A name as text."""
+    """Return a name as text."""
     return data.decode("utf-8", "backslashreplace")
 
 
-def of_job(address: str, entry: Entry, life: Life | None, *, body: bool) -> Row:
-    """The row of a LOADJOB, with what came of the job if that is known."""
+def of_job(address: str, entry: Entry, outcome: Outcome | None, *, body: bool) -> Row:
+    """Return the row of a LOADJOB, with the outcome of the job if it is known."""
     unpacked = job_of(entry)
     job = unpacked.job
     holders = unpacked.holders
     created_us = int(job.ctime) // NANOSECONDS_PER_US
     expires_us = int(job.expire_at_s) * _US_PER_S
-    finished = life is not None and life.end_offset is not None
+    finished = outcome is not None and outcome.end_offset is not None
     row: Row = {
         "file": address,
         "offset": int(entry.offset),
@@ -97,18 +97,18 @@ def of_job(address: str, entry: Entry, life: Life | None, *, body: bool) -> Row:
         "nodes": [text(holders[at : at + NODE_ID_BYTES]) for at in range(0, len(holders), NODE_ID_BYTES)],
         "state": "finished" if finished else STATE_NAMES[unpacked.state].decode(),
     }
-    if life is not None:
+    if outcome is not None:
         row |= {
             "finished": finished,
-            "finished_offset": life.end_offset,
-            "finished_after": life.ended_after_us,
-            "finished_before": life.ended_before_us,
+            "finished_offset": outcome.end_offset,
+            "finished_after": outcome.ended_after_us,
+            "finished_before": outcome.ended_before_us,
         }
     return row
 
 
 def of_item(address: str, item: Entry | Damage, *, body: bool) -> Row:
-    """The row of a record, or of a damaged place."""
+    """Return the row of a record, or of a damaged range."""
     if isinstance(item, Damage):
         row: Row = {"file": address, "offset": int(item.offset), "damage": item.why}
     elif item.words[0] == LOADJOB:
@@ -124,7 +124,7 @@ def of_item(address: str, item: Entry | Damage, *, body: bool) -> Row:
 
 
 def batches(rows: Iterator[Row], schema: pa.Schema, max_rows: int = MAX_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow batches of these columns."""
+    """Yield the rows as Arrow batches with the columns of `schema`."""
     gathered: list[Row] = []
     size = 0
     for row in rows:

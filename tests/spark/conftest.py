@@ -15,9 +15,9 @@ from support.spark import local_spark
 
 
 def pytest_runtest_setup() -> None:
-    """Of all tests in this folder."""
+    """Skip all tests of this folder without Java."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Spark needs Java 17 or newer, which is not here")
+        pytest.skip("Spark needs Java 17 or newer")
 
 
 @pytest.fixture(scope="session")
@@ -28,14 +28,14 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Three nodes that a module's tests share: each takes queues of its own."""
+    """Three nodes shared by the tests of a module; each test uses its own queues."""
     with RealCluster(tmp_path_factory.mktemp("cluster"), 3) as nodes:
         yield nodes
 
 
 @pytest.fixture
 def nodes(cluster: RealCluster) -> str:
-    """The option of that name."""
+    """The value of the option `nodes`."""
     return ",".join(node.address for node in cluster.nodes)
 
 

@@ -1,4 +1,4 @@
-"""Append only files as tables: those of the original, those that a real node writes, damaged, many and long ones."""
+"""Reading append-only files as tables: files of the original and of a real node, damaged, several and long files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def write_jobs(path: Path, count: int, seed: int = 1) -> list[bytes]:
-    """A file of so many jobs, of which each second one ended; returns their IDs in order."""
+    """Write a file with `count` jobs, every second one finished; return their IDs in order."""
     chance = random.Random(seed)
     ids = []
     with path.open("wb") as file:
@@ -50,7 +50,7 @@ def write_jobs(path: Path, count: int, seed: int = 1) -> list[bytes]:
 # --- files of the original --------------------------------------------------------------------------------------------
 
 
-def test_files_of_the_original_are_read_as_its_own_tools_saw_them(spark: SparkSession) -> None:
+def test_original_files_give_the_same_records_as_the_original_tools(spark: SparkSession) -> None:
     found = rows(table(spark, *SOUND, rows="records"))
     told = {
         (str(path), entry["offset"]): entry
@@ -68,19 +68,19 @@ def test_files_of_the_original_are_read_as_its_own_tools_saw_them(spark: SparkSe
             assert row["nodes"] == job["nodes"]
 
 
-def test_a_job_has_one_row_that_says_whether_it_ended(spark: SparkSession) -> None:
-    """The file has nine jobs, six of which ended, and a DELJOB of one that is not in it."""
+def test_each_job_has_one_row_with_its_outcome(spark: SparkSession) -> None:
+    """The file has nine jobs, six of them finished, and a DELJOB of a job that it does not contain."""
     found = rows(table(spark, VECTORS / "03-full-life.aof"))
     assert len({row["id"] for row in found}) == len(found) == 9
     assert [row["state"] for row in found].count("finished") == sum(row["finished"] for row in found) == 6
     assert all((row["finished_offset"] is not None) == row["finished"] for row in found)
 
 
-# --- what came of a job -----------------------------------------------------------------------------------------------
+# --- outcomes ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_jobs_around_bound_the_time_at_which_a_job_ended(spark: SparkSession, tmp_path: Path) -> None:
-    """Job 1 ended before job 2 was created; nothing younger stands behind the end of the last one."""
+def test_creation_times_of_neighbouring_jobs_bound_when_a_job_finished(spark: SparkSession, tmp_path: Path) -> None:
+    """Job 1 finished before job 2 was created; no newer job follows the end of the last one."""
     write_jobs(tmp_path / "disque.aof", 4)
     found = rows(table(spark, tmp_path))
     assert [row["finished"] for row in found] == [False, True, False, True]
@@ -90,7 +90,7 @@ def test_the_jobs_around_bound_the_time_at_which_a_job_ended(spark: SparkSession
     ]
 
 
-def test_a_job_that_came_back_has_the_row_of_its_last_life(spark: SparkSession, tmp_path: Path) -> None:
+def test_job_added_again_after_it_finished_has_the_row_of_its_last_record(spark: SparkSession, tmp_path: Path) -> None:
     job = make_job(random.Random(1), b"again")
     record = kept(job)
     (tmp_path / "disque.aof").write_bytes(record + record + forget(job.id) + record + record)
@@ -98,9 +98,7 @@ def test_a_job_that_came_back_has_the_row_of_its_last_life(spark: SparkSession, 
     assert (row["finished"], row["offset"]) == (False, 2 * len(record) + len(forget(job.id)))
 
 
-def test_a_live_node_s_file_has_the_jobs_that_were_added_and_tells_which_were_acknowledged(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_file_of_a_live_node_has_the_added_jobs_and_which_are_acknowledged(spark: SparkSession, tmp_path: Path) -> None:
     with RealCluster(tmp_path, 1, "--appendonly", "yes", meet=False) as cluster:
         (node,) = cluster.nodes
         node.server.wait_ready()
@@ -120,7 +118,7 @@ def test_a_live_node_s_file_has_the_jobs_that_were_added_and_tells_which_were_ac
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_directories_patterns_lists_and_addresses_name_files_each_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_directories_patterns_lists_and_addresses_give_each_file_once(spark: SparkSession, tmp_path: Path) -> None:
     for node in ("one", "two"):
         (tmp_path / node).mkdir()
         write_jobs(tmp_path / node / "disque.aof", 2, seed=len(node) + ord(node[0]))
@@ -140,7 +138,7 @@ def test_directories_patterns_lists_and_addresses_name_files_each_once(spark: Sp
         assert frame.rdd.getNumPartitions() == len(files)
 
 
-def test_a_compressed_backup_is_read_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_compressed_file_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     write_jobs(tmp_path / "disque.aof", 10)
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "disque.aof.gz").write_bytes(gzip.compress((tmp_path / "disque.aof").read_bytes()))
@@ -151,7 +149,7 @@ def test_a_compressed_backup_is_read_as_it_is(spark: SparkSession, tmp_path: Pat
     assert len(plain) == 10
 
 
-def test_a_long_file_is_folded_by_several_tasks_to_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_long_file_read_by_several_tasks_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     ids = write_jobs(tmp_path / "disque.aof", 500)
     whole = table(spark, tmp_path)
     shared = table(spark, tmp_path, maxPartitionBytes="20k")
@@ -160,21 +158,21 @@ def test_a_long_file_is_folded_by_several_tasks_to_the_same_rows(spark: SparkSes
     assert [row["id"].encode() for row in rows(shared)] == ids
 
 
-# --- what is wanted ---------------------------------------------------------------------------------------------------
+# --- selection --------------------------------------------------------------------------------------------------------
 
 
-def test_queues_and_bodies_that_are_not_wanted_are_left_out(spark: SparkSession) -> None:
+def test_options_leave_out_other_queues_and_bodies(spark: SparkSession) -> None:
     found = rows(table(spark, *SOUND, queues="q0, fed", includeBody="false"))
     assert {row["queue"] for row in found} == {"q0", "fed"}
     assert {row["body"] for row in found} == {None}
     assert all(row["body_size"] > 0 for row in found)
 
 
-def test_columns_can_be_chosen_and_unknown_ones_are_refused(spark: SparkSession) -> None:
+def test_columns_can_be_selected_and_unknown_ones_are_rejected(spark: SparkSession) -> None:
     reader = spark.read.format("disque-aof").option("path", str(VECTORS / "01-addjob.aof"))
     assert reader.schema("queue string, id string").load().columns == ["queue", "id"]
     assert len(reader.schema("queue string, id string").load().collect()) == 6
-    with pytest.raises(PySparkException, match="there is no column size int: choose of file string"):
+    with pytest.raises(PySparkException, match="unknown column size int; the columns are file string"):
         reader.schema("size int").load().collect()
 
 
@@ -185,11 +183,11 @@ def test_columns_can_be_chosen_and_unknown_ones_are_refused(spark: SparkSession)
     ("name", "words"),
     [
         ("06-truncated.aof", "is damaged from byte [0-9]+ to [0-9]+: the end of the file cuts the record off. A node"),
-        ("08-garbage.aof", "a record begins with '\\*'.*`disque-check-aof .*08-garbage.aof` shows all such places"),
+        ("08-garbage.aof", "a record begins with '\\*'.*`disque-check-aof .*08-garbage.aof` lists all damaged ranges"),
     ],
 )
 @pytest.mark.parametrize("kind", ["jobs", "records"])
-def test_a_damaged_file_ends_the_query_with_the_place_and_what_to_do(
+def test_damaged_file_fails_the_query_with_the_range_and_a_hint(
     spark: SparkSession, name: str, words: str, kind: str
 ) -> None:
     with pytest.raises(PySparkException, match=words) as caught:
@@ -197,15 +195,13 @@ def test_a_damaged_file_ends_the_query_with_the_place_and_what_to_do(
     assert 'option("failOnDamage", "false")' in str(caught.value)
 
 
-def test_what_is_sound_in_a_damaged_file_can_be_read_and_records_name_the_damage(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_damaged_ranges_can_be_skipped_and_records_describe_them(spark: SparkSession, tmp_path: Path) -> None:
     write_jobs(tmp_path / "disque.aof", 10)
     data = (tmp_path / "disque.aof").read_bytes()
     (tmp_path / "disque.aof").write_bytes(data.replace(b"body of 4", b"BODY OF 4")[:-5])
     jobs = rows(table(spark, tmp_path, failOnDamage="false"))
     assert [row["body"] for row in jobs] == [b"body of %d" % n for n in range(10) if n != 4]
-    assert not jobs[-1]["finished"], "its DELJOB is cut off"
+    assert not jobs[-1]["finished"], "its DELJOB is truncated"
     places = [row for row in rows(table(spark, tmp_path, failOnDamage="false", rows="records")) if row["damage"]]
     assert [re.sub("[^a-z ]", "", row["damage"]) for row in places] == [
         "the checksum of the job is wrong",
@@ -219,19 +215,19 @@ def test_what_is_sound_in_a_damaged_file_can_be_read_and_records_name_the_damage
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "no file is named: .load"),
-        ({"path": ""}, "the option path is not empty"),
-        ({"path": "x", "paths": "y"}, "path and paths clash"),
-        ({"path": "x", "rows": "lines"}, "the option rows is one of jobs, records, not 'lines'"),
-        ({"path": "x", "failOnDamge": "no"}, "(?i)there is no option failOnDamge: it is called failOnDamage here"),
-        ({"path": "x", "failOnDamage": "no"}, "is true or false, not 'no'"),
-        ({"path": "x", "queue": "mail"}, "there is no option queue for files: use queues"),
+        ({}, "no file to read; pass a path such as .load"),
+        ({"path": ""}, "the option path must not be empty"),
+        ({"path": "x", "paths": "y"}, "path and paths conflict"),
+        ({"path": "x", "rows": "lines"}, "the option rows must be one of jobs, records, not 'lines'"),
+        ({"path": "x", "failOnDamge": "no"}, "(?i)unknown option failOnDamge; use failOnDamage"),
+        ({"path": "x", "failOnDamage": "no"}, "must be true or false, not 'no'"),
+        ({"path": "x", "queue": "mail"}, "the option queue does not apply to files; use queues"),
         ({"path": "x", "nodes": "a:1"}, "which reads live nodes"),
-        ({"path": "x", "maxPartitionBytes": "0"}, "is a size such as 64m"),
+        ({"path": "x", "maxPartitionBytes": "0"}, "must be a size such as 64m"),
         ({"path": "x", "zzz": "1"}, "the options are path, paths, rows"),
-        ({"path": "/nowhere/*.aof"}, "/nowhere/\\*.aof is no append only file"),
+        ({"path": "/nowhere/*.aof"}, "no append-only file at /nowhere/\\*.aof"),
     ],
 )  # fmt: skip
-def test_wrong_options_fail_with_what_to_write(spark: SparkSession, options: dict[str, str], words: str) -> None:
+def test_invalid_options_fail_with_a_hint(spark: SparkSession, options: dict[str, str], words: str) -> None:
     with pytest.raises(PySparkException, match=words):
         spark.read.format("disque-aof").options(**options).load().collect()

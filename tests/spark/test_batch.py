@@ -1,4 +1,4 @@
-"""`spark.read.format("disque")`: a snapshot changes nothing, a consuming read takes what it gives."""
+"""`spark.read.format("disque")`: a snapshot leaves jobs in the queue, a consuming read removes them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from disqued.client import Client
 from pyspark_disque.brokers import Member
-from pyspark_disque.consume import TakingPart, consumed
-from pyspark_disque.intake import Look
+from pyspark_disque.consume import ConsumeTask, run_consume
+from pyspark_disque.jobreader import Backlog
 from pyspark_disque.options import Options
-from pyspark_disque.snapshot import Narrowed, plan_scans
+from pyspark_disque.snapshot import ScanFilter, plan_scan
 from support.cluster import RealCluster, RealNode
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -34,7 +34,7 @@ def read(spark: SparkSession, nodes: str, **options: str) -> DataFrame:
 def bodies(frame: DataFrame) -> dict[str, bytes]:
     rows = frame.select("id", "body").collect()
     found = {row.id: bytes(row.body) for row in rows}
-    assert len(found) == len(rows), "no row comes twice"
+    assert len(found) == len(rows), "duplicate rows"
     return found
 
 
@@ -62,7 +62,7 @@ def waiting(cluster: RealCluster, queue: str) -> int:
 # --- snapshots --------------------------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_shows_what_waits_at_all_nodes_and_takes_nothing(
+def test_snapshot_has_the_queued_jobs_of_all_nodes_and_leaves_them_queued(
     spark: SparkSession, empty: RealCluster, nodes: str
 ) -> None:
     added: dict[str, bytes] = {}
@@ -76,14 +76,14 @@ def test_a_snapshot_shows_what_waits_at_all_nodes_and_takes_nothing(
 
 
 @pytest.mark.parametrize("pushdown", ["true", "false"])
-def test_filters_give_the_same_rows_whether_nodes_apply_them_or_spark(
+def test_filters_give_the_same_rows_with_and_without_push_down(
     spark: SparkSession, empty: RealCluster, nodes: str, pushdown: str
 ) -> None:
     added = {queue: add(empty.nodes[0], queue, 20) for queue in ("a", "b", "c")}
     with setting(spark, PUSHDOWN, pushdown):
 
         def filtered(condition: str) -> DataFrame:
-            """Loaded anew: a frame keeps the plan of the last filter that Spark handed over."""
+            """Load a new frame: a frame keeps the plan of its last filter."""
             return read(spark, nodes, queuePattern="[abc]", pushDownFilters=pushdown).where(condition)
 
         assert bodies(filtered("queue = 'a'")) == added["a"]
@@ -94,7 +94,7 @@ def test_filters_give_the_same_rows_whether_nodes_apply_them_or_spark(
     assert partitions == (1 if pushdown == "true" else 3)
 
 
-def test_other_states_have_a_row_for_each_copy(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+def test_other_states_give_a_row_for_each_copy(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
     added = add(empty.nodes[0], "a", 10, replicate=3)
     frame = read(spark, nodes, queue="a", states="queued,active", includeMetadata="true")
     rows = frame.collect()
@@ -107,7 +107,7 @@ def test_other_states_have_a_row_for_each_copy(spark: SparkSession, empty: RealC
         assert bodies(pushed.where("state = 'queued'")) == added
 
 
-def test_no_more_rows_than_maxjobs(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+def test_snapshot_has_at_most_maxjobs_rows(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
     for node in empty.nodes:
         add(node, "a", 50)
     assert read(spark, nodes, queue="a", maxJobs="70").count() == 70
@@ -115,13 +115,13 @@ def test_no_more_rows_than_maxjobs(spark: SparkSession, empty: RealCluster, node
     assert read(spark, nodes, queue="a", maxJobs="700").count() == 150
 
 
-def test_an_empty_queue_is_an_empty_table(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+def test_empty_queue_gives_no_rows(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
     assert read(spark, nodes, queue="nobody").collect() == []
     assert read(spark, nodes, queue="nobody", consume="true").collect() == []
     assert waiting(empty, "nobody") == 0
 
 
-def test_large_bodies_and_names_of_any_bytes_are_rows(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+def test_large_bodies_and_names_that_are_not_utf8_are_read(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
     body = b"\x00\xff" * 1_000_000
     for number in range(6):
         empty.nodes[0].call("ADDJOB", b"big-\xfe", body + bytes((number,)), 0)
@@ -131,11 +131,11 @@ def test_large_bodies_and_names_of_any_bytes_are_rows(spark: SparkSession, empty
     assert {len(row.body) for row in rows} == {2_000_001}
 
 
-def test_a_node_that_can_not_be_read_fails_the_read_by_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_unreachable_node_fails_the_read_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2) as own:
         nodes = ",".join(node.address for node in own.nodes)
         own.nodes[1].kill()
-        with pytest.raises(Exception, match=rf"{own.nodes[1].address} can not be reached: what waits there"):
+        with pytest.raises(Exception, match=rf"cannot reach {own.nodes[1].address}: the jobs queued there"):
             read(spark, nodes, queue="a", giveUpAfter="1s").collect()
 
 
@@ -147,44 +147,46 @@ def test_a_node_that_can_not_be_read_fails_the_read_by_name(spark: SparkSession,
         ({f"q{number}": 1 for number in range(9)}, {}, [tuple(f"q{number}" for number in range(9))]),
         ({"a": 10, "b": 5}, {"max_jobs": 7}, [("a",)]),
     ],
-    ids=["one queue", "few queues", "many queues are looked for in one scan", "nobody is asked for what is too much"],
+    ids=["one queue", "few queues", "many queues share one scan", "no scan beyond maxJobs"],
 )
-def test_a_snapshot_is_cut_by_nodes_and_queues(
+def test_snapshot_is_split_by_node_and_queue(
     lengths: Mapping[str, int], options: dict[str, int], tasks: list[tuple[str, ...]]
 ) -> None:
-    look = Look({Member("n", "n:1", 1): lengths}, ())
+    backlog = Backlog({Member("n", "n:1", 1): lengths}, ())
     given = Options(nodes=("n:1",), queue_pattern=".*", **options)  # type: ignore[arg-type]  # fields by name
-    parts = plan_scans(look, given, Narrowed(frozenset({"queued"})))
+    parts = plan_scan(backlog, given, ScanFilter(frozenset({"queued"})))
     assert [scan.queues for part in parts for scan in part.scans] == tasks
 
 
 # --- consuming --------------------------------------------------------------------------------------------------------
 
 
-def test_a_consuming_read_takes_and_acknowledges_what_waits(
+def test_consuming_read_returns_and_acknowledges_the_queued_jobs(
     spark: SparkSession, empty: RealCluster, nodes: str
 ) -> None:
     added: dict[str, bytes] = {}
     for node in empty.nodes:
         added |= add(node, "a", 300)
     assert bodies(read(spark, nodes, queue="a", consume="true", numPartitions="6")) == added
-    empty.wait_until(lambda: all(node.info("jobs")["registered_jobs"] == "0" for node in empty.nodes), "none is left")
+    empty.wait_until(lambda: all(node.info("jobs")["registered_jobs"] == "0" for node in empty.nodes), "no job is left")
 
 
-def test_a_consuming_read_takes_no_more_than_maxjobs(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
+def test_consuming_read_takes_at_most_maxjobs(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
     for node in empty.nodes:
         add(node, "a", 50)
     assert len(bodies(read(spark, nodes, queue="a", consume="true", maxJobs="70", includeMetadata="true"))) == 70
     assert waiting(empty, "a") == 80
 
 
-def test_a_task_that_ends_before_its_last_row_acknowledges_nothing(empty: RealCluster) -> None:
+def test_task_that_ends_before_its_last_row_acknowledges_nothing(empty: RealCluster) -> None:
     node = empty.nodes[0]
     added = add(node, "a", 3000, retry_s=2, replicate=1)
-    part = TakingPart(Member(node.id, node.address, 1), ("a",), 3000)
-    rows = consumed(part, Options(nodes=(node.address,), queue="a"), ("id", "body"))
+    part = ConsumeTask(Member(node.id, node.address, 1), ("a",), 3000)
+    rows = run_consume(part, Options(nodes=(node.address,), queue="a"), ("id", "body"))
     assert next(rows).num_rows == 1000
     rows.close()
-    empty.wait_until(lambda: waiting(empty, "a") == len(added), "all come back")
-    assert sum(batch.num_rows for batch in consumed(part, Options(nodes=(node.address,), queue="a"), ("id",))) == 3000
+    empty.wait_until(lambda: waiting(empty, "a") == len(added), "all jobs are requeued")
+    assert (
+        sum(batch.num_rows for batch in run_consume(part, Options(nodes=(node.address,), queue="a"), ("id",))) == 3000
+    )
     empty.wait_until(lambda: all(node.info("jobs")["registered_jobs"] == "0" for node in empty.nodes), "none is left")

@@ -1,11 +1,11 @@
-"""Who is in the cluster, as the connector sees it, and where each node is reached."""
+"""The members of the cluster as the connector sees them, and the address of each."""
 
 from __future__ import annotations
 
 import pytest
 
 from disqued.client import AuthenticationRequired, ConnectionFailed, ResponseError
-from pyspark_disque.brokers import Brokers, is_passing
+from pyspark_disque.brokers import Brokers, is_retryable
 from pyspark_disque.options import Options
 from support.cluster import RealCluster
 
@@ -15,11 +15,11 @@ def members(*nodes: str, discover: bool = True) -> dict[str, str]:
         return {member.id: member.address for member in brokers.members()}
 
 
-def test_one_address_is_enough_to_know_all_members(cluster: RealCluster) -> None:
+def test_one_address_is_enough_to_discover_all_members(cluster: RealCluster) -> None:
     assert members(cluster.nodes[1].address) == {node.id: node.address for node in cluster.nodes}
 
 
-def test_without_discovery_there_are_those_that_were_named_and_they_are_where_they_were_named(
+def test_without_discovery_the_members_are_the_given_nodes_at_the_given_addresses(
     cluster: RealCluster,
 ) -> None:
     one, two, _ = cluster.nodes
@@ -27,19 +27,19 @@ def test_without_discovery_there_are_those_that_were_named_and_they_are_where_th
     assert members(one.address, by_name, discover=False) == {one.id: one.address, two.id: by_name}
 
 
-def test_a_node_that_can_not_be_reached_is_passed_over(cluster: RealCluster) -> None:
+def test_unreachable_node_is_skipped(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     assert set(members("127.0.0.1:1", one.address)) == {node.id for node in cluster.nodes}
     assert members("127.0.0.1:1", one.address, discover=False) == {one.id: one.address}
 
 
-def test_nobody_there_is_said_with_what_was_tried() -> None:
-    with pytest.raises(ConnectionFailed, match=r"no node of 127\.0\.0\.1:1 can be reached: .*refused"):
+def test_error_names_the_addresses_when_no_node_can_be_reached() -> None:
+    with pytest.raises(ConnectionFailed, match=r"cannot reach any node of 127\.0\.0\.1:1: .*refused"):
         members("127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
-    ("error", "passes"),
+    ("error", "retryable"),
     [
         (ConnectionFailed("away"), True),
         (ResponseError("NOREPL too few"), True),
@@ -49,5 +49,7 @@ def test_nobody_there_is_said_with_what_was_tried() -> None:
     ],
     ids=str,
 )
-def test_what_may_pass_is_told_from_what_will_not(error: ConnectionFailed | ResponseError, *, passes: bool) -> None:
-    assert is_passing(error) is passes
+def test_temporary_errors_are_retryable_and_permanent_ones_are_not(
+    error: ConnectionFailed | ResponseError, *, retryable: bool
+) -> None:
+    assert is_retryable(error) is retryable

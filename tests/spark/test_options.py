@@ -1,4 +1,4 @@
-"""What can be said with `.option(...)`: every clash has its message, every wrong name its right one, secrets stay."""
+"""The options of the connector: parsing, conflicts, the messages for wrong names, and secrets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAMPLES = {
     "mode": "DEDUPLICATED", "window": "2h", "writeId": "w", "delay": "5", "retry": "30s", "ttl": "1d",
     "replicate": "2", "replicateTimeout": "9", "maxlen": "3", "async": "true",
 }  # fmt: skip
-"""A right text for each option."""
+"""A valid text for each option."""
 VALUES: dict[str, object] = {
     "nodes": ("one:7711", "two"), "discover": False, "password": "hush", "passwordFile": "/run/secret", "timeout": 10,
     "giveUpAfter": 60, "queue": "q", "queues": ("a", "b"), "queuePattern": "a.*", "includeMetadata": True,
@@ -29,14 +29,14 @@ VALUES: dict[str, object] = {
     "mode": "deduplicated", "window": 7200, "writeId": "w", "delay": 5, "retry": 30, "ttl": 86400,
     "replicate": 2, "replicateTimeout": 9, "maxlen": 3, "async": True,
 }  # fmt: skip
-"""And its value."""
+"""The value of each sample."""
 NEEDS = {name: {"mode": "deduplicated"} for name in ("writeId", "window")}
-"""What some options want beside them."""
+"""The other options that an option requires."""
 READS = ("read", "stream")
 
 
 def complete(use: Use, **more: str) -> dict[str, str]:
-    """The options that a use can not do without, and some more."""
+    """Return the required options of a use, and some more."""
     reads = {} if use not in READS or {"queue", "queues", "queuePattern"} & set(more) else {"queue": "q"}
     return {"nodes": "a", **reads, **more}
 
@@ -46,7 +46,7 @@ def rows_of_the_table() -> list[tuple[Option, Use]]:
 
 
 @pytest.mark.parametrize(("option", "use"), rows_of_the_table(), ids=lambda part: getattr(part, "name", part))
-def test_every_option_is_read_in_any_case_where_it_has_a_meaning(option: Option, use: Use) -> None:
+def test_option_is_parsed_in_any_case_where_it_applies(option: Option, use: Use) -> None:
     given = {**complete(use, **{option.name.lower(): SAMPLES[option.name]}), **NEEDS.get(option.name, {})}
     if option.name in {"queues", "queuePattern"}:
         given.pop("queue", None)
@@ -56,15 +56,15 @@ def test_every_option_is_read_in_any_case_where_it_has_a_meaning(option: Option,
 @pytest.mark.parametrize(
     "option", [option for option in OPTIONS if option.uses != ALWAYS], ids=lambda option: option.name
 )
-def test_an_option_in_the_wrong_place_is_told_its_right_one(option: Option) -> None:
+def test_option_that_does_not_apply_is_rejected_with_where_it_does(option: Option) -> None:
     for use in set(ALWAYS) - set(option.uses):
-        with pytest.raises(BadOption, match=rf"the option {option.name} has no meaning for .*, only for .*"):
+        with pytest.raises(BadOption, match=rf"the option {option.name} does not apply to .*, only to .*"):
             parse(complete(use, **{option.name: SAMPLES[option.name]}), use)
 
 
 @pytest.mark.parametrize(
     ("name", "right"),
-    [(cousin, option.name) for option in OPTIONS for cousin in option.cousins]
+    [(foreign_name, option.name) for option in OPTIONS for foreign_name in option.foreign_names]
     + [
         ("node", "nodes"),
         ("quue", "queue"),
@@ -72,17 +72,17 @@ def test_an_option_in_the_wrong_place_is_told_its_right_one(option: Option) -> N
         ("passwrdFile", "passwordFile"),
     ],
 )
-def test_a_name_of_another_connector_or_a_slip_is_told_ours(name: str, right: str) -> None:
-    with pytest.raises(BadOption, match=f"there is no option {name}: it is called {right} here"):
+def test_foreign_or_misspelled_name_is_rejected_with_the_right_name(name: str, right: str) -> None:
+    with pytest.raises(BadOption, match=f"unknown option {name}; use {right}$"):
         parse({**complete("read"), name: "x"}, "read")
 
 
-def test_a_name_like_none_is_told_all() -> None:
-    with pytest.raises(BadOption, match=r"there is no option zzz: the options are nodes, .*, async"):
+def test_unknown_name_is_rejected_with_all_names() -> None:
+    with pytest.raises(BadOption, match=r"unknown option zzz; the options are nodes, .*, async"):
         parse({**complete("read"), "zzz": "x"}, "read")
 
 
-def test_a_path_is_told_that_queues_have_none() -> None:
+def test_path_is_rejected_because_queues_have_none() -> None:
     with pytest.raises(BadOption, match="a queue has no path"):
         parse({**complete("read"), "path": "/data"}, "read")
 
@@ -90,25 +90,25 @@ def test_a_path_is_told_that_queues_have_none() -> None:
 @pytest.mark.parametrize(
     ("use", "given", "message"),
     [
-        ("read", {"nodes": "a"}, "say what to read with one of the options queue, queues and queuePattern"),
-        ("read", complete("read", queue="q", queues="a,b"), "the options queue and queues clash"),
-        ("stream", complete("stream", queues="a", queuePattern="b"), "the options queues and queuePattern clash"),
-        ("write", complete("write", password="x", passwordFile="y"), "the options password and passwordFile clash"),
+        ("read", {"nodes": "a"}, "no queue to read; set one of the options queue, queues and queuePattern"),
+        ("read", complete("read", queue="q", queues="a,b"), "the options queue and queues conflict"),
+        ("stream", complete("stream", queues="a", queuePattern="b"), "the options queues and queuePattern conflict"),
+        ("write", complete("write", password="x", passwordFile="y"), "the options password and passwordFile conflict"),
         (
             "stream",
             complete("stream", minJobsPerTrigger="10", maxJobsPerTrigger="9"),
-            r"minJobsPerTrigger \(10\) is more than maxJobsPerTrigger \(9\)",
+            r"minJobsPerTrigger \(10\) must not exceed maxJobsPerTrigger \(9\)",
         ),
-        ("streamWrite", complete("streamWrite", window="5m"), "the option window is for the mode deduplicated"),
-        ("read", complete("read", consume="true", states="active"), "the options consume and states clash"),
-        ("write", complete("write", writeId="w"), "the option writeId is for the mode deduplicated"),
-        ("write", complete("write", retry="0", replicate="2"), "for which replicate has to be 1"),
-        ("write", complete("write", retry="0", mode="deduplicated"), "retry 0 is at most once"),
-        ("write", complete("write", delay="10", ttl="10"), "the delay of 10 s is not shorter than the ttl of 10 s"),
+        ("streamWrite", complete("streamWrite", window="5m"), "the option window requires the mode deduplicated"),
+        ("read", complete("read", consume="true", states="active"), "the options consume and states conflict"),
+        ("write", complete("write", writeId="w"), "the option writeId requires the mode deduplicated"),
+        ("write", complete("write", retry="0", replicate="2"), "requires replicate 1, not 2"),
+        ("write", complete("write", retry="0", mode="deduplicated"), "retry 0 means at most once and conflicts"),
+        ("write", complete("write", delay="10", ttl="10"), "the delay of 10 s must be shorter than the ttl of 10 s"),
         ("write", {}, "the option nodes is missing"),
     ],
 )
-def test_options_that_can_not_be_together_are_named(use: Use, given: dict[str, str], message: str) -> None:
+def test_conflicting_options_are_rejected_by_name(use: Use, given: dict[str, str], message: str) -> None:
     with pytest.raises(BadOption, match=message):
         parse(given, use)
 
@@ -123,13 +123,13 @@ def test_options_that_can_not_be_together_are_named(use: Use, given: dict[str, s
         ("write", "window", "2d"), ("write", "ttl", "0"), ("write", "replicate", "0"), ("write", "maxlen", "many"),
     ],
 )  # fmt: skip
-def test_a_value_that_can_not_be_read_is_shown_with_what_may_be(use: Use, name: str, text: str) -> None:
-    with pytest.raises(BadOption, match=f"the option {name} (is|names) ") as wrong:
+def test_invalid_value_is_shown_with_the_expected_form(use: Use, name: str, text: str) -> None:
+    with pytest.raises(BadOption, match=f"the option {name} must ") as wrong:
         parse(complete(use, **{name: text}), use)
     assert str(wrong.value).endswith(f"not {text!r}")
 
 
-def test_what_spark_adds_to_a_streams_options_is_passed_over() -> None:
+def test_options_of_spark_itself_are_ignored() -> None:
     given = {**complete("streamWrite"), "checkpointLocation": "/c", "queryName": "n"}
     assert parse(given, "streamWrite") == parse(complete("streamWrite"), "streamWrite")
 
@@ -137,7 +137,7 @@ def test_what_spark_adds_to_a_streams_options_is_passed_over() -> None:
 # --- secrets ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_password_shows_itself_to_nobody() -> None:
+def test_password_is_not_in_the_text_of_options() -> None:
     options = parse(complete("write", password="open sesame"), "write")
     carried = pickle.loads(pickle.dumps(options))
     for shown in (str(options), repr(options), repr(options.password), f"{options.password}", repr(carried)):
@@ -146,17 +146,17 @@ def test_a_password_shows_itself_to_nobody() -> None:
     assert isinstance(carried.password, Secret)
 
 
-def test_a_password_is_in_no_message() -> None:
+def test_password_is_not_in_error_messages() -> None:
     for more in ({"passwordFile": "/p"}, {"zzz": "1"}, {"maxlen": "x"}):
         with pytest.raises(BadOption) as wrong:
             parse(complete("write", password="open sesame", **more), "write")
         assert "sesame" not in str(wrong.value)
 
 
-def test_a_password_comes_from_a_file_when_it_is_needed(tmp_path: Path) -> None:
+def test_password_file_is_read_when_the_password_is_needed(tmp_path: Path) -> None:
     file = tmp_path / "password"
     options = parse(complete("write", passwordFile=str(file)), "write")
-    with pytest.raises(BadOption, match="passwordFile names a file that can not be read"):
+    with pytest.raises(BadOption, match="cannot read the file of the option passwordFile"):
         options.reveal_password()
     file.write_text("öffne dich\n")
     assert options.reveal_password() == "öffne dich"
@@ -165,11 +165,11 @@ def test_a_password_comes_from_a_file_when_it_is_needed(tmp_path: Path) -> None:
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_read_can_be_written() -> None:
+def test_columns_of_the_source_are_accepted_by_the_sink() -> None:
     columns = [column.split()[0] for column in source_schema(metadata=True, state=True).split(", ")]
     assert set(columns) <= set(SINK) | IGNORED
 
 
-def test_the_source_has_the_columns_that_were_asked_for() -> None:
+def test_source_has_the_requested_columns() -> None:
     assert source_schema(metadata=False, state=True) == SOURCE
     assert source_schema(metadata=True, state=False) == f"{SOURCE}, {METADATA}"

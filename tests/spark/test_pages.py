@@ -1,26 +1,42 @@
-"""The pages on Spark tell the truth: the tutorial runs, and the reference is that of the table."""
+"""The pages on Spark match the code: the tutorial and the commands run, and all options and columns are documented."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from disqued.testing.processes import ServerProcess
+from pipelines import drain, enqueue, report
 from pyspark_disque import docs
 from pyspark_disque.options import OPTIONS
+from pyspark_disque_aof import options as aof
+from pyspark_disque_aof import rows
+from support.cluster import RealCluster
 
-ROOT = Path(__file__).parents[2]
-TUTORIAL = (ROOT / "docs" / "howto" / "spark.md").read_text()
+pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
+
+DOCS = Path(__file__).parents[2] / "docs"
+TUTORIAL = (DOCS / "howto" / "spark.md").read_text(encoding="utf-8")
+PIPELINES = (DOCS / "howto" / "pipelines.md").read_text(encoding="utf-8")
+AOF = (DOCS / "spark" / "aof.md").read_text(encoding="utf-8")
+COMMANDS = {"disque-enqueue": enqueue, "disque-drain": drain, "disque-report": report}
+
+
+def examples() -> list[tuple[str, str]]:
+    """Return the commands of the page on pipelines with their output, in order."""
+    blocks = re.findall(r"```console\n(.*?)```", PIPELINES, re.DOTALL)
+    return [(line, output) for block in blocks for line, output in re.findall(r"\$ (.*)\n((?:(?!\$).*\n)*)", block)]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_the_tutorial_runs_from_its_first_cell_to_its_last(tmp_path: Path) -> None:
+def test_all_cells_of_the_tutorial_run(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as server:
         server.wait_ready()
         cells = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)
@@ -35,6 +51,39 @@ def test_the_tutorial_runs_from_its_first_cell_to_its_last(tmp_path: Path) -> No
     assert len(cells) >= 8
 
 
-def test_the_reference_of_options_is_the_one_of_the_table() -> None:
-    assert (ROOT / "docs" / "spark" / "options.md").read_text() == docs.page()
+def test_option_reference_matches_the_table() -> None:
+    assert (DOCS / "spark" / "options.md").read_text(encoding="utf-8") == docs.page()
     assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in docs.page()] == []
+
+
+def test_aof_page_lists_all_options_and_columns() -> None:
+    for option in aof.OPTIONS:
+        assert f"| `{option.name}` | {option.default} | {option.text} |" in AOF
+    assert [name for kind in rows.SCHEMAS for name in rows.columns(kind) if f"`{name}`" not in AOF] == []
+
+
+def test_all_command_line_options_of_the_page_exist() -> None:
+    known = {
+        name for module in COMMANDS.values() for action in module.parser()._actions for name in action.option_strings
+    }
+    assert set(re.findall(r"(?<![\w-])--[a-z-]+[a-z]", PIPELINES)) <= known | {"--help"}
+
+
+def test_commands_of_the_page_print_its_output(
+    spark: SparkSession, nodes: str, cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Run all commands except the report, whose numbers come from a longer log."""
+    monkeypatch.chdir(tmp_path)
+    orders = spark.createDataFrame([(1, "tea"), (2, "rice")], "order_id int, item string")
+    orders.coalesce(1).write.parquet(f"file:{tmp_path}/orders.parquet")
+    shown = [(line, output) for line, output in examples() if not line.startswith("disque-report")]
+    assert len(shown) == 3
+    for line, output in shown:
+        program, *arguments = shlex.split(line.replace("broker:7711", nodes))
+        arguments = [f"{tmp_path}/{word}" if word in {"orders.parquet", "lake/orders"} else word for word in arguments]
+        capsys.readouterr()
+        assert COMMANDS[program].main(arguments) == 0
+        printed = capsys.readouterr().out.replace(f"{tmp_path}/", "")
+        assert re.sub(r"seconds: .*", "", printed) == re.sub(r"seconds: .*", "", output)
+    assert cluster.nodes[0].is_running

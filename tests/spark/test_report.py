@@ -1,4 +1,4 @@
-"""`disque-report`: what it counts is what is in the files and nodes, and its page shows it without anything else."""
+"""`disque-report`: its numbers match the files and nodes, and its page is self-contained."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from support.cluster import RealCluster
 
 pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
 
-Say = Callable[..., tuple[int, str, str]]
+Run = Callable[..., tuple[int, str, str]]
 BORN_MS = 1_800_000_000_000
 
 
 @pytest.fixture
-def say(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Say:
-    """Runs the command with these words; its exit code and what it said."""
+def run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command with these arguments; returns exit code, output and errors."""
     assert spark.version
 
-    def run(*words: str | Path) -> tuple[int, str, str]:
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
         capsys.readouterr()
-        status = report.main([*map(str, words)])
+        status = report.main([*map(str, arguments)])
         said = capsys.readouterr()
         return status, said.out, said.err
 
-    return run
+    return call
 
 
 def job_record(
     chance: random.Random, queue: bytes, at_s: float, ttl_s: int = 86_400, tries: int = 0
 ) -> tuple[bytes, bytes]:
-    """The ID of a job, and the record that keeps it; it is created so many seconds after the beginning."""
+    """Return the ID of a job that was created `at_s` seconds after the start, and its LOADJOB record."""
     job = make_job(chance, b"x" * 100)
     job.queue = queue
     job.state = QUEUED
@@ -54,7 +54,7 @@ def job_record(
 
 
 def write_story(path: Path, others: int = 0) -> None:
-    """Queue `mail`: job 1 took 10 s (to 20), job 2 waits since 80 s, tried thrice; `old`: a job whose time was over."""
+    """Write a log: in `mail`, job 1 took 10 to 20 s and job 2 has waited 80 s with 3 tries; in `old`, a job expired."""
     chance = random.Random(5)
     first, record = job_record(chance, b"mail", 0)
     _, waiting = job_record(chance, b"mail", 20, tries=3)
@@ -64,15 +64,15 @@ def write_story(path: Path, others: int = 0) -> None:
 
 
 def table(page: str) -> dict[str, dict[str, str]]:
-    """The table of queues as the page shows it."""
+    """Return the table of queues in the page."""
     heads = re.findall(r"<th>(.*?)</th>", page)
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr><td.*?</tr>", page, re.DOTALL)]
     return {row[0]: dict(zip(heads, row, strict=True)) for row in rows}
 
 
-def test_ages_times_and_fates_are_those_of_the_log(say: Say, tmp_path: Path) -> None:
+def test_ages_times_and_outcomes_match_the_log(run: Run, tmp_path: Path) -> None:
     write_story(tmp_path / "disque.aof")
-    status, out, err = say("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out")
+    status, out, err = run("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out")
     assert status == 0, err
     assert out.startswith("queues: 3, jobs: 4, waiting: 2, finished: 1, expired: 1, retried: 1")
     mail = table((tmp_path / "out" / "report.html").read_text())["mail"]
@@ -80,21 +80,21 @@ def test_ages_times_and_fates_are_those_of_the_log(say: Say, tmp_path: Path) -> 
     assert (mail["retried"], mail["most tries"], mail["body max"]) == ("1", "3", "100 B")
 
 
-def test_ages_can_be_counted_up_to_another_time(say: Say, tmp_path: Path) -> None:
+def test_as_of_sets_the_time_of_ages(run: Run, tmp_path: Path) -> None:
     write_story(tmp_path / "disque.aof")
-    words = ("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out", "--as-of", "2027-01-15T08:10:20")
-    assert say(*words)[0] == 0
+    arguments = ("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out", "--as-of", "2027-01-15T08:10:20")
+    assert run(*arguments)[0] == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert "As of 2027-01-15 08:10:20 UTC" in page
     assert table(page)["mail"]["oldest"] == "10 min"
 
 
-def test_copies_of_a_job_in_several_files_are_one_job_that_ended_if_it_ended_anywhere(
-    say: Say, tmp_path: Path, spark: SparkSession
+def test_copies_in_several_files_are_one_job_finished_if_any_copy_is(
+    run: Run, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """The original's files 03 and 04 are those of two nodes after the same story."""
+    """The original's files 03 and 04 belong to two nodes with copies of the same jobs."""
     names = ("03-full-life.aof", "04-full-life-replica.aof")
-    status, _, err = say("--aof", *(VECTORS / name for name in names), "--output", tmp_path / "out")
+    status, _, err = run("--aof", *(VECTORS / name for name in names), "--output", tmp_path / "out")
     assert status == 0, err
     jobs = spark.read.parquet(str(tmp_path / "out" / "jobs"))
     files = spark.read.format("disque-aof").load([str(VECTORS / name) for name in names])
@@ -103,19 +103,19 @@ def test_copies_of_a_job_in_several_files_are_one_job_that_ended_if_it_ended_any
     assert {row["id"] for row in jobs.where("state = 'finished'").collect()} == ended
 
 
-def test_many_queues_are_drawn_together_and_the_page_stays_small(say: Say, tmp_path: Path, spark: SparkSession) -> None:
+def test_page_combines_many_queues_and_stays_small(run: Run, tmp_path: Path, spark: SparkSession) -> None:
     write_story(tmp_path / "disque.aof", others=90)
-    assert say("--aof", tmp_path, "--output", tmp_path / "out")[0] == 0
+    assert run("--aof", tmp_path, "--output", tmp_path / "out")[0] == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert len(table(page)) == 50
-    assert "42 queues with fewer jobs are in the Parquet only" in page
+    assert "42 queues with fewer jobs are only in the Parquet output" in page
     assert page.count("80 other queues") >= 3
     assert len(page) < 500_000
     assert spark.read.parquet(str(tmp_path / "out" / "queues")).count() == 92
 
 
 class _Sources(HTMLParser):
-    """Collects what a page would load, and whether its tags are closed."""
+    """Collects the resources that a page would load, and the tags that are not closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,12 +134,12 @@ class _Sources(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_needs_nothing_else_and_names_of_queues_are_text(say: Say, tmp_path: Path) -> None:
+def test_page_is_self_contained_and_escapes_queue_names(run: Run, tmp_path: Path) -> None:
     chance = random.Random(6)
     names = (b"<script>alert(1)</script>", b"$^{\\frac", b"\xff\x00", "\N{SNOWMAN}".encode(), b"n" * 200)
     records = [job_record(chance, name, 1)[1] for name in names]
     (tmp_path / "disque.aof").write_bytes(b"".join(records))
-    status, _, err = say("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out", "--title", "<b>me</b>")
+    status, _, err = run("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out", "--title", "<b>me</b>")
     assert status == 0, err
     page = (tmp_path / "out" / "report.html").read_text()
     sources = _Sources()
@@ -150,24 +150,24 @@ def test_the_page_needs_nothing_else_and_names_of_queues_are_text(say: Say, tmp_
     assert "\N{SNOWMAN}" in page
 
 
-def test_an_empty_log_has_a_report_that_says_so(say: Say, tmp_path: Path) -> None:
+def test_empty_log_gives_a_report_without_jobs(run: Run, tmp_path: Path) -> None:
     (tmp_path / "disque.aof").write_bytes(b"")
-    status, out, err = say("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out")
+    status, out, err = run("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out")
     assert status == 0, err
     assert out.startswith("queues: 0, jobs: 0, waiting: 0")
     assert "No jobs." in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_live_nodes_tell_of_what_waits_and_of_retries_now(
-    say: Say, cluster: RealCluster, nodes: str, tmp_path: Path
+def test_report_on_live_nodes_has_waiting_jobs_and_current_retries(
+    run: Run, cluster: RealCluster, nodes: str, tmp_path: Path
 ) -> None:
     node = cluster.nodes[0]
     ids = [node.call("ADDJOB", "live", "body", 5000, "RETRY", 300) for _ in range(4)]
     taken = node.call("GETJOB", "COUNT", 1, "FROM", "live")
     node.call("NACK", taken[0][1])
     summary = tmp_path / "summary.json"
-    words = ("--nodes", nodes, "--queues", "live", "--output", tmp_path / "out", "--summary", summary)
-    status, _, err = say(*words)
+    arguments = ("--nodes", nodes, "--queues", "live", "--output", tmp_path / "out", "--summary", summary)
+    status, _, err = run(*arguments)
     assert status == 0, err
     numbers = json.loads(summary.read_text())
     assert (numbers["jobs"], numbers["waiting"], numbers["retried"]) == (len(ids), 4, 1)
@@ -177,28 +177,28 @@ def test_live_nodes_tell_of_what_waits_and_of_retries_now(
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("arguments", "status", "message"),
     [
-        ("", 2, "say where jobs are to be read"),
-        ("--aof x --nodes y:1", 2, "say where jobs are to be read"),
-        ("--aof /nowhere.aof", 2, "/nowhere.aof is no append only file"),
-        ("--nodes y:1 --queues a --queue-pattern b", 2, "the options queues and queuePattern clash"),
+        ("", 2, "set exactly one source"),
+        ("--aof x --nodes y:1", 2, "set exactly one source"),
+        ("--aof /nowhere.aof", 2, "no append-only file at /nowhere.aof"),
+        ("--nodes y:1 --queues a --queue-pattern b", 2, "the options queues and queuePattern conflict"),
         (f"--aof {VECTORS}/08-garbage.aof", 1, "disque-check-aof"),
     ],
 )
-def test_what_can_not_be_read_ends_it_and_says_why(
-    say: Say, tmp_path: Path, words: str, status: int, said: str
+def test_unreadable_input_exits_with_the_reason(
+    run: Run, tmp_path: Path, arguments: str, status: int, message: str
 ) -> None:
-    ended, _, err = say(*words.split(), "--output", tmp_path / "out")
-    assert (ended, said in err.splitlines()[-1]) == (status, True), err
+    ended, _, err = run(*arguments.split(), "--output", tmp_path / "out")
+    assert (ended, message in err.splitlines()[-1]) == (status, True), err
 
 
-def test_damaged_files_are_reported_on_as_far_as_they_are_sound_if_that_is_wanted(say: Say, tmp_path: Path) -> None:
-    status, out, _ = say("--aof", VECTORS / "08-garbage.aof", "--skip-damage", "--output", tmp_path / "out")
+def test_skip_damage_reports_on_the_valid_records_of_damaged_files(run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("--aof", VECTORS / "08-garbage.aof", "--skip-damage", "--output", tmp_path / "out")
     assert (status, out.split(", w")[0]) == (0, "queues: 3, jobs: 3")
 
 
-def test_numbers_are_short_and_say_their_unit() -> None:
+def test_numbers_are_formatted_with_units() -> None:
     assert [duration(value) for value in (None, 0.0, 0.004, 0.25, 59.0, 90.0, 7200.0, 200_000.0)] == [
         "-", "0 s", "4 ms", "0.2 s", "59 s", "1.5 min", "2 h", "2.3 d",
     ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""How the sink's commands reach real nodes: which ones, and what happens when they fail, refuse, leave or come back.
+"""Senders with real nodes: which node gets a row, and what happens when nodes fail, refuse, leave or return.
 
-Time is the test's: a wait of a sender moves it on, and does what the test wants to happen meanwhile.
+The tests control the time: each sleep of a sender advances it, and runs an action of the test.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 from disqued.testing.ports import free_port
-from pyspark_disque.added import ID_BYTES, Ledger, pack, unpack
+from pyspark_disque.addedjobs import ID_BYTES, AddedJobs, decode_ids, encode_ids
 from pyspark_disque.brokers import Brokers
 from pyspark_disque.clock import Clock
 from pyspark_disque.options import Options, parse
 from pyspark_disque.rows import Slice
 from pyspark_disque.senders import (
-    HOME_PATIENCE_S,
-    LOOK_AGAIN_S,
+    HOME_TIMEOUT_S,
+    REFRESH_S,
     AnyNode,
     HomeNode,
     Sender,
     WriteFailed,
     rendezvous,
-    take_back,
+    roll_back,
 )
 from support.cluster import RealCluster, RealNode
 from support.jobs import bodies, jobs
@@ -35,7 +35,7 @@ NUMBER = count()
 
 
 class Time:
-    """Stands still until somebody waits; `meanwhile` are things that happen in the first waits."""
+    """A clock that advances only by sleeping; each of the first sleeps runs one of the actions `meanwhile`."""
 
     def __init__(self, *meanwhile: Callable[[], object]) -> None:
         self.now_s = 1000.0
@@ -54,7 +54,7 @@ class Time:
 
 
 class Writer:
-    """A sender with all that belongs to it."""
+    """A sender with its route and added jobs."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class Writer:
         route = (
             HomeNode(brokers, planned, time.clock.now_s) if planned else AnyNode(brokers, partition, time.clock.now_s)
         )
-        self.ledger = Ledger(10_000)
-        self.sender = Sender(brokers, route, give_up_after_s, self.ledger, time.clock, random.Random(8))
+        self.added = AddedJobs(10_000)
+        self.sender = Sender(brokers, route, give_up_after_s, self.added, time.clock, random.Random(8))
 
     def send(self, part: Slice) -> list[str]:
         self.sender.send(part)
@@ -77,11 +77,11 @@ class Writer:
 
     @property
     def ids(self) -> list[str]:
-        return [job for some in unpack(self.ledger.packed(), 100) for job in some]
+        return [job for some in decode_ids(self.added.packed(), 100) for job in some]
 
 
 def rows(queue: str, numbers: range, *words: bytes | int, slot: int = 0, key: str = "") -> Slice:
-    """Rows that say their numbers, with keys of their numbers if wished."""
+    """Return rows with their numbers as bodies, and as keys if `key` is set."""
     keyed = [(b"KEY", f"{key}/{number}".encode()) if key else () for number in numbers]
     commands = [
         (b"ADDJOB", queue.encode(), b"%d" % number, 5000, *words, *keyed[at]) for at, number in enumerate(numbers)
@@ -94,7 +94,7 @@ def numbered(numbers: range) -> list[bytes]:
 
 
 def finish(cluster: RealCluster, queue: str) -> int:
-    """Take and acknowledge what is in the queue, each node its own; how much that was."""
+    """Lease and acknowledge the jobs that each node has queued, and return their number."""
     finished = 0
     for node in cluster.nodes:
         waiting = node.call("QLEN", queue)
@@ -109,16 +109,16 @@ def options(cluster: RealCluster, **more: str) -> Options:
 
 
 def bring_back(cluster: RealCluster, node: RealNode) -> None:
-    """Start a node again, until it has read its log and all know it."""
+    """Restart a node, and wait until it has loaded its log and all nodes know it."""
     node.restart()
-    cluster.wait_until(lambda: node.info()["loading"] == "0", "it has read its log")
+    cluster.wait_until(lambda: node.info()["loading"] == "0", "the log is loaded")
     cluster.wait_whole()
 
 
 def stay(cluster: RealCluster, node: RealNode) -> None:
-    """Take back that a node leaves, until all have heard of it."""
+    """Cancel the leaving of a node, and wait until all nodes know."""
     node.call("CLUSTER", "LEAVING", "no")
-    cluster.wait_until(lambda: not any("leaving" in other.view()[node.id] for other in cluster.nodes), "it stays")
+    cluster.wait_until(lambda: not any("leaving" in other.view()[node.id] for other in cluster.nodes), "the node stays")
 
 
 def at_home_of(cluster: RealCluster, slot: int) -> RealNode:
@@ -139,7 +139,7 @@ def brokers(cluster: RealCluster) -> Iterator[Brokers]:
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[RealCluster]:
-    """Three nodes for one test, which may end them; they remember what they have answered for."""
+    """Three durable nodes for one test, which may kill them."""
     with RealCluster(tmp_path, 3, "--appendonly", "yes", "--appendfsync", "always") as nodes:
         yield nodes
 
@@ -153,13 +153,13 @@ def their_brokers(mortal: RealCluster) -> Iterator[Brokers]:
 # --- at least once ----------------------------------------------------------------------------------------------------
 
 
-def test_partitions_begin_with_different_nodes(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_partitions_start_with_different_nodes(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
     for partition in range(3):
         Writer(brokers, Time(), partition=partition).send(rows(queue, range(10), b"REPLICATE", 1))
     assert [node.call("QLEN", queue) for node in cluster.nodes] == [10, 10, 10]
 
 
-def test_a_partition_stays_with_its_node(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_partition_stays_with_its_node(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
     writer = Writer(brokers, Time(), partition=1)
     for first in range(0, 50, 10):
         writer.send(rows(queue, range(first, first + 10), b"REPLICATE", 1))
@@ -167,14 +167,14 @@ def test_a_partition_stays_with_its_node(cluster: RealCluster, brokers: Brokers,
     assert bodies(cluster, queue) == numbered(range(50))
 
 
-def test_what_was_added_is_known_by_its_ids(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_sender_records_the_ids_of_added_jobs(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
     writer = Writer(brokers, Time())
     ids = writer.send(rows(queue, range(300)))
     assert {job.encode() for job in ids} == set(jobs(cluster, queue))
-    assert writer.ledger.rows == 300
+    assert writer.added.rows == 300
 
 
-def test_a_node_that_dies_is_left_for_another(mortal: RealCluster, their_brokers: Brokers) -> None:
+def test_partition_switches_to_another_node_when_its_node_dies(mortal: RealCluster, their_brokers: Brokers) -> None:
     time = Time()
     writer = Writer(their_brokers, time)
     writer.send(rows("q", range(20), b"REPLICATE", 1))
@@ -187,7 +187,9 @@ def test_a_node_that_dies_is_left_for_another(mortal: RealCluster, their_brokers
     mortal.wait_until(lambda: bodies(mortal, "q") == numbered(range(60)), "nothing is lost")
 
 
-def test_a_node_that_leaves_is_left_before_it_goes(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_partition_switches_to_another_node_before_its_node_leaves(
+    cluster: RealCluster, brokers: Brokers, queue: str
+) -> None:
     time = Time()
     writer = Writer(brokers, time)
     writer.send(rows(queue, range(10), b"REPLICATE", 1))
@@ -196,7 +198,7 @@ def test_a_node_that_leaves_is_left_before_it_goes(cluster: RealCluster, brokers
     try:
         others = [node for node in cluster.nodes if node is not leaving]
         cluster.wait_until(lambda: all("leaving" in node.view()[leaving.id] for node in others))
-        time.now_s += LOOK_AGAIN_S + 1
+        time.now_s += REFRESH_S + 1
         later = writer.send(rows(queue, range(10, 30), b"REPLICATE", 1))[10:]
     finally:
         stay(cluster, leaving)
@@ -205,7 +207,7 @@ def test_a_node_that_leaves_is_left_before_it_goes(cluster: RealCluster, brokers
     assert time.waits == 0
 
 
-def test_a_paused_queue_is_waited_for(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_write_waits_for_a_paused_queue(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
     for node in cluster.nodes:
         node.call("PAUSE", queue, "in")
 
@@ -219,7 +221,7 @@ def test_a_paused_queue_is_waited_for(cluster: RealCluster, brokers: Brokers, qu
     assert time.waits == 2
 
 
-def test_a_full_queue_is_waited_for_and_the_limit_holds(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_write_waits_for_a_full_queue_and_keeps_its_limit(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
     lengths: list[int] = []
 
     def work() -> None:
@@ -228,11 +230,11 @@ def test_a_full_queue_is_waited_for_and_the_limit_holds(cluster: RealCluster, br
     time = Time(*[work] * 10)
     writer = Writer(brokers, time)
     writer.send(rows(queue, range(12), b"REPLICATE", 1, b"MAXLEN", 5))
-    assert writer.ledger.rows == 12
+    assert writer.added.rows == 12
     assert lengths == [5, 5]
 
 
-def test_a_queue_that_stays_paused_fails_the_task_with_the_brokers_words(
+def test_write_to_a_paused_queue_fails_at_the_deadline_with_the_broker_error(
     cluster: RealCluster, brokers: Brokers, queue: str
 ) -> None:
     writer = Writer(brokers, Time(), give_up_after_s=60)
@@ -242,11 +244,11 @@ def test_a_queue_that_stays_paused_fails_the_task_with_the_brokers_words(
     with pytest.raises(WriteFailed) as failure:
         writer.send(rows(queue, range(7, 20), b"REPLICATE", 1))
     assert str(failure.value).startswith(
-        "nothing could be added for 60 s, from row 7 on; 7 rows of the partition were added before: PAUSED"
+        "no row could be added for 60 s, from row 7 on; 7 rows of the partition were added before: PAUSED"
     )
 
 
-def test_time_is_over_only_without_progress(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_deadline_counts_only_time_without_progress(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
     def work() -> None:
         finish(cluster, queue)
 
@@ -256,7 +258,7 @@ def test_time_is_over_only_without_progress(cluster: RealCluster, brokers: Broke
     assert time.now_s > 1000 + 4 * 6
 
 
-def test_a_row_that_the_broker_does_not_take_fails_at_once_and_is_named(
+def test_row_rejected_by_the_broker_fails_immediately_and_is_named(
     cluster: RealCluster, brokers: Brokers, queue: str
 ) -> None:
     time = Time()
@@ -265,13 +267,13 @@ def test_a_row_that_the_broker_does_not_take_fails_at_once_and_is_named(
     with pytest.raises(WriteFailed) as failure:
         writer.send(Slice(100, [*good.commands[:4], *bad.commands, *good.commands[4:]], [0] * 11))
     assert str(failure.value) == (
-        "row 104 was refused, 10 rows of the partition were added: ERR TTL must be a number > 0"
+        "row 104 was rejected; 10 rows of the partition were added: ERR TTL must be a number > 0"
     )
     assert {job.encode() for job in writer.ids} == set(jobs(cluster, queue))
     assert time.waits == 0
 
 
-def test_a_wrong_password_fails_at_once(tmp_path: Path) -> None:
+def test_wrong_password_fails_immediately(tmp_path: Path) -> None:
     time = Time()
     with RealCluster(tmp_path, 1, "--requirepass", "open sesame") as locked, Brokers(options(locked)) as ours:
         with pytest.raises(WriteFailed, match="NOAUTH"):
@@ -282,20 +284,20 @@ def test_a_wrong_password_fails_at_once(tmp_path: Path) -> None:
     assert time.waits == 0
 
 
-def test_nobody_there_is_tried_until_the_end() -> None:
+def test_write_without_nodes_is_retried_until_the_deadline() -> None:
     time = Time()
     nobody = Brokers(parse({"nodes": f"127.0.0.1:{free_port()}"}, "write"))
-    with nobody, pytest.raises(WriteFailed, match=r"added for 30 s, from row 5 on; 0 rows .* can be reached"):
+    with nobody, pytest.raises(WriteFailed, match=r"added for 30 s, from row 5 on; 0 rows .* cannot reach any"):
         Writer(nobody, time, give_up_after_s=30).send(rows("q", range(5, 9)))
     assert time.now_s == pytest.approx(1030)
     assert time.waits > 10
 
 
-def test_too_few_copies_is_unknown_and_tried_again(mortal: RealCluster, their_brokers: Brokers) -> None:
+def test_rows_with_too_few_copies_are_sent_again(mortal: RealCluster, their_brokers: Brokers) -> None:
     *others, three = mortal.nodes
     missed = three.id
     three.kill()
-    mortal.wait_until(lambda: all("fail" in node.view()[missed] for node in others), "it is missed")
+    mortal.wait_until(lambda: all("fail" in node.view()[missed] for node in others), "the failure is known")
 
     time = Time(lambda: None, lambda: bring_back(mortal, three))
     Writer(their_brokers, time).send(rows("q", range(10), b"REPLICATE", 3))
@@ -303,10 +305,10 @@ def test_too_few_copies_is_unknown_and_tried_again(mortal: RealCluster, their_br
     assert time.waits == 2
 
 
-# --- at home ----------------------------------------------------------------------------------------------------------
+# --- home nodes -------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_that_comes_or_goes_moves_only_its_own_slots() -> None:
+def test_node_that_joins_moves_only_its_own_share_of_slots() -> None:
     three = [f"{number:040x}" for number in range(3)]
     before = {slot: rendezvous(slot, three)[0] for slot in range(3000)}
     after = {slot: rendezvous(slot, [*three, "new"])[0] for slot in range(3000)}
@@ -317,7 +319,7 @@ def test_a_node_that_comes_or_goes_moves_only_its_own_slots() -> None:
         assert 900 < sum(found == home for found in before.values()) < 1100
 
 
-def test_rows_go_to_their_homes_and_the_second_run_finds_them(
+def test_rows_go_to_their_homes_and_a_second_run_adds_nothing(
     cluster: RealCluster, brokers: Brokers, queue: str
 ) -> None:
     planned = [node.id for node in cluster.nodes]
@@ -336,9 +338,7 @@ def test_rows_go_to_their_homes_and_the_second_run_finds_them(
         assert found == {at_home_of(cluster, slot)}
 
 
-def test_a_home_that_comes_back_elsewhere_with_its_memory_doubles_nothing(
-    mortal: RealCluster, their_brokers: Brokers
-) -> None:
+def test_home_restarted_at_another_address_adds_no_duplicates(mortal: RealCluster, their_brokers: Brokers) -> None:
     planned = [node.id for node in mortal.nodes]
     home = at_home_of(mortal, 7)
 
@@ -352,31 +352,31 @@ def test_a_home_that_comes_back_elsewhere_with_its_memory_doubles_nothing(
     assert time.waits >= 2
 
 
-def test_a_home_that_stays_away_is_given_up_when_patience_ends(mortal: RealCluster, their_brokers: Brokers) -> None:
+def test_home_that_stays_down_is_given_up_after_the_timeout(mortal: RealCluster, their_brokers: Brokers) -> None:
     planned = [node.id for node in mortal.nodes]
     home = at_home_of(mortal, 7)
     time = Time()
     writer = Writer(their_brokers, time, planned=planned)
     home.kill()
     writer.send(rows("q", range(10), b"REPLICATE", 1, slot=7, key="run"))
-    assert HOME_PATIENCE_S <= time.now_s - 1000 <= HOME_PATIENCE_S + 5
+    assert HOME_TIMEOUT_S <= time.now_s - 1000 <= HOME_TIMEOUT_S + 5
     assert bodies(mortal, "q") == numbered(range(10))
     waited = time.waits
     writer.send(rows("q", range(10, 20), b"REPLICATE", 1, slot=7, key="run"))
     assert time.waits == waited
 
 
-def test_who_gives_up_before_patience_ends_fails_and_sends_nothing_elsewhere(
+def test_write_that_gives_up_before_the_home_timeout_adds_nothing_elsewhere(
     mortal: RealCluster, their_brokers: Brokers
 ) -> None:
     planned = [node.id for node in mortal.nodes]
     at_home_of(mortal, 7).kill()
-    with pytest.raises(WriteFailed, match="nothing could be added for 10 s"):
+    with pytest.raises(WriteFailed, match="no row could be added for 10 s"):
         Writer(their_brokers, Time(), planned=planned, give_up_after_s=10).send(rows("q", range(10), slot=7, key="run"))
     assert jobs(mortal, "q") == {}
 
 
-def test_a_home_that_was_forgotten_is_given_up_at_once(mortal: RealCluster, their_brokers: Brokers) -> None:
+def test_forgotten_home_is_given_up_immediately(mortal: RealCluster, their_brokers: Brokers) -> None:
     planned = [node.id for node in mortal.nodes]
     home = at_home_of(mortal, 7)
     forgotten = home.id
@@ -389,18 +389,18 @@ def test_a_home_that_was_forgotten_is_given_up_at_once(mortal: RealCluster, thei
     assert time.waits == 0
 
 
-def test_a_home_that_leaves_still_answers_for_the_keys_it_knows(mortal: RealCluster, their_brokers: Brokers) -> None:
+def test_leaving_home_still_answers_for_the_keys_it_knows(mortal: RealCluster, their_brokers: Brokers) -> None:
     planned = [node.id for node in mortal.nodes]
     home = at_home_of(mortal, 7)
     Writer(their_brokers, Time(), planned=planned).send(rows("q", range(30), slot=7, key="run"))
     assert home.call("CLUSTER", "LEAVING", "yes") == b"OK"
     again = Writer(their_brokers, Time(), planned=planned)
     again.send(rows("q", range(60), b"REPLICATE", 2, slot=7, key="run"))
-    assert again.ledger.rows == 60
+    assert again.added.rows == 60
     assert bodies(mortal, "q") == numbered(range(60))
 
 
-def test_a_home_that_leaves_and_refuses_is_given_up_at_once(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_leaving_home_that_refuses_is_given_up_immediately(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
     home = at_home_of(cluster, 7)
     assert home.call("CLUSTER", "LEAVING", "yes") == b"OK"
     home.call("PAUSE", queue, "in")
@@ -415,46 +415,46 @@ def test_a_home_that_leaves_and_refuses_is_given_up_at_once(cluster: RealCluster
     assert time.waits == 1
 
 
-# --- taking back ------------------------------------------------------------------------------------------------------
+# --- rollback ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_taken_back_is_delivered_by_nobody(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
+def test_rolled_back_jobs_are_removed_from_all_nodes(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
     writer = Writer(brokers, Time())
     writer.send(rows(queue, range(1200)))
-    assert take_back(brokers, writer.ledger.packed()) == 1200
-    cluster.wait_until(lambda: not jobs(cluster, queue), "no node has one")
+    assert roll_back(brokers, writer.added.packed()) == 1200
+    cluster.wait_until(lambda: not jobs(cluster, queue), "no node has a job")
 
 
-def test_what_nobody_can_be_told_is_not_taken_back(mortal: RealCluster, their_brokers: Brokers) -> None:
+def test_roll_back_uses_any_node_and_fails_without_one(mortal: RealCluster, their_brokers: Brokers) -> None:
     writer = Writer(their_brokers, Time())
     writer.send(rows("q", range(5)))
     their_brokers.members()
     for node in mortal.nodes[1:]:
         node.kill()
-    assert take_back(their_brokers, writer.ledger.packed()) == 5
+    assert roll_back(their_brokers, writer.added.packed()) == 5
     mortal.nodes[0].kill()
     with pytest.raises(ConnectionError):
-        take_back(their_brokers, writer.ledger.packed())
+        roll_back(their_brokers, writer.added.packed())
 
 
 IDS = [b"D-0a1b2c3d-abcdefghijklmnopqrstuv+/-05a1", b"D-ffffffff-AAAAAAAAAAAAAAAAAAAAAAAA-0000"]
 
 
-def test_ids_are_packed_into_27_bytes_and_come_back_as_they_were() -> None:
-    packed = pack(IDS * 500)
+def test_ids_are_encoded_in_27_bytes_and_decoded_unchanged() -> None:
+    packed = encode_ids(IDS * 500)
     assert len(packed) == 1000 * ID_BYTES
-    assert [job.encode() for some in unpack(packed, 7) for job in some] == IDS * 500
+    assert [job.encode() for some in decode_ids(packed, 7) for job in some] == IDS * 500
 
 
-def test_what_is_no_id_is_not_packed() -> None:
-    with pytest.raises(ValueError, match="b'OK' is not a job's ID"):
-        pack([*IDS, b"OK"])
+def test_value_that_is_not_a_job_id_is_rejected() -> None:
+    with pytest.raises(ValueError, match="b'OK' is not a job ID"):
+        encode_ids([*IDS, b"OK"])
 
 
-def test_a_ledger_counts_on_when_it_is_full() -> None:
-    ledger = Ledger(3)
-    ledger.add(IDS)
-    ledger.add(IDS)
-    assert ledger.rows == 4
-    assert list(unpack(ledger.packed(), 10)) == [[job.decode() for job in [*IDS, IDS[0]]]]
-    assert ledger.packed(1) == pack(IDS[:1])
+def test_added_jobs_counts_rows_beyond_its_id_limit() -> None:
+    added = AddedJobs(3)
+    added.add(IDS)
+    added.add(IDS)
+    assert added.rows == 4
+    assert list(decode_ids(added.packed(), 10)) == [[job.decode() for job in [*IDS, IDS[0]]]]
+    assert added.packed(1) == encode_ids(IDS[:1])

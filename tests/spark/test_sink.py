@@ -1,4 +1,4 @@
-"""Data frames into queues with a real Spark and real nodes: what arrives, what is refused, what is taken back."""
+"""Batch writes with a real Spark and real nodes: what arrives, what is rejected, and what is rolled back."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from disqued.client.session import PIPELINE_REQUESTS
 from disqued.testing.ports import free_port
-from pyspark_disque.added import pack
+from pyspark_disque.addedjobs import encode_ids
 from pyspark_disque.options import parse
 from pyspark_disque.rows import Layout
-from pyspark_disque.sink import Added, BatchSink, Plan, StreamSink
+from pyspark_disque.sink import BatchSink, CommitMessage, StreamSink, WritePlan
 from support.cluster import RealCluster, RealNode
 from support.jobs import bodies, jobs
 from support.sparkwrites import numbers, wait_for
@@ -32,7 +32,7 @@ def queue() -> str:
 
 @pytest.fixture
 def write(nodes: str) -> Callable[..., None]:
-    """Appends a data frame with options. One copy of each job, if nothing is said: a busy machine may miss a node."""
+    """Append a DataFrame with options; one copy of each job by default, because a busy node may miss a heartbeat."""
 
     def append(frame: DataFrame, **options: str) -> None:
         copies = {} if "replicate" in frame.columns else {"replicate": "1"}
@@ -45,10 +45,10 @@ def all_of(count: int) -> list[bytes]:
     return sorted(b"%d" % number for number in range(count))
 
 
-# --- what arrives -----------------------------------------------------------------------------------------------------
+# --- rows and columns -------------------------------------------------------------------------------------------------
 
 
-def test_text_and_bytes_arrive_as_they_were(
+def test_text_and_binary_bodies_arrive_unchanged(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     texts = ["", "plain", "ключ и замок", "line\r\nbreak", "\x00", "x" * 100_000]
@@ -59,7 +59,7 @@ def test_text_and_bytes_arrive_as_they_were(
     assert bodies(cluster, f"{queue}-bytes") == sorted(blobs)
 
 
-def test_rows_go_to_the_queues_that_they_name(
+def test_rows_go_to_the_queues_of_their_column(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     frame = spark.range(30).selectExpr("cast(id as string) as body", f"concat('{queue}-', id % 3) as queue")
@@ -71,7 +71,7 @@ def test_rows_go_to_the_queues_that_they_name(
     assert len(jobs(cluster, f"{queue}-0")) == 10
 
 
-def test_every_column_is_seen_on_the_job_and_null_is_the_brokers_default(
+def test_columns_set_job_fields_and_null_gives_the_broker_default(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     rows = [("set", 60, 120, 3600, 2, 1000), ("default", None, None, None, None, None)]
@@ -85,7 +85,7 @@ def test_every_column_is_seen_on_the_job_and_null_is_the_brokers_default(
     assert 86000 < shown[b"default"][b"ttl"] <= 86400
 
 
-def test_an_option_wins_over_its_column(
+def test_option_overrides_its_column(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     write(spark.createDataFrame([("b", 5)], "body string, ttl int"), queue=queue, ttl="1h", retry="90s")
@@ -94,7 +94,7 @@ def test_an_option_wins_over_its_column(
     assert 3000 < job[b"ttl"] <= 3600
 
 
-def test_many_rows_of_many_partitions_arrive_once_each(
+def test_many_rows_of_several_partitions_arrive_once_each(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     frame = spark.range(0, 20_000, 1, 5).select(functions.col("id").cast("string").alias("body"))
@@ -103,35 +103,35 @@ def test_many_rows_of_many_partitions_arrive_once_each(
     assert all(node.call("QLEN", queue) for node in cluster.nodes)
 
 
-def test_an_empty_frame_adds_nothing(
+def test_empty_frame_adds_nothing(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     write(spark.createDataFrame([], "body string"), queue=queue)
     assert bodies(cluster, queue) == []
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_wrong_is_said_before_any_task_runs(
+def test_invalid_write_fails_before_any_task_runs(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], nodes: str, queue: str
 ) -> None:
     frame = spark.createDataFrame([("b",)], "body string")
-    with pytest.raises(PySparkException, match="there is no option topic: it is called queue here"):
+    with pytest.raises(PySparkException, match="unknown option topic; use queue"):
         write(frame, topic=queue)
-    with pytest.raises(PySparkException, match="a job has no column value: it is called body here"):
+    with pytest.raises(PySparkException, match="unknown column value; rename it to body"):
         write(frame.withColumnRenamed("body", "value"), queue=queue)
-    with pytest.raises(PySparkException, match="say where to write"):
+    with pytest.raises(PySparkException, match="no queue to write to"):
         write(frame)
-    with pytest.raises(PySparkException, match=r'a queue can not be overwritten: write with \.mode\("append"\)'):
+    with pytest.raises(PySparkException, match=r'cannot overwrite a queue; use \.mode\("append"\)'):
         frame.write.format("disque").mode("overwrite").option("nodes", nodes).option("queue", queue).save()
-    with pytest.raises(PySparkException, match="can be reached") as unreachable:
+    with pytest.raises(PySparkException, match="cannot reach any node") as unreachable:
         write(frame, queue=queue, nodes=f"127.0.0.1:{free_port()}", password="open sesame")
     assert "sesame" not in str(unreachable.value)
     assert bodies(cluster, queue) == []
 
 
-def test_a_password_is_in_no_plan(spark: SparkSession, nodes: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_password_is_not_in_the_plan(spark: SparkSession, nodes: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = {"nodes": nodes, "queue": "q", "password": "open sesame"}
     spark.read.format("disque").options(**options).load().explain(extended=True)
     shown = capsys.readouterr().out
@@ -139,76 +139,78 @@ def test_a_password_is_in_no_plan(spark: SparkSession, nodes: str, capsys: pytes
     assert "sesame" not in shown
 
 
-def test_a_row_that_is_no_job_fails_the_write_and_what_was_added_is_taken_back(
+def test_row_without_a_body_fails_the_write_and_rolls_it_back(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     body = functions.when(functions.col("id") != 4_999, functions.col("id").cast("string")).alias("body")
-    with pytest.raises(PySparkException, match="the column body is null in row 4999 of partition 0"):
+    with pytest.raises(PySparkException, match="the column body must not be null: row 4999 of partition 0"):
         write(spark.range(0, 5_000, 1, 1).select(body), queue=queue)
-    cluster.wait_until(lambda: bodies(cluster, queue) == [], "it is taken back")
+    cluster.wait_until(lambda: bodies(cluster, queue) == [], "the write is rolled back")
 
 
-def test_a_row_that_the_broker_refuses_is_named(
+def test_row_rejected_by_the_broker_fails_the_write_and_is_named(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     frame = spark.createDataFrame([("a", 5), ("b", 0)], "body string, ttl int").coalesce(1)
-    with pytest.raises(PySparkException, match="row 1 was refused, 1 rows of the partition were added: ERR TTL must"):
+    with pytest.raises(PySparkException, match="row 1 was rejected; 1 rows of the partition were added: ERR TTL must"):
         write(frame, queue=queue)
-    cluster.wait_until(lambda: bodies(cluster, queue) == [], "it is taken back")
+    cluster.wait_until(lambda: bodies(cluster, queue) == [], "the write is rolled back")
 
 
-# --- what is taken back when another task fails -----------------------------------------------------------------------
+# --- rollback after another task failed -------------------------------------------------------------------------------
 
 
-def plan(nodes: str, queue: str, members: tuple[str, ...] = (), **options: str) -> Plan:
+def plan(nodes: str, queue: str, members: tuple[str, ...] = (), **options: str) -> WritePlan:
     given = parse({"nodes": nodes, "queue": queue, **options}, "write")
-    return Plan(given, Layout(body=0, queue=queue.encode(), key=None, timeout_ms=1, fixed=(), varying=()), members)
+    return WritePlan(given, Layout(body=0, queue=queue.encode(), key=None, timeout_ms=1, fixed=(), varying=()), members)
 
 
 @pytest.fixture
-def added(cluster: RealCluster, queue: str) -> Added:
-    """What a task said that added 700 jobs."""
+def added(cluster: RealCluster, queue: str) -> CommitMessage:
+    """The message of a task that added 700 jobs."""
     commands = [("ADDJOB", queue, number, 5000) for number in range(700)]
     with contextlib.closing(cluster.nodes[0].connect()) as client:
-        return Added(700, pack(client.pipeline(commands)))
+        return CommitMessage(700, encode_ids(client.pipeline(commands)))
 
 
-def test_abort_finishes_what_other_tasks_added(cluster: RealCluster, nodes: str, queue: str, added: Added) -> None:
+def test_abort_rolls_back_the_jobs_of_other_tasks(
+    cluster: RealCluster, nodes: str, queue: str, added: CommitMessage
+) -> None:
     BatchSink(plan(nodes, queue), "w").abort([None, added, None])
     cluster.wait_until(lambda: bodies(cluster, queue) == [], "no node has one")
 
 
-def test_abort_of_a_stream_finishes_them_too(cluster: RealCluster, nodes: str, queue: str, added: Added) -> None:
+def test_abort_of_a_stream_rolls_back(cluster: RealCluster, nodes: str, queue: str, added: CommitMessage) -> None:
     StreamSink(plan(nodes, queue)).abort([added], 3)
     cluster.wait_until(lambda: bodies(cluster, queue) == [], "no node has one")
 
 
-def test_abort_of_a_write_that_nobody_can_repeat_finishes_them_too(
-    cluster: RealCluster, nodes: str, queue: str, added: Added
+def test_abort_of_an_unnamed_deduplicated_write_rolls_back(
+    cluster: RealCluster, nodes: str, queue: str, added: CommitMessage
 ) -> None:
     BatchSink(plan(nodes, queue, mode="deduplicated"), "new").abort([added])
     cluster.wait_until(lambda: bodies(cluster, queue) == [], "no node has one")
 
 
-def test_abort_keeps_what_another_run_would_find_by_its_key(
-    cluster: RealCluster, nodes: str, queue: str, added: Added
+def test_abort_keeps_jobs_that_another_run_finds_by_key(
+    cluster: RealCluster, nodes: str, queue: str, added: CommitMessage
 ) -> None:
     BatchSink(plan(nodes, queue, mode="deduplicated", writeId="w"), "w").abort([added])
     StreamSink(plan(nodes, queue, mode="deduplicated")).abort([added], 3)
     assert len(jobs(cluster, queue)) == 700
 
 
-def test_abort_when_no_node_can_be_reached_says_no_more_than_a_line_in_the_log(
-    caplog: pytest.LogCaptureFixture, added: Added, queue: str
+def test_abort_without_reachable_node_only_logs_a_warning(
+    caplog: pytest.LogCaptureFixture, added: CommitMessage, queue: str
 ) -> None:
     BatchSink(plan(f"127.0.0.1:{free_port()}", queue), "w").abort([added])
-    assert "what was added could not be taken back: no node of 127.0.0.1:" in caplog.text
+    assert "cannot roll back the jobs of a failed write error=cannot reach any node of 127.0.0.1:" in caplog.text
 
 
 # --- deduplicated -----------------------------------------------------------------------------------------------------
 
 
-def test_a_write_with_a_name_adds_each_row_once_however_often_it_runs(
+def test_named_write_adds_each_row_once_when_repeated(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     frame = spark.range(0, 3_000, 1, 3).select(functions.col("id").cast("string").alias("body"))
@@ -219,7 +221,7 @@ def test_a_write_with_a_name_adds_each_row_once_however_often_it_runs(
     assert len(jobs(cluster, queue)) == 6_000
 
 
-def test_rows_with_the_same_key_are_one_job_whatever_their_order(
+def test_rows_with_the_same_key_are_one_job_in_any_order(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:
     frame = spark.range(0, 1_000, 1, 2).select(
@@ -230,7 +232,7 @@ def test_rows_with_the_same_key_are_one_job_whatever_their_order(
     assert bodies(cluster, queue) == all_of(1_000)
 
 
-# --- a node in trouble under a write ----------------------------------------------------------------------------------
+# --- faults during a write --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -240,34 +242,34 @@ def mortal(tmp_path: Path) -> Iterator[RealCluster]:
         yield found
 
 
-def write_with_trouble(
+def write_with_fault(
     spark: SparkSession,
     cluster: RealCluster,
     gate: Path,
     mode: str,
-    trouble: Callable[[RealNode], None],
+    inject: Callable[[RealNode], None],
     replicate: int,
 ) -> list[bytes]:
-    """Write 2000 rows; when half are on their way a node that took some gets into trouble. The bodies in the end."""
+    """Write 2000 rows, inject a fault into a node with some of them halfway, and return the bodies at the end."""
     frame = numbers(spark, 2_000, 2, wait_for(str(gate)))
     options = {"nodes": ",".join(node.address for node in cluster.nodes), "queue": "q", "mode": mode}
     options["replicate"] = str(replicate)
     halves = [Path(f"{gate}.{partition}") for partition in range(2)]
 
-    def make_trouble() -> None:
+    def inject_halfway() -> None:
         try:
-            cluster.wait_until(lambda: all(half.exists() for half in halves), "half is on its way")
-            cluster.wait_until(lambda: max(_lengths(cluster)) > 0, "some have arrived")
-            trouble(max(cluster.nodes, key=lambda node: int(node.call("QLEN", "q"))))
+            cluster.wait_until(lambda: all(half.exists() for half in halves), "half of the rows are sent")
+            cluster.wait_until(lambda: max(_lengths(cluster)) > 0, "some rows have arrived")
+            inject(max(cluster.nodes, key=lambda node: int(node.call("QLEN", "q"))))
         finally:
             gate.touch()
 
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     try:
         with ThreadPoolExecutor(1) as thread:
-            made = thread.submit(make_trouble)
+            injected = thread.submit(inject_halfway)
             frame.write.format("disque").mode("append").options(**options).save()
-            made.result()
+            injected.result()
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     return [body.rstrip() for body in bodies(cluster, "q")]
@@ -278,41 +280,41 @@ def _lengths(cluster: RealCluster) -> list[int]:
 
 
 def kill_and_restart(cluster: RealCluster, gate: Path) -> Callable[[RealNode], None]:
-    def trouble(node: RealNode) -> None:
+    def inject(node: RealNode) -> None:
         node.kill()
         gate.touch()
         node.restart()
-        cluster.wait_until(lambda: node.info()["loading"] == "0", "it has read its log")
+        cluster.wait_until(lambda: node.info()["loading"] == "0", "the log is loaded")
         cluster.wait_whole()
 
-    return trouble
+    return inject
 
 
-def test_a_home_killed_and_restarted_under_a_write_loses_and_doubles_nothing(
+def test_home_killed_and_restarted_during_a_write_loses_and_duplicates_nothing(
     spark: SparkSession, mortal: RealCluster, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    found = write_with_trouble(spark, mortal, gate, "deduplicated", kill_and_restart(mortal, gate), replicate=1)
+    found = write_with_fault(spark, mortal, gate, "deduplicated", kill_and_restart(mortal, gate), replicate=1)
     assert found == all_of(2_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["atLeastOnce", "deduplicated"])
-def test_with_copies_it_loses_nothing_and_doubles_at_most_what_was_on_its_way(
+def test_killed_node_with_copies_loses_nothing_and_duplicates_at_most_the_rows_in_flight(
     spark: SparkSession, mortal: RealCluster, tmp_path: Path, mode: str
 ) -> None:
     gate = tmp_path / "gate"
-    found = write_with_trouble(spark, mortal, gate, mode, kill_and_restart(mortal, gate), replicate=3)
+    found = write_with_fault(spark, mortal, gate, mode, kill_and_restart(mortal, gate), replicate=3)
     assert sorted(set(found)) == all_of(2_000)
     assert len(found) <= 2_000 + 2 * PIPELINE_REQUESTS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["atLeastOnce", "deduplicated"])
-def test_a_node_that_leaves_under_a_write_costs_nothing(
+def test_node_that_leaves_during_a_write_loses_and_duplicates_nothing(
     spark: SparkSession, mortal: RealCluster, tmp_path: Path, mode: str
 ) -> None:
     def leave(node: RealNode) -> None:
         assert node.call("CLUSTER", "LEAVING", "yes") == b"OK"
 
-    assert write_with_trouble(spark, mortal, tmp_path / "gate", mode, leave, replicate=2) == all_of(2_000)
+    assert write_with_fault(spark, mortal, tmp_path / "gate", mode, leave, replicate=2) == all_of(2_000)

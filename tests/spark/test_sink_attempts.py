@@ -1,6 +1,6 @@
-"""Tasks that run more than once: retried after a failure, or beside a slow one. Each with a Spark of its own.
+"""Tasks that run more than once: retried after a failure, or speculatively next to a slow one.
 
-A JVM has one master for its life, and that of the other tests tries nothing twice.
+Each test has its own Spark process, because a JVM has one master and that of the other tests does not retry tasks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(WRITES_WITHIN_S + 60)]
 
 
 class Write:
-    """A process that writes `ROWS` rows into `queue`; its log tells why it failed."""
+    """A process that writes `ROWS` rows to `queue`; its log has the reason of a failure."""
 
     def __init__(self, directory: Path, cluster: RealCluster, queue: str, mode: str, luck: str, master: str) -> None:
         self._cluster = cluster
@@ -48,16 +48,16 @@ class Write:
             )
 
     def half_is_there(self) -> None:
-        """Until the unlucky task has given half of its rows, and the nodes have some of all."""
-        self._cluster.wait_until(self._is_half, "half of the rows are on their way", within_s=WRITES_WITHIN_S)
-        self._cluster.wait_until(lambda: len(self.bodies()) > 0, "some have arrived", within_s=PATIENCE_S)
+        """Wait until the faulty task has yielded half of its rows, and the nodes have some rows."""
+        self._cluster.wait_until(self._is_half, "half of the rows are sent", within_s=WRITES_WITHIN_S)
+        self._cluster.wait_until(lambda: len(self.bodies()) > 0, "some rows have arrived", within_s=PATIENCE_S)
 
     def _is_half(self) -> bool:
         assert self._process.poll() is None, self._log.read_text()
         return Path(f"{self.gate}.0").exists()
 
     def end(self) -> None:
-        """Let the unlucky task go on, and wait for the end of the write."""
+        """Let the faulty task continue, and wait for the end of the write."""
         self.gate.touch()
         self.succeed()
 
@@ -66,11 +66,11 @@ class Write:
         assert self._process.wait(WRITES_WITHIN_S) == 0, self._log.read_text()
 
     def bodies(self) -> list[bytes]:
-        """The numbers of the rows that are there."""
+        """Return the numbers of the rows that arrived."""
         return [body.rstrip() for body in bodies(self._cluster, self._queue)]
 
     def close(self) -> None:
-        """End the process and all that it started, whatever they do."""
+        """Kill the process and all its child processes."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -91,14 +91,14 @@ THRICE = "local[2,3]"
 @pytest.mark.parametrize(
     "writes", [("deduplicated", "fail_once", THRICE), ("deduplicated", "die_once", THRICE)], indirect=True, ids=str
 )
-def test_a_task_that_is_tried_again_adds_each_row_once(writes: Write) -> None:
+def test_retried_task_adds_each_row_once(writes: Write) -> None:
     writes.half_is_there()
     writes.end()
     assert writes.bodies() == ALL
 
 
 @pytest.mark.parametrize("writes", [("atLeastOnce", "die_once", THRICE)], indirect=True, ids=str)
-def test_at_least_once_it_loses_none_and_repeats_no_more_than_its_own(writes: Write) -> None:
+def test_retried_at_least_once_task_loses_nothing_and_repeats_only_its_own_rows(writes: Write) -> None:
     writes.half_is_there()
     writes.end()
     found = writes.bodies()
@@ -107,7 +107,7 @@ def test_at_least_once_it_loses_none_and_repeats_no_more_than_its_own(writes: Wr
 
 
 @pytest.mark.parametrize("writes", [("deduplicated", "be_slow_once", TWO_MACHINES)], indirect=True, ids=str)
-def test_a_task_that_a_second_attempt_overtakes_adds_each_row_once(writes: Write) -> None:
+def test_speculative_attempt_adds_each_row_once(writes: Write) -> None:
     writes.half_is_there()
     writes.succeed()
     assert writes.bodies() == ALL

@@ -1,4 +1,4 @@
-"""From columns to commands: what a data frame may look like, and what each row becomes. No Spark process, no broker."""
+"""The conversion of DataFrame columns and rows to commands, without a Spark process or a broker."""
 
 from __future__ import annotations
 
@@ -43,40 +43,38 @@ def commands(found: Layout, *batches: dict[str, list[Any]], prefix: bytes = b"")
     ("columns", "options", "message"),
     [
         ("queue string", {}, "the column body is missing"),
-        ("body string", {}, "say where to write: with the option queue, or with a column queue"),
-        ("body int", {"queue": "q"}, "the column body is string or binary, not int"),
-        ("body string, queue binary", {}, "the column queue is string, not binary"),
-        ("body string, delay string", {"queue": "q"}, "the column delay is tinyint or smallint or int or bigint, not"),
-        ("body string, ttl double", {"queue": "q"}, "the column ttl is .* not double"),
-        ("value string", {"queue": "q"}, "a job has no column value: it is called body here"),
-        ("body string, topic string", {}, "a job has no column topic: it is called queue here"),
-        ("body string, delai int", {"queue": "q"}, "a job has no column delai: it is called delay here"),
-        ("body string, price int", {"queue": "q"}, "a job has no column price: drop it, or put it into the body"),
+        ("body string", {}, "no queue to write to; set the option queue, or add a column queue"),
+        ("body int", {"queue": "q"}, "the column body must be string or binary, not int"),
+        ("body string, queue binary", {}, "the column queue must be string, not binary"),
+        ("body string, delay string", {"queue": "q"}, "the column delay must be tinyint or smallint or int or bigint"),
+        ("body string, ttl double", {"queue": "q"}, "the column ttl must be .* not double"),
+        ("value string", {"queue": "q"}, "unknown column value; rename it to body"),
+        ("body string, topic string", {}, "unknown column topic; rename it to queue"),
+        ("body string, delai int", {"queue": "q"}, "unknown column delai; rename it to delay"),
+        ("body string, price int", {"queue": "q"}, "unknown column price; drop it, or make it part of the body"),
         (
             "body string, key string",
             {"queue": "q"},
-            'the column key is for the mode deduplicated: add .option\\("mode"',
+            'the column key requires the mode deduplicated; add .option\\("mode"',
         ),
         (
             "body string, key string",
             {"queue": "q", "mode": "deduplicated", "writeId": "w"},
-            "the option writeId and the column key clash",
+            "the option writeId and the column key conflict",
         ),
     ],
 )
-def test_columns_that_can_not_be_written_are_refused_by_name(
-    columns: str, options: dict[str, str], message: str
-) -> None:
+def test_invalid_columns_are_rejected_by_name(columns: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(BadOption, match=message):
         layout(columns, **options)
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
-    with pytest.raises(BadOption, match="there are two columns body: drop one"):
+def test_duplicate_column_is_rejected() -> None:
+    with pytest.raises(BadOption, match="duplicate column body; drop one"):
         layout("body string, Body string", queue="q")
 
 
-def test_columns_of_the_source_are_passed_over() -> None:
+def test_columns_of_the_source_are_ignored() -> None:
     found = layout(
         "queue string, id string, body binary, ctime timestamp, nacks int, additional_deliveries int, node string, "
         "state string"
@@ -88,12 +86,12 @@ def test_columns_of_the_source_are_passed_over() -> None:
     assert commands(found, batch) == [(b"ADDJOB", b"q", b"b", 5000)]
 
 
-def test_names_of_columns_have_any_case_as_everywhere_in_spark() -> None:
+def test_column_names_are_case_insensitive() -> None:
     found = layout("BODY string, Queue string")
     assert commands(found, {"BODY": ["b"], "Queue": ["q"]}) == [(b"ADDJOB", b"q", b"b", 5000)]
 
 
-def test_texts_of_a_bounded_length_are_texts() -> None:
+def test_char_and_varchar_columns_are_text() -> None:
     found = layout("body char(4), queue varchar(9)")
     assert commands(found, {"body": ["b   "], "queue": ["q"]}) == [(b"ADDJOB", b"q", b"b   ", 5000)]
 
@@ -101,7 +99,7 @@ def test_texts_of_a_bounded_length_are_texts() -> None:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def test_text_is_utf8_and_bytes_stay_bytes() -> None:
+def test_text_becomes_utf8_and_binary_is_unchanged() -> None:
     assert commands(layout("body string", queue="größe"), {"body": ["ключ", ""]}) == [
         (b"ADDJOB", "größe".encode(), "ключ".encode(), 5000),
         (b"ADDJOB", "größe".encode(), b"", 5000),
@@ -112,13 +110,13 @@ def test_text_is_utf8_and_bytes_stay_bytes() -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
-def test_every_arrow_type_of_text_and_bytes_is_read(kind: pa.DataType) -> None:
+def test_all_arrow_types_of_text_and_bytes_are_accepted(kind: pa.DataType) -> None:
     batch = pa.record_batch([pa.array([b"ab", b"c"], pa.binary()).cast(kind)], names=["body"])
     [part] = layout("body string", queue="q").slices([batch], 0)
     assert [words[2] for words in part.commands] == [b"ab", b"c"]
 
 
-def test_options_are_words_for_all_rows() -> None:
+def test_options_are_arguments_of_all_rows() -> None:
     found = layout(
         "body string", queue="q", delay="5", retry="1m", ttl="1h", replicate="2", maxlen="9", replicateTimeout="7",
         **{"async": "true"},
@@ -130,7 +128,7 @@ def test_options_are_words_for_all_rows() -> None:
     )  # fmt: skip
 
 
-def test_columns_are_words_for_each_row_and_null_leaves_it_to_the_broker() -> None:
+def test_columns_are_arguments_of_their_row_and_null_is_left_out() -> None:
     found = layout("body string, queue string, delay int, retry bigint, ttl smallint, replicate tinyint, maxlen int")
     batch: dict[str, list[Any]] = {
         "body": ["a", "b"], "queue": ["q", "r"],
@@ -142,7 +140,7 @@ def test_columns_are_words_for_each_row_and_null_leaves_it_to_the_broker() -> No
     ]
 
 
-def test_an_option_wins_over_the_column_of_its_name() -> None:
+def test_option_overrides_the_column_of_its_name() -> None:
     found = layout("body string, queue string, ttl int, delay int", queue="mine", ttl="60")
     assert commands(found, {"body": ["b"], "queue": [None], "ttl": [5], "delay": [1]}) == [
         (b"ADDJOB", b"mine", b"b", 5000, b"TTL", 60, b"DELAY", 1)
@@ -152,12 +150,12 @@ def test_an_option_wins_over_the_column_of_its_name() -> None:
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ({"body": ["a", None], "queue": ["q", "q"]}, "the column body is null in row 513 of partition 4"),
-        ({"body": ["a", "b"], "queue": [None, "q"]}, "the column queue is null in row 512 of partition 4"),
-        ({"body": ["a", "b"], "queue": ["q", ""]}, "the column queue is empty in row 513 of partition 4"),
+        ({"body": ["a", None], "queue": ["q", "q"]}, "the column body must not be null: row 513 of partition 4"),
+        ({"body": ["a", "b"], "queue": [None, "q"]}, "the column queue must not be null: row 512 of partition 4"),
+        ({"body": ["a", "b"], "queue": ["q", ""]}, "the column queue must not be empty: row 513 of partition 4"),
     ],
 )
-def test_a_row_that_is_no_job_is_named_by_its_place(batch: dict[str, list[Any]], message: str) -> None:
+def test_invalid_row_is_rejected_with_its_position(batch: dict[str, list[Any]], message: str) -> None:
     good: dict[str, list[Any]] = {"body": ["b"] * 512, "queue": ["q"] * 512}
     with pytest.raises(BadRow, match=message):
         slices(layout("body string, queue string"), good, batch)
@@ -166,19 +164,19 @@ def test_a_row_that_is_no_job_is_named_by_its_place(batch: dict[str, list[Any]],
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
-def test_generated_keys_number_the_rows_of_a_partition_over_batches() -> None:
+def test_generated_keys_number_rows_across_batches() -> None:
     found = layout("body string", queue="q", mode="deduplicated", window="10m")
     words = commands(found, {"body": ["a", "b"]}, {"body": ["c"]}, prefix=b"query/3/4")
     assert [row[-4:] for row in words] == [(b"WINDOW", 600, b"KEY", b"query/3/4/%d" % row) for row in range(3)]
 
 
-def test_rows_of_generated_keys_have_one_home() -> None:
+def test_rows_with_generated_keys_share_the_slot_of_their_partition() -> None:
     found = layout("body string", queue="q", mode="deduplicated")
     [part] = slices(found, {"body": ["a", "b"]}, partition=11, prefix=b"w/11")
     assert part.slots == [11, 11]
 
 
-def test_the_key_column_is_the_key_and_the_same_key_has_the_same_home_in_every_partition() -> None:
+def test_same_key_has_the_same_slot_in_every_partition() -> None:
     found = layout("body string, key string", queue="q", mode="deduplicated")
     keys = [f"user-{number}" for number in range(100)]
     [one] = slices(found, {"body": keys, "key": keys}, partition=0, prefix=b"w/0")
@@ -190,22 +188,22 @@ def test_the_key_column_is_the_key_and_the_same_key_has_the_same_home_in_every_p
 
 
 @pytest.mark.parametrize(("key", "state"), [(None, "null"), ("", "empty")])
-def test_a_row_without_a_key_is_refused(key: str | None, state: str) -> None:
+def test_row_without_a_key_is_rejected(key: str | None, state: str) -> None:
     found = layout("body string, key string", queue="q", mode="deduplicated")
-    with pytest.raises(BadRow, match=f"the column key is {state} in row 1 of partition 4"):
+    with pytest.raises(BadRow, match=f"the column key must not be {state}: row 1 of partition 4"):
         slices(found, {"body": ["a", "b"], "key": ["k", key]})
 
 
 # --- slices -----------------------------------------------------------------------------------------------------------
 
 
-def test_slices_are_bounded_by_rows() -> None:
+def test_slices_have_a_limited_number_of_rows() -> None:
     parts = slices(layout("body string", queue="q"), {"body": ["b"] * (2 * SLICE_ROWS + 1)}, {"body": ["c"]})
     assert [len(part.commands) for part in parts] == [SLICE_ROWS, SLICE_ROWS, 1, 1]
     assert [part.first for part in parts] == [0, SLICE_ROWS, 2 * SLICE_ROWS, 2 * SLICE_ROWS + 1]
 
 
-def test_slices_are_bounded_by_bytes_but_for_a_row_that_is_larger() -> None:
+def test_slices_have_a_limited_size_unless_a_single_row_is_larger() -> None:
     sizes = [SLICE_BYTES // 4] * 9 + [2 * SLICE_BYTES] + [10] * 5
     parts = slices(layout("body binary", queue="q"), {"body": [bytes(size) for size in sizes]})
     found = [[len(words[2]) for words in part.commands if isinstance(words[2], bytes)] for part in parts]
@@ -213,5 +211,5 @@ def test_slices_are_bounded_by_bytes_but_for_a_row_that_is_larger() -> None:
     assert all(sum(part) <= SLICE_BYTES or len(part) == 1 for part in found)
 
 
-def test_an_empty_partition_is_no_slice() -> None:
+def test_empty_partition_has_no_slice() -> None:
     assert slices(layout("body string", queue="q")) == []

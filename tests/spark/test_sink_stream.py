@@ -1,4 +1,4 @@
-"""Streams into queues with a real Spark: batches, restarts from the checkpoint, and a batch that runs again."""
+"""Streaming writes with a real Spark: batches, restarts from the checkpoint, and replayed batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBER = count()
 
 
 class Feed:
-    """A stream from a directory of text files into a queue; each `run` writes what is new, a file a batch."""
+    """A stream from a directory of text files to a queue; each `run` writes the new files, one file per batch."""
 
     def __init__(self, spark: SparkSession, directory: Path, **options: str) -> None:
         self._spark = spark
@@ -28,20 +28,20 @@ class Feed:
         self._written = 0
 
     def give(self, count: int) -> None:
-        """One more file with so many lines."""
+        """Add a file with `count` lines."""
         lines = range(self._written, self._written + count)
         (self._lines / f"{self._written}.txt").write_text("".join(f"{number}\n" for number in lines))
         self._written += count
 
     def run(self) -> None:
-        """Until all that was given is written."""
+        """Run the query until all files are written."""
         lines = self._spark.readStream.option("maxFilesPerTrigger", 1).text(str(self._lines))
         bodies = lines.withColumnRenamed("value", "body")
         query = bodies.writeStream.format("disque").options(**self._options).trigger(availableNow=True).start()
         query.awaitTermination()
 
     def forget_last_commit(self) -> None:
-        """As if the driver had died after the tasks of the last batch, before Spark noted that it is done."""
+        """Restore the state in which the driver failed after the tasks of the last batch, before its commit."""
         commits = self.checkpoint / "commits"
         last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
         (commits / str(last)).unlink()
@@ -57,7 +57,7 @@ def all_of(count: int) -> list[bytes]:
     return sorted(b"%d" % number for number in range(count))
 
 
-def test_a_stream_goes_on_from_its_checkpoint(
+def test_stream_continues_from_its_checkpoint(
     spark: SparkSession, cluster: RealCluster, nodes: str, queue: str, tmp_path: Path
 ) -> None:
     feed = Feed(spark, tmp_path, nodes=nodes, queue=queue)
@@ -70,7 +70,7 @@ def test_a_stream_goes_on_from_its_checkpoint(
     assert bodies(cluster, queue) == all_of(600)
 
 
-def test_a_batch_that_runs_again_adds_its_rows_again(
+def test_replayed_batch_adds_its_rows_again(
     spark: SparkSession, cluster: RealCluster, nodes: str, queue: str, tmp_path: Path
 ) -> None:
     feed = Feed(spark, tmp_path, nodes=nodes, queue=queue)
@@ -81,7 +81,7 @@ def test_a_batch_that_runs_again_adds_its_rows_again(
     assert bodies(cluster, queue) == sorted(all_of(100) * 2)
 
 
-def test_deduplicated_it_adds_them_once_and_later_batches_too(
+def test_replayed_deduplicated_batch_adds_its_rows_once(
     spark: SparkSession, cluster: RealCluster, nodes: str, queue: str, tmp_path: Path
 ) -> None:
     feed = Feed(spark, tmp_path, nodes=nodes, queue=queue, mode="deduplicated")
@@ -93,7 +93,7 @@ def test_deduplicated_it_adds_them_once_and_later_batches_too(
     assert bodies(cluster, queue) == all_of(150)
 
 
-def test_another_query_with_the_same_rows_is_not_taken_for_the_first(
+def test_another_query_with_the_same_rows_is_not_deduplicated(
     spark: SparkSession, cluster: RealCluster, nodes: str, queue: str, tmp_path: Path
 ) -> None:
     for name in ("one", "two"):
@@ -105,8 +105,8 @@ def test_another_query_with_the_same_rows_is_not_taken_for_the_first(
 
 
 @pytest.mark.parametrize("mode", ["atLeastOnce", "deduplicated"])
-def test_a_stream_without_a_cluster_fails_with_what_was_tried(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+def test_stream_without_nodes_fails_with_the_addresses(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     feed = Feed(spark, tmp_path, nodes=f"127.0.0.1:{free_port()}", queue="q", mode=mode, giveUpAfter="0")
     feed.give(3)
-    with pytest.raises(PySparkException, match=r"nothing could be added for 0 s, from row 0 on; .* can be reached"):
+    with pytest.raises(PySparkException, match=r"no row could be added for 0 s, from row 0 on; .* cannot reach any"):
         feed.run()

@@ -1,4 +1,4 @@
-"""`spark.readStream.format("disque")` with a real Spark and real brokers: every job is a row, then acknowledged."""
+"""`spark.readStream.format("disque")` with a real Spark and real brokers: each job is a row, then acknowledged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_S = 60
 
 
 class Sent:
-    """Jobs that were added, by ID."""
+    """The bodies of added jobs, by ID."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
@@ -33,7 +33,7 @@ class Sent:
 
 
 class Received:
-    """The rows of each batch, as `foreachBatch` saw them; a batch may be made to fail or to wait."""
+    """The rows of each batch in `foreachBatch`; `during` can fail or delay a batch."""
 
     def __init__(self, during: Callable[[int], None] = lambda _: None) -> None:
         self.batches: dict[int, list[dict[str, Any]]] = {}
@@ -55,7 +55,7 @@ class Received:
 def start(
     spark: SparkSession, nodes: str, checkpoint: str, to: Received, every: str | None = None, **options: str
 ) -> StreamingQuery:
-    """A query that ends, or that begins a batch `every` so often."""
+    """Start a query that ends when the queue is drained, or that starts a batch at each interval `every`."""
     frame = spark.readStream.format("disque").options(nodes=nodes, **options).load()
     writer = frame.writeStream.foreachBatch(to).option("checkpointLocation", checkpoint)
     return (writer.trigger(availableNow=True) if every is None else writer.trigger(processingTime=every)).start()
@@ -63,7 +63,7 @@ def start(
 
 def drain(spark: SparkSession, nodes: str, checkpoint: str, to: Received, **options: str) -> StreamingQuery:
     query = start(spark, nodes, checkpoint, to, None, **options)
-    assert query.awaitTermination(PATIENCE_S), "it ends"
+    assert query.awaitTermination(PATIENCE_S), "the query did not end"
     return query
 
 
@@ -72,7 +72,7 @@ def jobs_left(cluster: RealCluster, queue: str) -> int:
 
 
 def wait_for_no_jobs(cluster: RealCluster, queue: str) -> None:
-    cluster.wait_until(lambda: jobs_left(cluster, queue) == 0, "all jobs are acknowledged everywhere")
+    cluster.wait_until(lambda: jobs_left(cluster, queue) == 0, "all nodes have removed all jobs")
 
 
 def fail_after(number: int) -> Callable[[int], None]:
@@ -83,10 +83,10 @@ def fail_after(number: int) -> Callable[[int], None]:
     return during
 
 
-# --- every job is a row -----------------------------------------------------------------------------------------------
+# --- rows and replays -------------------------------------------------------------------------------------------------
 
 
-def test_what_waits_at_all_nodes_becomes_rows_once_and_is_acknowledged(
+def test_stream_returns_the_jobs_of_all_nodes_once_and_acknowledges_them(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
     sent, received = Sent(), Received()
@@ -102,7 +102,7 @@ def test_what_waits_at_all_nodes_becomes_rows_once_and_is_acknowledged(
     assert set(reported[0]) == {"batch", "waiting", "oldestSeconds"}
 
 
-def test_the_same_rows_again_after_a_batch_that_failed_and_then_the_next_ones(
+def test_failed_batch_is_replayed_with_the_same_rows_before_the_next_batch(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
     sent, first, second = Sent(), Received(fail_after(1)), Received()
@@ -113,7 +113,7 @@ def test_the_same_rows_again_after_a_batch_that_failed_and_then_the_next_ones(
     drain(spark, nodes, checkpoint, second, queue="again", maxJobsPerTrigger="120")
     assert by_id(second.batches[1]) == by_id(first.batches[1])
     assert first.bodies | second.bodies == sent.bodies
-    assert sorted(second.batches) == [1, 2], "the first batch is not done again"
+    assert sorted(second.batches) == [1, 2], "the first batch is not replayed"
     wait_for_no_jobs(cluster, "again")
 
 
@@ -121,7 +121,7 @@ def by_id(rows: Iterable[dict[str, Any]]) -> list[tuple[str, str, bytes]]:
     return sorted((row["id"], row["queue"], bytes(row["body"])) for row in rows)
 
 
-def test_a_pattern_reads_queues_of_any_name_and_metadata(
+def test_pattern_reads_queues_of_any_name_with_metadata(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
     node = cluster.nodes[0]
@@ -141,18 +141,18 @@ def test_a_pattern_reads_queues_of_any_name_and_metadata(
 # --- rates, lag, leases -----------------------------------------------------------------------------------------------
 
 
-def test_no_batch_begins_while_fewer_jobs_wait_than_asked_for(
+def test_batch_starts_only_when_min_jobs_are_queued(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
     sent, received = Sent(), Received()
     sent.add(cluster.nodes[0], "few", 5)
     query = start(spark, nodes, checkpoint, received, "0 seconds", queue="few", minJobsPerTrigger="10")
     try:
-        cluster.wait_until(lambda: lag(query).get("waiting") == 5, "the lag is seen")
+        cluster.wait_until(lambda: lag(query).get("waiting") == 5, "the progress has the backlog")
         assert received.rows == []
         sent.add(cluster.nodes[1], "few", 5)
         cluster.wait_until(lambda: received.bodies == sent.bodies, "ten are enough")
-        assert sorted(len(rows) for rows in received.batches.values()) == [0, 10], "Spark begins with an empty one"
+        assert sorted(len(rows) for rows in received.batches.values()) == [0, 10], "Spark starts with an empty batch"
         wait_for_no_jobs(cluster, "few")
     finally:
         query.stop()
@@ -164,7 +164,7 @@ def lag(query: StreamingQuery) -> dict[str, Any]:
     return json.loads(offset) if offset else {}
 
 
-def test_a_batch_longer_than_the_retry_time_keeps_its_jobs_and_a_stop_gives_them_back(
+def test_batch_longer_than_the_retry_time_keeps_its_leases(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
     sent, over = Sent(), threading.Event()
@@ -176,7 +176,7 @@ def test_a_batch_longer_than_the_retry_time_keeps_its_jobs_and_a_stop_gives_them
     received = Received(wait)
     query = start(spark, nodes, checkpoint, received, "0 seconds", queue="long")
     try:
-        cluster.wait_until(lambda: received.batches, "the batch is being worked on")
+        cluster.wait_until(lambda: received.batches, "the batch is running")
         began = cluster.nodes[0].call("TIME")
 
         def three_seconds_passed() -> bool:
@@ -193,7 +193,7 @@ def test_a_batch_longer_than_the_retry_time_keeps_its_jobs_and_a_stop_gives_them
     assert len(received.batches) == 1
 
 
-def test_who_stops_after_a_batch_finds_it_acknowledged_at_the_next_start(
+def test_last_batch_before_a_stop_is_acknowledged_at_the_next_start(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
     """Spark does not call `commit` for a batch that was the last one of a run."""
@@ -211,7 +211,7 @@ def test_who_stops_after_a_batch_finds_it_acknowledged_at_the_next_start(
 # --- loss -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_that_lost_a_job_fails_or_goes_on_without_it_as_was_said(
+def test_replay_with_a_lost_job_fails_or_continues_as_configured(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
     sent, first, second = Sent(), Received(fail_after(0)), Received()
@@ -221,16 +221,16 @@ def test_a_batch_that_lost_a_job_fails_or_goes_on_without_it_as_was_said(
     lost = min(sent.bodies)
     for node in cluster.nodes:
         node.call("DELJOB", lost)
-    with pytest.raises(StreamingQueryException, match=rf"1 jobs of this batch are gone: {lost[:10]}.*failOnDataLoss"):
+    with pytest.raises(
+        StreamingQueryException, match=rf"1 jobs of this batch no longer exist: {lost[:10]}.*failOnDataLoss"
+    ):
         drain(spark, nodes, checkpoint, second, queue="lost")
     drain(spark, nodes, checkpoint, second, queue="lost", failOnDataLoss="false")
     assert second.bodies == {job_id: body for job_id, body in sent.bodies.items() if job_id != lost}
     wait_for_no_jobs(cluster, "lost")
 
 
-def test_an_unknown_column_and_a_foreign_checkpoint_are_refused(
-    spark: SparkSession, nodes: str, checkpoint: str
-) -> None:
+def test_unknown_column_is_rejected(spark: SparkSession, nodes: str, checkpoint: str) -> None:
     frame = spark.readStream.format("disque").schema("body binary, colour string").options(nodes=nodes, queue="q")
-    with pytest.raises(Exception, match="there is no column colour"):
+    with pytest.raises(Exception, match="unknown column colour"):
         frame.load().writeStream.format("noop").option("checkpointLocation", checkpoint).start().processAllAvailable()

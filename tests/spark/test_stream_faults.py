@@ -1,6 +1,6 @@
-"""Streams whose driver, executors and nodes die at each step: no job is lost, and a replay has the same rows.
+"""Streams whose driver, executors and nodes are killed at each step lose no job, and replays have the same rows.
 
-Whole processes are killed here, so that all of it is slow.
+All tests are slow because they kill and restart whole processes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def jobs_left(cluster: RealCluster) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(LONG_S * 2)
 @pytest.mark.parametrize("hang", ["before the tasks", "in a task", "after the tasks", "after the commit"])
-def test_a_driver_that_is_killed_loses_nothing(own: RealCluster, tmp_path: Path, hang: Step) -> None:
+def test_killed_driver_loses_nothing(own: RealCluster, tmp_path: Path, hang: Step) -> None:
     added: dict[str, str] = {}
     for node in own.nodes:
         added |= add(node, 40)
@@ -68,26 +68,28 @@ def test_a_driver_that_is_killed_loses_nothing(own: RealCluster, tmp_path: Path,
     rows = whole.written()
     assert {row["id"]: row["body"] for row in rows} == added
     twice = 40 if hang == "after the tasks" else 0
-    assert len(rows) == len(added) + twice, "a batch that was written and not committed is written again, and no other"
+    assert len(rows) == len(added) + twice, "only a batch that was written but not committed is written again"
     attempts = [path.read_text().splitlines() for path in sorted(whole.rows.glob("000000-*"))]
-    assert all(sorted(lines) == sorted(attempts[0]) for lines in attempts), "the same rows in each attempt"
+    assert all(sorted(lines) == sorted(attempts[0]) for lines in attempts), "attempts have different rows"
     own.wait_until(lambda: jobs_left(own) == 0, "all jobs are acknowledged")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(LONG_S * 2)
-def test_jobs_that_were_leased_by_a_killed_driver_come_back_to_others(own: RealCluster, tmp_path: Path) -> None:
+def test_jobs_leased_by_a_killed_driver_are_requeued(own: RealCluster, tmp_path: Path) -> None:
     added = add(own.nodes[0], 30, retry_s=3)
     plan = plan_for(own, tmp_path, "in a task")
     with running(plan) as driver:
         wait_for(own, driver, plan, "in a task")
         assert sum(node.call("QLEN", QUEUE) for node in own.nodes) == 0
-    own.wait_until(lambda: sum(node.call("QLEN", QUEUE) for node in own.nodes) == len(added), "they are queued again")
+    own.wait_until(
+        lambda: sum(node.call("QLEN", QUEUE) for node in own.nodes) == len(added), "all jobs are queued again"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(LONG_S * 2)
-def test_an_executor_that_is_killed_has_its_tasks_done_again(own: RealCluster, tmp_path: Path) -> None:
+def test_tasks_of_a_killed_executor_are_run_again(own: RealCluster, tmp_path: Path) -> None:
     added: dict[str, str] = {}
     for node in own.nodes:
         added |= add(node, 40)
@@ -100,7 +102,7 @@ def test_an_executor_that_is_killed_has_its_tasks_done_again(own: RealCluster, t
     )
     with running(plan) as driver:
         assert driver.process.wait(LONG_S) == 0, driver.log.read_text()
-    assert plan.marker.exists(), "one was killed"
+    assert plan.marker.exists(), "no executor was killed"
     rows = plan.written()
     assert {row["id"]: row["body"] for row in rows} == added
     assert len(rows) == len(added)
@@ -123,14 +125,12 @@ def ids_of(spark: SparkSession, directory: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(LONG_S)
-def test_a_node_that_is_killed_costs_no_job_that_others_have(
-    spark: SparkSession, own: RealCluster, tmp_path: Path
-) -> None:
+def test_killed_node_loses_no_job_that_has_another_copy(spark: SparkSession, own: RealCluster, tmp_path: Path) -> None:
     added: dict[str, str] = {}
     for node in own.nodes:
         added |= add(node, 200, retry_s=6, replicate=2)
     query = start(spark, own, tmp_path, maxJobsPerTrigger="100", giveUpAfter="20s")
-    own.wait_until((tmp_path / "checkpoint" / "offsets" / "1").exists, "the second batch has begun", LONG_S)
+    own.wait_until((tmp_path / "checkpoint" / "offsets" / "1").exists, "the second batch has started", LONG_S)
     own.nodes[2].kill()
     assert query.awaitTermination(LONG_S)
     assert set(ids_of(spark, tmp_path)) == set(added)
@@ -138,19 +138,19 @@ def test_a_node_that_is_killed_costs_no_job_that_others_have(
 
 @pytest.mark.slow
 @pytest.mark.timeout(LONG_S)
-def test_twenty_thousand_jobs_are_drained_while_a_node_leaves(
+def test_twenty_thousand_jobs_are_drained_once_while_a_node_leaves(
     spark: SparkSession, own: RealCluster, tmp_path: Path
 ) -> None:
     added: dict[str, str] = {}
     for node, count in zip(own.nodes, (2000, 6000, 12_000), strict=True):
         added |= add(node, count, retry_s=120)
     query = start(spark, own, tmp_path, maxJobsPerTrigger="3000")
-    own.wait_until((tmp_path / "checkpoint" / "offsets" / "0").exists, "the first batch has begun", LONG_S)
+    own.wait_until((tmp_path / "checkpoint" / "offsets" / "0").exists, "the first batch has started", LONG_S)
     own.nodes[2].call("CLUSTER", "LEAVING", "yes")
     assert query.awaitTermination(LONG_S)
     rows = ids_of(spark, tmp_path)
     assert set(rows) == set(added)
-    assert len(rows) == len(added), "and none twice"
+    assert len(rows) == len(added), "duplicate rows"
     progress = query.lastProgress
     assert progress is not None
     assert json.loads(progress["sources"][0]["latestOffset"])["waiting"] == 0

@@ -1,7 +1,7 @@
-"""What the report counts, in Spark: a row for each queue, and distributions of which little comes to the driver.
+"""Computes the numbers of the report in Spark: a row for each queue, and distributions.
 
-However many queues there are, twelve are drawn and `ROWS_SHOWN` are in the table of the page: those with the most jobs;
-the others are put together. All are in the Parquet.
+The charts show the 12 queues with the most jobs, and the table of the page shows `ROWS_SHOWN`. The charts combine all
+other queues. The Parquet output has all queues.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pyspark.sql import functions as F  # noqa: N812 - the name by which everybo
 QUEUES_DRAWN: Final = 12
 ROWS_SHOWN: Final = 50
 EDGES_S: Final = (0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0)
-"""Between these times are the bars of ages, and of how long jobs took."""
+"""The edges of the ranges of ages and processing times, in seconds."""
 EDGES_BYTES: Final = (16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 1048576.0)
 EDGES_TRIES: Final = (1.0, 2.0, 3.0, 5.0, 9.0)
-"""A bar begins at its edge."""
+"""The edges of the ranges of tries; a range includes its lower edge."""
 _ACCURACY: Final = 1000
-"""Quantiles are right to a thousandth of the rank."""
+"""The relative error of a quantile is 1 in this number."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How many jobs are in each bar, for each drawn queue (in the order in which they are drawn)."""
+    """The number of jobs in each range, for each queue in the chart, in display order."""
 
     name: str
     edges: tuple[float, ...]
@@ -38,7 +38,7 @@ class Distribution:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of jobs in all ranges and queues."""
         return sum(sum(counts) for counts in self.counts.values())
 
 
@@ -48,13 +48,15 @@ DISTRIBUTIONS: Final[tuple[tuple[str, tuple[float, ...]], ...]] = (
     ("tries", EDGES_TRIES),
     ("body_size", EDGES_BYTES),
 )
-"""The columns of which there is a distribution; rows in which they are null do not count."""
+"""The columns that have a distribution, with the edges of their ranges; rows with null do not count."""
 
 
 def per_queue(jobs: DataFrame) -> DataFrame:
-    """The table of queues."""
+    """Return a row of statistics for each queue."""
     measures = [F.count("*").alias("jobs")]
-    measures += [F.count(F.when(F.col("fate") == fate, 1)).alias(fate) for fate in ("waiting", "finished", "expired")]
+    measures += [
+        F.count(F.when(F.col("outcome") == outcome, 1)).alias(outcome) for outcome in ("waiting", "finished", "expired")
+    ]
     measures += [F.max("age_s").alias("age_max_s")]
     measures += [
         F.percentile_approx(column, quantile, _ACCURACY).alias(name)
@@ -79,26 +81,26 @@ def per_queue(jobs: DataFrame) -> DataFrame:
 
 
 def busiest_first(queues: DataFrame) -> DataFrame:
-    """The table with the queues of the most jobs first."""
+    """Return the table of queues, those with the most jobs first."""
     return queues.orderBy(F.desc("jobs"), "queue")
 
 
 def totals(queues: DataFrame) -> Row:
-    """Sums over all queues."""
+    """Return the sums over all queues."""
     columns = ("jobs", "waiting", "finished", "expired", "retried")
     row = queues.agg(F.count("*").alias("queues"), *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in columns))
     return row.collect()[0].asDict()
 
 
-def drawn_name(count: int) -> str:
-    """What the queues are called together that are not drawn one by one."""
+def others_label(count: int) -> str:
+    """Return the label of the combined queues."""
     return f"{count:,} other queues" if count > 1 else "1 other queue"
 
 
 def distributions(jobs: DataFrame, queues: list[str], others: int) -> list[Distribution]:
-    """How ages, times, tries and sizes are spread, for these queues and for all others together."""
-    names = [*queues, *([drawn_name(others)] if others else [])]
-    drawn = F.when(F.col("queue").isin(queues), F.col("queue")).otherwise(drawn_name(others))
+    """Return the distributions for these queues, and for the `others` other queues combined."""
+    names = [*queues, *([others_label(others)] if others else [])]
+    drawn = F.when(F.col("queue").isin(queues), F.col("queue")).otherwise(others_label(others))
     measures = [
         F.struct(F.lit(column).alias("name"), _bar(column, edges).alias("bar")) for column, edges in DISTRIBUTIONS
     ]
@@ -113,5 +115,5 @@ def distributions(jobs: DataFrame, queues: list[str], others: int) -> list[Distr
 
 
 def _bar(column: str, edges: tuple[float, ...]) -> Column:
-    """In which bar a value is; null for null."""
+    """Return the index of the range of a value; null for null."""
     return reduce(add, ((F.col(column) >= edge).cast("int") for edge in edges))

@@ -1,4 +1,4 @@
-"""What a task is known to have added, small enough to be sent to the driver: job IDs of 27 bytes, up to a bound."""
+"""The jobs that a task added, packed small enough to send to the driver: 27 bytes per job ID, up to a limit."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Final
 
 ID_BYTES: Final = 27
 _ID_CHARACTERS: Final = 36
-_ANSWER_BYTES: Final = 40
+_REPLY_BYTES: Final = 40
 
 
-def pack(ids: Sequence[bytes]) -> bytes:
-    """IDs as bytes: without `D-` and dashes an ID is 36 characters of the base64 alphabet.
+def encode_ids(ids: Sequence[bytes]) -> bytes:
+    """Pack job IDs: without `D-` and the dashes, an ID is 36 characters of the base64 alphabet.
 
     Raises:
-        ValueError: something among them is no job ID.
+        ValueError: a value is not a job ID.
     """
     digits = b"".join(job_id[1:] for job_id in ids).replace(b"-", b"")
     if len(digits) != len(ids) * _ID_CHARACTERS:
-        wrong = next(job_id for job_id in ids if len(job_id) != _ANSWER_BYTES)
-        raise ValueError(f"{wrong!r} is not a job's ID")
+        wrong = next(job_id for job_id in ids if len(job_id) != _REPLY_BYTES)
+        raise ValueError(f"{wrong!r} is not a job ID")
     return a2b_base64(digits)
 
 
-def unpack(packed: bytes, at_once: int) -> Iterator[list[str]]:
-    """The IDs again, so many at once."""
+def decode_ids(packed: bytes, at_once: int) -> Iterator[list[str]]:
+    """Unpack job IDs, in lists of up to `at_once`."""
     for start in range(0, len(packed), at_once * ID_BYTES):
         digits = b2a_base64(packed[start : start + at_once * ID_BYTES], newline=False).decode()
         pieces = (digits[first : first + _ID_CHARACTERS] for first in range(0, len(digits), _ID_CHARACTERS))
         yield [f"D-{piece[:8]}-{piece[8:32]}-{piece[32:]}" for piece in pieces]
 
 
-class Ledger:
-    """How many rows were added, and the IDs of the first `most` of them."""
+class AddedJobs:
+    """The number of rows that were added, and the job IDs of the first `most` of them."""
 
     def __init__(self, most: int) -> None:
         self.rows = 0
@@ -41,12 +41,12 @@ class Ledger:
         self._packed = bytearray()
 
     def add(self, ids: Sequence[bytes]) -> None:
-        """Note what was added."""
+        """Record added jobs."""
         self.rows += len(ids)
         if len(self._packed) < self._most_bytes:
-            self._packed += pack(ids)
+            self._packed += encode_ids(ids)
             del self._packed[self._most_bytes :]
 
     def packed(self, most: int | None = None) -> bytes:
-        """The IDs, all or the first ones."""
+        """Return the packed IDs: all, or the first `most`."""
         return bytes(self._packed if most is None else self._packed[: most * ID_BYTES])

@@ -1,0 +1,335 @@
+"""Reads the backlog of all nodes, leases jobs and acknowledges them: the driver's side of a stream.
+
+The reader first asks every node for the lengths of its queues, then leases from each node its share of a batch, so that
+a busy node cannot starve another one. It does not ask a node that failed to answer again before a pause that grows with
+each failure, so a node that hangs costs a few seconds and not every batch. This module does not know Spark.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from disqued.client import Client, ConnectionFailed, DisqueError
+from disqued.client.wire import Reply, to_text
+from pyspark_disque.brokers import Brokers, Member, is_retryable
+from pyspark_disque.clock import Clock
+from pyspark_disque.offsets import JobRef
+from pyspark_disque.options import Options
+
+T = TypeVar("T")
+Lengths: TypeAlias = Mapping[str, int]
+
+REPLY_TIMEOUT_S: Final = 5
+"""Nodes answer the requests of this module immediately, so a node without a reply after this time is unreachable."""
+MEMBERS_TTL_S: Final = 1.0
+"""How long the list of members is cached."""
+FIRST_RETRY_S: Final = 0.5
+MAX_RETRY_S: Final = 15.0
+FIRST_COUNT: Final = 64
+MAX_COUNT: Final = 2000
+"""The most jobs of one GETJOB; a node serves no other client meanwhile."""
+MAX_REPLY_BYTES: Final = 8 << 20
+"""The approximate size limit of a GETJOB reply; the size of the last bodies determines the next count."""
+ACKS_PER_CALL: Final = 500
+
+
+class LeasedJob(NamedTuple):
+    """A job that was just leased, with its body."""
+
+    ref: JobRef
+    body: bytes
+
+
+@dataclass(slots=True)
+class Outage:
+    """The outage of a node that does not answer: its start, and when to ask the node again."""
+
+    since_s: float
+    pause_s: float = FIRST_RETRY_S
+    retry_at_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The lengths of the non-empty queues at each member that answers, and the members that do not answer."""
+
+    lengths: Mapping[Member, Lengths]
+    unreachable: tuple[Member, ...]
+
+    @property
+    def waiting(self) -> int:
+        """The number of queued jobs at the members that answer."""
+        return sum(sum(lengths.values()) for lengths in self.lengths.values())
+
+
+@dataclass(frozen=True, slots=True)
+class OldestJob:
+    """The oldest job of a queue at a member; `age_ms` is measured by the member's own clock."""
+
+    member: Member
+    queue: str
+    ctime_ms: int
+    age_ms: int
+
+
+@dataclass(slots=True)
+class JobReader:
+    """Reads from all nodes of the cluster. For use by one thread."""
+
+    options: Options
+    clock: Clock
+    brokers: Brokers = field(init=False)
+    had_failures: bool = False
+    """Whether a node ever failed to answer: then jobs may be missing from the queues until their retry time."""
+    _members: tuple[Member, ...] = ()
+    _members_until_s: float = 0.0
+    _outages: dict[str, Outage] = field(default_factory=dict)
+    _count: int = FIRST_COUNT
+    _names: dict[bytes, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.brokers = Brokers(
+            dataclasses.replace(self.options, timeout_s=min(self.options.timeout_s, REPLY_TIMEOUT_S))
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.brokers.close()
+
+    # --- members ------------------------------------------------------------------------------------------------------
+
+    def members(self) -> tuple[Member, ...]:
+        """Return the members, refreshed every second.
+
+        Raises:
+            ConnectionFailed: no node can be reached.
+        """
+        now_s = self.clock.now_s()
+        if not self._members or now_s >= self._members_until_s:
+            self._members = self.brokers.members()
+            self._members_until_s = self.clock.now_s() + MEMBERS_TTL_S
+            ids = {member.id for member in self._members}
+            self._outages = {member_id: outage for member_id, outage in self._outages.items() if member_id in ids}
+        return self._members
+
+    def unreachable_for_s(self, member: Member) -> float:
+        """Return for how long a member has not answered; 0 if it does."""
+        outage = self._outages.get(member.id)
+        return 0.0 if outage is None else self.clock.now_s() - outage.since_s
+
+    def call(self, member: Member, request: Callable[[Client], T]) -> T | None:
+        """Send a request to a member and return the result; None if it is unreachable or in its retry pause."""
+        now_s = self.clock.now_s()
+        outage = self._outages.get(member.id)
+        if outage is not None and now_s < outage.retry_at_s:
+            return None
+        try:
+            result = request(self.brokers.at(member.address))
+        except DisqueError as error:
+            if not is_retryable(error):
+                raise
+            self.had_failures = True
+            outage = self._outages.setdefault(member.id, Outage(now_s))
+            outage.retry_at_s = self.clock.now_s() + outage.pause_s
+            outage.pause_s = min(outage.pause_s * 2, MAX_RETRY_S)
+            return None
+        self._outages.pop(member.id, None)
+        return result
+
+    # --- backlog ------------------------------------------------------------------------------------------------------
+
+    def backlog(self) -> Backlog:
+        """Return the backlog of all nodes.
+
+        Raises:
+            ConnectionFailed: no node answers.
+        """
+        lengths: dict[Member, Lengths] = {}
+        for member in self.members():
+            found = self.call(member, self._lengths)
+            if found is not None:
+                lengths[member] = found
+        unreachable = tuple(member for member in self.members() if member not in lengths)
+        if not lengths:
+            raise ConnectionFailed(f"no node answers: {', '.join(member.address for member in unreachable)}")
+        return Backlog(lengths, unreachable)
+
+    def _lengths(self, client: Client) -> Lengths:
+        names = self.queues_at(client)
+        lengths = execute_all(client, [("QLEN", name) for name in names])
+        return {name: length for name, length in zip(names, lengths, strict=True) if length}
+
+    def queues_at(self, client: Client) -> Sequence[str]:
+        """Return the names of the queues to read at a node."""
+        names = self.options.queue_names()
+        if names is not None:
+            return names
+        matches = re.compile(self.options.queue_pattern or "").fullmatch
+        return list(dict.fromkeys(name for name in client.qscan(page_size=1000) if matches(name)))
+
+    def oldest_jobs(self, backlog: Backlog) -> list[OldestJob]:
+        """Return the oldest job of each queue in the backlog; with age 0 if it was removed meanwhile."""
+        found: list[OldestJob] = []
+        for member, lengths in backlog.lengths.items():
+            ages = self.call(member, partial(_oldest_jobs, queues=tuple(lengths)))
+            if ages is not None:
+                found.extend(OldestJob(member, queue, ctime_ms, age_ms) for queue, (ctime_ms, age_ms) in ages.items())
+        return found
+
+    def pending_requeues(self, backlog: Backlog, until_ms: int) -> dict[str, float]:
+        """Return the unqueued jobs created up to `until_ms`, with the seconds within which each is requeued."""
+        found: dict[str, float] = {}
+        for member in backlog.lengths:
+            for job_id, within_s in self.call(member, partial(self._unqueued, until_ms=until_ms)) or ():
+                found[job_id] = max(within_s, found.get(job_id, 0.0))
+        return found
+
+    def _unqueued(self, client: Client, until_ms: int) -> list[tuple[str, float]]:
+        names = set(self.queues_at(client))
+        only = next(iter(names)) if len(names) == 1 else None
+        return [
+            (job.id, job.next_requeue_within_ms / 1000)
+            for job in client.jscan_details(queue=only, states=["active"], page_size=500)
+            if job.queue in names and job.next_requeue_within_ms is not None and job.ctime // 1_000_000 <= until_ms
+        ]
+
+    def now_ms(self) -> int:
+        """Return the latest clock of all nodes, in milliseconds since the Unix epoch.
+
+        Raises:
+            ConnectionFailed: no node answers.
+        """
+        times = [time_ms for member in self.members() if (time_ms := self.call(member, _time_ms)) is not None]
+        if not times:
+            raise ConnectionFailed("no node answers TIME")
+        return max(times)
+
+    # --- leases -------------------------------------------------------------------------------------------------------
+
+    def lease(self, backlog: Backlog, limit: int) -> list[LeasedJob]:
+        """Lease up to `limit` jobs of the backlog, from each node its share."""
+        counts = {member: sum(lengths.values()) for member, lengths in backlog.lengths.items() if lengths}
+        leased: dict[str, LeasedJob] = {}
+        for member, share in shares(counts, limit).items():
+            for job in self.lease_at(member, tuple(backlog.lengths[member]), share):
+                leased.setdefault(job.ref.id, job)
+        return list(leased.values())
+
+    def probe(self, backlog: Backlog) -> list[LeasedJob]:
+        """Lease a job from each empty queue: this makes nodes fetch jobs from others, and finds new ones."""
+        leased: dict[str, LeasedJob] = {}
+        for member, lengths in backlog.lengths.items():
+            queues = [name for name in self.call(member, self.queues_at) or () if name not in lengths]
+            for job in self.lease_at(member, queues, 1) if queues else ():
+                leased.setdefault(job.ref.id, job)
+        return list(leased.values())
+
+    def lease_at(self, member: Member, queues: Sequence[str], share: int) -> list[LeasedJob]:
+        """Lease up to `share` jobs from one member; fewer if it has fewer, or is unreachable."""
+        leased: list[LeasedJob] = []
+        while len(leased) < share:
+            count = min(share - len(leased), self._count)
+            reply = self.call(member, partial(_getjob, count=count, queues=queues))
+            if not reply:
+                break
+            leased.extend(self._read(member, reply))
+            average = sum(len(item[2]) for item in reply) // len(reply) + 100
+            self._count = max(1, min(self._count * 4, MAX_COUNT, MAX_REPLY_BYTES // average))
+        return leased
+
+    def _read(self, member: Member, reply: Iterable[Any]) -> Iterable[LeasedJob]:
+        names = self._names
+        for raw_queue, raw_id, body, *_ in reply:
+            queue = names.get(raw_queue)
+            if queue is None:
+                queue = names[raw_queue] = to_text(raw_queue)
+            yield LeasedJob(JobRef(raw_id.decode("ascii"), queue, member.id), body)
+
+    # --- acknowledgements ---------------------------------------------------------------------------------------------
+
+    def acknowledge(self, jobs: Collection[JobRef]) -> None:
+        """Acknowledge jobs at the node that granted the lease, or else at any other node, which informs the cluster.
+
+        Raises:
+            ConnectionFailed: no node accepts it. Some jobs may be acknowledged; acknowledging them again is harmless.
+        """
+        by_node: dict[str, list[str]] = {}
+        for job in jobs:
+            by_node.setdefault(job.node, []).append(job.id)
+        command = "FASTACK" if self.options.ack_mode == "fast" else "ACKJOB"
+        for node, ids in by_node.items():
+            calls = [(command, *ids[first : first + ACKS_PER_CALL]) for first in range(0, len(ids), ACKS_PER_CALL)]
+            if not any(
+                self.call(member, partial(execute_all, calls=calls)) is not None
+                for member in by_preference(self.members(), node)
+            ):
+                raise ConnectionFailed(f"no node accepts the acknowledgement of {len(ids)} jobs")
+
+
+def shares(counts: Mapping[Member, int], limit: int) -> dict[Member, int]:
+    """Return how many jobs to lease from each node: in proportion to its backlog, the largest first."""
+    total = sum(counts.values())
+    ordered = sorted(counts, key=lambda member: (-counts[member], member))
+    if total <= limit:
+        return {member: counts[member] for member in ordered}
+    given = {member: limit * counts[member] // total for member in ordered}
+    for member in ordered[: limit - sum(given.values())]:
+        given[member] += 1
+    return {member: share for member, share in given.items() if share}
+
+
+def by_preference(members: Iterable[Member], node: str) -> list[Member]:
+    """Return the members in the order in which to ask them: `node` first, then by priority."""
+    return sorted(members, key=lambda member: (member.id != node, member.priority))
+
+
+def execute_all(client: Client, calls: Sequence[tuple[str | int, ...]]) -> list[Any]:
+    """Send commands as a pipeline and return the replies.
+
+    Raises:
+        DisqueError: a reply is an error.
+    """
+    replies: list[Any] = []
+    for reply in client.execute_many(calls):
+        if isinstance(reply, DisqueError):
+            raise reply
+        replies.append(reply)
+    return replies
+
+
+def _getjob(client: Client, count: int, queues: Sequence[str]) -> list[Any]:
+    """Return the raw reply of GETJOB; converting it to the client's records would double the cost."""
+    reply: Reply = client.execute("GETJOB", "NOHANG", "COUNT", count, "FROM", *queues)
+    return reply if isinstance(reply, list) else []
+
+
+def _time_ms(client: Client) -> int:
+    [(seconds, micros)] = execute_all(client, [("TIME",)])
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+def _oldest_jobs(client: Client, queues: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return creation time and age of the oldest job of each queue, both in milliseconds."""
+    if not queues:
+        return {}
+    peeked = execute_all(client, [("QPEEK", queue, 1) for queue in queues])
+    now_ms = _time_ms(client)
+    oldest = {queue: to_text(jobs[0][1]) for queue, jobs in zip(queues, peeked, strict=True) if jobs}
+    shown = execute_all(client, [("SHOW", job_id) for job_id in oldest.values()])
+    found: dict[str, tuple[int, int]] = {}
+    for queue, flat in zip(oldest, shown, strict=True):
+        ctime_ms = _ctime_ms(flat)
+        found[queue] = (ctime_ms, max(0, now_ms - ctime_ms)) if ctime_ms else (0, 0)
+    return found
+
+
+def _ctime_ms(flat: Any) -> int:
+    """Return the creation time in a SHOW reply; 0 if the job no longer exists, so that the queue is read again."""
+    if flat is None:
+        return 0
+    return int(flat[flat.index(b"ctime") + 1]) // 1_000_000
