@@ -1,11 +1,12 @@
-"""Rows per second into and out of queues with Spark, beside what one would write by hand, and the memory of a task.
+"""Measures rows per second into and out of queues with Spark, compared with code by hand, and the memory of a task.
 
-    PYTHONPATH=build/compiled python bench/pipeline.py                 some six minutes; prints tables
-    PYTHONPATH=build/compiled python bench/pipeline.py --document      the same, and renews docs/spark/performance.md
-    python bench/pipeline.py --quick                                   a minute, to see that everything works
+    PYTHONPATH=build/compiled python bench/pipeline.py                 about six minutes; prints tables
+    PYTHONPATH=build/compiled python bench/pipeline.py --document      the same, and updates docs/spark/performance.md
+    python bench/pipeline.py --quick                                   one minute, to check that everything works
 
-One broker, fresh, pinned to one core as in `run.py`; Spark has what is left of the machine, which with two cores is one
-and a bit: ratios of one line are comparable, growth with executors ends early. Needs Java and the extras of `dev`.
+Each run starts a new broker, pinned to one core as in `run.py`. Spark uses the rest of the machine, which is little
+more than one core if there are two. So compare the ratios within a line; the growth with executors is limited. Requires
+Java and the development dependencies.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ FULL: dict[str, Any] = {"executors": (1, 2, 4), "jobs": 100_000, "rounds": 3, "m
 QUICK: dict[str, Any] = {"executors": (1,), "jobs": 2_000, "rounds": 1, "memory": (200,)}
 
 
-def _measure(said: dict[str, Any]) -> Any:
-    """One run of the workloads against a broker of its own."""
+def _measure(parameters: dict[str, Any]) -> Any:
+    """Run the workloads once, with a new broker."""
     with Running(BROKERS[0]) as broker:
-        command = [sys.executable, str(WORKLOADS), json.dumps({**said, "port": broker.port})]
+        command = [sys.executable, str(WORKLOADS), json.dumps({**parameters, "port": broker.port})]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False, env=dict(os.environ))
     if done.returncode != 0:
-        raise SystemExit(f"bench: the workloads ended with {done.returncode}")
+        raise SystemExit(f"bench: the workloads failed with exit code {done.returncode}")
     return json.loads(done.stdout.decode().splitlines()[-1])
 
 
 def main() -> None:
-    """Measure, print, and write the page if asked to."""
-    parser = argparse.ArgumentParser(prog="pipeline", description="Measure the Spark connector beside code by hand.")
+    """Measure, print the tables, and update the page with `--document`."""
+    parser = argparse.ArgumentParser(prog="pipeline", description="Compare the Spark connector with code by hand.")
     parser.add_argument("--quick", action="store_true", help="few jobs, one round")
-    parser.add_argument("--document", action="store_true", help="renew docs/spark/performance.md with its plot")
+    parser.add_argument("--document", action="store_true", help="update docs/spark/performance.md and its plot")
     chosen = parser.parse_args()
     sizes = QUICK if chosen.quick else FULL
     results: dict[str, Any] = {"machine": machine.describe(), "jobs": sizes["jobs"], "executors": {}}
     for executors in sizes["executors"]:
-        said = {"executors": executors, "jobs": sizes["jobs"], "rounds": sizes["rounds"], "memory": []}
-        results["executors"][str(executors)] = _measure(said)
+        parameters = {"executors": executors, "jobs": sizes["jobs"], "rounds": sizes["rounds"], "memory": []}
+        results["executors"][str(executors)] = _measure(parameters)
     results["memory"] = _measure({"executors": 1, "jobs": 1, "rounds": 1, "memory": sizes["memory"]})
     for table in pipeline_report.tables(results):
         print(table.as_text(), end="\n\n")

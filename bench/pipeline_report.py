@@ -1,6 +1,6 @@
-"""Turns what `pipeline.py` measured into tables, and into docs/spark/performance.md with its plot.
+"""Converts the results of `pipeline.py` to tables, and to docs/spark/performance.md with its plot.
 
-As a program it renews the page from the figures beside it: `python bench/pipeline_report.py`.
+`python bench/pipeline_report.py` updates the page from the results in docs/spark/performance.json.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "disqued", "fon
 
 
 def tables(results: dict[str, Any]) -> Iterator[Table]:
-    """One for each direction, and one for memory."""
+    """Yield a table for each direction, and one for memory."""
     for direction, title in DIRECTIONS.items():
         yield _rates(results, direction, title)
     rows = [
@@ -35,15 +35,15 @@ def tables(results: dict[str, Any]) -> Iterator[Table]:
         for jobs, peak in results["memory"].items()
     ]
     yield Table(
-        "Most memory of a task's Python worker, bodies of 10 kB in one partition",
-        ["jobs", "that writes them", "that consumes them"],
+        "Peak memory of a task's Python worker, bodies of 10 kB in one partition",
+        ["jobs", "writing", "consuming"],
         rows,
     )
 
 
 def _rates(results: dict[str, Any], direction: str, title: str) -> Table:
-    """Medians, and behind them the median ratio to the code by hand, round by round, with its range."""
-    table = Table(title, ["", *(f"{count} at a time" for count in results["executors"])], [])
+    """Return the medians, each with the median and the range of its ratio to the code by hand in the same round."""
+    table = Table(title, ["", *(f"{count} task{'s' * (count != '1')}" for count in results["executors"])], [])
     names = next(iter(results["executors"].values()))[direction]
     for name in names:
         cells = []
@@ -57,7 +57,7 @@ def _rates(results: dict[str, Any], direction: str, title: str) -> Table:
 
 
 def _plot(results: dict[str, Any]) -> None:
-    """Rows per second by the number of tasks side by side."""
+    """Plot rows per second by the number of concurrent tasks."""
     with plt.rc_context(STYLE):
         figure, both = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
         counts = [int(count) for count in results["executors"]]
@@ -67,7 +67,7 @@ def _plot(results: dict[str, Any]) -> None:
                 spent = [median(measured[direction][name]) for measured in results["executors"].values()]
                 axes.plot(counts, [results["jobs"] / value for value in spent], "o-", color=colour, label=name)
             axes.set_title(title, fontsize=9)
-            axes.set_xlabel("tasks at a time")
+            axes.set_xlabel("concurrent tasks")
             axes.set_xticks(counts)
             axes.set_ylim(bottom=0)
             axes.yaxis.set_major_formatter(EngFormatter())
@@ -79,7 +79,7 @@ def _plot(results: dict[str, Any]) -> None:
 
 
 def document(results: dict[str, Any]) -> None:
-    """Write the figures, the plot and the part of the page between its markers."""
+    """Write the results, the plot and the part of the page between its markers."""
     FIGURES.write_text(json.dumps(results, indent=1) + "\n")
     _plot(results)
     facts = "\n".join(f"- {name}: {value}" for name, value in results["machine"].items() if value)

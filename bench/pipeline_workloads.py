@@ -1,11 +1,12 @@
-"""What the pipeline's benchmark lets Spark do with queues, and what stands beside it.
+"""The workloads of the pipeline benchmark: the connector, and the code that it is compared with.
 
     python bench/pipeline_workloads.py '{"port": 7711, "executors": 2, "jobs": 100000, "rounds": 3, "memory": []}'
 
-is how `pipeline.py` starts it, once for each number of executors, since a JVM has one session. It prints one line of
-JSON: the seconds of each round of each workload. Workloads take turns, each on a node without jobs. Into queues: the
-connector in both modes, `foreachPartition` with redis-py's pipelines as one writes it by hand, and the asyncio client
-without Spark. Out of queues: the connector's stream, its batch that consumes, `foreachPartition`, the asyncio client.
+`pipeline.py` starts this program once for each number of executors, because a JVM has one session. It prints the
+seconds of each round of each workload, as one line of JSON. The workloads take turns, each on a node without jobs.
+Those into queues are the connector in both modes, `foreachPartition` with redis-py's pipelines as you might write it
+by hand, and the asyncio client without Spark. Those out of queues are the connector's stream, its consuming batch,
+`foreachPartition`, and the asyncio client.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where and how much: the broker's port, tasks side by side, jobs."""
+class Setup:
+    """The parameters of a workload: the session, the port of the broker, concurrent tasks and jobs."""
 
     spark: SparkSession
     port: int
@@ -48,11 +49,11 @@ class Place:
 
     @property
     def nodes(self) -> str:
-        """The connector's option."""
+        """The option `nodes` of the connector."""
         return f"127.0.0.1:{self.port}"
 
     def rows(self, jobs: int, body_bytes: int, partitions: int) -> DataFrame:
-        """A table of bodies that is made while it is read."""
+        """Return a table of bodies that is generated while it is read."""
         return self.spark.range(jobs, numPartitions=partitions).select(
             sf.lpad(sf.col("id").cast("string"), body_bytes, "x").alias("body")
         )
@@ -61,10 +62,10 @@ class Place:
 # --- into queues ------------------------------------------------------------------------------------------------------
 
 
-def write(place: Place, mode: str) -> None:
-    """The connector."""
-    sink = place.rows(place.jobs, BODY_BYTES, place.executors).write.format("disque").mode("append")
-    sink.option("nodes", place.nodes).option("queue", QUEUE).option("mode", mode).save()
+def write(setup: Setup, mode: str) -> None:
+    """Write with the connector."""
+    sink = setup.rows(setup.jobs, BODY_BYTES, setup.executors).write.format("disque").mode("append")
+    sink.option("nodes", setup.nodes).option("queue", QUEUE).option("mode", mode).save()
 
 
 def _add_by_hand(rows: Iterable[Row], port: int) -> None:
@@ -77,18 +78,18 @@ def _add_by_hand(rows: Iterable[Row], port: int) -> None:
         pipeline.execute()
 
 
-def write_by_hand(place: Place) -> None:
-    """`foreachPartition` with redis-py."""
-    rows = place.rows(place.jobs, BODY_BYTES, place.executors)
-    rows.foreachPartition(partial(_add_by_hand, port=place.port))
+def write_by_hand(setup: Setup) -> None:
+    """Write with `foreachPartition` and redis-py."""
+    rows = setup.rows(setup.jobs, BODY_BYTES, setup.executors)
+    rows.foreachPartition(partial(_add_by_hand, port=setup.port))
 
 
-def add(place: Place) -> None:
-    """The asyncio client, without Spark."""
+def add(setup: Setup) -> None:
+    """Write with the asyncio client, without Spark."""
 
     async def run() -> None:
-        async with AsyncClient([place.nodes]) as client:
-            await client.add_many(QUEUE, (b"%0*d" % (BODY_BYTES, number) for number in range(place.jobs)))
+        async with AsyncClient([setup.nodes]) as client:
+            await client.add_many(QUEUE, (b"%0*d" % (BODY_BYTES, number) for number in range(setup.jobs)))
 
     asyncio.run(run())
 
@@ -96,19 +97,19 @@ def add(place: Place) -> None:
 # --- out of queues ----------------------------------------------------------------------------------------------------
 
 
-def stream(place: Place) -> None:
-    """The connector's stream, `availableNow`, into nothing."""
+def stream(setup: Setup) -> None:
+    """Read with the connector's stream and `availableNow`, into a sink that discards the rows."""
     with tempfile.TemporaryDirectory() as checkpoint:
-        jobs = place.spark.readStream.format("disque").option("nodes", place.nodes).option("queue", QUEUE)
-        jobs = jobs.option("numPartitions", place.executors).option("maxJobsPerTrigger", max(1000, place.jobs // 5))
+        jobs = setup.spark.readStream.format("disque").option("nodes", setup.nodes).option("queue", QUEUE)
+        jobs = jobs.option("numPartitions", setup.executors).option("maxJobsPerTrigger", max(1000, setup.jobs // 5))
         sink = jobs.load().writeStream.format("noop").option("checkpointLocation", checkpoint)
         sink.trigger(availableNow=True).start().awaitTermination()
 
 
-def consume(place: Place) -> None:
-    """The connector's batch that takes jobs out."""
-    jobs = place.spark.read.format("disque").option("nodes", place.nodes).option("queue", QUEUE)
-    jobs.option("consume", "true").option("numPartitions", place.executors).load().write.format("noop").mode(
+def consume(setup: Setup) -> None:
+    """Read with the connector's consuming batch."""
+    jobs = setup.spark.read.format("disque").option("nodes", setup.nodes).option("queue", QUEUE)
+    jobs.option("consume", "true").option("numPartitions", setup.executors).load().write.format("noop").mode(
         "overwrite"
     ).save()
 
@@ -119,32 +120,32 @@ def _take_by_hand(_: Iterable[Row], port: int) -> None:
         client.execute_command("ACKJOB", *(job_id for _, job_id, _ in found))
 
 
-def take_by_hand(place: Place) -> None:
-    """`foreachPartition` with redis-py."""
-    tasks = place.spark.range(place.executors, numPartitions=place.executors)
-    tasks.foreachPartition(partial(_take_by_hand, port=place.port))
+def take_by_hand(setup: Setup) -> None:
+    """Read with `foreachPartition` and redis-py."""
+    tasks = setup.spark.range(setup.executors, numPartitions=setup.executors)
+    tasks.foreachPartition(partial(_take_by_hand, port=setup.port))
 
 
-def take(place: Place) -> None:
-    """The asyncio client, without Spark."""
+def take(setup: Setup) -> None:
+    """Read with the asyncio client, without Spark."""
 
     async def run() -> None:
-        async with AsyncClient([place.nodes]) as client:
+        async with AsyncClient([setup.nodes]) as client:
             while found := await client.get(QUEUE, count=PIPELINE, nohang=True):
                 await client.ack(*(job.id for job in found))
 
     asyncio.run(run())
 
 
-INTO: dict[str, Callable[[Place], None]] = {
+INTO: dict[str, Callable[[Setup], None]] = {
     "connector, at least once": partial(write, mode="atLeastOnce"),
     "connector, deduplicated": partial(write, mode="deduplicated"),
     "foreachPartition, redis-py": write_by_hand,
     "asyncio client": add,
 }
-OUT_OF: dict[str, Callable[[Place], None]] = {
+OUT_OF: dict[str, Callable[[Setup], None]] = {
     "connector, stream": stream,
-    "connector, batch that consumes": consume,
+    "connector, consuming batch": consume,
     "foreachPartition, redis-py": take_by_hand,
     "asyncio client": take,
 }
@@ -155,25 +156,25 @@ def _fill(client: Client, jobs: int) -> None:
     client.add_many(QUEUE, (b"%0*d" % (BODY_BYTES, number) for number in range(jobs)))
 
 
-def _timed(work: Callable[[Place], None], place: Place, client: Client, *, left: int) -> float:
-    """The seconds that it takes; exits when not all jobs were added or taken."""
+def _timed(work: Callable[[Setup], None], setup: Setup, client: Client, *, left: int) -> float:
+    """Return the seconds that a workload takes; exit if it did not add or read all jobs."""
     began = time.perf_counter()
-    work(place)
+    work(setup)
     spent_s = time.perf_counter() - began
     if client.qlen(QUEUE) != left:
-        raise SystemExit(f"bench: {client.qlen(QUEUE)} jobs wait where {left} should")
+        raise SystemExit(f"bench: {client.qlen(QUEUE)} jobs are queued instead of {left}")
     return spent_s
 
 
-def rounds(place: Place, count: int) -> dict[str, dict[str, list[float]]]:
-    """All workloads in turn, `count` times, after one small round that warms Spark up."""
+def rounds(setup: Setup, count: int) -> dict[str, dict[str, list[float]]]:
+    """Run all workloads in turn, `count` times, after a small round that warms up Spark."""
     measured: dict[str, dict[str, list[float]]] = {
         "into": {name: [] for name in INTO},
         "out of": {name: [] for name in OUT_OF},
     }
-    warm = Place(place.spark, place.port, place.executors, min(place.jobs, 2000))
-    with Client([place.nodes], discover=False, timeout_s=60) as client:
-        for which, at in ((-1, warm), *((number, place) for number in range(count))):
+    warm = Setup(setup.spark, setup.port, setup.executors, min(setup.jobs, 2000))
+    with Client([setup.nodes], discover=False, timeout_s=60) as client:
+        for which, at in ((-1, warm), *((number, setup) for number in range(count))):
             for name, work in INTO.items():
                 client.execute("DEBUG", "FLUSHALL")
                 spent_s = _timed(work, at, client, left=at.jobs)
@@ -190,7 +191,7 @@ def rounds(place: Place, count: int) -> dict[str, dict[str, list[float]]]:
 
 
 def _workers_peak_kb() -> int:
-    """The most that one of this process' Python workers had in memory so far."""
+    """Return the peak memory of any Python worker of this process so far, in kB."""
     peaks = [0]
     for directory in Path("/proc").iterdir():
         if directory.name.isdecimal() and int(directory.name) != os.getpid():
@@ -199,18 +200,18 @@ def _workers_peak_kb() -> int:
                 if words[1] == b"-m" and words[2].startswith(b"pyspark."):
                     status = (directory / "status").read_text()
                     peaks.append(int(status.partition("VmHWM:")[2].split()[0]))
-            except (OSError, IndexError):  # it ended meanwhile, or is no worker
+            except (OSError, IndexError):  # the process ended meanwhile, or is not a worker
                 continue
     return max(peaks)
 
 
-def memory(place: Place, counts: Iterable[int]) -> dict[int, dict[str, int]]:
-    """Peak memory, in kB, of the worker of a task that writes so many large jobs from one partition, or reads them."""
+def memory(setup: Setup, counts: Iterable[int]) -> dict[int, dict[str, int]]:
+    """Return the peak memory in kB of a worker that writes, or reads, large jobs in one partition, by their number."""
     found: dict[int, dict[str, int]] = {}
     for jobs in counts:
-        one = Place(place.spark, place.port, 1, jobs)
-        rows = place.rows(jobs, LARGE_BODY_BYTES, 1)
-        sink = rows.write.format("disque").mode("append").option("nodes", place.nodes).option("queue", QUEUE)
+        one = Setup(setup.spark, setup.port, 1, jobs)
+        rows = setup.rows(jobs, LARGE_BODY_BYTES, 1)
+        sink = rows.write.format("disque").mode("append").option("nodes", setup.nodes).option("queue", QUEUE)
         found[jobs] = {"write": _peak_of(sink.save), "read": _peak_of(partial(consume, one))}
     return found
 
@@ -233,21 +234,21 @@ def _peak_of(work: Callable[[], None]) -> int:
     return max(peaks)
 
 
-def main(said: dict[str, Any]) -> None:
-    """Measure as `said`, and print it."""
+def main(parameters: dict[str, Any]) -> None:
+    """Measure with these parameters, and print the results."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    executors = said["executors"]
+    executors = parameters["executors"]
     builder = SparkSession.builder.master(f"local[{executors}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", str(executors))
-    # Each task has a fresh worker, so that the peak of one is not that of the one before.
-    builder = builder.config("spark.python.worker.reuse", str(not said["memory"]).lower())
+    # Each task has a new worker, so its peak does not include that of an earlier task.
+    builder = builder.config("spark.python.worker.reuse", str(not parameters["memory"]).lower())
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    place = Place(spark, said["port"], executors, said["jobs"])
-    if said["memory"]:
-        print(json.dumps(memory(place, said["memory"])))
+    setup = Setup(spark, parameters["port"], executors, parameters["jobs"])
+    if parameters["memory"]:
+        print(json.dumps(memory(setup, parameters["memory"])))
     else:
-        print(json.dumps(rounds(place, said["rounds"])))
+        print(json.dumps(rounds(setup, parameters["rounds"])))
     spark.stop()
 
 
