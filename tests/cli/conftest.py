@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a broker for each module, and `disque` pointed at it."""
+"""Fixtures of the tests of the command line: a node for each module, and `disque` configured for it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from disqued.testing.processes import ServerProcess
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One broker for all tests of a module; each uses queues of its own."""
+    """One node for all tests of a module; each test uses its own queues."""
     with ServerProcess(tmp_path_factory.mktemp("node")) as process:
         yield process
 
 
 @pytest.fixture
 def disque(node: ServerProcess) -> Disque:
-    """`disque`, pointed at the node by the environment."""
+    """`disque`, configured for the node by the environment."""
     return Disque(node.port)

@@ -1,4 +1,4 @@
-"""`disque` as a process, for the tests of the command line: in a pipe and on a terminal."""
+"""Runs `disque` as a process, in a pipe or on a terminal."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[a-zA-Z]|[=>78]|\][^\x07]*\x07)"
 
 @dataclass(frozen=True)
 class Disque:
-    """Runs `disque` against a node. `terminal` makes the output that of a terminal, though it is read here."""
+    """Runs `disque` against a node. `terminal` selects the output format of a terminal in a pipe."""
 
     port: int
     terminal: bool = False
 
     def environment(self, **more: str) -> dict[str, str]:
-        """That of the tests, without what would change the result."""
+        """The environment of the tests, without variables that change the result."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("DISQUE_", "FAKETTY"))}
         forms = {"FAKETTY": "1"} if self.terminal else {}
         return kept | {"DISQUE_PORT": str(self.port)} | forms | more
 
     def on_terminal(self) -> Disque:
-        """The same with the output form of a terminal."""
+        """Return a copy with the output format of a terminal."""
         return replace(self, terminal=True)
 
     def __call__(self, *arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-        """Run it to its end."""
+        """Run it until it ends."""
         return subprocess.run(
             [sys.executable, *MAIN, *arguments],
             input=stdin,
@@ -51,14 +51,14 @@ class Disque:
         )
 
     def ok(self, *arguments: str, stdin: bytes = b"") -> str:
-        """Its output, when it succeeds."""
+        """Run it, check that it succeeds, and return its output."""
         done = self(*arguments, stdin=stdin)
         assert (done.returncode, done.stderr) == (0, b""), done
         return done.stdout.decode()
 
     @contextlib.contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run it beside the test, with pipes; killed at the end if it still runs."""
+        """Run it in the background with pipes; kill it at the end if it still runs."""
         pipe = subprocess.PIPE
         command = [sys.executable, *MAIN, *arguments]
         with subprocess.Popen(command, env=self.environment(), stdin=pipe, stdout=pipe, stderr=pipe) as process:
@@ -69,7 +69,7 @@ class Disque:
 
     @contextlib.contextmanager
     def in_terminal(self, *arguments: str, python: tuple[str, ...] = MAIN, **environment: str) -> Iterator[Terminal]:
-        """Run it on a terminal of its own; killed at the end if it still runs."""
+        """Run it on its own terminal; kill it at the end if it still runs."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, COLUMNS, 0, 0))
         process = subprocess.Popen(
@@ -79,7 +79,7 @@ class Disque:
             stderr=slave,
             env=self.environment(TERM="xterm-256color", **environment),
             start_new_session=True,
-            preexec_fn=_take_terminal,  # noqa: PLW1509  without it Ctrl-C is no signal; no thread holds a lock here
+            preexec_fn=_take_terminal,  # noqa: PLW1509  needed for Ctrl-C; no thread holds a lock here
         )
         os.close(slave)
         try:
@@ -91,12 +91,12 @@ class Disque:
 
 
 def _take_terminal() -> None:
-    """Make standard input the terminal of the new session: opening it does."""
+    """Make standard input the controlling terminal of the new session by opening it."""
     os.close(os.open(os.ttyname(0), os.O_RDWR))
 
 
 class Terminal:
-    """A process and the screen that it writes on."""
+    """A process and its screen."""
 
     def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
         self.process = process

@@ -1,4 +1,4 @@
-"""`disque-check-aof` and `disque aof`: texts, statuses, and what is left of a file that was mended."""
+"""`disque-check-aof` and `disque aof`: texts, exit statuses, and repaired files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TORN = SOUND[:-5]
 UNSUMMED = b"".join(make_records(11, 40, with_sum=False))
 
 disque = Disque(1)
-"""There is no server."""
+"""An address without a server."""
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def kept(path: Path) -> list[bytes]:
     return [other.read_bytes() for other in path.parent.glob(f"{path.name}.damaged-*")]
 
 
-def test_the_command_is_installed() -> None:
+def test_command_is_installed() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     module, _, function = scripts["disque-check-aof"].partition(":")
     assert getattr(import_module(module), function) is main
@@ -66,11 +66,11 @@ def test_the_command_is_installed() -> None:
         ((os.devnull,), f"Empty file: {os.devnull}"),
     ],
 )
-def test_wrong_calls(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], text: str) -> None:
+def test_invalid_arguments_are_refused(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], text: str) -> None:
     assert run(capsys, *words) == (1, [text])
 
 
-def test_a_sound_file(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
+def test_valid_file_passes(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
     aof.write_bytes(SOUND)
     status, lines = run(capsys, str(aof))
     assert (status, lines[1:]) == (
@@ -101,13 +101,13 @@ def test_a_sound_file(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
         ),
     ],
 )
-def test_files_of_the_original(capsys: pytest.CaptureFixture[str], name: str, lines: list[str]) -> None:
+def test_files_of_the_original_are_checked(capsys: pytest.CaptureFixture[str], name: str, lines: list[str]) -> None:
     status, said = run(capsys, str(VECTORS / f"{name}.aof"))
     assert [line for line in said if not line.startswith("Records: ")] == lines
     assert status == (lines[-1] != "AOF is valid")
 
 
-def test_all_damage_is_named(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
+def test_all_damaged_parts_are_listed(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
     aof.write_bytes(STRUCK[:-5])
     status, lines = run(capsys, str(aof))
     begin, end = len(b"".join(RECORDS[:7])), len(b"".join(RECORDS[:8]))
@@ -119,14 +119,14 @@ def test_all_damage_is_named(capsys: pytest.CaptureFixture[str], aof: Path) -> N
     assert (status, lines[-1]) == (1, "AOF is not valid")
 
 
-def test_a_file_of_nothing_but_damage_is_not_listed_for_ever(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
+def test_list_of_damaged_parts_is_limited(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
     aof.write_bytes(b"".join(b"??" + record for record in RECORDS * 5))
     _, lines = run(capsys, str(aof))
     assert len(lines) < 110
     assert "... and 100 more" in lines
 
 
-def test_nothing_is_changed_without_consent(
+def test_file_is_not_changed_without_confirmation(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, aof: Path
 ) -> None:
     aof.write_bytes(TORN)
@@ -138,7 +138,7 @@ def test_nothing_is_changed_without_consent(
 
 
 @pytest.mark.usefixtures("says")
-def test_a_torn_end_is_cut_off(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
+def test_incomplete_end_is_truncated(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
     aof.write_bytes(TORN)
     status, lines = run(capsys, "--fix", str(aof))
     whole = b"".join(RECORDS[:-1])
@@ -150,14 +150,14 @@ def test_a_torn_end_is_cut_off(capsys: pytest.CaptureFixture[str], aof: Path) ->
 
 
 @pytest.mark.usefixtures("says")
-def test_damage_in_the_middle_is_left_out_and_the_damaged_file_kept(
+def test_file_is_rewritten_without_damage_and_the_damaged_file_is_kept(
     capsys: pytest.CaptureFixture[str], aof: Path
 ) -> None:
     aof.write_bytes(STRUCK)
     aof.chmod(0o640)
     status, lines = run(capsys, "--fix", str(aof))
     assert lines[-1] == "Continue? [y/N]: Successfully repaired AOF"
-    assert "The file as it is now will be kept as disque.aof.damaged-" in lines[-2]
+    assert "The current file will be kept as disque.aof.damaged-" in lines[-2]
     assert (status, aof.read_bytes(), kept(aof)) == (0, MENDED, [STRUCK])
     assert aof.stat().st_mode & 0o777 == 0o640
     assert len(list(aof.parent.iterdir())) == 2, "nothing else is left behind"
@@ -166,7 +166,7 @@ def test_damage_in_the_middle_is_left_out_and_the_damaged_file_kept(
 
 @pytest.mark.usefixtures("says")
 @pytest.mark.parametrize("behind", [b"", UNSUMMED])
-def test_a_file_without_checksums_is_cut_off_at_the_first_damage(
+def test_file_without_checksums_is_truncated_at_the_first_damage(
     capsys: pytest.CaptureFixture[str], aof: Path, behind: bytes
 ) -> None:
     aof.write_bytes(UNSUMMED + b"garbage" + behind)
@@ -176,7 +176,7 @@ def test_a_file_without_checksums_is_cut_off_at_the_first_damage(
 
 
 @pytest.mark.usefixtures("says")
-def test_a_link_to_a_damaged_file_stays_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_link_to_a_damaged_file_stays_a_link(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     real = tmp_path / "real" / "jobs.aof"
     real.parent.mkdir()
     real.write_bytes(STRUCK)
@@ -187,7 +187,7 @@ def test_a_link_to_a_damaged_file_stays_one(capsys: pytest.CaptureFixture[str], 
     assert (real.read_bytes(), kept(real)) == (MENDED, [STRUCK])
 
 
-def test_a_file_that_grows_meanwhile_is_left_alone(
+def test_file_that_changes_during_the_repair_is_not_repaired(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, aof: Path
 ) -> None:
     class Slow:
@@ -200,11 +200,11 @@ def test_a_file_that_grows_meanwhile_is_left_alone(
     monkeypatch.setattr(sys, "stdin", Slow())
     status, lines = run(capsys, "--fix", str(aof))
     assert status == 1
-    assert "The file has changed meanwhile" in lines[-1]
+    assert "The file has changed" in lines[-1]
     assert aof.read_bytes() == STRUCK + RECORDS[0]
 
 
-def test_the_command_as_a_process(aof: Path) -> None:
+def test_command_runs_as_a_process(aof: Path) -> None:
     aof.write_bytes(TORN)
     command = [sys.executable, "-m", "disqued.cli.checkaof", "--fix", str(aof)]
     done = subprocess.run(command, input=b"Y\n", capture_output=True, timeout=TIMEOUT_S, check=False)
@@ -212,10 +212,10 @@ def test_the_command_as_a_process(aof: Path) -> None:
     assert aof.read_bytes() == b"".join(RECORDS[:-1])
 
 
-def test_a_person_who_waits_is_told_how_far_it_is() -> None:
+def test_progress_is_shown_on_a_terminal() -> None:
     code = (
         "import sys; from disqued.cli.aoffile import Progress; p = Progress(100 << 20, patience_s=0); "
-        "p.tell(50 << 20); input(); p.clear(); print('done')"
+        "p.update(50 << 20); input(); p.clear(); print('done')"
     )
     with disque.in_terminal(python=("-c", code)) as terminal:
         terminal.wait_for("50 % of 100 MB")
@@ -226,7 +226,7 @@ def test_a_person_who_waits_is_told_how_far_it_is() -> None:
 # --- disque aof -------------------------------------------------------------------------------------------------------
 
 
-def test_a_dump_is_a_line_of_json_for_each_record(aof: Path) -> None:
+def test_dump_prints_a_line_of_json_for_each_record(aof: Path) -> None:
     aof.write_bytes(SOUND)
     lines = [json.loads(line) for line in disque.ok("aof", "dump", str(aof)).splitlines()]
     assert [line["length"] for line in lines] == [len(record) for record in RECORDS]
@@ -239,7 +239,7 @@ def test_a_dump_is_a_line_of_json_for_each_record(aof: Path) -> None:
     assert some
 
 
-def test_a_dump_of_a_damaged_file_shows_the_damage_and_goes_on(aof: Path) -> None:
+def test_dump_shows_damage_and_continues(aof: Path) -> None:
     aof.write_bytes(STRUCK)
     done = disque("aof", "dump", str(aof), "--queue", "none")
     (line,) = (json.loads(line) for line in done.stdout.splitlines())
@@ -247,19 +247,19 @@ def test_a_dump_of_a_damaged_file_shows_the_damage_and_goes_on(aof: Path) -> Non
     assert done.returncode == Exit.REFUSED
 
 
-def test_a_dump_of_standard_input() -> None:
+def test_dump_reads_standard_input() -> None:
     done = disque("aof", "dump", "-", stdin=SOUND)
     assert len(done.stdout.splitlines()) == len(RECORDS)
 
 
-def test_a_reader_of_a_dump_may_have_seen_enough(aof: Path) -> None:
+def test_dump_ends_when_its_reader_closes_the_pipe(aof: Path) -> None:
     aof.write_bytes(SOUND * 200)
     command = f"{sys.executable} -m disqued.cli.main aof dump {aof} | head -n 1"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, timeout=TIMEOUT_S, check=False)
     assert (len(done.stdout.splitlines()), done.stderr) == (1, b"")
 
 
-def test_aof_check_is_the_same_as_the_other_command(aof: Path) -> None:
+def test_aof_check_is_disque_check_aof(aof: Path) -> None:
     aof.write_bytes(TORN)
     done = disque("aof", "check", str(aof))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, b"AOF is not valid")
@@ -270,20 +270,20 @@ def test_aof_check_is_the_same_as_the_other_command(aof: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((), "say what to do"),
-        (("mend", "x"), "say what to do"),
+        ((), "missing action"),
+        (("mend", "x"), "missing action"),
         (("dump",), "required"),
         (("dump", "no-such-file"), "Cannot open file: no-such-file"),
         (("dump", "x", "--state", "acked"), "--state"),
         (("check",), "required"),
     ],
 )
-def test_wrong_calls_are_explained(words: tuple[str, ...], complaint: str) -> None:
+def test_invalid_arguments_are_explained(words: tuple[str, ...], complaint: str) -> None:
     done = disque("aof", *words)
     assert done.returncode == Exit.USAGE
     assert complaint in done.stderr.decode()
 
 
-def test_each_action_has_its_help() -> None:
+def test_each_action_has_help() -> None:
     for words in ((), ("dump",), ("check",)):
         assert "exit status:" in disque.ok("aof", *words, "--help")

@@ -1,4 +1,4 @@
-"""`disque console`: the address of a node's page, opened in the browser on a terminal."""
+"""`disque console`: prints the address of the console, and opens it on a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RealClus
 
 
 def browser_that_notes(directory: Path) -> tuple[str, Path]:
-    """A command for BROWSER, and the file in which it notes what it is to open."""
+    """A command for BROWSER, and the file to which it writes the address."""
     noted = directory / "opened"
     script = directory / "browser"
     script.write_text(f'#!/bin/sh\necho "$1" > {noted}\n')
@@ -36,7 +36,7 @@ def browser_that_notes(directory: Path) -> tuple[str, Path]:
     return f"{script} %s", noted
 
 
-def test_on_a_terminal_the_page_is_opened(cluster: tuple[RealCluster, list[int]], tmp_path: Path) -> None:
+def test_console_is_opened_on_a_terminal(cluster: tuple[RealCluster, list[int]], tmp_path: Path) -> None:
     nodes, ports = cluster
     browser, noted = browser_that_notes(tmp_path)
     address = f"http://127.0.0.1:{ports[0]}/\n"
@@ -46,9 +46,7 @@ def test_on_a_terminal_the_page_is_opened(cluster: tuple[RealCluster, list[int]]
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_otherwise_its_address_is_printed(
-    cluster: tuple[RealCluster, list[int]], tmp_path: Path, terminal: bool
-) -> None:
+def test_address_is_printed_in_a_pipe(cluster: tuple[RealCluster, list[int]], tmp_path: Path, terminal: bool) -> None:
     nodes, ports = cluster
     browser, noted = browser_that_notes(tmp_path)
     disque = Disque(nodes.nodes[0].port, terminal)
@@ -57,7 +55,7 @@ def test_otherwise_its_address_is_printed(
     assert not noted.exists()
 
 
-def test_another_member_is_chosen_by_its_address_or_id(cluster: tuple[RealCluster, list[int]]) -> None:
+def test_another_node_is_selected_by_address_or_id(cluster: tuple[RealCluster, list[int]]) -> None:
     nodes, ports = cluster
     one, two = nodes.nodes
     two_id = two.call("CLUSTER", "MYID").decode()
@@ -65,20 +63,20 @@ def test_another_member_is_chosen_by_its_address_or_id(cluster: tuple[RealCluste
         assert Disque(one.port).ok("console", "--node", wanted) == f"http://127.0.0.1:{ports[1]}/\n"
 
 
-@pytest.mark.parametrize(("wanted", "why"), [("nobody", "No member is"), ("", "2 members are")])
-def test_who_is_not_one_member_is_told(cluster: tuple[RealCluster, list[int]], wanted: str, why: str) -> None:
+@pytest.mark.parametrize(("wanted", "why"), [("nobody", "No node matches"), ("", "2 nodes match")])
+def test_ambiguous_or_unknown_node_is_an_error(cluster: tuple[RealCluster, list[int]], wanted: str, why: str) -> None:
     done = Disque(cluster[0].nodes[0].port)("console", "--node", wanted)
     assert done.returncode == Exit.REFUSED
-    assert done.stderr.decode() == f"{why} meant by '{wanted}': 'disque nodes' lists them\n"
+    assert done.stderr.decode() == f"{why} '{wanted}'; see 'disque nodes'\n"
 
 
-def test_without_a_browser_that_is_told(cluster: tuple[RealCluster, list[int]]) -> None:
+def test_missing_browser_is_reported(cluster: tuple[RealCluster, list[int]]) -> None:
     done = Disque(cluster[0].nodes[0].port).on_terminal()("console", BROWSER="/no/such/browser", PATH="", DISPLAY="")
     assert done.returncode == 0
-    assert done.stderr.startswith(b"There is no browser here")
+    assert done.stderr.startswith(b"No browser found")
 
 
-def test_a_node_without_an_http_port_is_told(server: ServerProcess) -> None:
+def test_node_without_http_port_is_an_error(server: ServerProcess) -> None:
     done = Disque(server.port)("console")
     assert done.returncode == Exit.REFUSED
-    assert done.stderr.startswith(b"The node 127.0.0.1:%d has no console: give it an http-port" % server.port)
+    assert done.stderr.startswith(b"node 127.0.0.1:%d has no console; set http-port" % server.port)

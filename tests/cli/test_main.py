@@ -1,4 +1,4 @@
-"""Options, environment, exit statuses: how `disque` is called."""
+"""Options, environment and exit statuses of `disque`."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ SLOW_IMPORTS = (
 )
 
 
-def test_a_command_and_its_status(disque: Disque) -> None:
+def test_command_succeeds_with_status_zero(disque: Disque) -> None:
     assert disque.ok("ping") == "PONG\n"
 
 
-def test_an_error_reply_is_seen_in_the_status(disque: Disque) -> None:
+def test_error_reply_sets_the_exit_status(disque: Disque) -> None:
     done = disque("show", "nothing")
     assert (done.returncode, done.stdout) == (Exit.REFUSED, b"BADID Invalid Job ID format.\n\n")
 
 
-def test_one_refused_run_of_many_is_enough(disque: Disque) -> None:
+def test_one_refused_run_sets_the_exit_status(disque: Disque) -> None:
     disque.ok("addjob", "once", "body", "0")
     done = disque("-r", "2", "addjob", "once", "body", "0", "maxlen", "2")
     assert (done.returncode, done.stdout.splitlines()[1][:6]) == (Exit.REFUSED, b"MAXLEN")
 
 
-def test_words_after_the_command_are_its_own_whatever_they_look_like(disque: Disque) -> None:
+def test_options_after_the_command_are_sent_to_the_server(disque: Disque) -> None:
     disque.ok("addjob", "--json", "--help", "0")
     disque.ok("addjob", "--json", "--", "0")
     assert disque.ok("qpeek", "--json", "-1").splitlines()[2:] == ["--"]
 
 
-def test_the_last_argument_from_standard_input_may_be_any_bytes(disque: Disque) -> None:
+def test_last_argument_from_standard_input_can_be_any_bytes(disque: Disque) -> None:
     name = b"any\n\xff\x00"
     assert disque("-x", "debug", "error", stdin=name).stdout == b"any \xff\x00\n\n"
 
 
-def test_a_ping_imports_nothing_that_is_slow(disque: Disque) -> None:
+def test_ping_imports_no_slow_modules(disque: Disque) -> None:
     code = (
         "import sys; from disqued.cli.main import main; status = main(['ping']); "
         f"print([name for name in {SLOW_IMPORTS} if name in sys.modules]); sys.exit(status)"
@@ -66,19 +66,19 @@ def test_a_ping_imports_nothing_that_is_slow(disque: Disque) -> None:
         assert terminal.wait_for_end() == Exit.OK
 
 
-def test_no_view_hides_a_command_of_the_server() -> None:
+def test_no_view_has_the_name_of_a_server_command() -> None:
     assert not VIEWS.keys() & command_table().keys()
     assert not BUILT_IN.keys() & command_table().keys()
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], *([view, "--help"] for view in VIEWS if view != "help")])
-def test_help_says_the_exit_statuses(disque: Disque, arguments: list[str]) -> None:
+def test_help_lists_the_exit_statuses(disque: Disque, arguments: list[str]) -> None:
     text = disque.ok(*arguments)
     assert text.startswith("usage: disque")
     assert all(status.meaning in text for status in Exit)
 
 
-def test_the_guide_has_the_exit_statuses() -> None:
+def test_guide_lists_the_exit_statuses() -> None:
     text = GUIDE.read_text()
     assert all(f"| {status.value} | {status.meaning} |" in text for status in Exit)
 
@@ -87,39 +87,39 @@ def test_the_guide_has_the_exit_statuses() -> None:
     ("arguments", "complaint"),
     [
         (["-p"], "Unrecognized option or bad number of args for: '-p' (expected one argument)"),
-        (["-p", "x"], "Unrecognized option or bad number of args for: '-p' ('x' is not a port (0 to 65535))"),
-        (["-u", "http://x"], "'http://x' is not like disque://[:password@]host:port or unix:///path"),
+        (["-p", "x"], "Unrecognized option or bad number of args for: '-p' ('x' is not a port number (0 to 65535))"),
+        (["-u", "http://x"], "'http://x' is not a valid URL; use disque://[:password@]host[:port] or unix:///path"),
         (["queues", "--bogus"], "Unrecognized option or bad number of args for: '--bogus'"),
         (["queues", "--sort", "x"], "for: '--sort' (invalid choice: 'x'"),
         (["peek"], "the following arguments are required: queue"),
-        (["bench", "-n", "0"], "for: '-n' ('0' is not a number from 1 up)"),
-        (["jobs", "--limit", "-1"], "for: '--limit' ('-1' is not a number from 0 up)"),
-        (["-i", "nan", "ping"], "for: '-i' ('nan' is not a number from 0.0 up)"),
-        (["-r", "x", "ping"], "for: '-r' ('x' is not a number from -1 up)"),
+        (["bench", "-n", "0"], "for: '-n' ('0' is not a number >= 1)"),
+        (["jobs", "--limit", "-1"], "for: '--limit' ('-1' is not a number >= 0)"),
+        (["-i", "nan", "ping"], "for: '-i' ('nan' is not a number >= 0.0)"),
+        (["-r", "x", "ping"], "for: '-r' ('x' is not a number >= -1)"),
         (["help", "nothing"], "No help on 'nothing'"),
     ],
 )
-def test_a_wrong_call_is_explained_on_stderr(disque: Disque, arguments: list[str], complaint: str) -> None:
+def test_usage_error_is_explained_on_stderr(disque: Disque, arguments: list[str], complaint: str) -> None:
     done = disque(*arguments)
     assert (done.returncode, done.stdout) == (Exit.USAGE, b"")
     assert complaint in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
 
 
-def test_a_wrong_port_in_the_environment_is_a_wrong_call(disque: Disque) -> None:
+def test_invalid_port_in_the_environment_is_a_usage_error(disque: Disque) -> None:
     done = disque("ping", DISQUE_PORT="x")
-    assert (done.returncode, done.stderr) == (Exit.USAGE, b"DISQUE_PORT: 'x' is not a port (0 to 65535)\n")
+    assert (done.returncode, done.stderr) == (Exit.USAGE, b"DISQUE_PORT: 'x' is not a port number (0 to 65535)\n")
 
 
 @pytest.mark.parametrize("arguments", [["ping"], ["queues"], ["--stat"], ["--latency"], ["--pipe"], []])
-def test_no_server_is_a_status_of_its_own(arguments: list[str]) -> None:
+def test_refused_connection_has_its_own_status(arguments: list[str]) -> None:
     port = free_port()
     done = Disque(port)(*arguments)
     assert done.returncode == Exit.CONNECTION
     assert done.stderr == f"Could not connect to Disque at 127.0.0.1:{port}: Connection refused\n".encode()
 
 
-def test_flags_win_over_the_environment(disque: Disque) -> None:
+def test_options_override_the_environment(disque: Disque) -> None:
     done = disque("-p", str(disque.port), "ping", DISQUE_PORT="1", DISQUE_HOST="127.0.0.1")
     assert done.stdout == b"PONG\n"
 
@@ -134,19 +134,19 @@ def test_flags_win_over_the_environment(disque: Disque) -> None:
         ("./d.sock", Endpoint(path="./d.sock")),
     ],
 )
-def test_an_endpoint_from_a_url(url: str, endpoint: Endpoint) -> None:
+def test_url_is_parsed(url: str, endpoint: Endpoint) -> None:
     assert parse_url(url) == endpoint
 
 
 @pytest.mark.parametrize(
     "url", ["", "disque://host:x", "disque://host:99999", "redis://host", "disque://h/path", "disque://["]
 )
-def test_what_is_no_url_is_refused(url: str) -> None:
+def test_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is not"):
         parse_url(url)
 
 
-def test_the_environment_fills_up_what_no_option_says() -> None:
+def test_environment_supplies_missing_options() -> None:
     environment = {"DISQUE_HOST": "h", "DISQUE_PORT": "1", "DISQUE_PASSWORD": "p"}
     assert choose_endpoint(argparse.Namespace(), environment) == Endpoint("h", 1, password="p")
     assert choose_endpoint(argparse.Namespace(port=2, password="q"), environment) == Endpoint("h", 2, password="q")
@@ -154,7 +154,7 @@ def test_the_environment_fills_up_what_no_option_says() -> None:
 
 
 @pytest.mark.parametrize("content", ["s3cret", "s3cret\n", "s3cret\r\n"])
-def test_a_password_may_stand_in_a_file(tmp_path: Path, content: str) -> None:
+def test_password_is_read_from_a_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "password"
     path.write_bytes(content.encode())
     environment = {"DISQUE_PASSWORD_FILE": str(path)}
@@ -164,13 +164,13 @@ def test_a_password_may_stand_in_a_file(tmp_path: Path, content: str) -> None:
     assert choose_endpoint(argparse.Namespace(url=Endpoint("h")), environment) == Endpoint("h", password="s3cret")
 
 
-def test_a_password_file_that_can_not_be_read_is_named(disque: Disque) -> None:
+def test_unreadable_password_file_is_named(disque: Disque) -> None:
     done = disque("ping", DISQUE_PASSWORD_FILE="/none")
     assert done.returncode == Exit.USAGE
-    assert done.stderr == b"DISQUE_PASSWORD_FILE: can't read '/none': No such file or directory\n"
+    assert done.stderr == b"DISQUE_PASSWORD_FILE: cannot read '/none': No such file or directory\n"
 
 
-def test_a_server_with_a_password_and_a_socket(tmp_path: Path) -> None:
+def test_server_with_a_password_and_a_unix_socket(tmp_path: Path) -> None:
     path = str(tmp_path / "d.sock")
     with ServerProcess(tmp_path, "--requirepass", "s3cret", "--unixsocket", path) as node:
         disque = Disque(node.port)
@@ -186,7 +186,7 @@ def test_a_server_with_a_password_and_a_socket(tmp_path: Path) -> None:
         assert disque("ping", DISQUE_PASSWORD="s3cret").stdout == b"PONG\n"
 
 
-def test_a_password_that_the_server_does_not_want_is_no_obstacle(disque: Disque) -> None:
+def test_superfluous_password_is_ignored(disque: Disque) -> None:
     assert disque("ping", DISQUE_PASSWORD="x").returncode == Exit.OK
     assert disque("queues", DISQUE_PASSWORD="x").returncode == Exit.OK
 
@@ -201,7 +201,7 @@ def test_monitor_streams_until_ctrl_c(disque: Disque) -> None:
         assert process.wait() == Exit.INTERRUPTED
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(disque: Disque) -> None:
+def test_closed_pipe_is_not_an_error(disque: Disque) -> None:
     with disque.started("-r", "-1", "ping") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -220,15 +220,15 @@ def test_a_reader_that_has_seen_enough_is_no_error(disque: Disque) -> None:
         ("mypy_extensions", "server", ["help", "ping"]),
     ],
 )
-def test_a_missing_package_is_named(disque: Disque, package: str, extra: str, arguments: list[str]) -> None:
+def test_missing_package_is_named(disque: Disque, package: str, extra: str, arguments: list[str]) -> None:
     hidden = f"import sys; sys.modules['{package}'] = None"
     code = f"{hidden}; from disqued.cli import main; sys.exit(main.main({arguments}))"
     with disque.in_terminal(python=("-c", code)) as terminal:
-        terminal.wait_for(f"This needs the package '{package}': pip install 'disqued[{extra}]'")
+        terminal.wait_for(f"package '{package}' is not installed; run: pip install 'disqued[{extra}]'")
         assert terminal.wait_for_end() == Exit.USAGE
 
 
-def test_a_port_of_another_protocol_is_said() -> None:
+def test_other_protocol_on_the_port_is_reported() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         Disque(listener.getsockname()[1]).started("ping") as process,

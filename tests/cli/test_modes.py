@@ -11,7 +11,7 @@ from disqued.cli.exits import Exit
 from disqued.resp.writer import request
 
 
-def test_pipe_sends_everything_and_counts(disque: Disque) -> None:
+def test_pipe_sends_everything_and_counts_replies(disque: Disque) -> None:
     jobs = b"".join(request([b"ADDJOB", b"piped", b"body %d" % n, b"0"]) for n in range(5000))
     done = disque("--pipe", stdin=jobs + b"NOSUCH\r\n")
     assert done.returncode == Exit.REFUSED
@@ -24,13 +24,13 @@ def test_pipe_sends_everything_and_counts(disque: Disque) -> None:
     assert disque.ok("qlen", "piped") == "5000\n"
 
 
-def test_pipe_gives_up_when_the_last_request_is_incomplete(disque: Disque) -> None:
+def test_pipe_times_out_when_the_last_request_is_incomplete(disque: Disque) -> None:
     done = disque("--pipe", "--pipe-timeout", "0.2", stdin=b"*2\r\n$4\r\nPING\r\n$9000\r\n")
     assert done.returncode == Exit.REFUSED
     assert done.stderr == b"No replies for 0.2 seconds: exiting.\n"
 
 
-def test_pipe_notices_that_the_server_hangs_up() -> None:
+def test_pipe_reports_a_closed_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, Disque(listener.getsockname()[1]).started("--pipe") as run:
         assert run.stderr is not None
         listener.accept()[0].close()
@@ -38,12 +38,12 @@ def test_pipe_notices_that_the_server_hangs_up() -> None:
         assert run.stderr.read().startswith(b"Error: ")
 
 
-def test_latency_into_a_pipe_is_one_line(disque: Disque) -> None:
+def test_latency_in_a_pipe_prints_one_line(disque: Disque) -> None:
     line = disque.ok("--latency", "-i", "0.1")
     assert re.fullmatch(r"min: \d+\.\d\d, max: \d+\.\d\d, avg: \d+\.\d\d \([1-9]\d* samples\)\n", line)
 
 
-def test_latency_history_is_a_line_for_each_period(disque: Disque) -> None:
+def test_latency_history_prints_a_line_for_each_period(disque: Disque) -> None:
     with disque.started("--latency-history", "-i", "0.05") as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]

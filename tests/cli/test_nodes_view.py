@@ -1,4 +1,4 @@
-"""`disque nodes`: a cluster of real processes as a table."""
+"""`disque nodes` with a cluster of real processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(disque: Disque) -> list[dict[str, Any]]:
     return found
 
 
-def test_every_node_is_a_row_with_its_own_figures_the_asked_one_first(cluster: RealCluster) -> None:
+def test_nodes_are_listed_with_statistics_connected_node_first(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
     two.call("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
     found = rows(Disque(one.port))
@@ -48,7 +48,7 @@ def test_every_node_is_a_row_with_its_own_figures_the_asked_one_first(cluster: R
     assert {(row["state"], row["link"]) for row in found} == {("ok", "connected")}
 
 
-def test_a_node_that_leaves_and_one_that_is_gone_are_told_apart(cluster: RealCluster) -> None:
+def test_leaving_and_failed_nodes_have_different_states(cluster: RealCluster) -> None:
     one, two, three = cluster.nodes
     two.call("CLUSTER", "LEAVING", "yes")
     three.kill()

@@ -1,4 +1,4 @@
-"""The four forms of a reply. What the original prints is checked by the recorded sessions; here is the rest."""
+"""The four output formats. The recorded sessions check the formats of the original; these tests check the rest."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CASES: list[tuple[Reply, bytes, bytes, bytes, object]] = [
 
 
 @pytest.mark.parametrize(("reply", "readable", "raw", "csv", "value"), CASES)
-def test_a_reply_in_all_forms(reply: Reply, readable: bytes, raw: bytes, csv: bytes, value: object) -> None:
+def test_reply_is_rendered_in_all_formats(reply: Reply, readable: bytes, raw: bytes, csv: bytes, value: object) -> None:
     assert render(reply, Form.READABLE) == readable
     assert render(reply, Form.RAW) == raw
     assert render(reply, Form.CSV) == csv
     assert json.loads(render(reply, Form.JSON)) == value
 
 
-def test_json_of_any_bytes_gives_them_back() -> None:
+def test_json_preserves_any_bytes() -> None:
     body = bytes(range(256))
     assert json.loads(render(body, Form.JSON)).encode("utf-8", "surrogateescape") == body
 
@@ -43,12 +43,12 @@ def test_arrays_of_ten_and_more_are_aligned() -> None:
 
 
 @pytest.mark.parametrize("command", ["info", "INFO jobs", "cluster nodes", "CLIENT LIST", "latency doctor"])
-def test_reports_for_people_are_shown_as_sent(command: str) -> None:
+def test_reports_are_printed_unchanged(command: str) -> None:
     words = [word.encode() for word in command.split()]
     assert render_for(words, b"a:1\r\n", Form.READABLE) == b"a:1\r\n"
     assert render_for(words, Failure(b"ERR no"), Form.READABLE) == b"(error) ERR no\n"
     assert json.loads(render_for(words, b"a:1\r\n", Form.JSON)) == "a:1\r\n"
 
 
-def test_other_subcommands_are_no_reports() -> None:
+def test_other_subcommands_are_not_reports() -> None:
     assert render_for([b"cluster", b"myid"], b"x", Form.READABLE) == b'"x"\n'

@@ -1,4 +1,4 @@
-"""The interactive mode: fed from a pipe, and on a terminal with its line editor."""
+"""The interactive mode: in a pipe, and on a terminal with its line editor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prompt_toolkit.document import Document
 
 from cli.running import Disque
 from disqued.cli.exits import Exit
-from disqued.cli.prompt import CarefulHistory, CommandCompleter, hint
+from disqued.cli.prompt import CommandCompleter, PasswordFreeHistory, hint
 from disqued.testing.ports import free_port
 from disqued.testing.processes import ServerProcess
 
@@ -22,7 +22,7 @@ def test_lines_from_a_pipe_run_without_a_prompt(disque: Disque) -> None:
     assert lines[1:] == ["1", "PONG", "PONG", "ERR unknown command 'nosuch'", ""]
 
 
-def test_help_is_answered_here(disque: Disque) -> None:
+def test_help_needs_no_server(disque: Disque) -> None:
     text = disque.ok(stdin=b"help ackjob\n? @queues\nhelp nothing\nhelp\n")
     assert "ACKJOB job-id [job-id ...]" in text
     assert "QPEEK queue count" in text
@@ -31,21 +31,21 @@ def test_help_is_answered_here(disque: Disque) -> None:
     assert disque(stdin=b"help \xff\n").stdout == b"No help on '\xff', try 'help'\n"
 
 
-def test_connect_moves_to_another_server(disque: Disque, tmp_path: Path) -> None:
+def test_connect_switches_to_another_server(disque: Disque, tmp_path: Path) -> None:
     disque.ok("addjob", "moved", "body", "0")
     with ServerProcess(tmp_path) as other:
         text = disque.ok(stdin=f"qlen moved\nconnect 127.0.0.1 {other.port}\nqlen moved\nconnect nowhere\n".encode())
     assert text == "1\n0\nusage: connect host port\n"
 
 
-def test_a_server_that_stays_away_is_the_exit_status(disque: Disque) -> None:
+def test_unreachable_server_sets_the_exit_status(disque: Disque) -> None:
     port = free_port()
     done = disque(stdin=f"ping\nconnect 127.0.0.1 {port}\nping\n".encode())
     assert (done.returncode, done.stdout) == (Exit.CONNECTION, b"PONG\n")
     assert done.stderr.decode().count(f"Could not connect to Disque at 127.0.0.1:{port}") == 2
 
 
-def test_a_lost_connection_is_made_anew_and_the_command_repeated_once() -> None:
+def test_command_is_repeated_once_after_a_lost_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, Disque(listener.getsockname()[1]).started() as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -60,7 +60,7 @@ def test_a_lost_connection_is_made_anew_and_the_command_repeated_once() -> None:
         assert process.wait() == Exit.OK
 
 
-def test_the_second_loss_of_a_connection_is_reported() -> None:
+def test_second_lost_connection_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, Disque(listener.getsockname()[1]).started() as process:
         assert process.stdin is not None
         assert process.stderr is not None
@@ -72,26 +72,26 @@ def test_the_second_loss_of_a_connection_is_reported() -> None:
         assert process.stderr.read().startswith(b"Error: ")
 
 
-def test_a_password_given_once_is_used_again_after_a_loss(tmp_path: Path) -> None:
+def test_password_of_auth_is_used_for_new_connections(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--requirepass", "s3cret") as node:
         script = f"auth s3cret\nping\nconnect 127.0.0.1 {node.port}\nping\n"
         assert Disque(node.port).ok(stdin=script.encode()) == "OK\nPONG\nPONG\n"
 
 
-def test_a_slow_command_is_followed_by_its_time(disque: Disque) -> None:
+def test_slow_command_prints_its_time(disque: Disque) -> None:
     lines = disque.ok(stdin=b"getjob timeout 600 from silent\nping\n").splitlines()
     assert lines[1].startswith("(0.")
     assert lines[1].endswith("s)")
     assert lines[2] == "PONG"
 
 
-def test_shutdown_is_no_error(tmp_path: Path) -> None:
+def test_shutdown_is_not_an_error(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as node:
         done = Disque(node.port)(stdin=b"shutdown\n")
         assert (done.returncode, done.stdout, done.stderr) == (Exit.OK, b"", b"")
 
 
-def test_a_session_on_a_terminal(disque: Disque, tmp_path: Path) -> None:
+def test_session_on_a_terminal(disque: Disque, tmp_path: Path) -> None:
     disque.ok("addjob", "invoices", "body", "0")
     prompt = f"127.0.0.1:{disque.port}> "
     with disque.in_terminal(HOME=str(tmp_path)) as terminal:
@@ -108,8 +108,8 @@ def test_a_session_on_a_terminal(disque: Disque, tmp_path: Path) -> None:
         terminal.wait_for(prompt)
         terminal.type("getjob from never\r")
         while '"blocked", 1,' not in disque.ok("--json", "qstat", "never"):
-            pass  # until it waits
-        terminal.type("\x03")  # leaves the command, not the session
+            pass  # until it is blocked
+        terminal.type("\x03")  # interrupts the command, not the session
         terminal.wait_for(prompt)
         terminal.type("ping\r")
         terminal.wait_for("PONG")
@@ -150,11 +150,11 @@ def completions(line: str, queues: tuple[str, ...] = ()) -> list[str]:
         ('addjob "open quo', []),
     ],
 )
-def test_what_can_be_completed(line: str, words: list[str]) -> None:
+def test_words_are_completed(line: str, words: list[str]) -> None:
     assert completions(line) == words
 
 
-def test_names_of_queues_are_completed_where_a_queue_stands() -> None:
+def test_names_of_queues_are_completed_as_arguments() -> None:
     assert completions("qlen ma", ("mail", "other", "mail-2")) == ["mail", "mail-2"]
     assert completions("getjob from a b ma", ("mail",)) == ["mail"]
     assert completions("addjob mail ma", ("mail",)) == []
@@ -172,12 +172,12 @@ def test_names_of_queues_are_completed_where_a_queue_stands() -> None:
         ("slowlog", " GET [count] | LEN | RESET"),
     ],
 )
-def test_the_hint_is_what_a_command_still_takes(line: str, rest: str) -> None:
+def test_hint_shows_missing_arguments(line: str, rest: str) -> None:
     assert hint(line) == rest
 
 
 def test_passwords_are_not_written_to_the_history(tmp_path: Path) -> None:
-    history = CarefulHistory(tmp_path / "history")
+    history = PasswordFreeHistory(tmp_path / "history")
     for line in ("ping", "AUTH secret", "config set requirepass secret", "hello 3 auth default secret"):
         history.append_string(line)
     assert "secret" not in (tmp_path / "history").read_text()

@@ -1,4 +1,4 @@
-"""What may follow the words typed so far, from the syntax lines of the command table."""
+"""What can follow the words typed so far, from the syntax lines of the command table."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ COMMAND = "[COUNT | DOCS [name ...]]"
         ("", "what ever", ""),
     ],
 )
-def test_the_rest_of_a_command(line: str, typed: str, rest: str) -> None:
+def test_rest_of_a_command(line: str, typed: str, rest: str) -> None:
     assert " | ".join(str(found) for found in continuations(line, typed.split())) == rest
 
 
-def test_words_that_may_come_next_end_with_the_first_required_one() -> None:
+def test_next_words_end_with_the_first_required_one() -> None:
     (rest,) = continuations(GETJOB, ["nohang"])
     assert rest.next_words() == {"TIMEOUT": "ms", "FROM": ""}
 
 
 @pytest.mark.parametrize("name", sorted(command_table()))
-def test_no_word_of_the_syntax_of_any_command_is_lost(name: str) -> None:
+def test_syntax_of_every_command_is_parsed_completely(name: str) -> None:
     line = command_table()[name].syntax
     shown = " | ".join(" ".join(map(str, parts)) for parts in parse_syntax(line))
     without_brackets = str.maketrans("", "", "[]")

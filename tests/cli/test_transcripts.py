@@ -1,4 +1,4 @@
-"""The recorded sessions of the original client, replayed in order; what differs is in the table of the guide."""
+"""The recorded sessions of the original client, replayed in order; the guide lists the differences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VARYING = (
 
 @dataclass(frozen=True)
 class Difference:
-    """A row of the table: the exit statuses, and pieces of our output where the text differs too."""
+    """A row of the table: the exit statuses, and parts of our output where the text differs, too."""
 
     original_status: int
     status: int
@@ -59,7 +59,7 @@ def normal(text: str, port: str) -> str:
 
 @pytest.fixture(scope="module")
 def outcomes(node: ServerProcess) -> list[tuple[int, str, str]]:
-    """Exit status, output and error output of every recorded call, made in order against one node."""
+    """Repeat every recorded call in order on one node; return exit status, output and error output of each."""
     results = []
     for record in recorded_calls():
         argv = [str(node.port) if word == RECORDED_PORT else word for word in record["argv"][1:]]
@@ -71,9 +71,7 @@ def outcomes(node: ServerProcess) -> list[tuple[int, str, str]]:
 
 
 @pytest.mark.parametrize("index", range(len(recorded_calls())), ids=[call_of(record) for record in recorded_calls()])
-def test_a_recorded_call_does_what_it_did_or_what_the_guide_says(
-    index: int, outcomes: list[tuple[int, str, str]]
-) -> None:
+def test_recorded_call_matches_the_original_or_the_guide(index: int, outcomes: list[tuple[int, str, str]]) -> None:
     record = recorded_calls()[index]
     recorded = (normal(record["stdout"], RECORDED_PORT), normal(record["stderr"], RECORDED_PORT))
     status, *texts = outcomes[index]
@@ -87,7 +85,7 @@ def test_a_recorded_call_does_what_it_did_or_what_the_guide_says(
         assert tuple(texts) == recorded
 
 
-def test_every_difference_in_the_guide_was_recorded_and_is_one() -> None:
+def test_every_difference_in_the_guide_is_real() -> None:
     recorded = {call_of(record) for record in recorded_calls()}
     for call, difference in read_differences().items():
         assert call in recorded

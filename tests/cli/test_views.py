@@ -1,4 +1,4 @@
-"""The views: tables for people, lines for pipes, JSON for programs."""
+"""The views: tables on terminals, lines in pipes, JSON."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def add(disque: Disque, queue: str, *bodies: str) -> list[str]:
     return [disque.ok("addjob", queue, body, "0").strip() for body in bodies]
 
 
-def test_queues_into_a_pipe_as_json_and_on_a_terminal(disque: Disque) -> None:
+def test_queues_in_a_pipe_as_json_and_on_a_terminal(disque: Disque) -> None:
     add(disque, "q-short", "1")
     add(disque, "q-long", "1", "2")
     disque.ok("pause", "q-short", "in")
@@ -103,7 +103,7 @@ def test_queues_into_a_pipe_as_json_and_on_a_terminal(disque: Disque) -> None:
         assert next(line.split() for line in terminal.text.splitlines() if "q-long" in line)[:2] == ["q-long", "2"]
 
 
-def test_no_color_means_no_colour(disque: Disque) -> None:
+def test_no_color_disables_colours(disque: Disque) -> None:
     add(disque, "grey", "body")
     with disque.in_terminal("queues", "grey", NO_COLOR="1") as terminal:
         assert terminal.wait_for_end() == Exit.OK
@@ -111,11 +111,11 @@ def test_no_color_means_no_colour(disque: Disque) -> None:
         assert "\x1b[3" not in terminal.raw
 
 
-def test_nothing_found_is_a_sentence_for_people_and_an_empty_table_for_programs(disque: Disque) -> None:
+def test_empty_result_is_a_sentence_on_a_terminal_and_an_empty_table_in_a_pipe(disque: Disque) -> None:
     assert rows(disque.ok("queues", "no-such-*")) == []
     assert json.loads(disque.ok("jobs", "--queue", "no-such", "--json")) == []
     with disque.in_terminal("peek", "no-such") as terminal:
-        terminal.wait_for("No job waits in 'no-such'.")
+        terminal.wait_for("No jobs in queue 'no-such'.")
 
 
 def test_jobs_are_filtered_by_queue_and_state(disque: Disque) -> None:
@@ -130,16 +130,16 @@ def test_jobs_are_filtered_by_queue_and_state(disque: Disque) -> None:
     assert sorted(row["body"] for row in everything) == ["one", "three", "two"]
 
 
-def test_jobs_are_limited_and_say_so(disque: Disque) -> None:
+def test_limit_of_jobs_is_reported(disque: Disque) -> None:
     add(disque, "many", *"abc")
     done = disque("jobs", "--queue", "many", "--limit", "2")
     assert len(rows(done.stdout.decode())) == 2
-    assert done.stderr == b"There are more than 2 jobs; --limit 0 lists all.\n"
+    assert done.stderr == b"More than 2 jobs found; use --limit 0 to list all.\n"
     assert len(rows(disque.ok("jobs", "--queue", "many", "--limit", "3"))) == 3
     assert len(rows(disque.ok("jobs", "--queue", "many", "--limit", "0"))) == 3
 
 
-def test_jobs_on_a_terminal_fit_in_it_and_keep_their_ids(disque: Disque) -> None:
+def test_jobs_fit_the_terminal_with_complete_ids(disque: Disque) -> None:
     (job_id,) = add(disque, "a-queue-with-a-name-that-is-much-too-long-for-a-column", "body")
     with disque.in_terminal("jobs", "--queue", "a-queue-with-a-name-that-is-much-too-long-for-a-column") as terminal:
         assert terminal.wait_for_end() == Exit.OK
@@ -147,7 +147,7 @@ def test_jobs_on_a_terminal_fit_in_it_and_keep_their_ids(disque: Disque) -> None
         assert max(map(len, terminal.text.splitlines())) <= 100
 
 
-def test_peek_shows_bodies_and_takes_nothing(disque: Disque) -> None:
+def test_peek_shows_bodies_without_fetching(disque: Disque) -> None:
     disque.ok("addjob", "p", "text\twith a tab and \\", "0")
     disque.ok("-x", "debug", "sleep", stdin=b"0")
     disque.ok("addjob", "p", "second", "0")
@@ -157,7 +157,7 @@ def test_peek_shows_bodies_and_takes_nothing(disque: Disque) -> None:
     assert disque.ok("qlen", "p") == "2\n"
 
 
-def test_peek_cuts_long_bodies_on_a_terminal_only(disque: Disque) -> None:
+def test_peek_truncates_long_bodies_on_a_terminal_only(disque: Disque) -> None:
     add(disque, "long", "x" * 1000 + "end")
     assert disque.ok("peek", "long").endswith("end\n")
     with disque.in_terminal("peek", "long") as terminal:
@@ -168,7 +168,7 @@ def test_peek_cuts_long_bodies_on_a_terminal_only(disque: Disque) -> None:
         terminal.wait_for("end")
 
 
-def test_top_once_has_the_node_and_its_queues(disque: Disque) -> None:
+def test_top_once_prints_the_node_and_its_queues(disque: Disque) -> None:
     add(disque, "t", "1", "2")
     figures, table = disque.ok("top", "--interval", "0.1").split("\n\n")
     assert [line.split("\t")[0] for line in figures.splitlines()] == FIGURES
@@ -181,7 +181,7 @@ def test_top_once_has_the_node_and_its_queues(disque: Disque) -> None:
     assert {row["queue"]: row["length"] for row in found["queues"]}["t"] == 2
 
 
-def test_top_lives_on_a_terminal_until_q(disque: Disque) -> None:
+def test_top_runs_on_a_terminal_until_q(disque: Disque) -> None:
     add(disque, "live", "body")
     with disque.in_terminal("top", "--interval", "0.2") as terminal:
         terminal.wait_for("live")
@@ -193,7 +193,7 @@ def test_top_lives_on_a_terminal_until_q(disque: Disque) -> None:
         assert terminal.wait_for_end() == Exit.OK
 
 
-def test_top_shows_as_many_queues_as_leave_room_for_its_keys(tmp_path: Path) -> None:
+def test_top_leaves_room_for_its_keys(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as node, Client([f"127.0.0.1:{node.port}"], discover=False) as client:
         for number in range(40):
             client.add(f"queue-{number}", "body")
@@ -227,7 +227,7 @@ def test_rates_are_differences_of_samples(disque: Disque) -> None:
     assert after.in_per_s == pytest.approx(2 / elapsed_s, abs=0.002)
 
 
-def test_bench_measures_three_phases_and_leaves_nothing(disque: Disque) -> None:
+def test_bench_measures_three_phases_and_deletes_its_jobs(disque: Disque) -> None:
     phases = json.loads(disque.ok("bench", "-n", "300", "-c", "3", "-P", "8", "--json"))
     assert [(phase["phase"], phase["requests"]) for phase in phases] == [("add", 300), ("get", 300), ("ack", 300)]
     assert [list(phase) for phase in phases] == [PHASE_FIELDS] * 3
@@ -235,21 +235,21 @@ def test_bench_measures_three_phases_and_leaves_nothing(disque: Disque) -> None:
     assert [row for row in rows(disque.ok("jobs")) if row["queue"].startswith("disque-bench")] == []
 
 
-def test_bench_keeps_out_of_a_queue_in_use(disque: Disque) -> None:
+def test_bench_refuses_a_queue_in_use(disque: Disque) -> None:
     add(disque, "in-use", "body")
     disque.ok("getjob", "from", "in-use")
     done = disque("bench", "--queue", "in-use")
     assert done.returncode == Exit.USAGE
-    assert done.stderr == b"disque bench: there are jobs in queue 'in-use'; name one that is not in use\n"
+    assert done.stderr == b"disque bench: queue 'in-use' has jobs; choose a queue that is not in use\n"
 
 
-def test_bench_says_why_the_server_refuses(disque: Disque) -> None:
+def test_bench_reports_the_error_of_the_server(disque: Disque) -> None:
     disque.ok("pause", "closed", "in")
     done = disque("bench", "--queue", "closed", "-n", "10")
     assert (done.returncode, done.stderr) == (Exit.REFUSED, b"PAUSED Queue paused in input, try later\n")
 
 
-def test_an_interrupted_bench_deletes_its_jobs(disque: Disque) -> None:
+def test_interrupted_bench_deletes_its_jobs(disque: Disque) -> None:
     with disque.started("bench", "-n", "10000000", "--queue", "interrupted") as process:
         while disque.ok("qlen", "interrupted") == "0\n":
             pass  # until it adds jobs
@@ -258,7 +258,7 @@ def test_an_interrupted_bench_deletes_its_jobs(disque: Disque) -> None:
     assert rows(disque.ok("jobs", "--queue", "interrupted")) == []
 
 
-def test_a_node_that_goes_away_ends_a_view(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_view_ends_when_its_node_stops(tmp_path_factory: pytest.TempPathFactory) -> None:
     with ServerProcess(tmp_path_factory.mktemp("leaving")) as node, Disque(node.port).in_terminal("top") as terminal:
         terminal.wait_for("q quit")
         Disque(node.port).ok("shutdown")
@@ -275,7 +275,7 @@ def test_a_node_that_goes_away_ends_a_view(tmp_path_factory: pytest.TempPathFact
         ("a\tb\\\n\x1b\u2028\udcff", r"a\tb\\\n\x1b\u2028\xff"),
     ],
 )
-def test_a_value_in_a_line(value: str | float | tuple[str, ...] | None, text: str) -> None:
+def test_value_is_formatted_on_one_line(value: str | float | tuple[str, ...] | None, text: str) -> None:
     assert plain(value) == text
 
 
@@ -288,11 +288,11 @@ def test_a_value_in_a_line(value: str | float | tuple[str, ...] | None, text: st
         ("grün".encode(), "grün"),
     ],
 )
-def test_the_beginning_of_a_body(body: bytes, text: str) -> None:
+def test_body_is_truncated(body: bytes, text: str) -> None:
     assert body_text(body, 10) == text
 
 
-def test_numbers_for_people() -> None:
+def test_numbers_are_human_readable() -> None:
     assert [human_bytes(n) for n in (0, 1023, 1024, 1536 * 1024, 1 << 60)] == [
         "0B",
         "1023B",
@@ -308,13 +308,13 @@ def test_numbers_for_people() -> None:
 @pytest.mark.parametrize(
     "columns", [FIGURES, LOAD_FIELDS, QUEUE_FIELDS, JOB_FIELDS, PHASE_FIELDS], ids=lambda names: names[1]
 )
-def test_the_guide_names_the_columns_in_order(columns: list[str]) -> None:
+def test_guide_lists_the_columns_in_order(columns: list[str]) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "howto" / "command-line.md").read_text()
     assert ", ".join(f"`{name}`" for name in columns) in " ".join(guide.split())
 
 
 @pytest.mark.parametrize(("remarks", "titles"), [(["", ""], ["POD"]), (["", "it waits"], ["POD", "REMARKS"])])
-def test_a_column_for_remarks_is_there_when_there_are_any(remarks: list[str], titles: list[str]) -> None:
+def test_sparse_column_is_shown_when_it_has_values(remarks: list[str], titles: list[str]) -> None:
     columns: tuple[Column[str], ...] = (
         Column("pod", lambda _row: "jobs-0", "POD"),
         Column("remarks", lambda row: row, "REMARKS", folds=True, sparse=True),

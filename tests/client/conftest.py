@@ -1,4 +1,4 @@
-"""One test body for both faces: `connect` makes a blocking client, or an asyncio one that answers alike."""
+"""Each test runs with both clients: `connect` makes a blocking client, or an asyncio client with a blocking wrapper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from disqued.testing.processes import ServerProcess
 
 
 class LoopThread:
-    """An event loop in a thread, which others ask for results."""
+    """An event loop in a thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -37,7 +37,7 @@ async def collect(items: AsyncIterator[Any]) -> list[Any]:
 
 
 class Awaited:
-    """An asyncio object of the client, used from a thread that waits for each result."""
+    """An asyncio client or consumer whose methods block until they have a result."""
 
     def __init__(self, loop: LoopThread, target: AsyncClient | AsyncConsumer) -> None:
         self._loop = loop
@@ -69,7 +69,7 @@ class Awaited:
 
 
 class Connect(Protocol):
-    """Makes a client of the face under test; it is closed at the end of the test."""
+    """Makes a client of the kind under test; it is closed at the end of the test."""
 
     def __call__(self, nodes: Sequence[str], **options: Any) -> Any: ...
 
@@ -91,5 +91,5 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
 
 @pytest.fixture
 def client(connect: Connect, server: ServerProcess) -> Any:
-    """A client of the face under test, connected to a fresh node."""
+    """A client of the kind under test, connected to a new node."""
     return connect([f"127.0.0.1:{server.port}"])

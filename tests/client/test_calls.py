@@ -1,4 +1,4 @@
-"""Each call's words on the wire, and which calls may be sent twice."""
+"""The words of each call, and which calls may be repeated."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
 
 
 @pytest.mark.parametrize(("call", "words"), WORDS.values(), ids=WORDS)
-def test_a_call_has_these_words(call: Call[Any], words: tuple[object, ...]) -> None:
+def test_call_has_these_words(call: Call[Any], words: tuple[object, ...]) -> None:
     assert call.arguments == words
 
 
@@ -85,7 +85,7 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
 
 
 @pytest.mark.parametrize(("call", "repeat"), REPEATABLE.values(), ids=REPEATABLE)
-def test_only_calls_without_a_second_effect_are_repeated(call: Call[Any], repeat: bool) -> None:
+def test_only_idempotent_calls_are_repeated(call: Call[Any], repeat: bool) -> None:
     assert call.repeat is repeat
 
 
@@ -100,18 +100,18 @@ def test_only_calls_without_a_second_effect_are_repeated(call: Call[Any], repeat
         (calls.qlen("q"), 0.0),
     ],
 )
-def test_the_time_a_node_may_take_is_known(call: Call[Any], wait_s: float | None) -> None:
+def test_call_knows_how_long_it_may_block(call: Call[Any], wait_s: float | None) -> None:
     assert call.wait_s == wait_s
 
 
-def test_nothing_to_ask_for_is_refused_before_it_is_sent() -> None:
+def test_call_without_arguments_is_refused_before_it_is_sent() -> None:
     with pytest.raises(ValueError, match="at least one queue"):
         calls.get([])
     with pytest.raises(ValueError, match="name of a command"):
         calls.execute()
 
 
-def test_each_of_several_jobs_is_added_as_it_says() -> None:
+def test_add_jobs_adds_each_job_with_its_own_options() -> None:
     plain = NewJob("q", "x")
     full = NewJob(
         "r",
@@ -132,7 +132,7 @@ def test_each_of_several_jobs_is_added_as_it_says() -> None:
     assert all(getattr(full, field.name) != getattr(plain, field.name) for field in dataclasses.fields(NewJob))
 
 
-def test_a_job_has_all_the_options_of_an_add() -> None:
+def test_new_job_has_all_options_of_add() -> None:
     options = {name: value.default for name, value in inspect.signature(calls.add).parameters.items()}
     fields = {field.name: field.default for field in dataclasses.fields(NewJob)}
     assert list(fields) == list(options)
@@ -141,7 +141,7 @@ def test_a_job_has_all_the_options_of_an_add() -> None:
     }
 
 
-def test_add_many_is_one_add_for_each_body_and_knows_its_options() -> None:
+def test_add_many_adds_each_body_with_all_options_of_add() -> None:
     assert [call.arguments for call in calls.add_many("q", ["a", b"b"], retry_s=4)] == [
         calls.add("q", "a", retry_s=4).arguments,
         calls.add("q", b"b", retry_s=4).arguments,

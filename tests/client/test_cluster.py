@@ -1,4 +1,4 @@
-"""Both clients and a cluster of real nodes: they find the nodes, and move on when theirs dies or leaves."""
+"""Both clients with a cluster of real nodes: discovery, and failover when a node dies or leaves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def leave(node: RealNode) -> None:
     assert node.call("CLUSTER", "LEAVING", "yes") == b"OK"
 
 
-def test_a_client_that_was_given_one_address_survives_the_death_of_its_node(cluster: RealCluster, connect: Any) -> None:
+def test_client_with_one_address_fails_over_when_its_node_dies(cluster: RealCluster, connect: Any) -> None:
     one, *others = cluster.nodes
     client = connect([one.address])
     kept = client.add("mail", "kept", replicate=3, retry_s=1)
@@ -50,7 +50,7 @@ def test_a_client_that_was_given_one_address_survives_the_death_of_its_node(clus
     assert isinstance(client.add("mail", "y", replicate=2), JobId)
 
 
-def test_a_fetch_that_waits_goes_on_at_another_node_when_its_own_dies(cluster: RealCluster, connect: Any) -> None:
+def test_blocked_get_continues_on_another_node_when_its_node_dies(cluster: RealCluster, connect: Any) -> None:
     one, two, _ = cluster.nodes
     client = connect([one.address])
     got: list[Any] = []
@@ -58,13 +58,13 @@ def test_a_fetch_that_waits_goes_on_at_another_node_when_its_own_dies(cluster: R
     waiting.start()
     cluster.wait_until(lambda: is_blocked(one))
     one.kill()
-    # The second node may still hand it over to the one that asked last and does not live any more.
+    # The second node may still deliver the job to the client that asked last, which is gone.
     two.call("ADDJOB", "mail", "x", 0, "REPLICATE", 1, "RETRY", 1)
     waiting.join(LONG_S)
     assert [job.body for job in got] == [b"x"]
 
 
-def test_a_consumer_moves_on_when_its_node_leaves(cluster: RealCluster, connect: Any) -> None:
+def test_consumer_switches_nodes_when_its_node_leaves(cluster: RealCluster, connect: Any) -> None:
     one, two, three = cluster.nodes
     client = connect([one.address])
     done = threading.Semaphore(0)

@@ -1,4 +1,4 @@
-"""Both consumers against a real node."""
+"""Both consumers with a real node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONG_S = 20.0
 
 
 class Handler:
-    """Notes the jobs it sees; holds each one until it is let go, and fails for bodies that begin with `bad`."""
+    """Records its jobs; with `hold`, blocks until `release`; fails for bodies that begin with `bad`."""
 
     def __init__(self, *, hold: bool = False) -> None:
         self.seen: list[Job] = []
@@ -38,12 +38,12 @@ class Handler:
         for _ in range(arrivals):
             assert self._arrivals.acquire(timeout=LONG_S)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self._gate.set()
 
 
 def until(condition: Any) -> None:
-    """Wait until `condition()` holds; each look is a round trip to the node."""
+    """Wait until `condition()` holds; each check is a round trip to the node."""
     while not condition():
         pass
 
@@ -57,7 +57,7 @@ def test_jobs_are_handled_and_acknowledged(client: Any) -> None:
     assert {job.id for job in handler.seen} == set(ids)
 
 
-def test_fast_acknowledgement_is_an_option(client: Any) -> None:
+def test_consumer_can_use_fastack(client: Any) -> None:
     handler = Handler()
     client.add("mail", "x")
     with client.consumer("mail", handler, fast_ack=True):
@@ -67,9 +67,7 @@ def test_fast_acknowledgement_is_an_option(client: Any) -> None:
     assert "cmdstat_ackjob" not in stats
 
 
-def test_a_job_whose_handler_raises_is_given_back_and_comes_again(
-    client: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_job_is_delivered_again_when_its_handler_raises(client: Any, caplog: pytest.LogCaptureFixture) -> None:
     handler = Handler()
     job_id = client.add("mail", "bad job")
     with caplog.at_level(logging.ERROR, "disqued.client"), client.consumer(["mail"], handler):
@@ -80,50 +78,50 @@ def test_a_job_whose_handler_raises_is_given_back_and_comes_again(
     assert "ValueError: bad job" in caplog.text
 
 
-def test_no_more_handlers_run_at_once_than_allowed(client: Any) -> None:
+def test_concurrency_limits_running_handlers(client: Any) -> None:
     handler = Handler(hold=True)
     client.add_many("mail", ["x"] * 5)
     with client.consumer("mail", handler, concurrency=2):
         handler.wait_for(2)
-        assert client.get("nothing", timeout_ms=150) == []  # time for a third one to appear
+        assert client.get("nothing", timeout_ms=150) == []  # time for a third handler to start
         assert (len(handler.seen), client.qlen("mail")) == (2, 3)
-        handler.let_go()
+        handler.release()
         handler.wait_for(3)
 
 
-def test_a_job_is_kept_while_its_handler_runs_and_while_it_waits_for_one(client: Any) -> None:
+def test_running_and_prefetched_jobs_are_renewed(client: Any) -> None:
     handler = Handler(hold=True)
     ids = client.add_many("mail", ["running", "fetched ahead"], retry_s=1)
     with client.consumer("mail", handler, prefetch=1):
         handler.wait_for(1)
-        assert client.get("mail", timeout_ms=2500) == [], "nobody else gets it after its retry time"
-        handler.let_go()
+        assert client.get("mail", timeout_ms=2500) == [], "no other client gets it after its retry time"
+        handler.release()
         handler.wait_for(1)
         until(lambda: client.info("jobs")["registered_jobs"] == "0")
     assert [(job.id, job.additional_deliveries) for job in handler.seen] == [(job_id, 0) for job_id in ids]
 
 
-def test_the_full_retry_time_can_begin_with_the_fetch(client: Any) -> None:
+def test_first_renewal_can_be_sent_with_the_fetch(client: Any) -> None:
     handler = Handler(hold=True)
     client.add_many("mail", ["x", "y"], retry_s=50)
     with client.consumer("mail", handler, concurrency=2, working_after_s=0):
         handler.wait_for(2)
         assert client.info("commandstats")["cmdstat_working"].startswith("calls=2,")
-        handler.let_go()
+        handler.release()
 
 
-def test_a_finished_job_is_not_reported_any_more(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_finished_job_is_not_renewed_any_more(client: Any, caplog: pytest.LogCaptureFixture) -> None:
     handler = Handler(hold=True)
     job_id = client.add("mail", "x")
     with client.consumer("mail", handler, working_after_s=0.05):
         handler.wait_for(1)
         client.ack(job_id)
-        until(lambda: "can not be kept any longer" in caplog.text or not client.ping())
-        handler.let_go()
+        until(lambda: "job cannot be renewed" in caplog.text or not client.ping())
+        handler.release()
     assert caplog.text.count(job_id) == 1
 
 
-def test_a_stop_waits_for_the_running_and_gives_back_the_waiting(client: Any) -> None:
+def test_stop_waits_for_running_handlers_and_returns_prefetched_jobs(client: Any) -> None:
     handler = Handler(hold=True)
     running, waiting = client.add_many("mail", ["running", "waiting"])
     with client.consumer("mail", handler, prefetch=1) as consumer:
@@ -133,24 +131,24 @@ def test_a_stop_waits_for_the_running_and_gives_back_the_waiting(client: Any) ->
         consumer_stop.start()
         until(lambda: client.qlen("mail") == 1)
         assert client.show(running).state == "active"
-        handler.let_go()
+        handler.release()
         consumer_stop.join(LONG_S)
     assert client.show(running) is None
     assert [(job.id, job.nacks) for job in client.get("mail", with_counters=True)] == [(waiting, 1)]
     assert len(handler.seen) == 1
 
 
-def test_a_stop_gives_back_what_has_no_end_in_time(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_stop_returns_jobs_whose_handlers_exceed_the_deadline(client: Any, caplog: pytest.LogCaptureFixture) -> None:
     handler = Handler(hold=True)
     job_id = client.add("mail", "endless")
     with client.consumer("mail", handler, stop_within_s=0.05):
         handler.wait_for(1)
     assert client.show(job_id).state == "queued"
-    assert "not finished in time" in caplog.text
-    handler.let_go()
+    assert "stop timed out" in caplog.text
+    handler.release()
 
 
-def test_a_restart_of_the_node_does_not_end_a_consumer(connect: Any, tmp_path: Path) -> None:
+def test_consumer_survives_a_restart_of_the_node(connect: Any, tmp_path: Path) -> None:
     handler = Handler()
     with ServerProcess(tmp_path) as first:
         client = connect([f"127.0.0.1:{first.port}"])
@@ -166,30 +164,30 @@ def test_a_restart_of_the_node_does_not_end_a_consumer(connect: Any, tmp_path: P
     assert [job.body for job in handler.seen] == [b"before", b"after"]
 
 
-def test_a_result_is_delivered_after_the_connection_was_lost(client: Any) -> None:
+def test_result_is_sent_after_a_lost_connection(client: Any) -> None:
     handler = Handler(hold=True)
     client.add("mail", "x")
     with client.consumer("mail", handler):
         handler.wait_for(1)
         client.execute("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        handler.let_go()
+        handler.release()
         until(lambda: client.info("jobs")["registered_jobs"] == "0")
     assert len(handler.seen) == 1
 
 
-def test_a_refused_fetch_ends_the_consumer_with_the_reason(connect: Any, tmp_path: Path) -> None:
+def test_refused_fetch_ends_the_consumer_with_the_error(connect: Any, tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--requirepass", "secret") as server:
         client = connect([f"127.0.0.1:{server.port}"], discover=False)
         with pytest.raises(ResponseError, match="NOAUTH"):
             client.consumer("mail", Handler()).run()
 
 
-def test_senseless_options_are_refused(client: Any) -> None:
+def test_invalid_options_are_refused(client: Any) -> None:
     with pytest.raises(ValueError, match="concurrency >= 1"):
         client.consumer("mail", Handler(), concurrency=0)
 
 
-def test_run_returns_when_a_handler_asks_for_the_stop(server: ServerProcess) -> None:
+def test_run_returns_when_a_handler_requests_a_stop(server: ServerProcess) -> None:
     with Client([f"127.0.0.1:{server.port}"]) as client:
         client.add("mail", "last one")
         consumer = client.consumer("mail", lambda _: consumer.request_stop())
@@ -197,7 +195,7 @@ def test_run_returns_when_a_handler_asks_for_the_stop(server: ServerProcess) -> 
         assert client.info("jobs")["registered_jobs"] == "0"
 
 
-def test_coroutines_are_handlers_too_and_are_cancelled_at_the_deadline(server: ServerProcess) -> None:
+def test_coroutine_handlers_are_cancelled_at_the_deadline(server: ServerProcess) -> None:
     cancelled: list[bytes] = []
 
     async def scenario() -> None:
@@ -225,7 +223,7 @@ def test_coroutines_are_handlers_too_and_are_cancelled_at_the_deadline(server: S
     assert cancelled == [b"long"]
 
 
-def test_a_cancelled_run_gives_back_what_it_has(server: ServerProcess) -> None:
+def test_cancelled_run_returns_held_jobs(server: ServerProcess) -> None:
     async def scenario() -> None:
         async with AsyncClient([f"127.0.0.1:{server.port}"]) as client:
             job_id = await client.add("mail", "x")
@@ -247,8 +245,8 @@ def test_a_cancelled_run_gives_back_what_it_has(server: ServerProcess) -> None:
     asyncio.run(scenario())
 
 
-def test_a_renewal_on_its_way_does_not_undo_a_give_back(client: Any) -> None:
-    """Handlers that fail just when their jobs are due for WORKING: each job must come back at once all the same."""
+def test_renewal_in_flight_does_not_undo_a_nack(client: Any) -> None:
+    """Handlers fail when their jobs are due for WORKING: each job must still be delivered again at once."""
     ready = threading.Event()
 
     def handler(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Error replies become types by their first word."""
+"""The first word of an error reply selects its class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from disqued.client.errors import BY_PREFIX, ResponseError, response_error
 
 
 @pytest.mark.parametrize(("prefix", "kind"), BY_PREFIX.items(), ids=BY_PREFIX)
-def test_a_known_prefix_has_its_class(prefix: str, kind: type[ResponseError]) -> None:
+def test_known_prefix_selects_its_class(prefix: str, kind: type[ResponseError]) -> None:
     error = response_error(f"{prefix} some text")
     assert type(error) is kind
     assert error.prefix == prefix
@@ -17,11 +17,11 @@ def test_a_known_prefix_has_its_class(prefix: str, kind: type[ResponseError]) ->
 
 
 @pytest.mark.parametrize("text", ["ERR syntax error", "NOREPLY something", "", "noauth"])
-def test_any_other_word_is_a_plain_response_error(text: str) -> None:
+def test_unknown_prefix_is_a_plain_response_error(text: str) -> None:
     assert type(response_error(text)) is ResponseError
 
 
-def test_every_class_of_refusal_is_in_the_table() -> None:
+def test_every_response_error_class_has_a_prefix() -> None:
     kinds = {
         kind
         for kind in vars(errors).values()
@@ -30,13 +30,13 @@ def test_every_class_of_refusal_is_in_the_table() -> None:
     assert kinds == set(BY_PREFIX.values())
 
 
-def test_the_text_of_not_replicated_says_that_it_means_unknown_and_how_to_retry() -> None:
+def test_documentation_of_not_replicated_explains_unknown_outcomes() -> None:
     assert errors.NotReplicated.__doc__ is not None
     assert "UNKNOWN" in errors.NotReplicated.__doc__
     assert "idempotent" in errors.NotReplicated.__doc__
 
 
 @pytest.mark.parametrize("kind", [errors.ConnectionFailed, errors.ConnectionLost])
-def test_trouble_with_connections_is_also_a_connection_error_of_python(kind: type[Exception]) -> None:
+def test_connection_errors_are_builtin_connection_errors(kind: type[Exception]) -> None:
     assert issubclass(kind, ConnectionError)
     assert issubclass(kind, errors.DisqueError)

@@ -1,4 +1,4 @@
-"""The page on the client and the README tell the truth: examples run, and tables are those of the code."""
+"""The client guide and the README are correct: their examples run, and their tables match the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_runs(number: int, server: ServerProcess, tmp_path: Path) -> None:
+def test_example_runs(number: int, server: ServerProcess, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
     script.write_text(EXAMPLES[number].replace("localhost:7711", f"127.0.0.1:{server.port}"), encoding="utf-8")
     done = subprocess.run(
@@ -30,7 +30,7 @@ def test_an_example_runs(number: int, server: ServerProcess, tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_examples_are_typed(tmp_path: Path) -> None:
+def test_examples_pass_the_type_checker(tmp_path: Path) -> None:
     for number, example in enumerate(EXAMPLES):
         (tmp_path / f"example_{number}.py").write_text(example, encoding="utf-8")
     done = subprocess.run(
@@ -43,17 +43,17 @@ def test_the_examples_are_typed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_table_of_errors_is_the_one_of_the_code() -> None:
+def test_table_of_errors_matches_the_code() -> None:
     rows = re.findall(r"^\| `([A-Z]+)` \| `(\w+)` \|$", TEXT, re.MULTILINE)
     assert dict(rows) == {prefix: kind.__name__ for prefix, kind in BY_PREFIX.items()}
 
 
-def test_the_table_of_consumer_options_is_complete() -> None:
+def test_table_of_consumer_options_is_complete() -> None:
     rows = re.findall(r"^\| `(\w+)` \| [\d.a-z]+ \|", TEXT, re.MULTILINE)
     assert rows == list(ConsumerOptions.__annotations__)
 
 
-def test_the_table_of_repetition_is_the_one_of_the_code() -> None:
+def test_table_of_repeated_calls_matches_the_code() -> None:
     table = TEXT.split("## What is repeated after a lost connection")[1].split("##")[0]
     rows = re.findall(r"^\| (.*) \| (.*) \|$", table, re.MULTILINE)[1:]
     arguments: dict[str, tuple[object, ...]] = {

@@ -1,4 +1,4 @@
-"""Answers become values, or a clear error."""
+"""Replies are decoded into values, or raise a clear error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from disqued.client.wire import Reply
 ID = b"D-01234567-abcdefghijklmnopqrstuvwx-05a1"
 
 
-def test_a_job_without_and_with_counters() -> None:
+def test_job_is_decoded_with_and_without_counters() -> None:
     rows: Reply = [[b"q", ID, b"\xff"], [b"q", ID, b"x", b"nacks", 2, b"additional-deliveries", 3]]
     assert replies.jobs(rows) == [
         Job("q", JobId(ID.decode()), b"\xff"),
@@ -24,13 +24,13 @@ def test_a_job_without_and_with_counters() -> None:
     assert replies.jobs(None) == []
 
 
-def test_hello_tells_who_is_there() -> None:
+def test_hello_lists_nodes() -> None:
     assert replies.hello(
         [1, b"a" * 40, [b"a" * 40, b"", b"7711", b"1"], [b"b" * 40, b"10.0.0.2", b"7712", b"100"]]
     ) == (Hello("a" * 40, (NodeInfo("a" * 40, "", 7711, 1), NodeInfo("b" * 40, "10.0.0.2", 7712, 100))))
 
 
-def test_info_is_a_dictionary_without_titles() -> None:
+def test_info_is_a_dictionary_without_section_titles() -> None:
     assert replies.info(b"# Server\r\ntcp_port:7711\r\nexecutable:/a:b\r\n\r\n# Jobs\r\nregistered_jobs:0\r\n") == {
         "tcp_port": "7711",
         "executable": "/a:b",
@@ -38,7 +38,7 @@ def test_info_is_a_dictionary_without_titles() -> None:
     }
 
 
-def test_a_job_id_can_be_read() -> None:
+def test_job_id_has_parts() -> None:
     assert JobId(ID.decode()).creator_prefix == "01234567"
     assert not JobId(ID.decode()).at_most_once
     assert JobId(ID.decode()[:-1] + "0").at_most_once
@@ -57,11 +57,11 @@ MISSHAPEN: dict[str, tuple[Callable[[Reply], Any], Reply]] = {
 
 
 @pytest.mark.parametrize(("decode", "reply"), MISSHAPEN.values(), ids=MISSHAPEN)
-def test_an_answer_of_another_shape_is_an_error(decode: Callable[[Reply], Any], reply: Reply) -> None:
+def test_unexpected_reply_is_an_error(decode: Callable[[Reply], Any], reply: Reply) -> None:
     with pytest.raises(UnexpectedReply):
         decode(reply)
 
 
-def test_an_error_inside_an_answer_is_raised_as_itself() -> None:
+def test_error_inside_a_reply_is_raised() -> None:
     with pytest.raises(ResponseError, match="inner"):
         replies.jobs([[b"q", ResponseError("ERR inner"), b""]])

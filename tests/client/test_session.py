@@ -1,4 +1,4 @@
-"""What a client does in trouble, on a network that plays each case exactly and a clock that takes no time."""
+"""Error handling of the session, on a scripted network with a virtual clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from disqued.client.errors import (
 )
 from disqued.client.nodes import Address, parse_address
 from disqued.client.session import PIPELINE_REQUESTS, Session, Settings
-from disqued.client.transport import BrokenOffError, run_now
+from disqued.client.transport import BrokenConnectionError, run_now
 from disqued.client.wire import Reply
 
 A, B = "10.0.0.1:7711", "10.0.0.2:7711"
@@ -32,7 +32,7 @@ LOADING = response_error("LOADING Disque is loading the dataset in memory")
 
 
 class ScriptedLink:
-    """Answers each exchange by the next entry of its node's script: a list of replies, or an error after some."""
+    """Replies to each exchange with the next entry of its node's script: a list of replies, or an error after some."""
 
     def __init__(self, network: Network, address: Address) -> None:
         self._network = network
@@ -43,14 +43,16 @@ class ScriptedLink:
     def is_usable(self) -> bool:
         return self.usable
 
-    async def exchange(self, request: bytes, replies: int, silence_s: float | None) -> list[Reply]:
-        assert silence_s is None or silence_s >= 1, "the limit of the client, and what the command may take"
+    async def exchange(self, request: bytes, replies: int, read_timeout_s: float | None) -> list[Reply]:
+        assert read_timeout_s is None or read_timeout_s >= 1, (
+            "the client's timeout plus the time that the command may block"
+        )
         self._network.sent.append((str(self.address), request.split(b"\r\n")[2].decode()))
         answers: list[Reply] = []
         while len(answers) < replies:
             answer = self._network.scripts[str(self.address)].popleft()
             if isinstance(answer, OSError):
-                raise BrokenOffError(answer, answers)
+                raise BrokenConnectionError(answer, answers)
             answers.append(answer)
         return answers
 
@@ -59,7 +61,7 @@ class ScriptedLink:
 
 
 class Network:
-    """A transport whose nodes do what their scripts say; a node without a script refuses connections."""
+    """A transport whose nodes follow scripts; a node without a script refuses connections."""
 
     def __init__(self, **scripts: Sequence[Reply | OSError]) -> None:
         names = {"a": A, "b": B}
@@ -72,7 +74,7 @@ class Network:
     async def dial(self, address: Address, timeout_s: float | None) -> ScriptedLink:
         assert timeout_s == 1
         if str(address) not in self.scripts:
-            raise ConnectionRefusedError("nobody listens")
+            raise ConnectionRefusedError("connection refused")
         self.links.append(ScriptedLink(self, address))
         return self.links[-1]
 
@@ -101,49 +103,49 @@ def session(
     return Session(settings, network)
 
 
-def test_a_job_is_not_added_twice_when_the_answer_is_lost() -> None:
+def test_add_is_not_repeated_when_its_reply_is_lost() -> None:
     network = Network(a=[CUT, ID])
-    with pytest.raises(ConnectionLost, match=r"ADDJOB.*may have been carried out"):
+    with pytest.raises(ConnectionLost, match=r"ADDJOB.*may have been executed"):
         run_now(session(network, A).perform(calls.add("q", "x")))
     assert network.sent == [(A, "ADDJOB")]
     assert network.in_use == 0
 
 
-def test_a_job_is_added_again_for_a_caller_who_wants_that() -> None:
+def test_add_is_repeated_on_request() -> None:
     network = Network(a=[CUT, ID])
     assert run_now(session(network, A).perform(calls.add("q", "x", repeat=True))) == ID.decode()
     assert network.sent == [(A, "ADDJOB"), (A, "ADDJOB")]
 
 
-def test_a_read_is_repeated_on_a_fresh_connection() -> None:
+def test_read_is_repeated_on_a_new_connection() -> None:
     network = Network(a=[CUT, CUT, 7])
     assert run_now(session(network, A).perform(calls.qlen("q"))) == 7
     assert [link.closed for link in network.links] == [True, True, False]
 
 
-def test_repetition_has_an_end() -> None:
+def test_attempts_are_limited() -> None:
     network = Network(a=[CUT] * 5)
     with pytest.raises(ConnectionLost):
         run_now(session(network, A, attempts=3).perform(calls.qlen("q")))
     assert len(network.sent) == 3
 
 
-def test_when_nobody_listens_the_error_names_each_node_and_nothing_was_sent() -> None:
+def test_connection_failed_names_each_node_when_none_listens() -> None:
     network = Network()
-    with pytest.raises(ConnectionFailed, match=r"10\.0\.0\.1:7711: nobody listens"):
+    with pytest.raises(ConnectionFailed, match=r"10\.0\.0\.1:7711: connection refused"):
         run_now(session(network, A, B, attempts=4).perform(calls.add("q", "x")))
     assert network.sent == []
     assert len(network.waits_s) == 3
     assert network.waits_s == sorted(network.waits_s)
 
 
-def test_a_dead_node_is_passed_over_without_waiting() -> None:
+def test_dead_node_is_skipped_without_waiting() -> None:
     network = Network(b=[ID])
     assert run_now(session(network, A, B).perform(calls.add("q", "x"))) == ID.decode()
     assert network.waits_s == []
 
 
-def test_a_connection_closed_while_idle_is_replaced_before_anything_is_sent() -> None:
+def test_connection_closed_while_idle_is_replaced_before_sending() -> None:
     network = Network(a=[1, ID])
     client = session(network, A)
     run_now(client.perform(calls.qlen("q")))
@@ -152,7 +154,7 @@ def test_a_connection_closed_while_idle_is_replaced_before_anything_is_sent() ->
     assert len(network.links) == 2
 
 
-def test_a_fetch_moves_on_when_the_node_is_leaving() -> None:
+def test_get_switches_nodes_when_the_node_is_leaving() -> None:
     network = Network(a=[LEAVING], b=[[[b"q", ID, b"x"]]])
     client = session(network, A, B)
     client._nodes.connected(parse_address(A))
@@ -162,7 +164,7 @@ def test_a_fetch_moves_on_when_the_node_is_leaving() -> None:
     assert str(client.node) == B
 
 
-def test_an_add_is_not_repeated_when_the_node_is_leaving_but_the_next_one_goes_elsewhere() -> None:
+def test_add_on_a_leaving_node_is_not_repeated_but_the_next_uses_another_node() -> None:
     network = Network(a=[LEAVING], b=[ID])
     client = session(network, A, B)
     client._nodes.connected(parse_address(A))
@@ -172,13 +174,13 @@ def test_an_add_is_not_repeated_when_the_node_is_leaving_but_the_next_one_goes_e
     assert network.sent == [(A, "ADDJOB"), (B, "ADDJOB")]
 
 
-def test_a_command_refused_while_loading_is_tried_again_whatever_it_is() -> None:
+def test_any_command_is_repeated_when_the_node_is_loading() -> None:
     network = Network(a=[LOADING, ID])
     assert run_now(session(network, A).perform(calls.add("q", "x"))) == ID.decode()
     assert len(network.waits_s) == 1
 
 
-def greeting(me: str, **priorities: int) -> Reply:
+def hello_reply(me: str, **priorities: int) -> Reply:
     hosts = {"a": b"10.0.0.1", "b": b"10.0.0.2"}
     rows: list[Reply] = [
         [name.encode() * 40, b"" if name == me else hosts[name], b"7711", b"%d" % priority]
@@ -187,21 +189,21 @@ def greeting(me: str, **priorities: int) -> Reply:
     return [1, me.encode() * 40, *rows]
 
 
-def test_other_nodes_are_learned_and_a_leaving_one_is_left_at_once() -> None:
-    network = Network(a=[greeting("a", a=100, b=1)], b=[greeting("b", a=100, b=1), 5])
+def test_nodes_are_learned_and_a_leaving_node_is_avoided() -> None:
+    network = Network(a=[hello_reply("a", a=100, b=1)], b=[hello_reply("b", a=100, b=1), 5])
     client = session(network, A, discover=True)
     assert run_now(client.perform(calls.qlen("q"))) == 5
     assert network.sent == [(A, "HELLO"), (B, "HELLO"), (B, "QLEN")]
     assert network.links[0].closed
 
 
-def test_a_leaving_node_is_used_when_there_is_no_other() -> None:
-    leaving = greeting("a", a=100, b=1)
+def test_leaving_node_is_used_when_there_is_no_other() -> None:
+    leaving = hello_reply("a", a=100, b=1)
     network = Network(a=[leaving, leaving, 5])
     assert run_now(session(network, A, discover=True).perform(calls.qlen("q"))) == 5
 
 
-def test_a_wrong_password_is_told_at_once() -> None:
+def test_wrong_password_is_raised_at_once() -> None:
     network = Network(a=[response_error("ERR invalid password")])
     with pytest.raises(ResponseError, match="invalid password"):
         run_now(session(network, A, password="wrong").perform(calls.qlen("q")))
@@ -209,20 +211,20 @@ def test_a_wrong_password_is_told_at_once() -> None:
     assert network.waits_s == []
 
 
-def test_a_missing_password_is_told_at_once() -> None:
+def test_missing_password_is_raised_at_once() -> None:
     network = Network(a=[response_error("NOAUTH Authentication required.")])
     with pytest.raises(AuthenticationRequired):
         run_now(session(network, A, discover=True).perform(calls.qlen("q")))
 
 
 @pytest.mark.parametrize("busy", [LOADING, response_error("ERR max number of clients reached"), CUT])
-def test_a_node_that_can_not_serve_yet_is_asked_again_later(busy: Reply | OSError) -> None:
-    network = Network(a=[busy, greeting("a", a=1), 5])
+def test_connection_is_retried_when_the_node_cannot_serve_yet(busy: Reply | OSError) -> None:
+    network = Network(a=[busy, hello_reply("a", a=1), 5])
     assert run_now(session(network, A, discover=True).perform(calls.qlen("q"))) == 5
     assert len(network.waits_s) == 1
 
 
-def test_in_a_pipeline_only_the_unanswered_jobs_are_in_doubt() -> None:
+def test_in_a_pipeline_only_jobs_without_a_reply_are_unknown() -> None:
     network = Network(a=[ID, response_error("PAUSED Queue paused in input, try later"), CUT])
     first, paused, lost, last = run_now(session(network, A).perform_many(calls.add_many("q", "wxyz")))
     assert first == ID.decode()
@@ -233,17 +235,17 @@ def test_in_a_pipeline_only_the_unanswered_jobs_are_in_doubt() -> None:
     ]
 
 
-def test_in_a_pipeline_the_unanswered_calls_are_repeated_where_that_is_safe() -> None:
+def test_in_a_pipeline_idempotent_calls_without_a_reply_are_repeated() -> None:
     network = Network(a=[1, CUT, 2, 3])
     assert run_now(session(network, A).perform_many([calls.qlen("q")] * 3)) == [1, 2, 3]
 
 
-def test_a_pipeline_without_nodes_has_an_error_for_each_call() -> None:
+def test_pipeline_without_nodes_returns_an_error_for_each_call() -> None:
     results = run_now(session(Network(), A, attempts=1).perform_many(calls.add_many("q", "xy")))
     assert [type(result) for result in results] == [ConnectionFailed, ConnectionFailed]
 
 
-def test_a_long_pipeline_is_sent_in_bounded_pieces() -> None:
+def test_long_pipeline_is_sent_in_batches() -> None:
     count = 2 * PIPELINE_REQUESTS + 1
     network = Network(a=[ID] * count)
     assert len(run_now(session(network, A).perform_many(calls.add_many("q", ["x"] * count)))) == count
@@ -251,7 +253,7 @@ def test_a_long_pipeline_is_sent_in_bounded_pieces() -> None:
     assert len(network.links) == 1
 
 
-def test_a_closed_client_says_so() -> None:
+def test_closed_session_raises_client_closed() -> None:
     network = Network(a=[1])
     client = session(network, A)
     run_now(client.perform(calls.qlen("q")))

@@ -1,6 +1,6 @@
-"""The command line `disque`: shell, one-shot commands and the views people reach for.
+"""The command line `disque`: single commands, the interactive mode, and subcommands with views of a node.
 
-What belongs here: reading options, talking to one node as a client does, and showing what it says. What must not happen
-here: anything a script could not do over the public protocol. Modules that need `rich` or `prompt_toolkit` are imported
-only by the modes that use them, so that `disque ping` starts as fast as the interpreter does.
+The package parses options, connects to one node as a client, and prints replies. It uses only the public protocol, so a
+script can do everything that it does. Modules that need `rich` or `prompt_toolkit` are imported only where they are
+used, so `disque ping` starts fast.
 """

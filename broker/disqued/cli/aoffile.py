@@ -1,4 +1,4 @@
-"""Walks over an append only file, chunk by chunk, so that its size does not matter; shows how far it is."""
+"""Reads append only files of any size, chunk by chunk, and shows the progress."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from disqued.persistence.reader import Damage, Entry, EntryReader
 
 CHUNK_BYTES = 1 << 20
 PATIENCE_S = 1.0
-"""Whoever waits longer is told how far it is,"""
+"""Progress is shown after this time,"""
 TELL_S = 0.2
-"""so often."""
+"""and updated at this interval."""
 
 
 @contextmanager
 def opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
-    """The file and its size; `-` is the standard input, of unknown size. Raises UsageError if it can not be read."""
+    """Open the file and return it with its size; `-` is standard input, whose size is 0. Raises UsageError."""
     if path == "-":
         yield sys.stdin.buffer, 0
         return
     try:
-        file = open(path, "rb")  # noqa: SIM115, PTH123  closed below; the error belongs to opening only
+        file = open(path, "rb")  # noqa: SIM115, PTH123  closed below; only the open may fail with this error
     except OSError as error:
         raise UsageError(f"Cannot open file: {path} ({error.strerror})") from error
     with file:
@@ -34,7 +34,7 @@ def opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def walk(file: BinaryIO, size: int) -> Iterator[Entry | Damage]:
-    """All that stands in the file, which has that many bytes, or 0 if that is not known."""
+    """Yield all entries of the file; `size` is its length in bytes, 0 if unknown."""
     reader = EntryReader()
     progress = Progress(size)
     try:
@@ -42,7 +42,7 @@ def walk(file: BinaryIO, size: int) -> Iterator[Entry | Damage]:
             reader.feed(chunk)
             while (item := reader.next()) is not None:
                 yield item
-            progress.tell(reader.offset)
+            progress.update(reader.offset)
         reader.end()
         while (item := reader.next()) is not None:
             yield item
@@ -51,15 +51,15 @@ def walk(file: BinaryIO, size: int) -> Iterator[Entry | Damage]:
 
 
 class Progress:
-    """How far it is, on the terminal of somebody who waits. Output that is no terminal is left alone."""
+    """Shows progress on standard error if that is a terminal."""
 
     def __init__(self, total: int, patience_s: float = PATIENCE_S) -> None:
         self._total = total
         self._next_s = time.monotonic() + patience_s if total > 0 and sys.stderr.isatty() else None
         self._shown = False
 
-    def tell(self, done: int) -> None:
-        """So many bytes are done."""
+    def update(self, done: int) -> None:
+        """Show that `done` bytes are done."""
         if self._next_s is not None and time.monotonic() >= self._next_s:
             sys.stderr.write(f"\r{100 * done // self._total} % of {self._total >> 20} MB")
             sys.stderr.flush()
@@ -67,7 +67,7 @@ class Progress:
             self._shown = True
 
     def clear(self) -> None:
-        """Leave the line as it was."""
+        """Clear the progress line."""
         if self._shown:
             sys.stderr.write("\r\x1b[K")
             self._shown = False

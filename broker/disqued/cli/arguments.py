@@ -1,6 +1,6 @@
-"""Argument parsing as the original has it: `-h` is the host, and a mistake is one line on stderr.
+"""Argument parsing as in the original: `-h` is the host, and an error is one line on standard error.
 
-`argparse` does the work; this changes what it says. Options are never abbreviated, so adding one breaks no script.
+This adapts `argparse`. Options cannot be abbreviated, so a new option breaks no script.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Number = TypeVar("Number", int, float)
 
 
 def at_least(kind: Callable[[str], Number], least: Number) -> Callable[[str], Number]:
-    """A type for options: a finite number of that kind, not less than `least`."""
+    """Return a type for options: a finite number of that kind, at least `least`."""
 
     def parse(text: str) -> Number:
         try:
@@ -28,14 +28,14 @@ def at_least(kind: Callable[[str], Number], least: Number) -> Callable[[str], Nu
         except ValueError:
             number = least - 1
         if not least <= number < math.inf:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} up")
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number >= {least}")
         return number
 
     return parse
 
 
 class UsageError(Exception):
-    """The command line makes no sense; the text is shown, then `disque` ends with `Exit.USAGE`."""
+    """The command line is invalid. `disque` prints the text and exits with `Exit.USAGE`."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,18 +60,18 @@ class Parser(argparse.ArgumentParser):
             exit_on_error=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        self.add_argument("--help", action="help", help="show this text and exit")
+        self.add_argument("--help", action="help", help="show this help and exit")
 
     def parse(self, arguments: Sequence[str], known: argparse.Namespace | None = None) -> argparse.Namespace:
-        """The options, added to those `known` before; ends the process with the help text when it was asked for.
+        """Return the options, added to those in `known`; `--help` prints the help and exits.
 
         Raises:
-            UsageError: there is something that is no option, or one has no good value.
+            UsageError: an option is unknown, or its value is invalid.
         """
         try:
             options, rest = self.parse_known_args(arguments, known)
         except argparse.ArgumentError as error:
-            if error.argument_name is None:  # what is missing, as newer versions of argparse report it
+            if error.argument_name is None:  # a missing argument, in newer versions of argparse
                 self.error(error.message)
             name = error.argument_name.split("/", 1)[0]
             if name == "-h" and arguments[-1] == "-h":
@@ -83,5 +83,5 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        """What `argparse` calls for mistakes that belong to no option."""
+        """Raise an error that belongs to no option; called by `argparse`."""
         raise UsageError(f"{self.prog}: {message}")

@@ -1,8 +1,9 @@
-"""The command `disque-check-aof [--fix] <file>`: says whether an append only file is sound, and mends it.
+"""The command `disque-check-aof [--fix] <file>`: checks an append only file, and repairs it.
 
-Texts and exit statuses are those of the original's tool. It sees only the framing; here the jobs are read too, their
-checksums are verified, and what stands behind damage is found. `--fix` cuts a torn end off, as there. In all other
-cases the sound records are written to a new file that takes the place of the damaged one, which is kept beside it.
+Texts and exit statuses are those of the original's tool. The original checks only the framing; this tool also decodes
+the jobs, verifies their checksums, and finds the records after a damaged part. `--fix` truncates an incomplete end, as
+in the original. In all other cases it writes the valid records to a new file, which replaces the damaged one, and keeps
+the damaged one under another name.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 USAGE = "Usage: disque-check-aof [--fix] <file.aof>"
 MAX_SHOWN = 100
-"""Places of damage that are named one by one."""
+"""How many damaged parts are listed."""
 COPY_BYTES = 1 << 20
 
 
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(words: Sequence[str]) -> Exit:
-    """What `main` does, with exceptions for what goes wrong."""
+    """Like `main`, but raises exceptions for errors."""
     match list(words):
         case []:
             return _end(USAGE)
@@ -56,9 +57,9 @@ def _end(text: str, status: Exit = Exit.REFUSED) -> Exit:
 
 
 def check_file(path: str, *, fix: bool) -> Exit:
-    """Check one file, and mend it if that is wanted and the user agrees."""
+    """Check one file, and repair it with `fix` if the user agrees."""
     try:
-        file = open(path, "r+b" if fix else "rb")  # noqa: SIM115, PTH123  closed below; only opening may fail so
+        file = open(path, "r+b" if fix else "rb")  # noqa: SIM115, PTH123  closed below; only the open may fail with this error
     except OSError:
         return _end(f"Cannot open file: {path}")
     with file:
@@ -66,7 +67,7 @@ def check_file(path: str, *, fix: bool) -> Exit:
         if before.st_size == 0:
             return _end(f"Empty file: {path}")
         check = _check(file, before.st_size)
-        _tell(file, before.st_size, check)
+        _report(file, before.st_size, check)
         if not check.faults:
             return _end("AOF is valid", Exit.OK)
         if not fix:
@@ -75,7 +76,7 @@ def check_file(path: str, *, fix: bool) -> Exit:
 
 
 def _check(file: BinaryIO, size: int) -> Check:
-    from disqued.cli.aoffile import walk  # noqa: PLC0415  brings parts of the broker
+    from disqued.cli.aoffile import walk  # noqa: PLC0415  imports parts of the broker
     from disqued.persistence.check import Check  # noqa: PLC0415  the same
 
     check = Check()
@@ -84,9 +85,9 @@ def _check(file: BinaryIO, size: int) -> Check:
     return check
 
 
-def _tell(file: BinaryIO, size: int, check: Check) -> None:
-    """Say what was found."""
-    from disqued.persistence.check import framing_fault  # noqa: PLC0415  brings parts of the broker
+def _report(file: BinaryIO, size: int, check: Check) -> None:
+    """Print the result of the check."""
+    from disqued.persistence.check import framing_fault  # noqa: PLC0415  imports parts of the broker
 
     say = sys.stdout.write
     faults = check.faults
@@ -100,15 +101,15 @@ def _tell(file: BinaryIO, size: int, check: Check) -> None:
         text = framing_fault(lambda offset, count: os.pread(file.fileno(), count, offset), check.ok_up_to, size)
         if text or alone:
             say((text or f"0x{check.ok_up_to:16x}: {faults[0].why}") + "\n")
-    say(f"Records: {check.records} sound, {check.jobs} of them jobs, {check.sums} with a right checksum\n")
+    say(f"Records: {check.records} valid, {check.jobs} of them jobs, {check.sums} with a correct checksum\n")
     say(f"AOF analyzed: size={size}, ok_up_to={check.ok_up_to}, diff={size - check.ok_up_to}\n")
 
 
 class _Repair:
-    """Mends one file."""
+    """Repairs one file."""
 
     def __init__(self, path: Path, file: BinaryIO, before: os.stat_result, check: Check) -> None:
-        self._path = path.resolve()  # a link stays one
+        self._path = path.resolve()  # a symbolic link stays a link
         self._file = file
         self._before = before
         self._check = check
@@ -123,22 +124,22 @@ class _Repair:
         if cut_off:
             text = f"This will shrink the AOF from {size} bytes, with {size - left} bytes, to {left} bytes"
         else:
-            text = f"This will write the AOF anew without {size - left} of its {size} bytes, which are damaged"
+            text = f"This will rewrite the AOF without {size - left} of its {size} bytes, which are damaged"
         sys.stdout.write(text + "\n")
         if not torn:
-            sys.stdout.write(f"The file as it is now will be kept as {self._kept.name}\n")
+            sys.stdout.write(f"The current file will be kept as {self._kept.name}\n")
         sys.stdout.write("Continue? [y/N]: ")
         sys.stdout.flush()
         if sys.stdin.readline()[:1].lower() != "y":
             return _end("Aborting...")
         if self._has_changed():
-            return _end("The file has changed meanwhile: is a server writing to it? Nothing was done.")
+            return _end("The file has changed: stop the server that writes to it. The file was not repaired.")
         try:
             if torn:
                 self._file.truncate(left)
                 os.fsync(self._file.fileno())
             else:
-                self._write_anew(parts)
+                self._rewrite(parts)
         except OSError as error:
             return _end(f"Failed to {'truncate' if cut_off else 'repair'} AOF: {error.strerror}")
         return _end(f"Successfully {'truncated' if cut_off else 'repaired'} AOF", Exit.OK)
@@ -148,14 +149,14 @@ class _Repair:
         before = self._before
         return (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns)
 
-    def _write_anew(self, parts: list[tuple[int, int]]) -> None:
-        """A new file with these parts takes the place of the damaged one; at any time one of both has the name."""
+    def _rewrite(self, parts: list[tuple[int, int]]) -> None:
+        """Replace the damaged file with a new one that has only these parts; one of the two always has the name."""
         path = self._path
         new = path.with_name(f"{path.name}.new-{os.getpid()}")
         try:
             with open(new, "xb") as file:  # noqa: PTH123  as below
                 os.fchmod(file.fileno(), self._before.st_mode & 0o7777)
-                with contextlib.suppress(PermissionError):  # only root may give files away
+                with contextlib.suppress(PermissionError):  # only root can change the owner of a file
                     os.fchown(file.fileno(), self._before.st_uid, self._before.st_gid)
                 for begin, end in parts:
                     self._copy(begin, end, file)
@@ -172,12 +173,12 @@ class _Repair:
             os.close(directory)
 
     def _keep(self) -> None:
-        """Give the damaged file its second name."""
+        """Keep the damaged file under a second name."""
         try:
             os.link(self._path, self._kept)
         except FileExistsError:
             raise
-        except OSError:  # there are no links on this file system
+        except OSError:  # this file system has no hard links
             shutil.copy2(self._path, self._kept)
 
     def _copy(self, begin: int, end: int, file: BinaryIO) -> None:

@@ -1,7 +1,7 @@
-"""The shell's connection: blocking, one request and one reply at a time, nothing retried.
+"""The connection of the command line: blocking, one request and one reply at a time, without retries.
 
-The programs' client reconnects, spreads over nodes and gives Python values. A person at a shell wants to see what this
-one server says, with the types of the wire, and to decide about repetition.
+The client library reconnects, uses several nodes and returns Python values. A user at a shell wants to see the replies
+of one server with their wire types, and to decide about repetition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 class ConnectionFailedError(Exception):
-    """The server can not be reached; the text says which and why."""
+    """The server cannot be reached; the text names the server and the reason."""
 
 
 class ConnectionLostError(Exception):
@@ -30,7 +30,7 @@ class ConnectionLostError(Exception):
 
 
 class RefusedError(Exception):
-    """The server answered with an error where there is no going on without its answer."""
+    """The server replied with an error to a command whose reply is required."""
 
 
 class Connection:
@@ -44,8 +44,8 @@ class Connection:
             reason = error.strerror or str(error)
             raise ConnectionFailedError(f"Could not connect to Disque at {endpoint}: {reason}") from error
         self._source = StreamSource(self.socket.makefile("rb"))
-        # Like the original: a server without a password refuses AUTH, and that is no reason not to go on. A wrong
-        # password shows at the first command.
+        # As in the original, a refused AUTH is not an error here: a server without a password refuses AUTH, too. With a
+        # wrong password the first command fails.
         self.password_accepted = endpoint.password is not None and not isinstance(
             self.execute([b"AUTH", endpoint.password.encode("utf-8", "surrogateescape")]), Failure
         )
@@ -56,7 +56,7 @@ class Connection:
         return self.receive()
 
     def ask(self, words: list[bytes]) -> Reply:
-        """As `execute`, but an error reply raises `RefusedError`."""
+        """Like `execute`, but an error reply raises `RefusedError`."""
         reply = self.execute(words)
         if isinstance(reply, Failure):
             raise RefusedError(reply.text.decode("utf-8", "surrogateescape"))
@@ -77,7 +77,7 @@ class Connection:
             raise ConnectionLostError(f"Error: {error}") from error
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         with contextlib.suppress(OSError):
             self._source.close()
             self.socket.close()
@@ -101,7 +101,7 @@ def _open_socket(endpoint: Endpoint) -> socket.socket:
             raise
         return opened
     opened = socket.create_connection((endpoint.host, endpoint.port), CONNECT_TIMEOUT_S)
-    opened.settimeout(None)  # a GETJOB may wait for ever
+    opened.settimeout(None)  # a GETJOB can block for ever
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return opened

@@ -1,8 +1,8 @@
-"""Which server to talk to: from options, from the environment, from a URL.
+"""The server to connect to: from options, from a URL, from the environment.
 
-Flags win over the environment (`DISQUE_HOST`, `DISQUE_PORT`, `DISQUE_PASSWORD`), the environment over the default. A
-password is better kept in the environment: arguments are visible to every user of the machine. Or in a file that
-`DISQUE_PASSWORD_FILE` names, as containers get their secrets: it is read each time, so it may change.
+Options take precedence over the environment (`DISQUE_HOST`, `DISQUE_PORT`, `DISQUE_PASSWORD`), which takes precedence
+over the defaults. Pass a password in the environment, because all users of the machine can see arguments, or in a file
+that `DISQUE_PASSWORD_FILE` names, such as a mounted secret. The file is read at each start, so it can change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_PORT = 65535
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An address and the password for it. A Unix socket's `path` wins over host and port."""
+    """The address of a server and its password. The `path` of a Unix socket takes precedence over host and port."""
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
@@ -38,22 +38,33 @@ class Endpoint:
 
 
 def endpoint_options() -> argparse.ArgumentParser:
-    """The options that name a server, to be a parent of every parser that needs one."""
+    """Return the options that select a server, as a parent of other parsers."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     group = parser.add_argument_group("connection")
     add = group.add_argument
-    # An option not given leaves no trace, so that those before and after a subcommand's name add up.
-    add("-h", dest="host", default=argparse.SUPPRESS, help=f"server host (default {DEFAULT_HOST}, or DISQUE_HOST)")
-    add("-p", dest="port", default=argparse.SUPPRESS, type=port, help=f"port (default {DEFAULT_PORT}, or DISQUE_PORT)")
-    add("-s", dest="path", default=argparse.SUPPRESS, metavar="SOCKET", help="Unix socket, instead of host and port")
-    add("-a", dest="password", default=argparse.SUPPRESS, help="password (or DISQUE_PASSWORD, which others can't see)")
+    # Options without a value set nothing, so options before and after the name of a subcommand are merged.
+    add("-h", dest="host", default=argparse.SUPPRESS, help=f"server host (default: DISQUE_HOST, or {DEFAULT_HOST})")
+    add(
+        "-p",
+        dest="port",
+        default=argparse.SUPPRESS,
+        type=port,
+        help=f"server port (default: DISQUE_PORT, or {DEFAULT_PORT})",
+    )
+    add("-s", dest="path", default=argparse.SUPPRESS, metavar="SOCKET", help="Unix socket (overrides host and port)")
+    add(
+        "-a",
+        dest="password",
+        default=argparse.SUPPRESS,
+        help="password (use DISQUE_PASSWORD to hide it from other users)",
+    )
     add(
         "-u",
         dest="url",
         default=argparse.SUPPRESS,
         type=parse_url,
         metavar="URL",
-        help="disque://[:PASSWORD@]HOST[:PORT], unix:///PATH or a path; instead of the options above",
+        help="server URL: disque://[:PASSWORD@]HOST[:PORT], unix:///PATH or a path",
     )
     return parser
 
@@ -62,40 +73,42 @@ def port(text: str) -> int:
     """A TCP port, 0 to 65535."""
     number = int(text) if text.isascii() and text.isdigit() else -1
     if not 0 <= number <= MAX_PORT:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a port (0 to {MAX_PORT})")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port number (0 to {MAX_PORT})")
     return number
 
 
 def parse_url(text: str) -> Endpoint:
-    """An endpoint from a URL or from a path that begins with `/` or `.`."""
+    """Parse a URL, or a path that begins with `/` or `.`."""
     if text.startswith(("/", ".")):
         return Endpoint(path=text)
-    from urllib.parse import unquote, urlsplit  # noqa: PLC0415  costs more to import than all of this package
+    from urllib.parse import unquote, urlsplit  # noqa: PLC0415  slower to import than this whole package
 
     try:
         parts = urlsplit(text)
         number = parts.port
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a URL: {error}") from error
+        raise argparse.ArgumentTypeError(f"'{text}' is not a valid URL: {error}") from error
     password = None if parts.password is None else unquote(parts.password)
     if parts.scheme == "unix" and parts.path:
         return Endpoint(path=unquote(parts.path), password=password)
     if parts.scheme != "disque" or parts.path not in {"", "/"}:
-        raise argparse.ArgumentTypeError(f"'{text}' is not like disque://[:password@]host:port or unix:///path")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a valid URL; use disque://[:password@]host[:port] or unix:///path"
+        )
     return Endpoint(parts.hostname or DEFAULT_HOST, DEFAULT_PORT if number is None else number, password=password)
 
 
 def read_password(path: str) -> str:
-    """What stands in a file, without the end of its last line. Raises ValueError."""
+    """Return the content of a file without its final line end. Raises ValueError."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123  pathlib costs more to import than all of this package
+        with open(path, "rb") as file:  # noqa: PTH123  pathlib slower to import than this whole package
             return os.fsdecode(file.read()).removesuffix("\n").removesuffix("\r")
     except OSError as error:
-        raise ValueError(f"DISQUE_PASSWORD_FILE: can't read '{path}': {error.strerror}") from error
+        raise ValueError(f"DISQUE_PASSWORD_FILE: cannot read '{path}': {error.strerror}") from error
 
 
 def choose_endpoint(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Endpoint:
-    """What the options say, filled up from the environment. Raises ValueError when that makes no sense."""
+    """Return the endpoint from the options, completed from the environment. Raises ValueError if a value is invalid."""
     password = getattr(options, "password", environment.get("DISQUE_PASSWORD"))
     if password is None and "DISQUE_PASSWORD_FILE" in environment:
         password = read_password(environment["DISQUE_PASSWORD_FILE"])

@@ -1,8 +1,8 @@
-"""The entry point of `disque`: reads the options and starts what they ask for.
+"""The entry point of `disque`: parses the options and dispatches.
 
-`disque [options] [command [argument ...]]`. Words that name a view (`disque top`) go to its module, all other commands
-to the server, none starts the interactive mode. Modules are imported when they are needed: a shell script calls
-`disque` in a loop, so the way to a one-shot command stays short.
+`disque [options] [command [argument ...]]`. A command that names a view (`disque top`) runs the module of that view;
+other commands are sent to the server. Without a command the interactive mode starts. Modules are imported when they are
+needed, because shell scripts call `disque` in loops, so a single command must start fast.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 VIEWS = {
-    "top": "live view of queues, rates and clients",
-    "nodes": "table of the cluster's nodes",
-    "queues": "table of queues",
-    "jobs": "table of jobs",
-    "peek": "waiting jobs of a queue with their bodies",
-    "console": "open the page of a node in the browser",
-    "aof": "look into append only files",
-    "bench": "measure the server",
-    "help": "explain commands",
+    "top": "show a live view of queues, rates and clients",
+    "nodes": "list the nodes of the cluster",
+    "queues": "list queues",
+    "jobs": "list jobs",
+    "peek": "show queued jobs with their bodies",
+    "console": "open the web console of a node",
+    "aof": "inspect append only files",
+    "bench": "benchmark the server",
+    "help": "show help on commands",
 }
 """Subcommands that are not commands of the server, each a module `disqued.cli.views.NAME` with `run`."""
 
@@ -45,10 +45,10 @@ MODES = {
     "stat": "stat",
     "pipe": "pipe",
 }
-"""Options that replace the command, and their modules in `disqued.cli.modes`."""
+"""Options that select a mode instead of a command, and their modules in `disqued.cli.modes`."""
 
 EXTRAS = {"rich": "cli", "prompt_toolkit": "cli", "mypy_extensions": "server", "sortedcontainers": "server"}
-"""Packages that only some uses need, and the extra that installs them. The command table is the server's."""
+"""Optional packages, and the extra that installs each. The command table is part of the server."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def guarded(work: Callable[[], Exit]) -> int:
-    """The exit status of a program that does this work; what goes wrong is told on standard error."""
+    """Run `work` and return its exit status; errors are printed on standard error."""
     try:
         return work()
     except UsageError as error:
@@ -71,17 +71,17 @@ def guarded(work: Callable[[], Exit]) -> int:
         extra = EXTRAS.get(error.name or "")
         if extra is None:
             raise
-        return _complain(f"This needs the package '{error.name}': pip install 'disqued[{extra}]'", Exit.USAGE)
+        return _complain(f"package '{error.name}' is not installed; run: pip install 'disqued[{extra}]'", Exit.USAGE)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has seen enough; the interpreter must not fail once more when it flushes at the end.
+        # The reader of the output has closed the pipe. The flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
 
 
 def start(arguments: Sequence[str]) -> Exit:
-    """What `main` does, with exceptions for everything that is not a reply."""
+    """Like `main`, but raises exceptions for errors other than error replies."""
     options = _parser().parse(arguments)
     try:
         endpoint = choose_endpoint(options)
@@ -102,7 +102,7 @@ def start(arguments: Sequence[str]) -> Exit:
 
 
 def style_of(options: argparse.Namespace) -> Style:
-    """The form asked for; else readable on a terminal and raw into a pipe."""
+    """Return the requested output format; the default is readable on a terminal and raw in a pipe."""
     terminal = sys.stdout.isatty() or "FAKETTY" in os.environ
     return Style(options.form or (Form.READABLE if terminal else Form.RAW), os.fsencode(options.delimiter))
 
@@ -122,45 +122,54 @@ def _parser() -> Parser:
     parser = Parser(
         "disque",
         "disque [options] [command [argument ...]]",
-        "Talks to a Disque server. Without a command: interactive mode, or the commands on standard input.",
+        "Sends commands to a Disque server. Without a command: interactive mode, or commands from standard input.",
         [endpoint_options()],
-        f"subcommands, each with its own --help; any other command goes to the server:\n{views}\n\n",
+        f"subcommands (see 'disque SUBCOMMAND --help'); all other commands are sent to the server:\n{views}\n\n",
     )
-    output = parser.add_argument_group("output of commands").add_argument
+    output = parser.add_argument_group("output format").add_argument
     for form, explanation in (
-        (Form.RAW, "values as they are (default into a pipe)"),
-        (Form.READABLE, "types and structure visible (default on a terminal)"),
-        (Form.CSV, "one CSV record per reply"),
-        (Form.JSON, "one line of JSON per reply"),
+        (Form.RAW, "raw values (default if standard output is not a terminal)"),
+        (Form.READABLE, "formatted values with their types (default on a terminal)"),
+        (Form.CSV, "CSV, one record per reply"),
+        (Form.JSON, "JSON, one line per reply"),
     ):
         flag = "--no-raw" if form is Form.READABLE else f"--{form.value}"
         output(flag, dest="form", action="store_const", const=form, help=explanation)
-    output("-d", dest="delimiter", default="\n", help="between array elements in raw output (default: newline)")
-    command = parser.add_argument_group("running commands").add_argument
+    output(
+        "-d", dest="delimiter", default="\n", help="delimiter between array elements in raw output (default: newline)"
+    )
+    command = parser.add_argument_group("execution").add_argument
     command(
         "-r",
         dest="repeat",
         type=at_least(int, -1),
         metavar="N",
-        help="run the command N times (default 1; -1: for ever)",
+        help="run the command N times (default 1; -1: until interrupted)",
     )
     command(
         "-i",
         dest="interval_s",
         type=at_least(float, 0.0),
         metavar="SECONDS",
-        help="pause between runs, or between lines of a mode",
+        help="wait between runs, or between the lines of a mode",
     )
-    command("-x", dest="last_from_stdin", action="store_true", help="read the last argument from standard input")
-    modes = parser.add_argument_group("modes instead of a command").add_argument
-    modes("--latency", action="store_true", help="time PING for ever: min, max, avg in ms")
-    modes("--latency-history", action="store_true", help="the same, with a new line every -i seconds (default 15)")
-    modes("--stat", action="store_true", help="memory, clients and requests every -i seconds (default 1)")
-    modes("--pipe", action="store_true", help="send raw protocol from standard input, count replies and errors")
+    command(
+        "-x",
+        dest="last_from_stdin",
+        action="store_true",
+        help="read the last argument of the command from standard input",
+    )
+    modes = parser.add_argument_group("modes (instead of a command)").add_argument
+    modes("--latency", action="store_true", help="measure the latency of PING continuously: min, max, avg in ms")
+    modes(
+        "--latency-history", action="store_true", help="like --latency, with a new line every -i seconds (default 15)"
+    )
+    modes("--stat", action="store_true", help="print memory, clients and requests every -i seconds (default 1)")
+    modes("--pipe", action="store_true", help="send raw protocol from standard input and count the replies")
     modes("--pipe-timeout", dest="pipe_timeout_s", type=at_least(float, 0.0), default=30.0, metavar="SECONDS",
-          help="give up when no reply comes for so long (default 30, 0: never)")  # fmt: skip
+          help="time out when no reply arrives for this long (default 30; 0: never)")  # fmt: skip
     modes("--intrinsic-latency", dest="intrinsic_latency", type=at_least(float, 0.0), metavar="SECONDS",
-          help="measure how long this machine keeps a busy process waiting; needs no server")  # fmt: skip
+          help="measure scheduling delays of this machine for SECONDS; needs no server")  # fmt: skip
     parser.add_argument("-v", "--version", action="version", version=f"disque {__version__}", help="show the version")
     parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser

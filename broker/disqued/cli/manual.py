@@ -1,4 +1,4 @@
-"""The help texts, from the command table of the node."""
+"""The help on commands, from the command table of the node."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ if TYPE_CHECKING:
 
 BUILT_IN = {
     "help": "help [command | @group]",
-    "?": "the same as help",
+    "?": "alias of help",
     "connect": "connect host port",
     "clear": "clear the screen",
-    "exit": "leave, as quit and Ctrl-D do",
-    "quit": "leave",
+    "exit": "exit, like quit and Ctrl-D",
+    "quit": "exit",
 }
-"""Words of the interactive mode that are not sent to the server."""
+"""Commands of the interactive mode that are not sent to the server."""
 
 
 @cache
 def command_table() -> dict[str, Command]:
-    """Name in lower case -> its row in the table."""
-    from disqued.node import COMMANDS  # noqa: PLC0415  the whole broker, which only help and completion need
+    """Return the commands by name, in lower case."""
+    from disqued.node import COMMANDS  # noqa: PLC0415  imports the whole broker, which only help and completion need
 
     return {command.name: command for command in sorted(COMMANDS, key=lambda command: command.name)}
 
 
 def groups() -> dict[str, list[Command]]:
-    """Commands by group, both sorted by name."""
+    """Return the commands by group, both sorted by name."""
     table = command_table().values()
     return {group: [row for row in table if row.group == group] for group in sorted({row.group for row in table})}
 
 
 def explain(topic: str) -> str | None:
-    """Help on a command or an `@group`, all groups for an empty topic; None when there is no such thing."""
+    """Return the help on a command or an `@group`, on all groups if `topic` is empty; None if there is none."""
     if not topic:
         return _overview()
     if topic.startswith("@"):
@@ -49,10 +49,10 @@ def _overview() -> str:
     built_in = (f"  {name:<13}{text}" for name, text in BUILT_IN.items())
     return "\n".join(
         [
-            "Commands by group; 'help <command>' and 'help @<group>' explain them:",
+            "Commands by group; see 'help <command>' or 'help @<group>':",
             *names,
             "",
-            "In interactive mode only:",
+            "Commands of the interactive mode:",
             *built_in,
             "  <n> command  run the command n times",
         ]

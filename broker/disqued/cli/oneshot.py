@@ -1,4 +1,4 @@
-"""One command from the command line: send, show, end with a status that tells how it went."""
+"""Runs one command from the command line: sends it, prints the reply, returns the exit status."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Style:
-    """How replies are shown."""
+    """The output format of replies."""
 
     form: Form
     delimiter: bytes = b"\n"
 
     def show(self, words: list[bytes], reply: Reply) -> None:
-        """Write the reply to the command `words` on standard output."""
+        """Write the reply to the command `words` to standard output."""
         sys.stdout.buffer.write(render_for(words, reply, self.form, self.delimiter))
         sys.stdout.buffer.flush()
 
 
 def run_command(endpoint: Endpoint, words: list[bytes], style: Style, repeat: int, interval_s: float) -> Exit:
-    """Run the command `repeat` times (for ever when negative) with pauses between; refused if any run was."""
+    """Run the command `repeat` times, for ever if negative; returns REFUSED if any run was refused."""
     status = Exit.OK
     with Connection(endpoint) as connection:
         for turn in count():
@@ -45,13 +45,13 @@ def run_command(endpoint: Endpoint, words: list[bytes], style: Style, repeat: in
 
 
 def exchange(connection: Connection, words: list[bytes], style: Style) -> Exit:
-    """One request and what comes back. MONITOR goes on until the connection ends or Ctrl-C."""
+    """Send one request and print the reply. MONITOR prints replies until the connection ends or Ctrl-C."""
     name = words[0].lower()
     try:
         reply = connection.execute(words)
     except ConnectionLostError:
         if name == b"shutdown":
-            return Exit.OK  # a server that stops does not answer
+            return Exit.OK  # a server that shuts down sends no reply
         raise
     style.show(words, reply)
     if isinstance(reply, Failure):

@@ -1,7 +1,7 @@
-"""The prompt on a terminal: line editing, history, completion and hints, by `prompt_toolkit`.
+"""The prompt on a terminal: line editing, history, completion and hints, with `prompt_toolkit`.
 
-What can be completed comes from the command table; names of queues come from the server, asked once for each line.
-Lines that hold a password are not kept in the history file, which only its owner can read.
+Completions come from the command table. Names of queues come from the server, which is asked once per line. Lines that
+contain a password are not written to the history file, which only its owner can read.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def typed_lines(prompt: Callable[[], str], queue_names: Callable[[], list[str]])
     `prompt` returns the text before the cursor, `queue_names` the names that can be completed; it is called at most
     once per line.
     """
-    command_table()  # what it needs and is not installed is said here, not in the middle of a line
+    command_table()  # a missing package is reported here, not in the middle of a line
     completer = CommandCompleter(queue_names)
     session: PromptSession[str] = PromptSession(
-        history=CarefulHistory(HISTORY.expanduser()),
+        history=PasswordFreeHistory(HISTORY.expanduser()),
         completer=completer,
         complete_while_typing=True,
         input_processors=[AfterInput(_hint_of_app, style="class:hint")],
@@ -56,32 +56,32 @@ def typed_lines(prompt: Callable[[], str], queue_names: Callable[[], list[str]])
             return
 
 
-class CarefulHistory(FileHistory):
-    """The history file without passwords."""
+class PasswordFreeHistory(FileHistory):
+    """A history file without passwords."""
 
     def __init__(self, path: Path) -> None:
         path.touch(mode=0o600)
         super().__init__(path)
 
     def store_string(self, string: str) -> None:
-        """Write the line to the file unless it has a password in it."""
+        """Write the line to the file unless it contains a password."""
         if SECRET_WORDS.isdisjoint(string.lower().split()):
             super().store_string(string)
 
 
 class CommandCompleter(Completer):
-    """Completes names of commands, their options, topics of help and names of queues."""
+    """Completes names of commands, options, help topics and names of queues."""
 
     def __init__(self, queue_names: Callable[[], list[str]]) -> None:
         self._ask_queue_names = queue_names
         self._queue_names: list[str] | None = None
 
     def forget_queues(self) -> None:
-        """Ask for the names of queues again when they are needed next."""
+        """Ask for the names of queues again at the next completion."""
         self._queue_names = None
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """The words that can stand at the cursor; called by the line editor."""
+        """Yield the words that can follow at the cursor; called by the line editor."""
         del complete_event
         typed = _typed_words(document.text_before_cursor)
         if typed is None:
@@ -93,7 +93,7 @@ class CommandCompleter(Completer):
                 yield Completion(shown, -len(prefix), display_meta=meaning)
 
     def _candidates(self, words: list[str]) -> dict[str, str]:
-        """Word -> what it means, for the place after `words`."""
+        """Return the words that can follow `words`, with a description of each."""
         table = command_table()
         if not words:
             names = {name: row.summary for name, row in table.items()}
@@ -120,7 +120,7 @@ class CommandCompleter(Completer):
 
 
 def hint(line: str) -> str:
-    """What the command on `line` still takes, to be shown behind the cursor."""
+    """Return the arguments that the command on `line` still accepts, as a hint after the cursor."""
     typed = _typed_words(line)
     if typed is None:
         return ""
@@ -136,12 +136,12 @@ def hint(line: str) -> str:
 def _hint_of_app() -> str:
     app = get_app()
     document = app.current_buffer.document
-    # A line that was entered stays on the screen without its hint.
+    # An entered line stays on the screen without its hint.
     return hint(document.text) if document.is_cursor_at_the_end and not app.is_done else ""
 
 
 def _typed_words(line: str) -> list[str] | None:
-    """The words up to the cursor without a leading count; the last one is still being typed. None within quotes."""
+    """Return the words up to the cursor, without a leading count; the last one is incomplete. None within quotes."""
     split = split_words(os.fsencode(line))
     if split is None:
         return None

@@ -1,14 +1,14 @@
-r"""Replies as text, in the four forms of the command line.
+r"""Formats replies in the four output formats of the command line.
 
-* readable (`--no-raw`, the default on a terminal): types are visible, strings quoted, arrays numbered and indented.
-* raw (`--raw`, the default into a pipe): values as they are, joined by the delimiter, nothing for nil.
-* CSV: everything quoted, nested arrays flattened into one record.
+* readable (`--no-raw`, the default on a terminal): with types, quoted strings, numbered and indented arrays.
+* raw (`--raw`, the default in a pipe): unquoted values, joined by the delimiter; nil is empty.
+* CSV: quoted values; nested arrays are flattened into one record.
 * JSON: strings, numbers, null and arrays as on the wire, `{"error": "..."}` for an error, an object for a RESP3 map.
-  Bytes are read as UTF-8; a byte that is none becomes the lone surrogate `\udcXX`, from which Python's
-  `surrogateescape` makes the byte again, so nothing is lost.
+  Strings are decoded as UTF-8. An invalid byte becomes the lone surrogate `\udcXX`, which Python's `surrogateescape`
+  turns into the byte again, so no information is lost.
 
-All give bytes: bodies of jobs need not be text. Reports that are text by themselves (`PLAIN_REPORTS`) are shown as
-sent.
+All formats are bytes, because bodies of jobs need not be text. Replies that are reports (`PLAIN_REPORTS`) are printed
+unchanged.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ PLAIN_REPORTS = {
     (b"latency", b"graph"),
     (b"latency", b"doctor"),
 }
-"""First words, in lower case, of the commands that answer with a text for people."""
+"""First words, in lower case, of the commands whose reply is a human-readable report."""
 
 
 class Form(Enum):
-    """How replies are shown."""
+    """An output format."""
 
     READABLE = "readable"
     RAW = "raw"
@@ -44,25 +44,25 @@ class Form(Enum):
 
 
 def render(reply: Reply, form: Form, delimiter: bytes = b"\n") -> bytes:
-    """The reply in that form, with its line end; `delimiter` stands between the elements of the raw form."""
+    """Format the reply, with a line end; `delimiter` separates array elements in the raw format."""
     return _FORMS[form](reply, delimiter)
 
 
 def render_for(words: list[bytes], reply: Reply, form: Form, delimiter: bytes = b"\n") -> bytes:
-    """The reply to the command `words`: as `render`, but a report for people is not quoted."""
+    """Format the reply to the command `words`: like `render`, but a report is not quoted."""
     if form is not Form.JSON and type(reply) is bytes and is_plain_report(words):
         return reply
     return render(reply, form, delimiter)
 
 
 def is_plain_report(words: list[bytes]) -> bool:
-    """Whether the command answers with a text for people."""
+    """Whether the reply to the command is a human-readable report."""
     first, second = (word.lower() for word in [*words, b""][:2])
     return not PLAIN_REPORTS.isdisjoint({(first,), (first, second)})
 
 
 def number(value: float) -> bytes:
-    """A number or truth value as text."""
+    """Format a number or a boolean."""
     return str(value).lower().encode()
 
 
@@ -126,12 +126,12 @@ def _csv(reply: Reply) -> bytes:
 
 
 def text(data: bytes) -> str:
-    """Bytes as text for JSON and tables: UTF-8, other bytes as lone surrogates."""
+    """Decode bytes for JSON and tables: UTF-8, other bytes as lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def as_json(reply: Reply) -> object:
-    """The reply as what `json` takes."""
+    """Convert the reply to values that `json` can encode."""
     match reply:
         case bytes():
             return text(reply)

@@ -1,8 +1,8 @@
-"""The interactive mode: reads lines, runs them, keeps the connection.
+"""The interactive mode: reads lines and runs them over one connection.
 
-Lines come from the prompt on a terminal (`disqued.cli.prompt`) and as they are from a pipe or a file, then without
-prompt. A command whose connection is lost is sent once more on a new one, as the original does; so an ADDJOB may
-happen twice then, which is why programs use the client and not the shell.
+On a terminal, lines come from a prompt (`disqued.cli.prompt`); from a pipe or a file they are read without one. When
+the connection is lost, the command is sent once more on a new one, as in the original. An ADDJOB may then be executed
+twice, so programs should use the client library instead.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
 def run(endpoint: Endpoint, style: Style) -> Exit:
-    """Until the end of the input, `exit` or `quit`. Error replies are for the reader, a lost server is a failure."""
+    """Run lines until the end of the input, `exit` or `quit`. Only a lost connection changes the exit status."""
     shell = Shell(endpoint, style)
     shell.connect()
     lines: Iterable[str]
     if sys.stdin.isatty() and sys.stdout.isatty():
-        from disqued.cli.prompt import typed_lines  # noqa: PLC0415  brings the whole line editor
+        from disqued.cli.prompt import typed_lines  # noqa: PLC0415  imports the whole line editor
 
         lines = typed_lines(lambda: shell.prompt, shell.queue_names)
     else:
@@ -46,7 +46,7 @@ def run(endpoint: Endpoint, style: Style) -> Exit:
 
 
 class Shell:
-    """One session. `status` is what the process should end with."""
+    """An interactive session. `status` is the exit status of the process."""
 
     def __init__(self, endpoint: Endpoint, style: Style) -> None:
         self.endpoint = endpoint
@@ -62,11 +62,11 @@ class Shell:
 
     @property
     def prompt(self) -> str:
-        """What stands before the cursor."""
+        """The prompt."""
         return "not connected> " if self.connection is None else f"{self.endpoint}> "
 
     def connect(self) -> bool:
-        """Connect if there is no connection, say why if that fails; whether there is one now."""
+        """Connect unless connected, print the error if that fails; returns whether there is a connection."""
         if self.connection is None:
             try:
                 self.connection = Connection(self.endpoint)
@@ -75,7 +75,7 @@ class Shell:
         return self.connection is not None
 
     def disconnect(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.connection is not None:
             self.connection.close()
             self.connection = None
@@ -95,7 +95,7 @@ class Shell:
         return []
 
     def handle(self, line: str) -> bool:
-        """Run one line; whether to go on."""
+        """Run one line; returns False if it ends the session."""
         words = split_words(os.fsencode(line))
         if words is None:
             _write("Invalid argument(s)\n")
@@ -118,7 +118,7 @@ class Shell:
         try:
             self._exchange(words)
         except KeyboardInterrupt:
-            # The reply may still come: a new connection is the only way not to take it for the next command's.
+            # The reply may still arrive; on the old connection it would be taken for the reply to the next command.
             self.disconnect()
             _write("\n")
             self.connect()
@@ -147,7 +147,7 @@ class Shell:
             self._complain(lost)
 
     def _follow(self, words: list[bytes]) -> None:
-        """What a successful command means for this session."""
+        """Update the session after a successful command."""
         match [words[0].lower(), *words[1:]]:
             case [b"auth", *_, password]:
                 self.endpoint = replace(self.endpoint, password=os.fsdecode(password))
@@ -179,5 +179,5 @@ def _clear(_: list[str]) -> None:
 
 
 def _write(text: str) -> None:
-    sys.stdout.buffer.write(os.fsencode(text))  # what was typed may be no text
+    sys.stdout.buffer.write(os.fsencode(text))  # the input may contain invalid text
     sys.stdout.buffer.flush()

@@ -1,10 +1,10 @@
-"""Reads the syntax line of a command: what may follow the words typed so far.
+"""Parses the syntax line of a command, and finds what can follow the words typed so far.
 
-A syntax line is what the command table has, for example `queue body ms-timeout [DELAY sec] [ASYNC]`: words in capitals
-are typed as they are, the others stand for values, brackets mean optional, `a|b` a choice of words, `...` that what
-stands before it may be repeated, and ` | ` separates whole alternatives, which may stand in one pair of brackets. The
-interactive mode completes and hints from it, so a new option in the table is enough. Words that fit nowhere are passed
-over: the server is the one to refuse them.
+Syntax lines come from the command table, for example `queue body ms-timeout [DELAY sec] [ASYNC]`. Words in capitals are
+literal, other words stand for values. Brackets mark optional parts, `a|b` is a choice of words, `...` means that the
+part before it can be repeated, and ` | ` separates alternatives, which may be enclosed in one pair of brackets. The
+interactive mode uses syntax lines for completion and hints. Words that do not match are ignored: the server refuses
+them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Part:
 
     @property
     def repeats(self) -> bool:
-        """Whether it may be given any number of times."""
+        """Whether the part can be repeated."""
         return self.words[-1] == _AGAIN
 
     @property
     def literals(self) -> tuple[str, ...]:
-        """The words that can be typed as they are for the first word; none for a value."""
+        """The literals for the first word; none if it stands for a value."""
         return literals(self.words[0])
 
     def __str__(self) -> str:
@@ -40,12 +40,12 @@ class Part:
 
 
 def literals(word: str) -> tuple[str, ...]:
-    """`yes|no` and `ASYNC` stand for themselves, `queue` for a value."""
+    """Return the literals of a word: `yes|no` and `ASYNC` are literal, `queue` stands for a value."""
     return tuple(word.split("|")) if "|" in word or word.isupper() else ()
 
 
 def parse_syntax(line: str) -> list[list[Part]]:
-    """The alternatives of a syntax line, each a list of parts."""
+    """Parse a syntax line into its alternatives, each a list of parts."""
     tokens: list[str] = _TOKEN.findall(line)
     if _is_wrapped(tokens):
         tokens = tokens[1:-1]
@@ -71,14 +71,14 @@ def parse_syntax(line: str) -> list[list[Part]]:
 
 
 def _is_wrapped(tokens: list[str]) -> bool:
-    """Whether one pair of brackets is around alternatives or other brackets, and so around everything."""
+    """Whether one pair of brackets encloses the whole line, with alternatives or other brackets inside."""
     depths = [tokens[: end + 1].count("[") - tokens[: end + 1].count("]") for end in range(len(tokens))]
     return bool(depths) and all(depths[:-1]) and (_BAR in tokens or tokens.count("[") > 1)
 
 
 @dataclass(frozen=True)
 class Rest:
-    """What may still follow: the values that the last option waits for, then parts."""
+    """What can still follow: missing values of the last option, then parts."""
 
     values: tuple[str, ...]
     parts: tuple[Part, ...]
@@ -87,14 +87,14 @@ class Rest:
         return " ".join([*self.values, *map(str, self.parts)])
 
     def next_words(self) -> dict[str, str]:
-        """The words of which one may come next, literals or names of values, each with what follows it."""
+        """Return the possible next words, literals or names of values, each with what follows it."""
         if self.values:
             return {self.values[0]: " ".join(self.values[1:])}
         return {part.words[0]: " ".join(part.words[1:]) for part in _reachable(list(self.parts))}
 
 
 def remaining(parts: list[Part], typed: list[str]) -> Rest | None:
-    """What may follow the words `typed`; None when they begin another alternative."""
+    """Return what can follow the words `typed`; None if they do not match this alternative."""
     if typed and parts and not parts[0].optional and parts[0].literals and not _stands_for(parts[0], typed[0]):
         return None
     left = list(parts)
@@ -119,7 +119,7 @@ def remaining(parts: list[Part], typed: list[str]) -> Rest | None:
 
 
 def _reachable(parts: list[Part]) -> list[Part]:
-    """The parts that the next word may belong to: the optional ones in front and the first required one."""
+    """The parts that the next word can belong to: leading optional parts and the first required one."""
     required = next((i for i, part in enumerate(parts) if not part.optional), len(parts))
     return parts[: required + 1]
 
@@ -129,6 +129,6 @@ def _stands_for(part: Part, word: str) -> bool:
 
 
 def continuations(line: str, typed: list[str]) -> list[Rest]:
-    """What may follow `typed`, one entry for each alternative that fits."""
+    """Return what can follow `typed`, one entry for each alternative that matches."""
     rests = (remaining(parts, typed) for parts in parse_syntax(line))
     return [rest for rest in rests if rest is not None]

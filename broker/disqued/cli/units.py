@@ -1,4 +1,4 @@
-"""Numbers as people read them: sizes, durations, rates."""
+"""Human-readable sizes, durations and rates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _DURATIONS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 def human_bytes(count: float) -> str:
-    """A size in powers of 1024, at most 8 characters: `1.43M`."""
+    """Format a size in powers of 1024, in at most 8 characters: `1.43M`."""
     for unit in "BKMGT":
         if abs(count) < 1024:
             return f"{count:.0f}B" if unit == "B" else f"{count:.2f}{unit}"
@@ -15,7 +15,7 @@ def human_bytes(count: float) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """The two largest units: `3d4h`, `5m12s`, `12s`; below ten seconds with a decimal if there is one."""
+    """Format a duration in its two largest units: `3d4h`, `5m12s`, `12s`; below ten seconds with one decimal."""
     if seconds < 10:
         return f"{seconds:.1f}".removesuffix(".0") + "s"
     rest = int(seconds)
@@ -30,7 +30,7 @@ def human_duration(seconds: float) -> str:
 
 
 def human_rate(per_second: float) -> str:
-    """Events per second: `0`, `0.3`, `17`, `12.3k`."""
+    """Format events per second: `0`, `0.3`, `17`, `12.3k`."""
     if per_second >= 10_000:
         return f"{per_second / 1000:.1f}k"
     return f"{per_second:.1f}" if 0 < per_second < 10 else f"{per_second:.0f}"

@@ -9,8 +9,9 @@ with Client(["localhost:7711"]) as client:
         client.ack(job.id)
 ```
 
-How it is made: `calls` says what each command is, as values; `session` carries calls out over a `transport`, which is
-all that the two faces do not share; `wire` and `replies` know the bytes. This room imports nothing of the server's.
+Structure: `calls` describes each command as a value. `session` executes calls over a `transport`; only the transport
+differs between the two clients. `wire` and `replies` convert to and from bytes. The package imports nothing from the
+server.
 """
 
 from disqued.client.aio import AsyncClient

@@ -1,4 +1,4 @@
-"""The asyncio client. The tasks of one event loop may share one."""
+"""The asyncio client. All tasks of one event loop can share one client."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Self, TypeVar, Unpack
 
 from disqued.client import calls
 from disqued.client.aio_consumer import AsyncConsumer
+from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import DisqueError
-from disqued.client.face import Face, Method
 from disqued.client.streams import StreamTransport
 from disqued.client.values import Job
 
 T = TypeVar("T")
 
 
-class AsyncClient(Face):
-    """Access to a cluster from asyncio; `Client` has the same methods, blocking.
+class AsyncClient(BaseClient):
+    """A client of a cluster for asyncio; `Client` has the same methods, blocking.
 
-    Use it in an `async with` block, or call `close()`. Each method's text stands on the class: `help(AsyncClient.add)`.
-    A cancelled call closes its connection: the command may have been carried out.
+    Use it in an `async with` block, or call `close()`. The documentation of a method is on the class:
+    `help(AsyncClient.add)`. Cancelling a call closes its connection; the node may still execute the command.
     """
 
     make_transport = StreamTransport
@@ -75,13 +75,13 @@ class AsyncClient(Face):
         handler: Callable[[Job], object],
         **options: Unpack[ConsumerOptions],
     ) -> AsyncConsumer:
-        """A consumer that runs `handler`, a coroutine function or a plain one, for each job of the queues."""
+        """Return a consumer that runs `handler`, a coroutine function or a plain one, for each job of the queues."""
         return AsyncConsumer(self._session, queues, handler, **options)
 
     async def close(self) -> None:
-        """Close all connections; calls still running close theirs when they end."""
+        """Close idle connections now and the others when their calls end."""
         self._session.close()
-        await asyncio.sleep(0)  # lets the loop finish what closing has begun
+        await asyncio.sleep(0)  # lets the loop finish closing the connections
 
     async def __aenter__(self) -> Self:
         return self

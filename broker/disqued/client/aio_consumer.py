@@ -1,4 +1,4 @@
-"""The consumer for asyncio: one task fetches, some run handlers, one keeps jobs alive; `consuming` says why."""
+"""The asyncio consumer: one task fetches jobs, some run handlers, one renews jobs. See `consuming` for the rules."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from disqued.client.values import Job
 class AsyncConsumer:
     """Runs a handler for each job of some queues.
 
-    Await `run()`, which returns after a stop, or use it in an `async with` block, which runs it in the background and
-    stops it at the end. A handler is a coroutine function, or a plain function, which runs in a thread; what has no
-    end in time is cancelled, and a thread, which can not be, goes on unheard.
+    Await `run()`, which returns when the consumer is stopped, or use an `async with` block, which runs the consumer in
+    the background and stops it at the end. A handler is a coroutine function, or a plain function, which runs in a
+    thread. At a stop, coroutines that do not end in time are cancelled. Threads cannot be cancelled: they continue, and
+    their results are ignored.
     """
 
     def __init__(
@@ -43,17 +44,17 @@ class AsyncConsumer:
         self._running: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Consume until a stop is asked for. Once only.
+        """Consume jobs until the consumer is stopped. Can be called once.
 
         Raises:
-            ResponseError: the node refuses to give jobs, for instance for want of a password.
+            ResponseError: the node refuses GETJOB, for example because it requires a password.
         """
         self._threads = ThreadPoolExecutor(self._plan.concurrency, "disque-handler")
         helpers = [asyncio.create_task(self._work()) for _ in range(self._plan.concurrency)]
-        helpers.append(asyncio.create_task(self._keep()))
+        helpers.append(asyncio.create_task(self._keep_renewing()))
         try:
             await self._fetch_until_stopped()
-            await self._give_back_unstarted()
+            await self._return_unstarted_jobs()
             await self._wait_for_running()
         finally:
             self._stopping.set()
@@ -62,17 +63,17 @@ class AsyncConsumer:
                     helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
             self._threads.shutdown(wait=False, cancel_futures=True)
-            await self._give_back(self._plan.leases.release_all())
+            await self._return_jobs(self._plan.schedule.release_all())
 
     def request_stop(self) -> None:
-        """Ask `run()` to end, without waiting; fit for a signal handler of the event loop."""
+        """Ask `run()` to end, without waiting. Safe to call from a signal handler of the event loop."""
         self._stopping.set()
         self._room.set()
 
     async def stop(self) -> None:
-        """Ask for the end and wait for it, for a consumer in the background. Raises what `run()` raises.
+        """Stop a consumer that runs in the background, and wait until it has ended. Raises what `run()` raises.
 
-        A handler must not wait for its own end: it calls `request_stop()`.
+        A handler must not call this, because it would wait for itself. It calls `request_stop()` instead.
         """
         self.request_stop()
         if self._running is not None:
@@ -102,7 +103,7 @@ class AsyncConsumer:
             await self._take(jobs)
 
     async def _has_room(self) -> bool:
-        """True when there is room for a job, False when it is time to stop."""
+        """Wait until another job can be fetched; False when the consumer is stopping."""
         while not self._stopping.is_set() and self._plan.room <= 0:
             self._room.clear()
             await self._room.wait()
@@ -110,7 +111,7 @@ class AsyncConsumer:
 
     async def _wait_after(self, error: DisqueError, failures: int) -> None:
         wait_s = self._session.settings.backoff.wait_s(failures, self._session.settings.rng)
-        log.warning("no jobs can be fetched, next attempt in %.2f s: %s", wait_s, error)
+        log.warning("fetching jobs failed retry_in_s=%.2f error=%r", wait_s, str(error))
         try:
             async with asyncio.timeout(wait_s):
                 await self._stopping.wait()
@@ -137,14 +138,14 @@ class AsyncConsumer:
     async def _handle(self, job: Job) -> None:
         try:
             await self._call_handler(job)
-        except Exception as error:  # noqa: BLE001 (whatever a handler raises gives its job back)
+        except Exception as error:  # noqa: BLE001 (any error of a handler returns its job to the queue)
             ending = self._plan.settle(job, error)
         else:
             ending = self._plan.settle(job, None)
         async with self._renewing:
-            self._plan.leases.not_renewable(job.id)
-        await self._tell(ending)
-        self._plan.leases.release(job.id)
+            self._plan.schedule.not_renewable(job.id)
+        await self._finish(ending)
+        self._plan.schedule.release(job.id)
         self._room.set()
 
     async def _call_handler(self, job: Job) -> None:
@@ -153,22 +154,22 @@ class AsyncConsumer:
         else:
             await asyncio.get_running_loop().run_in_executor(self._threads, self._handler, job)
 
-    async def _tell(self, ending: Call[int]) -> None:
+    async def _finish(self, ending: Call[int]) -> None:
         try:
             await self._session.perform(ending)
         except DisqueError as error:
-            log.warning("%s was not delivered, the job comes back after its retry time: %s", ending.name, error)
+            log.warning("%s failed, the job is delivered again after its retry time error=%r", ending.name, str(error))
 
-    # Keeping.
+    # Renewing.
 
-    async def _keep(self) -> None:
+    async def _keep_renewing(self) -> None:
         while True:
             await self._renew()
-            await asyncio.sleep(self._plan.leases.wait_s(self._now_s(), self._plan.tick_s))
+            await asyncio.sleep(self._plan.schedule.wait_s(self._now_s(), self._plan.tick_s))
 
     async def _renew(self) -> None:
         async with self._renewing:
-            ids = self._plan.leases.due(self._now_s())
+            ids = self._plan.schedule.due(self._now_s())
             results = await self._session.perform_many(self._plan.renewals(ids))
             self._plan.renewed(ids, results, self._now_s())
 
@@ -178,7 +179,7 @@ class AsyncConsumer:
 
     # Stopping.
 
-    async def _give_back_unstarted(self) -> None:
+    async def _return_unstarted_jobs(self) -> None:
         ids = []
         while not self._inbox.empty():
             job = self._inbox.get_nowait()
@@ -186,16 +187,16 @@ class AsyncConsumer:
             ids.append(job.id)
         async with self._renewing:
             for job_id in ids:
-                self._plan.leases.release(job_id)
-        await self._give_back(ids)
+                self._plan.schedule.release(job_id)
+        await self._return_jobs(ids)
 
     async def _wait_for_running(self) -> None:
         try:
             async with asyncio.timeout(self._plan.stop_within_s):
                 await self._inbox.join()
         except TimeoutError:
-            log.warning("%d jobs are not finished in time and are given back", len(self._plan.leases))
+            log.warning("stop timed out, unfinished jobs return to their queues jobs=%d", len(self._plan.schedule))
 
-    async def _give_back(self, ids: Sequence[str]) -> None:
+    async def _return_jobs(self, ids: Sequence[str]) -> None:
         if ids:
-            await self._tell(calls.nack(*ids))
+            await self._finish(calls.nack(*ids))

@@ -1,4 +1,4 @@
-"""The blocking client. Threads may share one."""
+"""The blocking client. Threads can share one client."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from disqued.client import calls
+from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consumer import Consumer
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import DisqueError
-from disqued.client.face import Face, Method
 from disqued.client.sockets import SocketTransport
 from disqued.client.transport import run_now
 from disqued.client.values import Job
@@ -19,10 +19,10 @@ from disqued.client.values import Job
 T = TypeVar("T")
 
 
-class Client(Face):
-    """Blocking access to a cluster; `AsyncClient` has the same methods for asyncio.
+class Client(BaseClient):
+    """A blocking client of a cluster; `AsyncClient` has the same methods for asyncio.
 
-    Use it in a `with` block, or call `close()`. Each method's text stands on the class: `help(Client.add)`.
+    Use it in a `with` block, or call `close()`. The documentation of a method is on the class: `help(Client.add)`.
     """
 
     make_transport = SocketTransport
@@ -73,11 +73,11 @@ class Client(Face):
         handler: Callable[[Job], object],
         **options: Unpack[ConsumerOptions],
     ) -> Consumer:
-        """A consumer that runs `handler` in threads for each job of the queues; see `Consumer` and its options."""
+        """Return a consumer that runs `handler` in threads for each job of the queues; see `Consumer`."""
         return Consumer(self._session, queues, handler, **options)
 
     def close(self) -> None:
-        """Close all connections; calls still running close theirs when they end."""
+        """Close idle connections now and the others when their calls end."""
         self._session.close()
 
     def __enter__(self) -> Self:

@@ -1,19 +1,19 @@
-"""Every command once: its Python signature, its words on the wire, how its answer reads, whether it may be repeated.
+"""The definition of every command: signature, words on the wire, decoder of the reply, whether it may be repeated.
 
-Each function returns a `Call`, a plain value; the blocking and the asyncio client are two tables of these functions, so
-a signature and its text stand here and nowhere else.
+Each function returns a `Call`, a plain value. The blocking and the asyncio client are tables of these functions, so
+each signature and its documentation exist once.
 
-`repeat` decides what happens when the connection breaks after the command was sent. It is True only where carrying
-the command out twice, perhaps on two different nodes, has the effect of once:
+`repeat` decides what happens when the connection breaks after the command was sent. It is True only for commands that
+are idempotent, even if they are executed on two different nodes:
 
-- reading (QLEN, QPEEK, QSTAT, SHOW, HELLO, INFO, the first page of a scan): nothing changes;
-- GETJOB: jobs whose answer was lost come back after their RETRY, as for any worker that died; at-most-once jobs
-  (`retry_s=0`) are lost then, which is their contract;
-- ACKJOB, FASTACK, WORKING: the second one finds the work done, or postpones again.
+- Reads (QLEN, QPEEK, QSTAT, SHOW, HELLO, INFO, the first page of a scan) change nothing.
+- GETJOB: jobs whose reply was lost are delivered again after their RETRY, as when a worker dies. At-most-once jobs
+  (`retry_s=0`) are lost, as their contract allows.
+- ACKJOB, FASTACK, WORKING: the second command finds the job finished, or postpones its delivery again.
 
-It is False for ADDJOB (a second job would be created; a `key` keeps one node from that, not two), NACK and ENQUEUE
-(another worker may have the job by then), DEQUEUE, DELJOB and a PAUSE of one node (they concern one node, and the
-second try may reach another one), and for words that the client does not know.
+It is False for ADDJOB, which would create a second job (a `key` prevents that on one node, not on two); for NACK and
+ENQUEUE, because another worker may have the job by then; for DEQUEUE, DELJOB and PAUSE on one node, because the second
+attempt may reach another node; and for commands that the client does not know.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Call(Generic[T_co]):
     """One request.
 
-    `wait_s` is how long the node may hold the answer back on purpose; None is for ever.
+    `wait_s` is how long the command may block on the node; None means for ever.
     """
 
     arguments: tuple[Argument, ...]
@@ -43,30 +43,30 @@ class Call(Generic[T_co]):
 
     @property
     def name(self) -> str:
-        """The command's name, for messages."""
+        """The name of the command, for messages."""
         return str(self.arguments[0]) if self.arguments else "(nothing)"
 
     def encode(self) -> bytes:
-        """The request's bytes."""
+        """Return the bytes of the request."""
         return encode(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan(Generic[T_co]):
-    """An iteration in pages: the words before and after the cursor, and how one element reads."""
+    """A paged iteration: the words before and after the cursor, and the decoder of an element."""
 
     command: str
     options: tuple[Argument, ...]
     decode: Callable[[Reply], T_co]
 
     def page(self, cursor: int) -> Call[tuple[int, list[T_co]]]:
-        """The call for the page at `cursor`. Only the first may be repeated: a cursor belongs to one node."""
+        """Return the call for the page at `cursor`. Only the first may be repeated: a cursor belongs to one node."""
         arguments = (self.command, cursor, *self.options)
         return Call(arguments, replies.page(self.decode), repeat=cursor == 0)
 
 
 def _options(**values: Argument | None) -> tuple[Argument, ...]:
-    """Options with a value, in the order given; None leaves one out."""
+    """Options with a value, in the order given; options that are None are omitted."""
     return tuple(word for name, value in values.items() if value is not None for word in (name, value))
 
 
@@ -76,29 +76,30 @@ def _flags(**values: bool) -> tuple[Argument, ...]:
 
 
 def _seconds(timeout_ms: int) -> float | None:
-    """A command's own time limit; 0 means none on the wire."""
+    """The timeout of a command in seconds; 0 means none on the wire."""
     return timeout_ms / 1000 if timeout_ms else None
 
 
 def execute(*args: Argument, repeat: bool = False, wait_s: float | None = 0.0) -> Call[Reply]:
-    """Send any command, word by word, and return the reply as it came: bytes, int, list, or None for null.
+    """Send any command, one argument per word, and return the raw reply: bytes, int, list, or None for null.
 
-    `wait_s` is how long the node may hold the answer back on purpose, beyond the client's own limit; None is for
+    `wait_s` is how long the command may block on the node, in addition to the client's own timeout; None means for
     ever. `repeat=True` lets the client send the command again when the connection breaks.
 
     Raises:
         ResponseError: the reply is an error.
-        ConnectionLost: the answer did not come.
+        ConnectionLost: no reply arrived.
     """
     if not args:
-        raise ValueError("execute needs at least the name of a command")
+        raise ValueError("execute() needs at least the name of a command")
     return Call(args, replies.raw, repeat, wait_s)
 
 
 def execute_many(commands: Iterable[Sequence[Argument]]) -> Iterator[Call[Reply]]:
-    """Send many commands, pipelined, each a sequence of words; `commands` is read as it is needed.
+    """Send many commands in a pipeline, each a sequence of words; `commands` is consumed lazily.
 
-    Returns a list with the reply, or the error, of each in order. Nothing is repeated when the connection breaks.
+    Returns a list with the reply or the error of each command, in order. No command is repeated when the connection
+    breaks.
     """
     return (execute(*words) for words in commands)
 
@@ -118,30 +119,31 @@ def add(
     asynchronous: bool = False,
     repeat: bool = False,
 ) -> Call[JobId]:
-    """Add a job and return its ID (Disque command ADDJOB). What is left out is decided by the node.
+    """Add a job and return its ID (Disque command ADDJOB). The node chooses the defaults of omitted options.
 
     Args:
         queue: The queue's name.
-        body: What the worker gets; text travels as UTF-8.
-        timeout_ms: How long the node may try to place all copies; 0 is for ever.
+        body: The data for the worker; text is sent as UTF-8.
+        timeout_ms: How long the node may try to replicate the job; 0 means for ever.
         replicate: How many nodes must hold a copy before the call returns.
-        delay_s: Wait this long before the first delivery.
-        retry_s: Deliver again when not acknowledged for this long; 0 means at most one delivery, with `replicate=1`.
-        ttl_s: Forget the job after this long, delivered or not.
-        maxlen: Refuse when the queue holds this many jobs.
-        key: Add once: where a job was added to the queue under this key before, nothing is added and that job's ID is
-            the answer, whatever became of it. Only the node that added it knows, and not for ever.
-        window_s: For how long the key counts, 300 seconds if left out.
-        asynchronous: Return at once and place the other copies in the background.
-        repeat: Add again when the connection breaks before the answer. The job may then exist twice; with a `key` only
-            if the second try reaches another node than the first.
+        delay_s: How long to wait before the first delivery.
+        retry_s: How long to wait for an acknowledgement before delivering the job again; 0 means deliver at most once,
+            and requires `replicate=1`.
+        ttl_s: Delete the job after this time, whether it was delivered or not.
+        maxlen: Refuse the job when the queue already holds this many jobs.
+        key: Deduplication key. If a job with this key was added to the queue before, no job is added and the ID of the
+            earlier job is returned, whatever its state. Only the node that added it knows the key, for `window_s`.
+        window_s: How long the key is remembered; default 300 seconds.
+        asynchronous: Return at once and replicate in the background.
+        repeat: Add the job again when the connection breaks before the reply. The job may then exist twice; with a
+            `key` only if the second attempt reaches another node.
 
     Raises:
-        NotReplicated: unknown whether the job exists; read the class's text before adding it again.
-        ConnectionLost: unknown too, without `repeat`.
-        QueuePaused: the queue is paused in input.
-        QueueFull: it holds `maxlen` jobs.
-        OutOfMemory: the node takes no more.
+        NotReplicated: the job may or may not exist; read the documentation of the class before adding it again.
+        ConnectionLost: the job may or may not exist; only without `repeat`.
+        QueuePaused: the queue is paused for input.
+        QueueFull: the queue holds `maxlen` jobs.
+        OutOfMemory: the node is at its memory limit.
     """
     options = _options(
         REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen, KEY=key, WINDOW=window_s
@@ -151,7 +153,7 @@ def add(
 
 
 class AddOptions(TypedDict, total=False):
-    """The options of `add` that many jobs may have in common, for those who pass them on."""
+    """The options of `add` that jobs added together can share; for callers that pass them on."""
 
     timeout_ms: int
     replicate: int | None
@@ -164,17 +166,17 @@ class AddOptions(TypedDict, total=False):
 
 
 def add_many(queue: str, bodies: Iterable[str | bytes], **options: Unpack[AddOptions]) -> Iterator[Call[JobId]]:
-    """Add many jobs, pipelined, with the options of `add`; `bodies` is read as it is needed.
+    """Add many jobs in a pipeline, with the options of `add`; `bodies` is consumed lazily.
 
-    Returns a list with the job's ID, or the error, for each body in order. Nothing is raised for a single job: look at
-    each result. Those whose answer was lost are `ConnectionLost`, which means unknown, as for `add`.
+    Returns a list with the job ID or the error for each body, in order. The call does not raise the errors of single
+    jobs: check each result. `ConnectionLost` means that the job may or may not exist, as for `add`.
     """
     return (add(queue, body, **options) for body in bodies)
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job that is to be added, with the options of `add` of its own."""
+    """A job for `add_jobs`, with its own options of `add`."""
 
     queue: str
     body: str | bytes
@@ -192,9 +194,9 @@ class NewJob:
 
 
 def add_jobs(jobs: Iterable[NewJob]) -> Iterator[Call[JobId]]:
-    """Add many jobs, pipelined, each to a queue and with options of its own; `jobs` is read as it is needed.
+    """Add many jobs in a pipeline, each with its own queue and options; `jobs` is consumed lazily.
 
-    Returns a list with the job's ID, or the error, for each in order, as `add_many` does.
+    Returns a list with the job ID or the error for each job, in order, as `add_many` does.
     """
     return (_add_new(job) for job in jobs)
 
@@ -224,17 +226,17 @@ def get(
     nohang: bool = False,
     with_counters: bool = False,
 ) -> Call[list[Job]]:
-    """Take up to `count` jobs from one or several queues, in the order named (Disque command GETJOB).
+    """Fetch up to `count` jobs from one or several queues, in the order given (Disque command GETJOB).
 
-    Waits until there is one, at most `timeout_ms` (0 is for ever), or with `nohang` not at all; nothing in time is an
-    empty list. A job not acknowledged within its retry time is delivered again, to anybody.
+    Waits up to `timeout_ms` for a job (0 means for ever), or not at all with `nohang`. Returns an empty list if no job
+    arrives in time. A job that is not acknowledged within its retry time is delivered again, to any worker.
 
     Raises:
-        NodeLeaving: every node that can be reached is leaving its cluster.
+        NodeLeaving: every reachable node is leaving its cluster.
     """
     names = (queues,) if isinstance(queues, str) else tuple(queues)
     if not names:
-        raise ValueError("get needs at least one queue")
+        raise ValueError("get() needs at least one queue")
     wait_s = 0.0 if nohang else _seconds(timeout_ms)
     flags = _flags(NOHANG=nohang, WITHCOUNTERS=with_counters)
     arguments = ("GETJOB", *flags, "TIMEOUT", timeout_ms, "COUNT", count, "FROM", *names)
@@ -242,97 +244,97 @@ def get(
 
 
 def ack(*ids: str) -> Call[int]:
-    """Finish jobs: they are never delivered again (Disque command ACKJOB). Returns how many this node knew.
+    """Acknowledge jobs: they are not delivered again (Disque command ACKJOB). Returns how many this node knew.
 
     Raises:
-        BadJobId: one argument is no job ID; nothing was acknowledged.
+        BadJobId: an argument is not a job ID; no job was acknowledged.
     """
     return Call(("ACKJOB", *ids), replies.integer, repeat=True)
 
 
 def fast_ack(*ids: str) -> Call[int]:
-    """Finish jobs with fewer messages between nodes, and a chance of a second delivery after a failure (FASTACK).
+    """Acknowledge jobs with fewer messages between nodes; after a failure they may be delivered again (FASTACK).
 
     Raises:
-        BadJobId: one argument is no job ID; nothing was acknowledged.
+        BadJobId: an argument is not a job ID; no job was acknowledged.
     """
     return Call(("FASTACK", *ids), replies.integer, repeat=True)
 
 
 def nack(*ids: str) -> Call[int]:
-    """Give jobs back, to be delivered again at once; counts as a failure (Disque command NACK).
+    """Return jobs to their queues for immediate redelivery, counted as failures (Disque command NACK).
 
-    Returns how many went back to their queues.
+    Returns how many jobs were queued again.
 
     Raises:
-        BadJobId: one argument is no job ID; nothing was given back.
-        ConnectionLost: unknown; what was not given back returns after its retry time.
+        BadJobId: an argument is not a job ID; no job was returned.
+        ConnectionLost: unknown; jobs that were not returned are delivered again after their retry time.
     """
     return Call(("NACK", *ids), replies.integer)
 
 
 def enqueue(*ids: str) -> Call[int]:
-    """Put jobs into their queues now, counted as a further delivery (Disque command ENQUEUE). Returns how many.
+    """Queue jobs now, counted as an additional delivery (Disque command ENQUEUE). Returns how many were queued.
 
     Raises:
-        BadJobId: one argument is no job ID; nothing was queued.
+        BadJobId: an argument is not a job ID; no job was queued.
     """
     return Call(("ENQUEUE", *ids), replies.integer)
 
 
 def dequeue(*ids: str) -> Call[int]:
-    """Take jobs out of their queue on this node without delivering them (Disque command DEQUEUE). Returns how many.
+    """Remove jobs from their queue on this node without delivering them (DEQUEUE). Returns how many were removed.
 
     Raises:
-        BadJobId: one argument is no job ID; nothing was removed.
+        BadJobId: an argument is not a job ID; no job was removed.
     """
     return Call(("DEQUEUE", *ids), replies.integer)
 
 
 def delete(*ids: str) -> Call[int]:
-    """Forget jobs on this node only, whatever their state (Disque command DELJOB). Returns how many.
+    """Delete jobs from this node only, in any state (Disque command DELJOB). Returns how many were deleted.
 
     Raises:
-        BadJobId: one argument is no job ID; nothing was deleted.
+        BadJobId: an argument is not a job ID; no job was deleted.
     """
     return Call(("DELJOB", *ids), replies.integer)
 
 
 def working(job_id: str) -> Call[int]:
-    """Say that the job is still worked on: its next delivery moves to one retry time from now (Disque command WORKING).
+    """Postpone the next delivery of a job in progress to one retry time from now (Disque command WORKING).
 
-    Returns the job's retry time in seconds, 0 for an at-most-once job.
+    Returns the retry time of the job in seconds, 0 for an at-most-once job.
 
     Raises:
-        NoSuchJob: unknown here: acknowledged, deleted or expired.
-        JobAcknowledged: finished, but not yet forgotten.
-        TooLate: half of the job's life is over.
+        NoSuchJob: the node does not know the job: it was acknowledged or deleted, or has expired.
+        JobAcknowledged: the job is acknowledged, but not yet deleted.
+        TooLate: more than half of the job's time to live has passed.
     """
     return Call(("WORKING", job_id), replies.integer, repeat=True)
 
 
 def working_many(ids: Iterable[str]) -> Iterator[Call[int]]:
-    """Say `working` for many jobs, pipelined. Returns a list with the retry time in seconds, or the error, of each."""
+    """Call `working` for many jobs in a pipeline. Returns a list with the retry time in s or the error of each."""
     return (working(job_id) for job_id in ids)
 
 
 def show(job_id: str) -> Call[JobDetails | None]:
-    """All that the node knows about a job, or None when it knows nothing (Disque command SHOW)."""
+    """Return all that the node knows about a job, or None if it does not know the job (Disque command SHOW)."""
     return Call(("SHOW", job_id), replies.optional(replies.job_details), repeat=True)
 
 
 def qlen(queue: str) -> Call[int]:
-    """How many jobs wait in the queue on this node (Disque command QLEN)."""
+    """Return the number of jobs in the queue on this node (Disque command QLEN)."""
     return Call(("QLEN", queue), replies.integer, repeat=True)
 
 
 def qpeek(queue: str, count: int = 10) -> Call[list[Job]]:
-    """Look at waiting jobs without taking them: the oldest first, or with a negative `count` the newest (QPEEK)."""
+    """Return queued jobs without fetching them: the oldest first, or the newest with a negative `count` (QPEEK)."""
     return Call(("QPEEK", queue, count), replies.jobs, repeat=True)
 
 
 def qstat(queue: str) -> Call[QueueStats | None]:
-    """The queue's figures on this node, or None when there is no such queue (Disque command QSTAT)."""
+    """Return the statistics of the queue on this node, or None if there is no such queue (Disque command QSTAT)."""
     return Call(("QSTAT", queue), replies.optional(replies.queue_stats), repeat=True)
 
 
@@ -343,13 +345,13 @@ def qscan(
     import_rate: int | None = None,
     page_size: int = 100,
 ) -> Scan[str]:
-    """Iterate over the names of this node's queues (Disque command QSCAN).
+    """Iterate over the names of the queues of this node (Disque command QSCAN).
 
-    Each queue that exists all the time comes at least once, some may come twice. `import_rate` is a lower bound in
-    jobs per second.
+    Each queue that exists during the whole scan is returned at least once; some may be returned twice. `import_rate` is
+    a lower bound in jobs per second.
 
     Raises:
-        ConnectionLost: the connection broke after the first page; start again.
+        ConnectionLost: the connection broke after the first page; start the scan again.
     """
     return Scan(
         "QSCAN", _options(COUNT=page_size, MINLEN=min_len, MAXLEN=max_len, IMPORTRATE=import_rate), replies.text
@@ -357,10 +359,10 @@ def qscan(
 
 
 def jscan(*, queue: str | None = None, states: Iterable[JobState] = (), page_size: int = 100) -> Scan[JobId]:
-    """Iterate over the IDs of this node's jobs, of one queue and in some states if given (Disque command JSCAN).
+    """Iterate over the IDs of the jobs of this node, optionally of one queue and in some states (JSCAN).
 
     Raises:
-        ConnectionLost: the connection broke after the first page; start again.
+        ConnectionLost: the connection broke after the first page; start the scan again.
     """
     return Scan("JSCAN", _job_filter(queue, states, page_size, "id"), replies.job_id)
 
@@ -368,7 +370,7 @@ def jscan(*, queue: str | None = None, states: Iterable[JobState] = (), page_siz
 def jscan_details(
     *, queue: str | None = None, states: Iterable[JobState] = (), page_size: int = 100
 ) -> Scan[JobDetails]:
-    """As `jscan`, with what `show` tells for each job."""
+    """Iterate over jobs as `jscan` does, with the details that `show` returns."""
     return Scan("JSCAN", _job_filter(queue, states, page_size, "all"), replies.job_details)
 
 
@@ -379,24 +381,24 @@ def _job_filter(queue: str | None, states: Iterable[JobState], page_size: int, r
 
 
 def pause(queue: str, state: PauseState | Literal["state"] = "state", *, everywhere: bool = False) -> Call[PauseState]:
-    """Close the queue for jobs coming `in`, going `out`, `all` or `none`; `state` only asks (Disque command PAUSE).
+    """Pause the queue: `in` refuses new jobs, `out` stops deliveries, `all` does both, `none` resumes (PAUSE).
 
-    Returns the state after the call. `everywhere` tells all nodes.
+    Returns the state after the call; `state` only returns it. `everywhere` pauses the queue on all nodes.
     """
     flags = _flags(bcast=everywhere)
     return Call(("PAUSE", queue, state, *flags), replies.pause_state, repeat=everywhere or state == "state")
 
 
 def hello() -> Call[Hello]:
-    """Which node this is and which others it knows, with their priorities (Disque command HELLO)."""
+    """Return the ID of the node and the nodes that it knows, with their priorities (Disque command HELLO)."""
     return Call(("HELLO",), replies.hello, repeat=True)
 
 
 def info(section: str = "default") -> Call[dict[str, str]]:
-    """The node's figures by name (Disque command INFO), of one section, of the `default` ones or of `all`."""
+    """Return the statistics of the node by name: of one section, of the `default` ones or of `all` (INFO)."""
     return Call(("INFO", section), replies.info, repeat=True)
 
 
 def ping() -> Call[str]:
-    """Ask for `PONG` (Disque command PING)."""
+    """Return `PONG` (Disque command PING)."""
     return Call(("PING",), replies.text, repeat=True)

@@ -1,4 +1,4 @@
-"""The consumer for threads: one fetches, some run handlers, one keeps jobs alive; `consuming` says why."""
+"""The threaded consumer: one thread fetches jobs, some run handlers, one renews jobs. See `consuming` for the rules."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from disqued.client.values import Job
 class Consumer:
     """Runs a handler, in threads, for each job of some queues.
 
-    Call `run()`, which returns after a stop, or use it in a `with` block, which runs it in a thread and stops it at the
-    end. A handler that has no end in time can not be interrupted: its job is given back and its thread goes on unheard.
+    Call `run()`, which returns when the consumer is stopped, or use a `with` block, which runs the consumer in a thread
+    and stops it at the end. At a stop, handlers that do not end in time cannot be interrupted: their jobs return to the
+    queue, their threads continue, and their results are ignored.
     """
 
     def __init__(
@@ -44,18 +45,18 @@ class Consumer:
         self._failure: BaseException | None = None
 
     def run(self) -> None:
-        """Consume until a stop is asked for. Once only.
+        """Consume jobs until the consumer is stopped. Can be called once.
 
         Raises:
-            ResponseError: the node refuses to give jobs, for instance for want of a password.
+            ResponseError: the node refuses GETJOB, for example because it requires a password.
         """
         helpers = [threading.Thread(target=self._work, daemon=True) for _ in range(self._plan.concurrency)]
-        keeper = threading.Thread(target=self._keep, daemon=True)
+        keeper = threading.Thread(target=self._keep_renewing, daemon=True)
         for thread in (*helpers, keeper):
             thread.start()
         try:
             self._fetch_until_stopped()
-            self._give_back_unstarted()
+            self._return_unstarted_jobs()
             self._wait_for_running()
         finally:
             self._stopping.set()
@@ -63,16 +64,16 @@ class Consumer:
             for _ in helpers:
                 self._inbox.put(None)
             keeper.join()
-            self._give_back(self._plan.leases.release_all())
+            self._return_jobs(self._plan.schedule.release_all())
 
     def request_stop(self) -> None:
-        """Ask `run()` to end, without waiting; fit for a signal handler."""
+        """Ask `run()` to end, without waiting. Safe to call from a signal handler."""
         self._stopping.set()
 
     def stop(self) -> None:
-        """Ask for the end and wait for it, for a consumer in the background. Raises what `run()` raises.
+        """Stop a consumer that runs in the background, and wait until it has ended. Raises what `run()` raises.
 
-        A handler must not wait for its own end: it calls `request_stop()`.
+        A handler must not call this, because it would wait for itself. It calls `request_stop()` instead.
         """
         self.request_stop()
         if self._running is not None:
@@ -93,7 +94,7 @@ class Consumer:
     def _run_in_background(self) -> None:
         try:
             self.run()
-        except BaseException as error:  # noqa: BLE001 (it is raised where the consumer is stopped)
+        except BaseException as error:  # noqa: BLE001 (`stop` raises it)
             self._failure = error
 
     # Fetching.
@@ -111,15 +112,15 @@ class Consumer:
             self._take(jobs)
 
     def _has_room(self) -> bool:
-        """True when there is room for a job, False when it is time to stop."""
+        """Wait until another job can be fetched; False when the consumer is stopping."""
         with self._settled:
             while not self._stopping.is_set() and self._plan.room <= 0:
-                self._settled.wait(self._plan.tick_s)  # bounded: a signal handler may only set the flag
+                self._settled.wait(self._plan.tick_s)  # bounded, because a signal handler can only set the flag
         return not self._stopping.is_set()
 
     def _wait_after(self, error: DisqueError, failures: int) -> None:
         wait_s = self._session.settings.backoff.wait_s(failures, self._session.settings.rng)
-        log.warning("no jobs can be fetched, next attempt in %.2f s: %s", wait_s, error)
+        log.warning("fetching jobs failed retry_in_s=%.2f error=%r", wait_s, str(error))
         self._stopping.wait(wait_s)
 
     def _take(self, jobs: list[Job]) -> None:
@@ -138,58 +139,58 @@ class Consumer:
     def _handle(self, job: Job) -> None:
         try:
             self._handler(job)
-        except Exception as error:  # noqa: BLE001 (whatever a handler raises gives its job back)
+        except Exception as error:  # noqa: BLE001 (any error of a handler returns its job to the queue)
             ending = self._plan.settle(job, error)
         else:
             ending = self._plan.settle(job, None)
         if self._ended.is_set():
-            return  # too late: the job was given back
+            return  # too late: the job was returned to its queue
         with self._renewing:
-            self._plan.leases.not_renewable(job.id)
-        self._tell(ending)
+            self._plan.schedule.not_renewable(job.id)
+        self._finish(ending)
         with self._settled:
-            self._plan.leases.release(job.id)
+            self._plan.schedule.release(job.id)
             self._settled.notify_all()
 
-    def _tell(self, ending: Call[int]) -> None:
+    def _finish(self, ending: Call[int]) -> None:
         try:
             run_now(self._session.perform(ending))
         except DisqueError as error:
-            log.warning("%s was not delivered, the job comes back after its retry time: %s", ending.name, error)
+            log.warning("%s failed, the job is delivered again after its retry time error=%r", ending.name, str(error))
 
-    # Keeping.
+    # Renewing.
 
-    def _keep(self) -> None:
-        while not self._ended.wait(self._plan.leases.wait_s(time.monotonic(), self._plan.tick_s)):
+    def _keep_renewing(self) -> None:
+        while not self._ended.wait(self._plan.schedule.wait_s(time.monotonic(), self._plan.tick_s)):
             self._renew()
 
     def _renew(self) -> None:
         with self._renewing:
-            ids = self._plan.leases.due(time.monotonic())
+            ids = self._plan.schedule.due(time.monotonic())
             results = run_now(self._session.perform_many(self._plan.renewals(ids)))
             self._plan.renewed(ids, results, time.monotonic())
 
     # Stopping.
 
-    def _give_back_unstarted(self) -> None:
+    def _return_unstarted_jobs(self) -> None:
         ids = []
         while not self._inbox.empty():
             try:
                 job = self._inbox.get_nowait()
-            except queue.Empty:  # a handler was quicker
+            except queue.Empty:  # a handler took it first
                 break
             if job is not None:
                 ids.append(job.id)
         with self._renewing:
             for job_id in ids:
-                self._plan.leases.release(job_id)
-        self._give_back(ids)
+                self._plan.schedule.release(job_id)
+        self._return_jobs(ids)
 
     def _wait_for_running(self) -> None:
         with self._settled:
-            if not self._settled.wait_for(lambda: len(self._plan.leases) == 0, self._plan.stop_within_s):
-                log.warning("%d jobs are not finished in time and are given back", len(self._plan.leases))
+            if not self._settled.wait_for(lambda: len(self._plan.schedule) == 0, self._plan.stop_within_s):
+                log.warning("stop timed out, unfinished jobs return to their queues jobs=%d", len(self._plan.schedule))
 
-    def _give_back(self, ids: Sequence[str]) -> None:
+    def _return_jobs(self, ids: Sequence[str]) -> None:
         if ids:
-            self._tell(calls.nack(*ids))
+            self._finish(calls.nack(*ids))

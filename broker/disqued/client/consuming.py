@@ -1,13 +1,13 @@
-"""What a consumer decides, without threads, tasks or a clock of its own; both consumers build on it.
+"""The decisions of a consumer, without threads, tasks or a clock. Both consumers use them.
 
-A consumer fetches jobs as long as it has room, runs a handler for each, acknowledges a job when the handler returns and
-gives it back (NACK) when the handler raises, and meanwhile says WORKING for everything in hand, fetched but not yet
-started jobs included. When it stops it fetches no more, gives back at once what has not begun, waits for the running
-handlers up to a deadline, and gives back the rest. Lost connections are survived: jobs in hand stay in hand, and their
-results are delivered after the reconnect.
+A consumer fetches jobs while it has free capacity and runs a handler for each. It acknowledges a job when the handler
+returns, and returns it to the queue with NACK when the handler raises. Meanwhile it renews all held jobs with WORKING,
+including fetched jobs that have not started. When it stops, it fetches no more jobs, returns jobs that have not started
+at once, waits for the running handlers up to a deadline, and then returns the other jobs. When a connection is lost,
+the consumer keeps its jobs and sends their results after it has reconnected.
 
-One rule about order: a WORKING that reaches the node after the NACK of the same job takes it out of its queue again,
-for a whole retry time. So a job is marked as ending before its end is told, and never while a renewal is on its way.
+One rule about order: a WORKING that arrives after the NACK of the same job removes the job from its queue for a whole
+retry time. So a consumer stops renewing a job before it sends the result, and never while a renewal is in flight.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from disqued.client.errors import (
     NoSuchJob,
     TooLate,
 )
-from disqued.client.leases import Leases
+from disqued.client.renewals import RenewalSchedule
 from disqued.client.values import Job
 
 log = logging.getLogger("disqued.client")
 
 POLL_MS = 500
-"""How long one fetch waits for a job, and a stop for the fetch: cancelling it could lose the job that just comes."""
+"""How long one fetch waits for a job. A stop waits for the fetch, because cancelling it could lose a job."""
 
 RECONNECT = (ConnectionFailed, ConnectionLost, NodeLeaving, Loading)
-"""Troubles of a fetch that pass; any other one ends the consumer."""
+"""Transient errors of a fetch; any other error ends the consumer."""
 
 SETTLED = (NoSuchJob, JobAcknowledged, TooLate)
-"""Answers to WORKING after which asking again is of no use."""
+"""Errors of WORKING after which the job cannot be renewed any more."""
 
 ONE_ATTEMPT = Backoff(attempts=1)
 
@@ -49,11 +49,11 @@ ONE_ATTEMPT = Backoff(attempts=1)
 class ConsumerOptions(TypedDict, total=False):
     """The options of a consumer.
 
-    concurrency: Handlers that run at once; 1 if not given.
-    prefetch: Jobs fetched ahead of a free handler; 0 if not given. They are kept alive as the running ones.
-    working_after_s: When the first WORKING follows the fetch; 0.25 if not given. 0 sends it with the fetch, which
-        costs a command for each job and makes sure of a full retry time for it.
-    stop_within_s: How long a stop waits for the running handlers; 10 if not given.
+    concurrency: How many handlers run at once; default 1.
+    prefetch: How many jobs to fetch in advance, before a handler is free; default 0. They are renewed, too.
+    working_after_s: When to send the first WORKING after the fetch; default 0.25. With 0 it is sent at once, which
+        costs one command per job and guarantees each job a full retry time.
+    stop_within_s: How long a stop waits for the running handlers; default 10.
     fast_ack: Acknowledge with FASTACK.
     """
 
@@ -65,7 +65,7 @@ class ConsumerOptions(TypedDict, total=False):
 
 
 class Plan:
-    """A consumer's options and the jobs it has in hand."""
+    """The options of a consumer and the jobs that it holds."""
 
     def __init__(
         self,
@@ -78,55 +78,53 @@ class Plan:
         fast_ack: bool = False,
     ) -> None:
         if concurrency < 1 or prefetch < 0 or working_after_s < 0 or stop_within_s < 0:
-            raise ValueError(
-                "a consumer needs concurrency >= 1, and no negative prefetch, working_after_s, stop_within_s"
-            )
+            raise ValueError("a consumer needs concurrency >= 1, and prefetch, working_after_s and stop_within_s >= 0")
         self.queues = queues
         self.concurrency = concurrency
         self.working_after_s = working_after_s
         self.stop_within_s = stop_within_s
-        self.leases = Leases()
+        self.schedule = RenewalSchedule()
         self._capacity = concurrency + prefetch
         self._finish = calls.fast_ack if fast_ack else calls.ack
 
     @property
     def room(self) -> int:
-        """How many more jobs may be fetched now."""
-        return self._capacity - len(self.leases)
+        """How many more jobs can be fetched now."""
+        return self._capacity - len(self.schedule)
 
     @property
     def tick_s(self) -> float:
-        """The longest wait between two looks at what is due; no job fetched meanwhile is due earlier."""
+        """The longest time between two checks for due renewals; a job fetched in between is not due earlier."""
         return self.working_after_s or 0.25
 
     def fetch(self) -> Call[list[Job]]:
-        """The call that fills the room."""
+        """Return the call that fetches as many jobs as there is capacity for."""
         return calls.get(self.queues, count=self.room, timeout_ms=POLL_MS, with_counters=True)
 
     def fetched(self, jobs: Iterable[Job], now_s: float) -> None:
-        """Take jobs in hand."""
+        """Hold these jobs."""
         for job in jobs:
-            self.leases.hold(job.id, now_s + self.working_after_s)
+            self.schedule.hold(job.id, now_s + self.working_after_s)
 
     def settle(self, job: Job, error: Exception | None) -> Call[int]:
-        """How to end a job whose handler returned, or raised `error`."""
+        """Return the call that finishes a job whose handler returned, or raised `error`."""
         if error is None:
             return self._finish(job.id)
-        log.error("job %s of queue %s failed and is given back", job.id, job.queue, exc_info=error)
+        log.error("handler failed, the job returns to its queue job=%s queue=%r", job.id, job.queue, exc_info=error)
         return calls.nack(job.id)
 
     def renewals(self, ids: Iterable[str]) -> list[Call[int]]:
-        """The calls that keep jobs in hand."""
+        """Return the calls that renew these jobs."""
         return [calls.working(job_id) for job_id in ids]
 
     def renewed(self, ids: Iterable[str], results: Iterable[int | DisqueError], now_s: float) -> None:
-        """Note the answers to `renewals`."""
+        """Record the results of `renewals`."""
         for job_id, result in zip(ids, results, strict=True):
             if isinstance(result, int):
-                self.leases.renewed(job_id, result, now_s)
+                self.schedule.renewed(job_id, result, now_s)
             elif isinstance(result, SETTLED):
-                self.leases.not_renewable(job_id)
-                log.warning("job %s can not be kept any longer, it may be delivered elsewhere: %s", job_id, result)
+                self.schedule.not_renewable(job_id)
+                log.warning("job cannot be renewed, it may be delivered again job=%s error=%r", job_id, str(result))
             else:
-                self.leases.not_renewed(job_id, now_s)
-                log.warning("job %s could not be reported as worked on: %s", job_id, result)
+                self.schedule.not_renewed(job_id, now_s)
+                log.warning("renewal failed job=%s error=%r", job_id, str(result))

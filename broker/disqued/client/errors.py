@@ -1,31 +1,30 @@
-"""What can go wrong, as types.
+"""The exceptions of the client.
 
-Two families. A `ResponseError` is an answer: the node read the command and refused it; the first word of its text, the
-prefix, chooses the class from the one table below. The others mean that there was no answer, and differ in what the
-caller may conclude:
+There are two families. A `ResponseError` is a reply: the node refused the command. The first word of its text, the
+prefix, selects the class from `BY_PREFIX`. The others mean that there was no reply:
 
-- `ConnectionFailed`: the command was never sent, so it did not happen.
-- `ConnectionLost`: the command was sent and no answer came, so it may or may not have happened.
+- `ConnectionFailed`: the command was never sent, so it was not executed.
+- `ConnectionLost`: the command was sent and no reply arrived, so it may or may not have been executed.
 
-`NotReplicated` (`NOREPL`) reads like a refusal but leaves the same doubt as `ConnectionLost`; see its text.
+`NotReplicated` (`NOREPL`) is an error reply, but its outcome is unknown, as for `ConnectionLost`; see the class.
 """
 
 from __future__ import annotations
 
 
 class DisqueError(Exception):
-    """The base of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class ConnectionFailed(DisqueError, ConnectionError):
-    """No node could be reached, and the command was not sent: trying again later is always safe."""
+    """No node could be reached. The command was not sent, so it is always safe to try again later."""
 
 
 class ConnectionLost(DisqueError, ConnectionError):
-    """The connection broke, or stayed silent too long, after the command was sent: it may have been carried out.
+    """The connection broke, or timed out, after the command was sent; the node may have executed the command.
 
-    Calls that may safely be made twice are repeated by the client itself, so this error comes from the others, or
-    after all attempts. For `add` it means "unknown", as `NotReplicated` does.
+    The client repeats idempotent calls itself, so this error comes from other calls, or after all attempts. For `add`
+    it means that the outcome is unknown, as for `NotReplicated`.
     """
 
 
@@ -34,7 +33,7 @@ class ClientClosed(DisqueError):
 
 
 class UnexpectedReply(DisqueError):
-    """The node answered in a shape that this command does not have: it is no Disque node, or a foreign version."""
+    """The reply has an unknown format: the server is not a Disque node, or an incompatible version."""
 
 
 class ResponseError(DisqueError):
@@ -42,62 +41,62 @@ class ResponseError(DisqueError):
 
     @property
     def prefix(self) -> str:
-        """The word that names the kind of error."""
+        """The first word of the text, which identifies the kind of error."""
         return str(self).split(" ", 1)[0]
 
 
 class NotReplicated(ResponseError):
-    """`NOREPL`: the wanted number of copies was not confirmed. It means UNKNOWN, not "refused".
+    """`NOREPL`: the requested number of copies was not confirmed in time. The outcome is UNKNOWN, not "refused".
 
-    Nodes that got a copy are told to delete it, but one that is cut off at that moment keeps it and delivers the job
-    later. So the job may run although `add` failed. Adding it again is safe when running it twice is: make the handler
-    idempotent, for instance with a key of your own in the body, and call `add` again. Do not add again when a second
-    run does harm; ask for fewer copies instead.
+    Nodes that received a copy are told to delete it, but a node that is unreachable at that moment keeps its copy and
+    delivers the job later. So the job may run although `add` failed. Add it again only if running it twice is safe:
+    make the handler idempotent, for example with a key of your own in the body. If running it twice does harm, do not
+    add it again; request fewer copies instead.
     """
 
 
 class QueuePaused(ResponseError):
-    """`PAUSED`: the queue takes no new jobs until somebody resumes it. The job was not added."""
+    """`PAUSED`: the queue accepts no new jobs until it is resumed. The job was not added."""
 
 
 class QueueFull(ResponseError):
-    """`MAXLEN`: the queue already holds as many jobs as the call allows. The job was not added."""
+    """`MAXLEN`: the queue already holds the `maxlen` jobs that the call allows. The job was not added."""
 
 
 class NodeLeaving(ResponseError):
-    """`LEAVING`: the node is about to leave the cluster. The client turns to another one by itself where it may."""
+    """`LEAVING`: the node is about to leave the cluster. The client switches nodes and repeats idempotent calls."""
 
 
 class BadJobId(ResponseError):
-    """`BADID`: an argument has not the form of a job ID; none of the IDs of the call was processed."""
+    """`BADID`: an argument is not a valid job ID; none of the IDs of the call was processed."""
 
 
 class NoSuchJob(ResponseError):
-    """`NOJOB`: this node does not know the job; it was acknowledged, deleted, or has expired."""
+    """`NOJOB`: the node does not know the job; it was acknowledged or deleted, or has expired."""
 
 
 class JobAcknowledged(ResponseError):
-    """`ACKED`: the job is finished already, so there is nothing left to postpone."""
+    """`ACKED`: the job is already acknowledged, so it cannot be postponed."""
 
 
 class TooLate(ResponseError):
-    """`TOOLATE`: more than half of the job's life has passed, its next delivery can no longer be postponed."""
+    """`TOOLATE`: more than half of the job's time to live has passed; its delivery can no longer be postponed."""
 
 
 class OutOfMemory(ResponseError):
-    """`OOM`: the node is at its memory limit and takes no new jobs. The command was not carried out."""
+    """`OOM`: the node is at its memory limit and accepts no new jobs. The command was not executed."""
 
 
 class AuthenticationRequired(ResponseError):
-    """`NOAUTH`: the node wants a password and this client has none."""
+    """`NOAUTH`: the node requires a password and the client has none."""
 
 
 class Misconfigured(ResponseError):
-    """`MISCONF`: the node can not write its log to disk and refuses changes."""
+    """`MISCONF`: the node cannot write its AOF and refuses changes."""
 
 
 class Loading(ResponseError):
-    """`LOADING`: the node has just started and still reads its log. The command was not carried out."""
+    """`LOADING`: the node is loading its AOF after a start. The command was not executed."""
 
 
 BY_PREFIX: dict[str, type[ResponseError]] = {
@@ -114,9 +113,9 @@ BY_PREFIX: dict[str, type[ResponseError]] = {
     "MISCONF": Misconfigured,
     "LOADING": Loading,
 }
-"""First word of an error reply -> the class that is raised; any other word is a plain `ResponseError`."""
+"""Prefix of an error reply -> its class; an unknown prefix is a plain `ResponseError`."""
 
 
 def response_error(text: str) -> ResponseError:
-    """The error for the text of an error reply, without its leading dash."""
+    """Return the exception for the text of an error reply, without its leading dash."""
     return BY_PREFIX.get(text.split(" ", 1)[0], ResponseError)(text)

@@ -1,9 +1,10 @@
-"""Which node to use: addresses, what HELLO said about them, and the order in which to try them.
+"""The choice of node: known addresses, their priorities from HELLO, and the order in which to try them.
 
-The first choice is random, so that clients spread over the nodes. Then the client stays with its node until that fails
-or leaves: the jobs it fetched are known there. The next one is the best by the priority that HELLO gave (1 normal, 5 no
-link, 10 perhaps failed, 100 failed or leaving), chance among equals, nodes that just failed last. The addresses given
-at the start are never forgotten: those that nodes tell each other may be unreachable from here.
+The first choice is random, which distributes clients over the nodes. The client then stays with its node until the node
+fails or leaves, because that node knows the jobs that the client fetched. The next node is the one with the best
+priority in HELLO (1 normal, 5 no link, 10 suspected, 100 failed or leaving), a random one among equals; nodes that just
+failed come last. The configured addresses are always kept: the addresses that nodes announce to each other may be
+unreachable from here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LEAVING_PRIORITY = 100
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a node listens: host and port, or the path of a unix socket (then the port is 0)."""
+    """The address of a node: host and port, or the path of a unix socket with port 0."""
 
     host: str
     port: int
@@ -39,10 +40,10 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read `host`, `host:port`, `[ipv6]:port` or `/path/of/a/socket`.
+    """Parse `host`, `host:port`, `[ipv6]:port` or `/path/of/a/socket`.
 
     Raises:
-        ValueError: it is none of them.
+        ValueError: the text has none of these forms.
     """
     if text.startswith("/"):
         return Address(text, 0)
@@ -53,16 +54,16 @@ def parse_address(text: str) -> Address:
         host, _, port = text.partition(":")
     port = port or str(DEFAULT_PORT)
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is not a node's address; write host:port, [ipv6]:port or /path/of/a/socket")
+        raise ValueError(f"invalid node address {text!r}; use host:port, [ipv6]:port or /path/of/a/socket")
     return Address(host, int(port))
 
 
 class Nodes:
-    """The known addresses of one cluster and their order of trial. Several threads may share it."""
+    """The known addresses of a cluster, and the order in which to try them. Threads can share it."""
 
     def __init__(self, seeds: Sequence[Address], rng: random.Random) -> None:
         if not seeds:
-            raise ValueError("a client needs the address of at least one node")
+            raise ValueError("no addresses given; a client needs at least one")
         self._lock = threading.Lock()
         self._seeds = tuple(seeds)
         self._rng = rng
@@ -76,7 +77,7 @@ class Nodes:
         return self._current
 
     def order(self) -> list[Address]:
-        """All known addresses, the one to try first in front."""
+        """Return all known addresses, the one to try first at the front."""
         with self._lock:
             addresses = list(self._priority)
             self._rng.shuffle(addresses)
@@ -86,29 +87,29 @@ class Nodes:
         return address != self._current, self._failures[address], self._priority[address]
 
     def connected(self, address: Address) -> None:
-        """From now on this is the node in use."""
+        """Make this the node in use."""
         with self._lock:
             self._current = address
             self._failures[address] = 0
 
     def failed(self, address: Address) -> None:
-        """It could not be reached, or broke off."""
+        """Record that the node could not be reached, or that its connection broke."""
         with self._lock:
             self._failures[address] = self._failures.get(address, 0) + 1
-            self._leave(address)
+            self._clear_current(address)
 
     def leaving(self, address: Address) -> None:
-        """It said that it is about to leave its cluster."""
+        """Record that the node is about to leave its cluster."""
         with self._lock:
             self._priority[address] = LEAVING_PRIORITY
-            self._leave(address)
+            self._clear_current(address)
 
-    def _leave(self, address: Address) -> None:
+    def _clear_current(self, address: Address) -> None:
         if self._current == address:
             self._current = None
 
     def learn(self, via: Address, hello: Hello) -> None:
-        """Take over what the node at `via` tells about itself and the others."""
+        """Replace the known nodes with those in the HELLO of the node at `via`."""
         known = dict.fromkeys((*self._seeds, via), NORMAL_PRIORITY)
         for node in hello.nodes:
             if node.id == hello.node_id:
@@ -119,8 +120,8 @@ class Nodes:
             self._priority = known
             self._failures = {address: self._failures.get(address, 0) for address in known}
 
-    def should_move_on(self, address: Address) -> bool:
-        """True when the node is leaving and another one is not."""
+    def should_avoid(self, address: Address) -> bool:
+        """Return whether the node is leaving while another one is not."""
         with self._lock:
             others = [priority for other, priority in self._priority.items() if other != address]
             own = self._priority.get(address, NORMAL_PRIORITY)

@@ -1,7 +1,7 @@
-"""Replies to values: one function for each shape of answer.
+"""Decodes replies into values: one function for each reply format.
 
-Records are read by field name, not by position, because the order and number of fields may grow. A shape that does
-not fit raises `UnexpectedReply`, so that nothing half-read leaves this file.
+Records are decoded by field name, not by position, because fields may be added. A reply with another format raises
+`UnexpectedReply`.
 """
 
 from __future__ import annotations
@@ -17,53 +17,53 @@ T = TypeVar("T")
 
 
 def raw(reply: Reply) -> Reply:
-    """The reply as it came."""
+    """Return the reply as it is."""
     return reply
 
 
 def integer(reply: Reply) -> int:
-    """A count."""
+    """Decode an integer."""
     if isinstance(reply, int):
         return reply
     raise _unexpected("an integer", reply)
 
 
 def body(reply: Reply) -> bytes:
-    """Bytes that mean nothing to the client."""
+    """Decode a string whose bytes the client does not interpret."""
     if isinstance(reply, bytes):
         return reply
     raise _unexpected("a string", reply)
 
 
 def text(reply: Reply) -> str:
-    """A name or a word."""
+    """Decode a name or a word."""
     return to_text(body(reply))
 
 
 def job_id(reply: Reply) -> JobId:
-    """A job's ID."""
+    """Decode a job ID."""
     return JobId(text(reply))
 
 
 def array(reply: Reply) -> list[Reply]:
-    """Several replies in one."""
+    """Decode an array."""
     if isinstance(reply, list):
         return reply
     raise _unexpected("an array", reply)
 
 
 def pause_state(reply: Reply) -> PauseState:
-    """The answer of PAUSE."""
+    """Decode the reply of PAUSE."""
     return cast("PauseState", text(reply))
 
 
 def optional(decode: Callable[[Reply], T]) -> Callable[[Reply], T | None]:
-    """Where the thing may be missing: null becomes None."""
+    """Extend a decoder to optional values: null becomes None."""
     return lambda reply: None if reply is None else decode(reply)
 
 
 def jobs(reply: Reply) -> list[Job]:
-    """The answer of GETJOB and QPEEK; null, that is nothing in time, is an empty list."""
+    """Decode the reply of GETJOB and QPEEK; null, which GETJOB returns after its timeout, is an empty list."""
     return [] if reply is None else [_job(array(item)) for item in array(reply)]
 
 
@@ -82,7 +82,7 @@ def _job(items: list[Reply]) -> Job:
 
 
 def fields(items: Reply) -> dict[str, Reply]:
-    """A flat array of names and values, as a dictionary."""
+    """Decode a flat array of names and values as a dictionary."""
     pairs = array(items)
     if len(pairs) % 2:
         raise _unexpected("pairs of names and values", items)
@@ -90,19 +90,19 @@ def fields(items: Reply) -> dict[str, Reply]:
 
 
 def _known(items: Reply, what: str) -> Callable[[str], Reply]:
-    """Look-up by field name that says which field is missing."""
+    """Return a lookup by field name whose error names the missing field."""
     named = fields(items)
 
     def value(name: str) -> Reply:
         if name not in named:
-            raise UnexpectedReply(f"the answer to {what} has no field {name!r}, only {', '.join(named)}")
+            raise UnexpectedReply(f"the reply to {what} has no field {name!r}, only {', '.join(named)}")
         return named[name]
 
     return value
 
 
 def job_details(reply: Reply) -> JobDetails:
-    """The answer of SHOW for a known job."""
+    """Decode the reply of SHOW for a known job."""
     field = _known(reply, "SHOW")
     return JobDetails(
         id=job_id(field("id")),
@@ -124,7 +124,7 @@ def job_details(reply: Reply) -> JobDetails:
 
 
 def queue_stats(reply: Reply) -> QueueStats:
-    """The answer of QSTAT for an existing queue."""
+    """Decode the reply of QSTAT for an existing queue."""
     field = _known(reply, "QSTAT")
     return QueueStats(
         name=text(field("name")),
@@ -141,7 +141,7 @@ def queue_stats(reply: Reply) -> QueueStats:
 
 
 def hello(reply: Reply) -> Hello:
-    """The answer of HELLO: format version, own ID, then a row for each node."""
+    """Decode the reply of HELLO: format version, own ID, then a row for each node."""
     version, *rest = array(reply)
     if version != 1 or not rest:
         raise _unexpected("HELLO in format 1", reply)
@@ -157,14 +157,14 @@ def _node(row: list[Reply]) -> NodeInfo:
 
 
 def info(reply: Reply) -> dict[str, str]:
-    """The `name:value` lines of INFO; the section titles are left out."""
+    """Decode the `name:value` lines of INFO, without the section titles."""
     lines = text(reply).splitlines()
     pairs = (line.partition(":") for line in lines if ":" in line and not line.startswith("#"))
     return {name: value for name, _, value in pairs}
 
 
 def page(decode: Callable[[Reply], T]) -> Callable[[Reply], tuple[int, list[T]]]:
-    """One step of a scan: the next cursor, 0 at the end, and what was found."""
+    """Return a decoder of one page of a scan: the next cursor, 0 at the end, and the elements."""
 
     def read(reply: Reply) -> tuple[int, list[T]]:
         items = array(reply)

@@ -1,12 +1,12 @@
-"""From calls to results: connections, authentication, choice of node, repetition. Written once for both faces.
+"""Executes calls: connections, authentication, choice of node, repetition. Shared by both clients.
 
-A call uses a connection alone, because a node answers in order and a blocked GETJOB would hold up all behind it; idle
-connections are kept for the next calls. Rules for trouble:
+Each call has a connection to itself while it runs, because a node replies in order and a blocked GETJOB would delay all
+commands after it. Idle connections are kept for later calls. Errors are handled as follows:
 
-- nothing was sent yet: try the other nodes, then wait and try again, as the back-off says, then `ConnectionFailed`;
-- it was sent and the answer did not come: the same for calls that may be repeated, `ConnectionLost` for the others;
-- the node is leaving: turn to another node, and repeat the call there if it may be repeated;
-- any other error reply belongs to the caller.
+- The command was not sent: try the other nodes, then wait and try again as the back-off says, then `ConnectionFailed`.
+- The command was sent and no reply arrived: the same for calls that may be repeated; `ConnectionLost` for the others.
+- The node is leaving: switch to another node, and repeat the call there if it may be repeated.
+- Any other error reply is raised to the caller.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from disqued.client.errors import (
     ResponseError,
 )
 from disqued.client.nodes import Address, Nodes, parse_address
-from disqued.client.transport import BrokenOffError, Link, Transport
+from disqued.client.transport import BrokenConnectionError, Link, Transport
 from disqued.client.wire import Reply
 
 T = TypeVar("T")
 
 PIPELINE_REQUESTS = 128
-"""Requests on their way at once in a pipeline: enough to hide the round trip, little enough to hold in memory."""
+"""Requests in flight at once in a pipeline: enough to hide the round trip, few enough to hold in memory."""
 
 IDLE_LINKS_KEPT = 16
 
@@ -45,7 +45,7 @@ BUSY = "ERR max number of clients reached"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a client was told at its construction; `Face` says what each means."""
+    """The arguments of a client; `BaseClient` documents them."""
 
     nodes: Sequence[str]
     password: str | None
@@ -68,11 +68,11 @@ class Session:
 
     @property
     def node(self) -> Address | None:
-        """The node in use, None before the first call."""
+        """The node in use; None before the first call."""
         return self._nodes.current
 
     async def perform(self, call: Call[T], backoff: Backoff | None = None) -> T:
-        """The result of one call. Raises what the module's text says."""
+        """Execute one call and return its result. The docstring of the module says what it raises."""
         waits = (backoff or self.settings.backoff).waits_s(self.settings.rng)
         while True:
             [result] = await self._exchange([call], waits)
@@ -84,7 +84,7 @@ class Session:
             await self._transport.sleep(wait_s)
 
     async def perform_many(self, calls: Iterable[Call[T]]) -> list[T | DisqueError]:
-        """The result or error of each call, pipelined; each error concerns its own call only."""
+        """Execute calls in pipelines and return the result or error of each; an error concerns its own call only."""
         results: list[T | DisqueError] = []
         remaining = iter(calls)
         while batch := list(islice(remaining, PIPELINE_REQUESTS)):
@@ -107,14 +107,14 @@ class Session:
         return [_decoded(call, result) for call, result in zip(batch, results, strict=True)]
 
     async def _collect(self, calls: Sequence[Call[T]], waits: Iterator[float]) -> list[Reply | DisqueError]:
-        """As `_exchange`, with the failure to connect as the result of each call."""
+        """Like `_exchange`, but a failure to connect becomes the result of each call."""
         try:
             return await self._exchange(calls, waits)
         except ConnectionFailed as error:
             return [error] * len(calls)
 
     async def _exchange(self, calls: Sequence[Call[T]], waits: Iterator[float]) -> list[Reply | DisqueError]:
-        """One reply or error for each call, over one connection."""
+        """Return one reply or error for each call, over one connection."""
         await self._transport.acquire()
         try:
             link = self._idle_link() or await self._connect(waits)
@@ -122,24 +122,24 @@ class Session:
         finally:
             self._transport.release()
         if any(isinstance(answer, NodeLeaving) for answer in answers):
-            self._turn_away(link.address)
+            self._switch_node(link.address)
         return answers
 
     async def _ask(self, link: Link, calls: Sequence[Call[T]]) -> list[Reply | DisqueError]:
         request = b"".join(call.encode() for call in calls)
         try:
-            answers = await link.exchange(request, len(calls), self._silence_s(calls))
-        except BrokenOffError as error:
+            answers = await link.exchange(request, len(calls), self._read_timeout_s(calls))
+        except BrokenConnectionError as error:
             self._failed(link)
             lost = [_lost(call, link.address, error) for call in calls[len(error.replies) :]]
             return [*error.replies, *lost]
-        except BaseException:  # a cancelled call: its answer may still come, nobody else may read it
+        except BaseException:  # a cancelled call: its reply may still arrive, and no other call may read it
             link.close()
             raise
         self._keep(link)
         return list(answers)
 
-    def _silence_s(self, calls: Sequence[Call[T]]) -> float | None:
+    def _read_timeout_s(self, calls: Sequence[Call[T]]) -> float | None:
         own = [call.wait_s for call in calls]
         if self.settings.timeout_s is None or None in own:
             return None
@@ -159,7 +159,7 @@ class Session:
     def _pop_idle(self) -> Link | None:
         try:
             return self._idle.pop()
-        except IndexError:  # asked for forgiveness, not permission: another thread may take the last one
+        except IndexError:  # another thread may take the last one between a check and the pop
             return None
 
     def _keep(self, link: Link) -> None:
@@ -172,7 +172,7 @@ class Session:
         link.close()
         self._nodes.failed(link.address)
 
-    def _turn_away(self, address: Address) -> None:
+    def _switch_node(self, address: Address) -> None:
         self._nodes.leaving(address)
         self._drop_idle()
 
@@ -181,7 +181,7 @@ class Session:
             link.close()
 
     async def _connect(self, waits: Iterator[float]) -> Link:
-        """A connection to the best node that can be reached; one wait after each round through all of them."""
+        """Connect to the best reachable node; wait after each unsuccessful round through all nodes."""
         while True:
             problems: dict[Address, Exception] = {}
             link = await self._first_reachable(problems)
@@ -191,13 +191,13 @@ class Session:
             await self._wait_or_fail(waits, problems)
 
     async def _first_reachable(self, problems: dict[Address, Exception]) -> Link | None:
-        """One round through the nodes, also those learned on the way; a leaving one only when there is no other."""
+        """Try all nodes once, including those learned meanwhile; return a leaving node only if there is no other."""
         spare: Address | None = None
         while (address := self._untried({*problems, spare})) is not None:
             link = await self._try_dial(address, problems)
             if link is None:
                 continue
-            if spare is not None or not self._nodes.should_move_on(address):
+            if spare is not None or not self._nodes.should_avoid(address):
                 return link
             link.close()
             spare = address
@@ -218,26 +218,26 @@ class Session:
         wait_s = next(waits, None)
         if wait_s is None:
             reasons = "; ".join(f"{address}: {_reason(error)}" for address, error in problems.items())
-            raise ConnectionFailed(f"no node can be reached ({reasons})")
+            raise ConnectionFailed(f"cannot connect to any node ({reasons})")
         await self._transport.sleep(wait_s)
 
     async def _dial(self, address: Address) -> Link:
-        """An authenticated connection whose node has said who it knows."""
+        """Return an authenticated connection, after its node has listed the nodes that it knows."""
         link = await self._transport.dial(address, self.settings.connect_timeout_s)
         try:
-            await self._greet(link)
+            await self._handshake(link)
         except BaseException:
             link.close()
             raise
         return link
 
-    async def _greet(self, link: Link) -> None:
-        greetings: list[Call[Reply]] = []
+    async def _handshake(self, link: Link) -> None:
+        handshake: list[Call[Reply]] = []
         if self.settings.password is not None:
-            greetings.append(Call(("AUTH", self.settings.password), replies.raw))
+            handshake.append(Call(("AUTH", self.settings.password), replies.raw))
         if self.settings.discover:
-            greetings.append(Call(hello().arguments, replies.raw))
-        for call in greetings:
+            handshake.append(Call(hello().arguments, replies.raw))
+        for call in handshake:
             [answer] = await link.exchange(call.encode(), 1, self.settings.connect_timeout_s)
             if isinstance(answer, ResponseError):
                 if str(answer) == BUSY:
@@ -247,7 +247,7 @@ class Session:
                 self._nodes.learn(link.address, replies.hello(answer))
 
     def close(self) -> None:
-        """Close idle connections; those in use close when their call ends."""
+        """Close idle connections now and the others when their calls end."""
         self._closed = True
         self._drop_idle()
 
@@ -268,7 +268,7 @@ def _decoded(call: Call[T], result: Reply | DisqueError) -> T | DisqueError:
 
 
 def _lost(call: Call[T], address: Address, error: Exception) -> ConnectionLost:
-    return ConnectionLost(f"no answer to {call.name} from {address}: {_reason(error)}; it may have been carried out")
+    return ConnectionLost(f"no reply to {call.name} from {address}: {_reason(error)}; it may have been executed")
 
 
 def _reason(error: Exception) -> str:

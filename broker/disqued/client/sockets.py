@@ -1,4 +1,4 @@
-"""The blocking transport: plain sockets, one thread each time. Its coroutines never suspend, see `transport`."""
+"""The blocking transport: plain sockets. Its coroutines never suspend, see `transport`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import threading
 import time
 
 from disqued.client.nodes import Address
-from disqued.client.transport import BrokenOffError
+from disqued.client.transport import BrokenConnectionError
 from disqued.client.wire import Decoder, Reply
 
 READ_BYTES = 65536
 
 
 class SocketLink:
-    """A connected socket and the decoder of what comes from it."""
+    """A connected socket and the decoder of its replies."""
 
     def __init__(self, address: Address, timeout_s: float | None) -> None:
         self._address = address
@@ -27,7 +27,7 @@ class SocketLink:
         return self._address
 
     def is_usable(self) -> bool:
-        """False when there is something to read, which between two calls can only be the end."""
+        """False when there is something to read: between two calls that can only be the end of the stream."""
         try:
             self._socket.setblocking(False)
             self._socket.recv(1, socket.MSG_PEEK)
@@ -37,18 +37,18 @@ class SocketLink:
             return False
         return False
 
-    async def exchange(self, request: bytes, replies: int, silence_s: float | None) -> list[Reply]:
-        """Send, then read until all replies are there."""
+    async def exchange(self, request: bytes, replies: int, read_timeout_s: float | None) -> list[Reply]:
+        """Send the request and read until all replies have arrived."""
         answers: list[Reply] = []
         try:
-            self._socket.settimeout(silence_s)
+            self._socket.settimeout(read_timeout_s)
             self._socket.sendall(request)
             while len(answers) < replies:
                 answers += self._decoder.feed(self._read())
         except TimeoutError as error:
-            raise BrokenOffError(f"silent for {silence_s:g} s", answers) from error
+            raise BrokenConnectionError(f"no data for {read_timeout_s:g} s", answers) from error
         except OSError as error:
-            raise BrokenOffError(error, answers) from error
+            raise BrokenConnectionError(error, answers) from error
         return answers
 
     def _read(self) -> bytes:
@@ -74,12 +74,12 @@ def _connected(address: Address, timeout_s: float | None) -> socket.socket:
         return endpoint
     endpoint = socket.create_connection((address.host, address.port), timeout_s)
     endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # notices a dead node during a wait for ever
+    endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a dead node
     return endpoint
 
 
 class SocketTransport:
-    """Connections for threads that may block."""
+    """The transport for threads."""
 
     def __init__(self, max_connections: int) -> None:
         self._slots = threading.Semaphore(max_connections)

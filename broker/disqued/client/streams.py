@@ -6,14 +6,14 @@ import asyncio
 import socket
 
 from disqued.client.nodes import Address
-from disqued.client.transport import BrokenOffError
+from disqued.client.transport import BrokenConnectionError
 from disqued.client.wire import Decoder, Reply
 
 READ_BYTES = 65536
 
 
 class StreamLink:
-    """A pair of streams and the decoder of what comes from them."""
+    """A pair of streams and the decoder of their replies."""
 
     def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._address = address
@@ -30,21 +30,21 @@ class StreamLink:
         """False when the end of the stream has been seen."""
         return not (self._reader.at_eof() or self._writer.is_closing())
 
-    async def exchange(self, request: bytes, replies: int, silence_s: float | None) -> list[Reply]:
-        """Send, then read until all replies are there."""
+    async def exchange(self, request: bytes, replies: int, read_timeout_s: float | None) -> list[Reply]:
+        """Send the request and read until all replies have arrived."""
         answers: list[Reply] = []
         try:
-            async with asyncio.timeout(silence_s):
+            async with asyncio.timeout(read_timeout_s):
                 self._writer.write(request)
                 await self._writer.drain()
             while len(answers) < replies:
-                async with asyncio.timeout(silence_s):
+                async with asyncio.timeout(read_timeout_s):
                     data = await self._read()
                 answers += self._decoder.feed(data)
         except TimeoutError as error:
-            raise BrokenOffError(f"silent for {silence_s:g} s", answers) from error
+            raise BrokenConnectionError(f"no data for {read_timeout_s:g} s", answers) from error
         except OSError as error:
-            raise BrokenOffError(error, answers) from error
+            raise BrokenConnectionError(error, answers) from error
         return answers
 
     async def _read(self) -> bytes:
@@ -54,12 +54,12 @@ class StreamLink:
         return data
 
     def close(self) -> None:
-        """Close without waiting for what is still to be written: nobody needs it."""
+        """Close without flushing: no call needs the rest."""
         self._writer.transport.abort()
 
 
 class StreamTransport:
-    """Connections for tasks of one event loop."""
+    """The transport for tasks of one event loop."""
 
     def __init__(self, max_connections: int) -> None:
         self._slots = asyncio.Semaphore(max_connections)
@@ -71,7 +71,7 @@ class StreamTransport:
                 return StreamLink(address, *await asyncio.open_unix_connection(address.host))
             reader, writer = await asyncio.open_connection(address.host, address.port)
         endpoint: socket.socket = writer.get_extra_info("socket")
-        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # notices a dead node during a wait for ever
+        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a dead node
         return StreamLink(address, reader, writer)
 
     async def sleep(self, seconds: float) -> None:

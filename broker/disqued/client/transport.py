@@ -1,7 +1,7 @@
-"""What the two faces of the client differ in: opening connections, moving bytes, waiting.
+"""The difference between the two clients: opening connections, transferring bytes, waiting.
 
-The session above is written once, as coroutines that know no event loop. Over asyncio they really suspend; over
-blocking sockets every await returns at once, and `run_now` drives such a coroutine to its end without any loop.
+The session is written once, as coroutines that know no event loop. Over asyncio they suspend. Over blocking sockets
+every await returns at once, and `run_now` runs such a coroutine to its end without an event loop.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ class Link(Protocol):
         """The node at the other end."""
 
     def is_usable(self) -> bool:
-        """False when the other side has closed it while nobody waited for an answer."""
+        """False when the node has closed the connection since the last call."""
 
-    async def exchange(self, request: bytes, replies: int, silence_s: float | None) -> list[Reply]:
-        """Send `request` and collect as many replies; `silence_s` bounds every wait for more bytes.
+    async def exchange(self, request: bytes, replies: int, read_timeout_s: float | None) -> list[Reply]:
+        """Send `request` and read as many replies; `read_timeout_s` limits each wait for more bytes.
 
         Raises:
-            BrokenOffError: the connection broke, or stayed silent, before the last reply.
+            BrokenConnectionError: the connection broke, or timed out, before the last reply.
         """
 
     def close(self) -> None:
-        """Close without waiting; harmless when closed already."""
+        """Close without waiting; has no effect on a closed connection."""
 
 
 class Transport(Protocol):
-    """How a face reaches the network and the clock."""
+    """The network and the clock of a client."""
 
     async def dial(self, address: Address, timeout_s: float | None) -> Link:
         """Open a connection. Raises OSError."""
@@ -49,11 +49,11 @@ class Transport(Protocol):
         """Wait until one more connection may be used."""
 
     def release(self) -> None:
-        """Give the permission of `acquire` back."""
+        """End the use of a connection that `acquire` allowed."""
 
 
-class BrokenOffError(ConnectionError):
-    """The connection broke in the middle; `replies` are those that arrived before, in order."""
+class BrokenConnectionError(ConnectionError):
+    """The connection broke during an exchange; `replies` are those that arrived before, in order."""
 
     def __init__(self, reason: Exception | str, replies: list[Reply]) -> None:
         super().__init__(str(reason) or type(reason).__name__)
@@ -61,7 +61,7 @@ class BrokenOffError(ConnectionError):
 
 
 def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine over a blocking transport, which never suspends."""
+    """Run a coroutine over a blocking transport, which never suspends, and return its result."""
     try:
         coroutine.send(None)
     except StopIteration as end:

@@ -1,4 +1,4 @@
-"""What the calls return: small records with the protocol's words and units in their names."""
+"""The results of calls: records whose fields use the names of the protocol, with units."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 PauseState: TypeAlias = Literal["none", "in", "out", "all"]
-"""Which ends of a queue are closed: no job comes `in`, none goes `out`, `all` is both."""
+"""What is paused: `in` accepts no new jobs, `out` delivers none, `all` is both."""
 
 JobState: TypeAlias = Literal["wait-repl", "active", "queued", "acked"]
-"""Where a job is in its life, as one node sees it."""
+"""The state of a job on one node."""
 
 
 class JobId(str):
-    """A job's ID, 40 characters: `D-<creator>-<random>-<ttl>`. A plain string that can also be read."""
+    """A job's ID, 40 characters: `D-<creator>-<random>-<ttl>`. A string with access to its parts."""
 
     __slots__ = ()
 
@@ -24,13 +24,13 @@ class JobId(str):
 
     @property
     def at_most_once(self) -> bool:
-        """True when the job was added with `retry_s=0`, that is, never comes back by itself."""
+        """True when the job was added with `retry_s=0`, so it is never delivered again automatically."""
         return int(self[36:40], 16) % 2 == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it is fetched. The counters are None unless the call asked for them."""
+    """A fetched job. The counters are None unless the call requested them."""
 
     queue: str
     id: JobId
@@ -44,7 +44,7 @@ class JobDetails:
     """All that one node knows about a job (Disque command SHOW).
 
     `ctime` is the creation time in unix milliseconds times a million, plus a sequence number. `queue` and `body` are
-    None for the mere memory of an acknowledgement; the `_within_ms` fields are None where nothing is planned.
+    None if the node only remembers an acknowledgement; the `_within_ms` fields are None when nothing is scheduled.
     """
 
     id: JobId
@@ -82,7 +82,7 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """A node as another one sees it. `host` is empty when unknown; the lower `priority`, the better (1, 5, 10, 100)."""
+    """A node as another one sees it. `host` is empty when unknown; a lower `priority` is better (1, 5, 10, 100)."""
 
     id: str
     host: str
@@ -92,7 +92,7 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who answered, and all nodes it knows, itself included (Disque command HELLO)."""
+    """The node that replied, and all nodes that it knows, including itself (Disque command HELLO)."""
 
     node_id: str
     nodes: tuple[NodeInfo, ...]

@@ -1,7 +1,7 @@
-"""Requests to bytes, bytes to replies: the only file that knows how RESP looks. hiredis does the parsing.
+"""Encodes requests, and decodes replies with hiredis. For replies with their wire types see `disqued.resp.replies`.
 
-Text is UTF-8 with surrogate escapes in both directions, so that a queue name of any bytes survives the round trip as a
-`str`. Bodies stay bytes. Limits: RESP version 2, which is all that these commands need.
+Text is UTF-8 with surrogate escapes in both directions, so a queue name of any bytes can be a `str`. Bodies stay bytes.
+The client uses RESP version 2.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Argument: TypeAlias = str | bytes | int
 """One word of a command."""
 
 Reply: TypeAlias = "bytes | int | list[Reply] | ResponseError | None"
-"""An answer as it came: errors inside are values, null is None, status and bulk strings are both bytes."""
+"""A raw reply: errors are values, null is None, simple and bulk strings are both bytes."""
 
 _INCOMPLETE: Final = object()
 
 
 class MalformedReplyError(ConnectionError):
-    """The other side does not speak RESP; the connection is of no further use."""
+    """The server does not speak RESP; the connection cannot be used any more."""
 
 
 def to_bytes(argument: Argument) -> bytes:
-    """One word as it travels."""
+    """Return the bytes of one word of a command."""
     match argument:
         case bytes():
             return argument
@@ -39,17 +39,17 @@ def to_bytes(argument: Argument) -> bytes:
 
 
 def to_text(raw: bytes) -> str:
-    """The reverse of `to_bytes` for names."""
+    """Decode a name; the reverse of `to_bytes`."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def encode(arguments: Sequence[Argument]) -> bytes:
-    """One request."""
+    """Encode one request."""
     return request([to_bytes(argument) for argument in arguments])
 
 
 class Decoder:
-    """Collects bytes and hands out whole replies, in order."""
+    """Turns a stream of bytes into complete replies, in order."""
 
     def __init__(self) -> None:
         self._reader = hiredis.Reader(
@@ -57,7 +57,7 @@ class Decoder:
         )
 
     def feed(self, data: bytes) -> list[Reply]:
-        """The replies that `data` completes.
+        """Return the replies that `data` completes.
 
         Raises:
             MalformedReplyError: the bytes are not RESP.

@@ -1,1 +1,1 @@
-"""What `disque` does instead of running a command: each module has one `run(endpoint, options)`."""
+"""The modes that options select instead of a command; each module has `run(endpoint, options)`."""

@@ -1,7 +1,7 @@
-"""`--intrinsic-latency`: how long this machine keeps a busy process waiting.
+"""`--intrinsic-latency`: measures how long this machine delays a busy process.
 
-A loop reads the clock as fast as it can; the longest step is time that the scheduler, the hypervisor or this
-interpreter took away. A server on this machine can not answer faster than that.
+A loop reads the clock as fast as possible. The longest step is time that the scheduler, the hypervisor or the
+interpreter took. A server on this machine cannot reply faster than that.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from disqued.cli.endpoint import Endpoint
 
 
-def run(endpoint: Endpoint, options: argparse.Namespace) -> Exit:  # noqa: ARG001  every mode is called alike
-    """Measure for the given seconds; each new maximum is reported at once."""
+def run(endpoint: Endpoint, options: argparse.Namespace) -> Exit:  # noqa: ARG001  all modes have the same signature
+    """Measure for the given time, and print each new maximum at once."""
     clock_ns = time.perf_counter_ns
     worst_ns = turns = 0
     began_ns = last_ns = clock_ns()

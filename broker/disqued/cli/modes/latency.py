@@ -1,7 +1,7 @@
-"""`--latency` and `--latency-history`: how long a PING takes, again and again.
+"""`--latency` and `--latency-history`: measure the latency of PING continuously.
 
-On a terminal one line is updated until Ctrl-C, in the history one line for each period. Into a pipe the plain mode
-measures one period and ends, so that a script can use it.
+On a terminal `--latency` updates one line until Ctrl-C, and `--latency-history` prints one line per period. In a pipe
+`--latency` measures one period and exits, so scripts can use it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Samples:
     greatest_ms: float = 0.0
 
     def add(self, latency_ms: float) -> None:
-        """Take in one sample."""
+        """Add one sample."""
         self.least_ms = min(self.least_ms, latency_ms) if self.count else latency_ms
         self.greatest_ms = max(self.greatest_ms, latency_ms)
         self.total_ms += latency_ms
@@ -47,7 +47,7 @@ class Samples:
 
 
 def run(endpoint: Endpoint, options: argparse.Namespace) -> Exit:
-    """Measure until interrupted; plain mode into a pipe: for one period."""
+    """Measure until interrupted; `--latency` in a pipe measures one period."""
     history: bool = options.latency_history
     live = sys.stdout.isatty()
     period_s: float = options.interval_s or (HISTORY_S if history else PIPED_S)

@@ -1,7 +1,7 @@
-"""`--pipe`: sends raw protocol from standard input as fast as the server takes it, and counts what comes back.
+"""`--pipe`: sends raw protocol from standard input as fast as the server accepts it, and counts the replies.
 
-The end is found by a last PING with a random text, which comes back when everything before it was answered. (The
-original sends ECHO there, which its server does not know, so it never succeeds.)
+A final PING with a random text marks the end: its reply follows the replies to everything before it. (The original
+sends ECHO instead, which its server does not know, so it never succeeds.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHUNK_BYTES = 65536
 
 
 def run(endpoint: Endpoint, options: argparse.Namespace) -> Exit:
-    """Send all, print the counts; refused when there was an error reply or the last reply did not come in time."""
+    """Send everything and print the counts; REFUSED if there was an error reply or the last reply timed out."""
     with Connection(endpoint) as connection:
         transfer = Transfer(connection, sys.stdin.fileno(), options.pipe_timeout_s)
         transfer.run()
@@ -38,7 +38,7 @@ def run(endpoint: Endpoint, options: argparse.Namespace) -> Exit:
 
 
 class Transfer:
-    """Input on its way to the server and the replies on their way back, on one thread."""
+    """Sends the input and reads the replies, in one thread."""
 
     def __init__(self, connection: Connection, input_fd: int, timeout_s: float) -> None:
         self.errors = self.replies = 0
@@ -47,12 +47,12 @@ class Transfer:
         self._timeout_s = timeout_s or None
         self._token = secrets.token_hex(20).encode()
         self._pending = b""
-        """Read from the input and not yet taken by the socket."""
+        """Read from the input, but not yet written to the socket."""
         self._input_ended = self._finished = False
         self._decoder = Decoder()
 
     def run(self) -> None:
-        """Until the last reply, or until the server stays silent for too long."""
+        """Run until the last reply, or until the timeout."""
         while not self._finished:
             reads: list[socket | int] = [self._socket]
             if not self._pending and not self._input_ended:

@@ -1,4 +1,4 @@
-"""`--stat`: one line of a node's figures every second."""
+"""`--stat`: prints a line of statistics of a node every second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADING = (
 
 
 def run(endpoint: Endpoint, options: argparse.Namespace) -> Exit:
-    """Print lines until interrupted, or as many as `-r` says when it is given."""
+    """Print lines until interrupted, or `-r` lines."""
     last_requests: int | None = None
     with connected_client(endpoint) as client:
         for line in count():

@@ -1,1 +1,1 @@
-"""Subcommands that are not commands of the server: each module has one `run(options)`."""
+"""The subcommands that are not commands of the server; each module has `run(options)`."""

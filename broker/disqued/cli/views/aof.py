@@ -1,6 +1,6 @@
-"""`disque aof`: looks into append only files; needs no server.
+"""`disque aof`: inspects append only files; needs no server.
 
-`disque aof dump FILE` prints a line of JSON for each record, `disque aof check FILE` is `disque-check-aof`.
+`disque aof dump FILE` prints each record as a line of JSON. `disque aof check FILE` is `disque-check-aof`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,30 @@ STATES = ("active", "queued")
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Do what the word behind `aof` says."""
+    """Run the action that follows `aof`."""
     words = options.command[1:]
     action = ACTIONS.get(words[0]) if words else None
     if action is None:
-        parser = Parser("disque aof", "disque aof {dump,check} [options] FILE", "Looks into append only files.", [])
+        parser = Parser("disque aof", "disque aof {dump,check} [options] FILE", "Inspect append only files.", [])
         parser.parse([word for word in words if word == "--help"])
-        raise UsageError("disque aof: say what to do, 'dump' or 'check'; each has its own --help")
+        raise UsageError("disque aof: missing action, use 'dump' or 'check' (each has --help)")
     return action(words[1:])
 
 
 def dump(words: list[str]) -> Exit:
-    """Print what stands in the file."""
+    """Print the records of the file."""
     parser = Parser(
         "disque aof dump",
         None,
-        "Prints a line of JSON for each record of an append only file, and for each damaged place.",
+        "Print each record and each damaged part of an append only file as a line of JSON.",
         [],
     )
-    parser.add_argument("file", help="the file; - for standard input")
-    parser.add_argument("--jobs", action="store_true", help="only the records that keep a job")
-    parser.add_argument("--queue", help="only jobs of this queue")
-    parser.add_argument("--state", choices=STATES, action="append", default=[], help="only this state; may be repeated")
+    parser.add_argument("file", help="append only file; - for standard input")
+    parser.add_argument("--jobs", action="store_true", help="print only records that contain a job")
+    parser.add_argument("--queue", help="print only jobs of this queue")
+    parser.add_argument(
+        "--state", choices=STATES, action="append", default=[], help="print only jobs in this state; can be repeated"
+    )
     options = parser.parse(words)
     queue = None if options.queue is None else os.fsencode(options.queue)
     wanted = Wanted(queue, frozenset(options.state), jobs=options.jobs)
@@ -57,10 +59,10 @@ def dump(words: list[str]) -> Exit:
 
 
 def check(words: list[str]) -> Exit:
-    """Say whether the file is sound, and mend it."""
-    parser = Parser("disque aof check", None, "Says whether an append only file is sound, as disque-check-aof.", [])
-    parser.add_argument("file", help="the file")
-    parser.add_argument("--fix", action="store_true", help="mend it; asks first")
+    """Check the file, and repair it with `--fix`."""
+    parser = Parser("disque aof check", None, "Check an append only file, like disque-check-aof.", [])
+    parser.add_argument("file", help="append only file")
+    parser.add_argument("--fix", action="store_true", help="repair the file, after confirmation")
     options = parser.parse(words)
     return check_file(options.file, fix=options.fix)
 

@@ -1,9 +1,9 @@
-"""`disque bench`: how fast this server adds, hands out and forgets jobs.
+"""`disque bench`: measures how fast a server adds, delivers and acknowledges jobs.
 
-Closed loop: each of the clients sends a batch, waits for all its replies, sends the next; the latency of a batch is
-that of its last reply. One thread drives all clients over raw sockets, because the figure wanted is the server's.
-Bodies come from a fixed seed. Nothing stays behind: the last phase acknowledges the jobs, and those that a failure or
-Ctrl-C leaves are deleted. So it runs only in a queue that nobody uses.
+The load is a closed loop: each client sends a batch, waits for all its replies, and sends the next. The latency of a
+batch is that of its last reply. One thread drives all clients over raw sockets, to measure the server and not the
+client library. Bodies come from a fixed seed. The last phase acknowledges the jobs, and jobs that remain after an error
+or Ctrl-C are deleted. So the benchmark needs a queue that is not in use.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from disqued.resp.writer import request
 
 SEED = 7711
 TTL_S = 3600
-"""Life of the jobs, should nothing delete them."""
+"""Time to live of the jobs, in case they are not deleted."""
 RECEIVE_BYTES = 1 << 16
 PAGE_SIZE = 1000
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One kind of request, measured; `latencies_ms` are those of the batches, sorted."""
+    """The result of one kind of request; `latencies_ms` are those of the batches, sorted."""
 
     name: str
     elapsed_s: float
@@ -48,11 +48,11 @@ class Phase:
 
     @property
     def per_second(self) -> float:
-        """Requests answered in a second."""
+        """Replies per second."""
         return round(len(self.replies) / self.elapsed_s, 1)
 
     def percentile_ms(self, percent: int) -> float:
-        """The latency that so many batches of a hundred did not exceed."""
+        """The latency that this percentage of the batches did not exceed."""
         last = len(self.latencies_ms) - 1
         return round(self.latencies_ms[min(last, len(self.latencies_ms) * percent // 100)], 3)
 
@@ -70,23 +70,25 @@ COLUMNS: tuple[Column[Phase], ...] = (
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Measure adding, getting and acknowledging, one after the other."""
+    """Measure ADDJOB, GETJOB and ACKJOB, one after the other."""
     options = _parser().parse(options.command[1:], options)
     endpoint = choose_endpoint(options)
     with (
         unused_queue(endpoint, options.queue or f"disque-bench-{os.getpid()}") as queue,
         contextlib.ExitStack() as stack,
     ):
-        lanes = [Lane(stack.enter_context(Connection(endpoint))) for _ in range(min(options.clients, options.jobs))]
-        phases = list(measure(Loader(lanes, options.pipeline), queue, options))
+        clients = [
+            LoadClient(stack.enter_context(Connection(endpoint))) for _ in range(min(options.clients, options.jobs))
+        ]
+        phases = list(measure(Loader(clients, options.pipeline), queue, options))
     print_rows(COLUMNS, phases, options.form, "")
     return Exit.OK
 
 
 def measure(loader: Loader, queue: str, options: argparse.Namespace) -> Iterator[Phase]:
-    """The three phases. Raises `RefusedError` when the server refuses a request."""
+    """Run the three phases. Raises `RefusedError` if the server refuses a request."""
     name = os.fsencode(queue)
-    body = random.Random(SEED).randbytes(options.body_bytes)  # noqa: S311  load, no secret
+    body = random.Random(SEED).randbytes(options.body_bytes)  # noqa: S311  load, not a secret
     copies = [b"REPLICATE", b"%d" % options.replicate] if options.replicate else []
     add = request([b"ADDJOB", name, body, b"0", b"TTL", b"%d" % TTL_S, *copies])
     yield loader.run("add", [add] * options.jobs)
@@ -99,14 +101,14 @@ def measure(loader: Loader, queue: str, options: argparse.Namespace) -> Iterator
 
 @contextlib.contextmanager
 def unused_queue(endpoint: Endpoint, queue: str) -> Iterator[str]:
-    """The name of a queue that has no job in any state, and has none afterwards.
+    """Check that the queue has no jobs in any state, and delete its jobs afterwards.
 
     Raises:
-        UsageError: there are jobs in it.
+        UsageError: the queue has jobs.
     """
     with connected_client(endpoint) as client:
         if next(iter(client.jscan(queue=queue, page_size=PAGE_SIZE)), None) is not None:
-            raise UsageError(f"disque bench: there are jobs in queue '{queue}'; name one that is not in use")
+            raise UsageError(f"disque bench: queue '{queue}' has jobs; choose a queue that is not in use")
     try:
         yield queue
     finally:
@@ -115,8 +117,8 @@ def unused_queue(endpoint: Endpoint, queue: str) -> Iterator[str]:
                 client.fast_ack(job_id)
 
 
-class Lane:
-    """One client: a connection and the batch that it waits for."""
+class LoadClient:
+    """One client: a connection and the batch in flight."""
 
     def __init__(self, connection: Connection) -> None:
         self.socket = connection.socket
@@ -125,13 +127,13 @@ class Lane:
         self._sent_s = 0.0
 
     def send(self, batch: list[bytes]) -> None:
-        """Send a batch and start its clock."""
+        """Send a batch and start to measure its latency."""
         self._missing = len(batch)
         self._sent_s = time.perf_counter()
         self.socket.sendall(b"".join(batch))
 
     def receive(self, replies: list[Any]) -> float | None:
-        """Take what has arrived; the latency of the batch in ms when it is complete."""
+        """Read replies; return the latency of the batch in ms when it is complete."""
         data = self.socket.recv(RECEIVE_BYTES)
         if not data:
             raise ConnectionLostError("Error: Server closed the connection")
@@ -146,32 +148,32 @@ class Lane:
 class Loader:
     """All clients, driven by one thread."""
 
-    def __init__(self, lanes: list[Lane], pipeline: int) -> None:
-        self._lanes = lanes
+    def __init__(self, clients: list[LoadClient], pipeline: int) -> None:
+        self._lanes = clients
         self._pipeline = pipeline
 
     def run(self, name: str, requests: Iterable[bytes]) -> Phase:
-        """Send all requests, whichever client is free next, and wait for all replies."""
+        """Send each request on the next free client, and wait for all replies."""
         todo = iter(requests)
         replies: list[Any] = []
         latencies_ms: list[float] = []
         began_s = time.perf_counter()
         with selectors.DefaultSelector() as selector:
-            for lane in self._lanes:
+            for client in self._lanes:
                 if batch := list(islice(todo, self._pipeline)):
-                    selector.register(lane.socket, selectors.EVENT_READ, lane)
-                    lane.send(batch)
+                    selector.register(client.socket, selectors.EVENT_READ, client)
+                    client.send(batch)
             while selector.get_map():
                 for key, _ in selector.select():
-                    lane = key.data
-                    latency_ms = lane.receive(replies)
+                    client = key.data
+                    latency_ms = client.receive(replies)
                     if latency_ms is None:
                         continue
                     latencies_ms.append(latency_ms)
                     if batch := list(islice(todo, self._pipeline)):
-                        lane.send(batch)
+                        client.send(batch)
                     else:
-                        selector.unregister(lane.socket)
+                        selector.unregister(client.socket)
         elapsed_s = time.perf_counter() - began_s
         return Phase(name, elapsed_s, replies, sorted(latencies_ms))
 
@@ -180,15 +182,15 @@ def _parser() -> Parser:
     parser = Parser(
         "disque bench",
         None,
-        "Measures how fast the server adds, hands out and acknowledges jobs; deletes the jobs it made.",
+        "Measure how fast the server adds, delivers and acknowledges jobs. Jobs of the benchmark are deleted.",
         [endpoint_options()],
     )
     add = parser.add_argument
-    add("-c", "--clients", type=at_least(int, 1), default=10, help="connections at work at the same time (default 10)")
-    add("-P", "--pipeline", type=at_least(int, 1), default=1, help="requests that each sends at once (default 1)")
-    add("-n", "--jobs", type=at_least(int, 1), default=10_000, help="jobs to add, get and acknowledge (default 10000)")
-    add("--body-bytes", type=at_least(int, 0), default=64, help="size of a body (default 64)")
-    add("--replicate", type=at_least(int, 1), help="copies of each job (default: the server's)")
-    add("--queue", help="a queue that nobody uses (default: one of its own)")
+    add("-c", "--clients", type=at_least(int, 1), default=10, help="number of parallel connections (default 10)")
+    add("-P", "--pipeline", type=at_least(int, 1), default=1, help="requests per batch (default 1)")
+    add("-n", "--jobs", type=at_least(int, 1), default=10_000, help="number of jobs (default 10000)")
+    add("--body-bytes", type=at_least(int, 0), default=64, help="size of each body in bytes (default 64)")
+    add("--replicate", type=at_least(int, 1), help="copies of each job (default: that of the server)")
+    add("--queue", help="a queue that is not in use (default: a new one)")
     table_options(parser)
     return parser

@@ -1,7 +1,6 @@
-"""The client that the views use: one node, no detours.
+"""The client of the views, which uses one node only.
 
-A view shows the node it was pointed at, so other nodes of the cluster are not tried when that one fails, and a failure
-is told at once.
+A view shows the node of its endpoint. If that node fails, the view reports the error at once and tries no other node.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from disqued.client import (
 
 @contextmanager
 def connected_client(endpoint: Endpoint) -> Iterator[Client]:
-    """A client of that node; what goes wrong inside becomes an error of the command line."""
-    with Connection(endpoint) as first:  # so a node that can not be reached, or wants no password, is treated alike
+    """Connect to the node; errors inside become errors of the command line."""
+    with Connection(endpoint) as first:  # handles unreachable nodes and superfluous passwords like commands do
         password = endpoint.password if first.password_accepted else None
     try:
         with Client([str(endpoint)], password=password, discover=False, backoff=Backoff(attempts=1)) as client:
@@ -37,7 +36,7 @@ def connected_client(endpoint: Endpoint) -> Iterator[Client]:
 
 
 def ask_many(client: Client, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
-    """The replies to pipelined commands. The first error among them is raised."""
+    """Send commands in a pipeline and return the replies. Raises the first error among them."""
     replies: list[Reply] = []
     for answer in client.execute_many(commands):
         if isinstance(answer, DisqueError):
@@ -47,5 +46,5 @@ def ask_many(client: Client, commands: Sequence[Sequence[Argument]]) -> list[Rep
 
 
 def client_for(options: argparse.Namespace) -> AbstractContextManager[Client]:
-    """The client for the parsed options."""
+    """Return the client for the parsed options."""
     return connected_client(choose_endpoint(options))

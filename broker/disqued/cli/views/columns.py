@@ -1,6 +1,6 @@
-"""Columns of rows, and the forms of rows and values for programs: lines of text and objects.
+"""The columns of tables, and rows as lines of text or as objects.
 
-Names and order of the columns are an interface: scripts rely on them.
+Names and order of columns are an interface: scripts rely on them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _BACKSLASH = {92: "\\\\"}
 class Column(Generic[Row]):
     """A column: its name for programs, its value, and how a terminal shows it.
 
-    Without `title` a terminal leaves the column out; `shown` makes the text, by default that of the pipe. `style` is a
-    style of `rich` for a row's cell. Where the terminal is too narrow, a column that `yields` is cut and one
-    that `folds` goes over several lines. One that is `sparse` is left out there while no row has anything in it.
+    A terminal omits columns without `title`, and `sparse` columns that are empty in all rows. `shown` formats the value
+    for a terminal; the default is the format of the pipe. `style` returns a style of `rich` for the cell. If the
+    terminal is too narrow, a column that `yields` is truncated, and one that `folds` is wrapped.
     """
 
     name: str
@@ -37,24 +37,24 @@ class Column(Generic[Row]):
     sparse: bool = False
 
     def text(self, row: Row) -> str:
-        """The value as a terminal shows it."""
+        """Return the value as a terminal shows it."""
         return self.shown(row) if self.shown else plain(self.value(row))
 
 
 def as_objects(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[dict[str, Value]]:
-    """Each row as an object with all columns."""
+    """Return each row as an object with all columns."""
     return [{column.name: column.value(row) for column in columns} for row in rows]
 
 
 def as_lines(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> str:
-    """A line of names, then one line for each row, separated by tabs."""
+    """Return a line of names and one line per row, separated by tabs."""
     lines = ["\t".join(column.name for column in columns)]
     lines += ["\t".join(plain(column.value(row)) for column in columns) for row in rows]
     return "\n".join(lines) + "\n"
 
 
 def plain(value: Value) -> str:
-    """A value on one line: nothing for None, commas in a list, escapes for control characters and bytes."""
+    """Format a value on one line: empty for None, lists with commas, control characters and invalid bytes escaped."""
     match value:
         case None:
             return ""
@@ -69,7 +69,7 @@ def plain(value: Value) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with escapes for what would move the cursor or is no text. A backslash stays as it is."""
+    """Escape control characters and invalid bytes. A backslash is not escaped."""
     escaped = text.translate(_ESCAPES)
     if escaped.isprintable():
         return escaped
@@ -82,7 +82,7 @@ def printable(text: str) -> str:
 
 
 def body_text(body: bytes, characters: int) -> str:
-    """The beginning of a job's body for a person: text with escapes, and how much is left out."""
+    """Return the beginning of a job's body as text with escapes; an ellipsis marks a truncated body."""
     shown = [printable(character) for character in body[: characters * 4].decode("utf-8", "surrogateescape")]
     ends = list(accumulate(map(len, shown)))
     if len(body) <= characters * 4 and (not ends or ends[-1] <= characters):

@@ -1,4 +1,4 @@
-"""`disque console`: opens the page that a node has for browsers, or says where it is."""
+"""`disque console`: opens the web console of a node, or prints its address."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from disqued.client import Client
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the address; on a terminal, open it too."""
-    parser = Parser("disque console", None, "Opens the console of a node in the browser.", [endpoint_options()])
-    parser.add_argument("--node", metavar="NODE", help="another member: its address, or its ID or how that begins")
-    parser.add_argument("--print", dest="only_print", action="store_true", help="only print the address")
+    """Print the address, and open it if standard output is a terminal."""
+    parser = Parser("disque console", None, "Open the web console of a node in the browser.", [endpoint_options()])
+    parser.add_argument(
+        "--node", metavar="NODE", help="another node of the cluster: its address, its ID or a prefix of its ID"
+    )
+    parser.add_argument("--print", dest="only_print", action="store_true", help="print the address without opening it")
     options = parser.parse(options.command[1:], options)
     endpoint = choose_endpoint(options)
     if options.node is not None:
@@ -30,29 +32,29 @@ def run(options: argparse.Namespace) -> Exit:
     sys.stdout.flush()
     on_terminal = sys.stdout.isatty() or "FAKETTY" in os.environ
     if on_terminal and not options.only_print and not webbrowser.open(address):
-        sys.stderr.write("There is no browser here: open the address in one that reaches the node.\n")
+        sys.stderr.write("No browser found; open the address in a browser that can reach the node.\n")
     return Exit.OK
 
 
 def _member(client: Client, asked: Endpoint, wanted: str) -> Endpoint:
-    """Where clients reach the node that is meant."""
+    """Return the client endpoint of the node that `wanted` names."""
     found = []
     for node in client.hello().nodes:
         at = Endpoint(node.host or asked.host, node.port, password=asked.password)
         if node.id.startswith(wanted) or str(at) == wanted:
             found.append(at)
     if len(found) != 1:
-        how_many = "No member is" if not found else f"{len(found)} members are"
-        raise RefusedError(f"{how_many} meant by '{wanted}': 'disque nodes' lists them")
+        how_many = "No node matches" if not found else f"{len(found)} nodes match"
+        raise RefusedError(f"{how_many} '{wanted}'; see 'disque nodes'")
     return found[0]
 
 
 def _address(endpoint: Endpoint) -> str:
-    """Of the page."""
+    """Return the address of the console."""
     with connected_client(endpoint) as client:
         reply = client.execute("CONFIG", "GET", "http-port", repeat=True)
     port = reply[1].decode() if isinstance(reply, list) and len(reply) == 2 and isinstance(reply[1], bytes) else "0"
     if port == "0":
-        raise RefusedError(f"The node {endpoint} has no console: give it an http-port of its own")
+        raise RefusedError(f"node {endpoint} has no console; set http-port in its configuration")
     host = endpoint.host if endpoint.path is None else DEFAULT_HOST
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

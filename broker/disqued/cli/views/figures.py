@@ -1,4 +1,4 @@
-"""The figures of `disque top`: what it shows of the node and of each queue, and the orders of the queues."""
+"""The figures that `disque top` shows of the node and of each queue, and the orders of the queues."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ FIGURES: tuple[Column[Sample], ...] = (
     Column("in_per_second", lambda sample: sample.in_per_s, "in/s", lambda sample: human_rate(sample.in_per_s)),
     Column("out_per_second", lambda sample: sample.out_per_s, "out/s", lambda sample: human_rate(sample.out_per_s)),
 )
-"""What is said about the node as a whole."""
+"""The figures of the node."""
 
 LONG_S = 60.0
-"""A job that waits for so long is worth a colour."""
+"""Age from which the oldest job is highlighted."""
 
 
 def _style_of_length(load: Load) -> str:
@@ -65,9 +65,9 @@ ORDERS: dict[str, tuple[str, Callable[[Load], tuple[float, str]]]] = {
     "b": ("blocked", lambda load: (-load.stats.blocked_clients, load.stats.name)),
     "n": ("name", lambda load: (0, load.stats.name)),
 }
-"""Key -> name and rule of an order of the rows."""
+"""Key -> name and sort key of an order of the rows."""
 
 
 def ordered(loads: Sequence[Load], key: str) -> list[Load]:
-    """The rows in the order that belongs to the key."""
+    """Return the rows in the order of the key."""
     return sorted(loads, key=ORDERS[key][1])

@@ -1,4 +1,4 @@
-"""`disque help [command | @group]`: the manual without a server."""
+"""`disque help [command | @group]`: prints help without a server."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from disqued.cli.manual import explain
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the help text on the topic."""
+    """Print the help on the topic."""
     topic = " ".join(options.command[1:])
     text = explain(topic)
     if text is None:
-        raise UsageError(f"No help on '{topic}': 'disque help' lists the commands, 'disque --help' the options")
+        raise UsageError(f"No help on '{topic}'; see 'disque help' for commands, 'disque --help' for options")
     sys.stdout.write(text + "\n")
     return Exit.OK

@@ -1,4 +1,4 @@
-"""`disque jobs`: the jobs a node knows, in any state."""
+"""`disque jobs`: lists the jobs of a node, in any state."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ STATE_STYLES = {"queued": "cyan", "active": "green", "acked": "dim", "wait-repl"
 LIMIT = 100
 PAGE_SIZE = 100
 CTIME_PER_S = 10**9
-"""Creation times are unix milliseconds times a million."""
+"""Units of `ctime` per second: it is Unix milliseconds times a million."""
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A job and when it was looked at, in unix seconds."""
+    """A job, and the time of the listing in Unix seconds."""
 
     job: JobDetails
     seen_s: float
 
     @property
     def age_s(self) -> float:
-        """Time since the job was created, by the clock of this machine."""
+        """Time since the job was created, according to the clock of this machine."""
         return max(0.0, round(self.seen_s - self.job.ctime / CTIME_PER_S, 3))
 
 
@@ -45,7 +45,7 @@ def _within(row: Listed) -> str:
 
 
 def _again(row: Listed) -> str:
-    """How often the job came back to its queue, for either reason."""
+    """How often the job was queued again: negative acknowledgements and additional deliveries."""
     return str(row.job.nacks + row.job.additional_deliveries)
 
 
@@ -69,26 +69,28 @@ COLUMNS: tuple[Column[Listed], ...] = (
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the jobs that pass the filters, in no particular order, as the node's table has them."""
-    parser = Parser("disque jobs", None, "Lists jobs that a node knows, in no particular order.", [endpoint_options()])
-    parser.add_argument("--queue", help="only jobs of this queue")
-    parser.add_argument("--state", choices=STATES, action="append", default=[], help="only this state; may be repeated")
+    """Print the jobs that match the filters, in the order of the node's table."""
+    parser = Parser("disque jobs", None, "List the jobs of a node, in no particular order.", [endpoint_options()])
+    parser.add_argument("--queue", help="list only jobs of this queue")
     parser.add_argument(
-        "--limit", type=at_least(int, 0), default=LIMIT, help=f"at most so many (default {LIMIT}; 0: all)"
+        "--state", choices=STATES, action="append", default=[], help="list only jobs in this state; can be repeated"
+    )
+    parser.add_argument(
+        "--limit", type=at_least(int, 0), default=LIMIT, help=f"maximum number of jobs (default {LIMIT}; 0: all)"
     )
     table_options(parser)
     options = parser.parse(options.command[1:], options)
     limit = options.limit or None
     with client_for(options) as client:
         rows = list(islice(_jobs(client, options.queue, options.state), limit and limit + 1))
-    print_rows(COLUMNS, rows[:limit], options.form, "No jobs.")
+    print_rows(COLUMNS, rows[:limit], options.form, "No jobs found.")
     if limit and len(rows) > limit:
-        sys.stderr.write(f"There are more than {limit} jobs; --limit 0 lists all.\n")
+        sys.stderr.write(f"More than {limit} jobs found; use --limit 0 to list all.\n")
     return Exit.OK
 
 
 def _jobs(client: Client, queue: str | None, states: list[JobState]) -> Iterator[Listed]:
-    """The jobs, each once: a scan may repeat some when the table grows meanwhile."""
+    """Yield each job once: a scan can return a job twice when the table grows."""
     seen: set[str] = set()
     for job in client.jscan_details(queue=queue, states=states, page_size=PAGE_SIZE):
         if job.id not in seen:

@@ -1,4 +1,4 @@
-"""The live picture of `disque top`: redrawn in place, with keys."""
+"""The live screen of `disque top`, controlled by keys."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from disqued.cli.views.terminal import rich_table
 from disqued.client import Client
 
 HISTORY = 60
-"""Samples of the total rates that the sparklines show."""
+"""Number of samples in the sparklines."""
 SPARKS = "▁▂▃▄▅▆▇█"
 LINES_AROUND_ROWS = 5
-"""The head of the table, the rule below, an empty line above and below, and the notes."""
+"""Lines for the header of the table, the rule below it, an empty line above and below, and the notes."""
 
 
 def watch(client: Client, sample: Sample, interval_s: float, key: str) -> None:
-    """Redraw until `q` or Ctrl-C is pressed. A key of `ORDERS` changes the order at once."""
+    """Redraw until the user presses `q` or Ctrl-C. A key of `ORDERS` changes the order at once."""
     console = Console()
     history: deque[tuple[float, float]] = deque(maxlen=HISTORY)
     with _keys() as next_key, Live(console=console, screen=True, auto_refresh=False) as live:
@@ -49,7 +49,7 @@ def watch(client: Client, sample: Sample, interval_s: float, key: str) -> None:
 
 
 def figures(sample: Sample, history: Sequence[tuple[float, float]]) -> Group:
-    """The node: its figures, and its rates over time."""
+    """Return the statistics of the node, and its rates over time."""
     shown = {column.title: column.text(sample) for column in FIGURES}
     title = Text.assemble(("disque top  ", "bold"), (shown.pop("node"), "bold cyan"))
     rates = (("in/s", "green", [rate for rate, _ in history]), ("out/s", "cyan", [rate for _, rate in history]))
@@ -64,7 +64,7 @@ def figures(sample: Sample, history: Sequence[tuple[float, float]]) -> Group:
 
 
 def notes(sample: Sample, rows: int) -> Text:
-    """What is not among the rows, on one line."""
+    """Return a line about queues that are not shown."""
     hidden = len(sample.loads) - rows
     sampled = int(sample.info["registered_queues"]) > MAX_QUEUES
     said = [f"{hidden} more queues do not fit"] * (hidden > 0) + [f"only {MAX_QUEUES} queues are sampled"] * sampled
@@ -72,7 +72,7 @@ def notes(sample: Sample, rows: int) -> Text:
 
 
 def keys_and_order(order: str) -> Text:
-    """The keys, the order of now among them."""
+    """Return a line of the keys, with the current order in bold."""
     keys = Text("q quit   order: ", "dim")
     for key, (name, _) in ORDERS.items():
         keys.append(f"{key} {name}  ", "bold" if name == order else "dim")
@@ -80,7 +80,7 @@ def keys_and_order(order: str) -> Text:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """The values as bars, the greatest as the highest."""
+    """Return the values as bars, scaled to the greatest."""
     top = max(values, default=0.0) or 1.0
     return "".join(SPARKS[min(len(SPARKS) - 1, int(value / top * len(SPARKS)))] for value in values)
 
@@ -92,7 +92,7 @@ def _read_key(terminal: int, wait_s: float) -> str:
 
 @contextlib.contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """A function that waits so many seconds for a key and returns it, or nothing."""
+    """Yield a function that waits up to the given seconds for a key, and returns it or an empty string."""
     terminal = sys.stdin.fileno()
     settings = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)

@@ -1,6 +1,6 @@
-"""What a node does: samples of its queues, and rates as differences of two samples.
+"""The load of a node: samples of its queues, and rates as differences of two samples.
 
-The age of the longest waiting job takes two more requests for each queue, so it is asked only for those that are shown.
+The age of the oldest queued job takes two more requests per queue, so only the queues on the screen are asked for it.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from disqued.client import Client, QueueStats
 from disqued.client.replies import job_details, jobs
 
 MAX_QUEUES = 2000
-"""Queues in a sample; a node with more is sampled in part."""
+"""Maximum number of queues in a sample."""
 PAGE_SIZE = 1000
 
 
 @dataclass(frozen=True)
 class Load:
-    """A queue and what happened in it since the sample before."""
+    """A queue, and its rates since the previous sample."""
 
     stats: QueueStats
     in_per_s: float
     out_per_s: float
     oldest_s: float | None = None
-    """Age of the job that waits longest; None when none waits or nobody asked."""
+    """Age of the oldest queued job; None if the queue is empty or was not asked."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """All figures at one moment. `taken_s` is monotonic."""
+    """All statistics at one time. `taken_s` is on the monotonic clock."""
 
     node: str
     taken_s: float
@@ -53,7 +53,7 @@ class Sample:
 
 
 def take_sample(client: Client, node: str, before: Sample | None = None) -> Sample:
-    """The figures of now; rates are those since the sample `before`, 0 without one."""
+    """Take a sample; rates are those since the sample `before`, 0 without one."""
     info = client.info()
     names = sorted(set(islice(client.qscan(page_size=PAGE_SIZE), MAX_QUEUES)))
     now_s = time.monotonic()
@@ -64,7 +64,7 @@ def take_sample(client: Client, node: str, before: Sample | None = None) -> Samp
 
 
 def _load(stats: QueueStats, before: QueueStats | None, elapsed_s: float) -> Load:
-    """Rates of one queue. One that is younger than the sample before began at 0."""
+    """Compute the rates of one queue. The counters of a queue younger than the previous sample began at 0."""
     if elapsed_s <= 0 or (before is None and stats.age_s > elapsed_s):
         return Load(stats, 0.0, 0.0)
     jobs_in, jobs_out = (0, 0) if before is None else (before.jobs_in, before.jobs_out)
@@ -76,7 +76,7 @@ def _load(stats: QueueStats, before: QueueStats | None, elapsed_s: float) -> Loa
 
 
 def with_oldest(client: Client, loads: Sequence[Load]) -> list[Load]:
-    """The rows with the age of the job that waits longest in each queue."""
+    """Add the age of the oldest queued job to each row."""
     asked = [load for load in loads if load.stats.length]
     first = [jobs(reply) for reply in ask_many(client, [("QPEEK", load.stats.name, 1) for load in asked])]
     ids = [found[0].id for found in first if found]

@@ -1,4 +1,4 @@
-"""`disque nodes`: the cluster as one node sees it, with the figures of every node that can be asked."""
+"""`disque nodes`: lists the nodes of the cluster, with statistics from each reachable node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNREMARKABLE = {"myself", "noflags"}
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One node: what the asked node says of it, and its own figures, None when it does not answer."""
+    """A node: its state as the connected node sees it, and its own statistics; None if it does not reply."""
 
     id: str
     address: str
@@ -34,7 +34,7 @@ class NodeRow:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing is said against it."""
+        """Whether the connected node sees no fault."""
         return self.state == "ok" and self.link == "connected"
 
 
@@ -67,8 +67,8 @@ COLUMNS: tuple[Column[NodeRow], ...] = (
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the nodes, the asked one first."""
-    parser = Parser("disque nodes", None, "Lists the nodes of the cluster.", [endpoint_options()])
+    """Print the nodes, the connected one first."""
+    parser = Parser("disque nodes", None, "List the nodes of the cluster.", [endpoint_options()])
     table_options(parser)
     options = parser.parse(options.command[1:], options)
     endpoint = choose_endpoint(options)
@@ -84,19 +84,19 @@ def run(options: argparse.Namespace) -> Exit:
         figures = own_figures if node.id == hello.node_id else _ask(at)
         rows.append(_with_figures(NodeRow(node.id, str(at), state, link), figures))
     rows.sort(key=lambda row: (row.id != hello.node_id, row.address, row.id))
-    print_rows(COLUMNS, rows, options.form, "No nodes.")
+    print_rows(COLUMNS, rows, options.form, "No nodes found.")
     return Exit.OK
 
 
 def _state(line: str) -> tuple[str, tuple[str, str]]:
-    """ID, state and link of a line of CLUSTER NODES."""
+    """Parse ID, state and link from a line of CLUSTER NODES."""
     words = line.split()
     flags = [flag for flag in words[2].split(",") if flag not in _UNREMARKABLE]
     return words[0], (",".join(flags) or "ok", words[5])
 
 
 def _ask(endpoint: Endpoint) -> dict[str, str]:
-    """The figures of another node; none when it can not be asked."""
+    """Return the INFO of another node; empty if it cannot be reached."""
     try:
         with connected_client(endpoint) as client:
             return client.info()
@@ -105,7 +105,7 @@ def _ask(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _with_figures(row: NodeRow, figures: dict[str, str]) -> NodeRow:
-    """The row with what the node says of itself."""
+    """Add the statistics of the node to its row."""
     if not figures:
         return row
     return replace(

@@ -1,4 +1,4 @@
-"""`disque peek QUEUE`: the jobs that wait in a queue, with bodies that can be read, without taking them."""
+"""`disque peek QUEUE`: shows queued jobs with readable bodies, without fetching them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN_CHARACTERS = 400
 
 
 def columns(characters: int) -> tuple[Column[Job], ...]:
-    """The columns; a terminal shows at most so many characters of a body."""
+    """Return the columns; a terminal shows at most `characters` of a body."""
     return (
         Column("id", lambda job: job.id, "ID"),
         Column("queue", lambda job: job.queue),
@@ -29,16 +29,18 @@ def columns(characters: int) -> tuple[Column[Job], ...]:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the oldest or newest waiting jobs."""
-    parser = Parser("disque peek", None, "Shows waiting jobs of a queue without taking them.", [endpoint_options()])
+    """Print the oldest or newest queued jobs."""
+    parser = Parser("disque peek", None, "Show the jobs of a queue without fetching them.", [endpoint_options()])
     parser.add_argument("queue", help="name of the queue")
-    parser.add_argument("-n", type=int, default=COUNT, help=f"how many of the oldest (default {COUNT}); -N: the newest")
-    parser.add_argument("--full", action="store_true", help="show bodies to their end on a terminal")
+    parser.add_argument(
+        "-n", type=int, default=COUNT, help=f"show the oldest N jobs (default {COUNT}), or the newest N with -N"
+    )
+    parser.add_argument("--full", action="store_true", help="show complete bodies on a terminal")
     table_options(parser)
     options = parser.parse(options.command[1:], options)
     with client_for(options) as client:
         jobs = client.qpeek(options.queue, options.n)
     longest = max((len(job.body) for job in jobs), default=0)
-    characters = 4 * longest if options.full else SHOWN_CHARACTERS  # an escaped byte takes four
-    print_rows(columns(characters), jobs, options.form, f"No job waits in '{printable(options.queue)}'.")
+    characters = 4 * longest if options.full else SHOWN_CHARACTERS  # an escaped byte takes four characters
+    print_rows(columns(characters), jobs, options.form, f"No jobs in queue '{printable(options.queue)}'.")
     return Exit.OK

@@ -1,4 +1,4 @@
-"""`disque queues [PATTERN]`: the queues of a node and their figures."""
+"""`disque queues [PATTERN]`: lists the queues of a node with their statistics."""
 
 from __future__ import annotations
 
@@ -46,24 +46,26 @@ SORTS: dict[str, Callable[[QueueStats], tuple[int, str]]] = {
     "age": lambda row: (-row.age_s, row.name),
     "idle": lambda row: (-row.idle_s, row.name),
 }
-"""Numbers sort from the greatest, equal ones by name."""
+"""Numbers sort in descending order, equal ones by name."""
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the queues whose names match."""
-    parser = Parser("disque queues", None, "Lists the queues of a node.", [endpoint_options()])
-    parser.add_argument("pattern", nargs="?", default="*", help="shell pattern for the names, for example 'mail-*'")
-    parser.add_argument("--sort", choices=SORTS, default="length", help="order (default: length)")
+    """Print the queues whose names match the pattern."""
+    parser = Parser("disque queues", None, "List the queues of a node.", [endpoint_options()])
+    parser.add_argument("pattern", nargs="?", default="*", help="glob pattern of the names, for example 'mail-*'")
+    parser.add_argument("--sort", choices=SORTS, default="length", help="sort by this column (default: length)")
     table_options(parser)
     options = parser.parse(options.command[1:], options)
     with client_for(options) as client:
         names = [name for name in sorted(set(client.qscan())) if fnmatchcase(name, options.pattern)]
         rows = sorted(stats_of(client, names), key=SORTS[options.sort])
-    print_rows(COLUMNS, rows, options.form, "No queues." if options.pattern == "*" else "No queue matches.")
+    print_rows(
+        COLUMNS, rows, options.form, "No queues found." if options.pattern == "*" else "No queue matches the pattern."
+    )
     return Exit.OK
 
 
 def stats_of(client: Client, names: Sequence[str]) -> list[QueueStats]:
-    """The figures of these queues, without those that have gone meanwhile."""
+    """Return the statistics of these queues, without queues that no longer exist."""
     answers = ask_many(client, [("QSTAT", name) for name in names])
     return [queue_stats(answer) for answer in answers if answer is not None]

@@ -1,4 +1,4 @@
-"""Prints rows for people, for pipes and for programs, from one list of columns.
+"""Prints rows on a terminal, in a pipe or as JSON, from one list of columns.
 
 A terminal gets a table (`disqued.cli.views.terminal`) that may omit columns and shorten numbers. A pipe gets all
 columns and plain numbers, separated by tabs, after a line of names. `--json` prints an array of objects with the same
@@ -17,7 +17,7 @@ from disqued.cli.views.columns import Column, Row, as_lines, as_objects
 
 
 def table_options(parser: argparse.ArgumentParser) -> None:
-    """Add the option for programs."""
+    """Add the option `--json`."""
     parser.add_argument(
         "--json",
         dest="form",
@@ -29,12 +29,12 @@ def table_options(parser: argparse.ArgumentParser) -> None:
 
 
 def print_rows(columns: Sequence[Column[Row]], rows: Iterable[Row], form: Form | None, empty: str) -> None:
-    """Print the rows in the form asked for; `empty` is what a person reads when there are none."""
+    """Print the rows in the requested format; `empty` is the text on a terminal if there are none."""
     rows = list(rows)
     if form is Form.JSON:
         sys.stdout.write(json.dumps(as_objects(columns, rows)) + "\n")
     elif form is None and sys.stdout.isatty():
-        from disqued.cli.views.terminal import print_table  # noqa: PLC0415  slow to import, and of no use in a pipe
+        from disqued.cli.views.terminal import print_table  # noqa: PLC0415  slow to import, and not needed in a pipe
 
         print_table(columns, rows, empty)
     else:

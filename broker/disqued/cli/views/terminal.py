@@ -1,4 +1,4 @@
-"""Rows as a table on a terminal, by `rich`, which sees to width, colours and NO_COLOR."""
+"""Tables on a terminal, with `rich`, which handles width, colours and NO_COLOR."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rich.text import Text
 from disqued.cli.views.columns import Column, Row
 
 MAX_NAME_WIDTH = 40
-"""Width of a job's ID; longer names of queues are cut."""
+"""Width of a job ID; longer names of queues are truncated."""
 MIN_NAME_WIDTH = 6
 ENDLESS = 10_000
 
 
 def print_table(columns: Sequence[Column[Row]], rows: Sequence[Row], empty: str) -> None:
-    """Print the table, or the text when there are no rows."""
+    """Print the table, or the text if there are no rows."""
     console = Console()
     console.print(rich_table(columns, rows, console.width) if rows else empty)
 
 
 def rich_table(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> Table:
-    """The columns that have a title, in at most so many characters; numbers stand on the right."""
+    """Return a table of the columns with a title, at most `width` characters wide; numbers are right-aligned."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold")
     shown = [column for column in columns if column.title and not (column.sparse and _is_empty(column, rows))]
     for column in shown:
@@ -40,7 +40,7 @@ def rich_table(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) 
         )
     for row in rows:
         table.add_row(*(Text(column.text(row), column.style(row) if column.style else "") for column in shown))
-    # `rich` gives the flexible columns what the others leave only to a table that fills the width.
+    # `rich` gives the remaining width to the flexible columns only if the table expands.
     table.expand = _natural_width(table) > width
     return table
 

@@ -1,8 +1,7 @@
-"""`disque top`: a node at work, refreshed every second or so.
+"""`disque top`: shows the load of a node, refreshed every second.
 
-Rates are differences of two samples of QSTAT. On a terminal the busiest queues that fit are shown, for each the age of
-the job that waits longest; keys change the order, `q` leaves. Into a pipe, or with `--once`, one snapshot is taken over
-one interval.
+Rates are differences of two samples of QSTAT. A terminal shows the busiest queues that fit, with the age of the oldest
+job in each. Keys change the order, `q` exits. In a pipe, or with `--once`, one snapshot over one interval is printed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SHORTEST_S = 0.1
 
 def run(options: argparse.Namespace) -> Exit:
     """Show the node until `q` or Ctrl-C, or once."""
-    parser = Parser("disque top", None, "Shows a node at work.", [endpoint_options()])
+    parser = Parser("disque top", None, "Show the load of a node.", [endpoint_options()])
     add = parser.add_argument
     add(
         "--interval",
@@ -38,8 +37,13 @@ def run(options: argparse.Namespace) -> Exit:
         default=INTERVAL_S,
         help=f"seconds between samples (default {INTERVAL_S:g})",
     )
-    add("--once", action="store_true", help="print one snapshot and exit, as into a pipe")
-    add("--sort", choices=[name for name, _ in ORDERS.values()], default="rate", help="order of queues (default: rate)")
+    add("--once", action="store_true", help="print one snapshot and exit (default in a pipe)")
+    add(
+        "--sort",
+        choices=[name for name, _ in ORDERS.values()],
+        default="rate",
+        help="sort queues by this column (default: rate)",
+    )
     table_options(parser)
     options = parser.parse(options.command[1:], options)
     interval_s: float = options.interval
@@ -48,7 +52,7 @@ def run(options: argparse.Namespace) -> Exit:
     with connected_client(endpoint) as client:
         first = take_sample(client, str(endpoint))
         if options.form is None and not options.once and sys.stdout.isatty() and sys.stdin.isatty():
-            from disqued.cli.views.live import watch  # noqa: PLC0415  slow to import, and of no use in a pipe
+            from disqued.cli.views.live import watch  # noqa: PLC0415  slow to import, and not needed in a pipe
 
             with contextlib.suppress(KeyboardInterrupt):
                 watch(client, first, interval_s, key)

@@ -1,4 +1,4 @@
-"""What the blocking and the asyncio client have in common: how they are made, and which node they use."""
+"""What the blocking and the asyncio client have in common: construction, and the node in use."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ X = TypeVar("X")
 
 
 class TransportFactory(Protocol):
-    """How a face makes its transport."""
+    """Makes the transport of a client."""
 
     def __call__(self, max_connections: int) -> Transport:
-        """A transport that lets so many calls run at once."""
+        """Return a transport that runs at most `max_connections` calls at once."""
 
 
-class Face:
-    """What makes a client, whatever the face."""
+class BaseClient:
+    """The base of `Client` and `AsyncClient`."""
 
     make_transport: ClassVar[TransportFactory]
 
@@ -41,26 +41,26 @@ class Face:
         backoff: Backoff | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """Remember what to connect to; the first call connects.
+        """Configure the client; the first call connects.
 
         Args:
-            nodes: Where to start: `host:port`, `[ipv6]:port`, or the path of a unix socket.
+            nodes: Addresses to start with: `host:port`, `[ipv6]:port`, or the path of a unix socket.
             password: Sent with AUTH on every new connection.
-            discover: Ask each node for the others with HELLO and use them too. Without it the client sends nothing by
-                itself, except the password.
-            connect_timeout_s: Bound for opening one connection; None is for ever.
-            timeout_s: The longest silence of a node that owes an answer, on top of the time that the command itself
-                may take (`timeout_ms` of `add` and `get`); None is for ever.
-            max_connections: So many calls run at once, others wait for their turn. A waiting `get` counts.
-            backoff: Attempts and waits when no node can be reached.
-            rng: Chance for the choice of node and the waits.
+            discover: Ask each node for the other nodes with HELLO, and use them, too. Without it, the client sends only
+                the commands of the caller, and the password.
+            connect_timeout_s: Timeout for opening one connection; None means for ever.
+            timeout_s: How long to wait for data from the node, in addition to the time that the command itself may
+                block (`timeout_ms` of `add` and `get`); None means for ever.
+            max_connections: How many calls can run at once; further calls wait. A blocked `get` counts.
+            backoff: Number of attempts, and waits between them, when no node can be reached.
+            rng: Random numbers for the choice of node and the waits.
 
         Raises:
-            ValueError: an address can not be read, or there is none.
+            ValueError: an address is invalid, or `nodes` is empty.
             TypeError: `nodes` is a single string.
         """
         if isinstance(nodes, str):
-            raise TypeError(f"nodes is a list of addresses: write [{nodes!r}]")
+            raise TypeError(f"nodes must be a list of addresses, not a string; write [{nodes!r}]")
         settings = Settings(
             nodes=tuple(nodes),
             password=password,
@@ -68,21 +68,21 @@ class Face:
             connect_timeout_s=connect_timeout_s,
             timeout_s=timeout_s,
             backoff=backoff or Backoff(),
-            rng=rng or random.Random(),  # noqa: S311 (spreads load, keeps no secret)
+            rng=rng or random.Random(),  # noqa: S311 (spreads load, protects no secret)
         )
         self._session = Session(settings, self.make_transport(max_connections))
 
     @property
     def node(self) -> str | None:
-        """The address of the node in use, None before the first call and after a failure."""
+        """The address of the node in use; None before the first call and after a failure."""
         address = self._session.node
         return None if address is None else str(address)
 
 
 class Method(Generic[C, P, R]):
-    """A method that both faces have: `build` turns its arguments into a value, `perform` is what the face does with it.
+    """A method of both clients: `build` turns the arguments into a call, `perform` executes the call.
 
-    On an instance it is a bound method with the signature and text of `build`; on the class it is `build`.
+    On an instance it is a bound method with the signature and documentation of `build`; on the class it is `build`.
     """
 
     def __init__(self, perform: Callable[[C, X], R], build: Callable[P, X]) -> None:

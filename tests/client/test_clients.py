@@ -1,4 +1,4 @@
-"""Both clients against a real node: every method once, and the troubles that only sockets have."""
+"""Both clients with a real node: every method, and the errors of real connections."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ from support.cluster import RealCluster
 UNKNOWN = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
 
 
-def public_names(face: type) -> set[str]:
-    return {name for name in dir(face) if not name.startswith("_")}
+def public_names(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def test_both_faces_have_the_same_names() -> None:
+def test_both_clients_have_the_same_methods() -> None:
     assert public_names(Client) == public_names(AsyncClient)
     assert public_names(Consumer) == public_names(AsyncConsumer)
 
 
-def test_every_method_can_be_looked_up_in_the_help() -> None:
+def test_every_method_has_documentation() -> None:
     for name in public_names(Client) - {"make_transport", "node"}:
-        for face in (Client, AsyncClient):
-            assert inspect.getdoc(getattr(face, name)), name
+        for kind in (Client, AsyncClient):
+            assert inspect.getdoc(getattr(kind, name)), name
     assert list(inspect.signature(Client(["x"]).get).parameters)[:2] == ["queues", "count"]
 
 
-def test_a_job_is_added_fetched_and_finished(client: Any) -> None:
+def test_job_is_added_fetched_and_acknowledged(client: Any) -> None:
     job_id = client.add("mail", "hello", retry_s=60)
     assert isinstance(job_id, JobId)
     assert client.qlen("mail") == 1
@@ -65,19 +65,19 @@ def test_a_job_is_added_fetched_and_finished(client: Any) -> None:
     assert client.show(job.id) is None
 
 
-def test_nothing_in_time_is_an_empty_list(client: Any) -> None:
+def test_get_returns_an_empty_list_after_its_timeout(client: Any) -> None:
     assert client.get("mail", nohang=True) == []
     assert client.get("mail", timeout_ms=1) == []
 
 
-def test_names_and_bodies_of_any_bytes_are_kept(client: Any) -> None:
+def test_names_and_bodies_can_be_any_bytes(client: Any) -> None:
     queue, body = "post \r\n ü \udcff", bytes(range(256))
     client.add(queue, body)
     [job] = client.get([queue])
     assert (job.queue, job.body) == (queue, body)
 
 
-def test_a_job_given_back_is_counted_as_a_failure(client: Any) -> None:
+def test_nack_is_counted_as_a_failure(client: Any) -> None:
     job_id = client.add("mail", "x")
     client.get("mail")
     assert client.nack(job_id) == 1
@@ -85,7 +85,7 @@ def test_a_job_given_back_is_counted_as_a_failure(client: Any) -> None:
     assert (again.nacks, again.additional_deliveries) == (1, 0)
 
 
-def test_jobs_move_in_and_out_of_their_queue(client: Any) -> None:
+def test_enqueue_and_dequeue_move_jobs(client: Any) -> None:
     job_id = client.add("mail", "x")
     assert client.dequeue(job_id) == 1
     assert client.qlen("mail") == 0
@@ -95,7 +95,7 @@ def test_jobs_move_in_and_out_of_their_queue(client: Any) -> None:
     assert client.fast_ack(job_id) == 0
 
 
-def test_a_job_is_shown_with_all_that_was_asked_for(client: Any) -> None:
+def test_show_returns_all_options_of_the_job(client: Any) -> None:
     job_id = client.add("mail", "x", replicate=1, delay_s=50, retry_s=7, ttl_s=100, asynchronous=True)
     details = client.show(job_id)
     assert (details.id, details.queue, details.body, details.state) == (job_id, "mail", b"x", "active")
@@ -104,14 +104,14 @@ def test_a_job_is_shown_with_all_that_was_asked_for(client: Any) -> None:
     assert 40_000 < details.next_requeue_within_ms <= 50_000
 
 
-def test_the_figures_of_a_queue(client: Any) -> None:
+def test_qstat_returns_statistics_of_a_queue(client: Any) -> None:
     assert client.qstat("mail") is None
     client.add("mail", "x")
     stats = client.qstat("mail")
     assert (stats.name, stats.length, stats.jobs_in, stats.jobs_out, stats.pause) == ("mail", 1, 1, 0, "none")
 
 
-def test_scans_visit_everything_page_by_page(client: Any) -> None:
+def test_scans_return_all_elements_page_by_page(client: Any) -> None:
     ids = {client.add(f"queue-{number}", "x") for number in range(30)}
     client.add("long", "x")
     client.add("long", "y")
@@ -122,7 +122,7 @@ def test_scans_visit_everything_page_by_page(client: Any) -> None:
     assert list(client.jscan(states=["acked"])) == []
 
 
-def test_a_paused_queue_takes_no_jobs(client: Any) -> None:
+def test_paused_queue_refuses_jobs(client: Any) -> None:
     assert client.pause("mail", "in") == "in"
     with pytest.raises(QueuePaused):
         client.add("mail", "x")
@@ -131,7 +131,7 @@ def test_a_paused_queue_takes_no_jobs(client: Any) -> None:
     client.add("mail", "x")
 
 
-def test_the_node_tells_about_itself(client: Any, server: ServerProcess) -> None:
+def test_hello_and_info_describe_the_node(client: Any, server: ServerProcess) -> None:
     hello = client.hello()
     assert [node.id for node in hello.nodes] == [hello.node_id]
     assert client.node == f"127.0.0.1:{server.port}"
@@ -139,11 +139,11 @@ def test_the_node_tells_about_itself(client: Any, server: ServerProcess) -> None
     assert client.ping() == "PONG"
 
 
-def test_working_tells_the_retry_time(client: Any) -> None:
+def test_working_returns_the_retry_time(client: Any) -> None:
     assert client.working(client.add("mail", "x", retry_s=90)) == 90
 
 
-def test_refusals_have_their_types(client: Any) -> None:
+def test_error_replies_raise_their_types(client: Any) -> None:
     client.add("mail", "x")
     with pytest.raises(QueueFull):
         client.add("mail", "y", maxlen=1)
@@ -157,22 +157,22 @@ def test_refusals_have_their_types(client: Any) -> None:
         client.execute("NOSUCH")
 
 
-def test_a_job_near_its_end_can_not_be_kept(client: Any) -> None:
+def test_job_near_its_expiry_cannot_be_postponed(client: Any) -> None:
     job_id = client.add("mail", "x", ttl_s=1, retry_s=1)
     client.get("mail", timeout_ms=600)
-    client.get("empty", timeout_ms=600)  # lets more than half of its life pass
+    client.get("empty", timeout_ms=600)  # lets more than half of its time to live pass
     with pytest.raises((TooLate, NoSuchJob)):
         client.working(job_id)
 
 
-def test_any_command_can_be_sent(client: Any) -> None:
+def test_execute_sends_any_command(client: Any) -> None:
     assert client.execute("QLEN", b"mail") == 0
     assert client.execute("CONFIG", "GET", "maxmemory-policy")[0] == b"maxmemory-policy"
     pong, refused, length = client.execute_many([["PING"], ["NOSUCH"], ["QLEN", "mail"]])
     assert (pong, type(refused), length) == (b"PONG", ResponseError, 0)
 
 
-def test_many_jobs_are_added_with_a_result_for_each(client: Any) -> None:
+def test_add_many_returns_a_result_for_each_job(client: Any) -> None:
     results = client.add_many("mail", (str(number) for number in range(300)), maxlen=290)
     assert sum(isinstance(result, JobId) for result in results) == 290
     assert {type(result) for result in results[290:]} == {QueueFull}
@@ -182,13 +182,13 @@ def test_many_jobs_are_added_with_a_result_for_each(client: Any) -> None:
     assert isinstance(retries[1], NoSuchJob)
 
 
-def test_a_job_with_a_key_is_added_once(client: Any) -> None:
+def test_job_with_a_key_is_added_once(client: Any) -> None:
     job_id = client.add("mail", "x", key="order-17", window_s=60, repeat=True)
     assert client.add("mail", "x", key=b"order-17") == job_id
     assert client.qlen("mail") == 1
 
 
-def test_many_jobs_of_all_kinds_are_added_with_a_result_for_each(client: Any) -> None:
+def test_add_jobs_returns_a_result_for_each_job(client: Any) -> None:
     rows = [NewJob("mail", f"row {number}", key=f"row-{number}", retry_s=60) for number in range(300)]
     ids = client.add_jobs(iter(rows))
     assert len(set(ids)) == 300
@@ -198,7 +198,7 @@ def test_many_jobs_of_all_kinds_are_added_with_a_result_for_each(client: Any) ->
     assert client.qlen("mail") == 300
 
 
-def test_a_waiting_fetch_does_not_hold_up_other_calls(client: Any) -> None:
+def test_blocked_get_does_not_block_other_calls(client: Any) -> None:
     got: list[Any] = []
     waiting = threading.Thread(target=lambda: got.extend(client.get("mail", timeout_ms=20_000)))
     waiting.start()
@@ -209,7 +209,7 @@ def test_a_waiting_fetch_does_not_hold_up_other_calls(client: Any) -> None:
     assert [job.body for job in got] == [b"x"]
 
 
-def test_the_password_is_sent(connect: Any, tmp_path: Path) -> None:
+def test_password_is_sent(connect: Any, tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--requirepass", "open sesame") as server:
         node = f"127.0.0.1:{server.port}"
         assert connect([node], password="open sesame").ping() == "PONG"
@@ -219,7 +219,7 @@ def test_the_password_is_sent(connect: Any, tmp_path: Path) -> None:
             connect([node]).ping()
 
 
-def test_a_unix_socket_is_an_address_too(connect: Any, tmp_path: Path) -> None:
+def test_unix_socket_is_a_valid_address(connect: Any, tmp_path: Path) -> None:
     path = tmp_path / "disque.sock"
     with ServerProcess(tmp_path, "--unixsocket", str(path)):
         client = connect([str(path)], discover=False)
@@ -227,7 +227,7 @@ def test_a_unix_socket_is_an_address_too(connect: Any, tmp_path: Path) -> None:
         assert client.node == str(path)
 
 
-def test_a_restart_of_the_node_is_survived(connect: Any, tmp_path: Path) -> None:
+def test_client_survives_a_restart_of_the_node(connect: Any, tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as first:
         client = connect([f"127.0.0.1:{first.port}"])
         client.add("mail", "x")
@@ -236,7 +236,7 @@ def test_a_restart_of_the_node_is_survived(connect: Any, tmp_path: Path) -> None
         assert [job.body for job in client.get("mail", timeout_ms=1000)] == [b"y"]
 
 
-def test_when_one_node_ends_the_other_one_is_used(connect: Any, tmp_path: Path) -> None:
+def test_other_node_is_used_when_one_stops(connect: Any, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     with ServerProcess(tmp_path / "a") as a, ServerProcess(tmp_path / "b") as b:
@@ -249,21 +249,21 @@ def test_when_one_node_ends_the_other_one_is_used(connect: Any, tmp_path: Path) 
         assert client.node in nodes.keys() - {first}
 
 
-def test_a_node_that_is_not_there_is_named(connect: Any) -> None:
+def test_error_names_the_unreachable_node(connect: Any) -> None:
     port = free_port()
     with pytest.raises(ConnectionFailed, match=f"127.0.0.1:{port}"):
         connect([f"127.0.0.1:{port}"], backoff=Backoff(attempts=2)).ping()
 
 
-def test_a_silent_node_is_given_up_after_the_time_limit(connect: Any) -> None:
+def test_connection_is_lost_when_the_node_times_out(connect: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         client = connect([f"127.0.0.1:{port}"], discover=False, timeout_s=0.05, backoff=Backoff(attempts=1))
-        with pytest.raises(ConnectionLost, match=r"silent for 0\.051 s"):
+        with pytest.raises(ConnectionLost, match=r"no data for 0\.051 s"):
             client.add("mail", "x", timeout_ms=1)
 
 
-def test_a_server_of_another_kind_is_told_apart(connect: Any) -> None:
+def test_server_of_another_protocol_is_detected(connect: Any) -> None:
     def answer(listener: socket.socket) -> None:
         connection, _ = listener.accept()
         with connection:
@@ -277,19 +277,19 @@ def test_a_server_of_another_kind_is_told_apart(connect: Any) -> None:
             client.ping()
 
 
-def test_a_closed_client_is_of_no_use(client: Any) -> None:
+def test_closed_client_refuses_calls(client: Any) -> None:
     client.ping()
     client.close()
     with pytest.raises(ClientClosed):
         client.ping()
 
 
-def test_a_single_string_of_nodes_is_a_mistake() -> None:
+def test_single_string_of_nodes_is_refused() -> None:
     with pytest.raises(TypeError, match="list of addresses"):
         Client("localhost:7711")
 
 
-def test_a_cancelled_fetch_leaves_no_one_waiting_at_the_node(server: ServerProcess) -> None:
+def test_cancelled_get_leaves_no_blocked_client_on_the_node(server: ServerProcess) -> None:
     async def scenario() -> None:
         async with AsyncClient([f"127.0.0.1:{server.port}"]) as client:
             fetch = asyncio.create_task(client.get("mail"))
@@ -306,17 +306,17 @@ def test_a_cancelled_fetch_leaves_no_one_waiting_at_the_node(server: ServerProce
     asyncio.run(scenario())
 
 
-def test_at_most_so_many_calls_run_at_once(server: ServerProcess) -> None:
+def test_max_connections_limits_concurrent_calls(server: ServerProcess) -> None:
     async def scenario() -> int:
         async with AsyncClient([f"127.0.0.1:{server.port}"], max_connections=3) as client:
             await asyncio.gather(*(client.get("mail", timeout_ms=1) for _ in range(20)))
             return int((await client.info("stats"))["total_connections_received"])
 
-    connections_before = 1  # the fixture's own, to see that the node is ready
+    connections_before = 1  # the connection of the fixture, which checks that the node is ready
     assert asyncio.run(scenario()) <= connections_before + 3
 
 
-def test_a_waiting_fetch_moves_to_another_node_when_its_own_one_leaves(connect: Any, tmp_path: Path) -> None:
+def test_blocked_get_moves_to_another_node_when_its_node_leaves(connect: Any, tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2) as cluster:
         nodes = [f"127.0.0.1:{node.port}" for node in cluster.nodes]
         client = connect(nodes)
@@ -338,7 +338,7 @@ def test_a_waiting_fetch_moves_to_another_node_when_its_own_one_leaves(connect: 
             observer.close()
 
 
-def test_a_client_that_knows_only_a_leaving_node_is_told(connect: Any, tmp_path: Path) -> None:
+def test_get_raises_node_leaving_when_there_is_no_other_node(connect: Any, tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2) as cluster:
         client = connect([f"127.0.0.1:{cluster.nodes[0].port}"], backoff=Backoff(attempts=2), discover=False)
         client.execute("CLUSTER", "LEAVING", "yes")
