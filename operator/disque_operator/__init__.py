@@ -1,9 +1,9 @@
-"""The operator: makes each `DisqueCluster` a running cluster of brokers, and keeps it one.
+"""The operator: makes each `DisqueCluster` a running cluster of brokers, and keeps it running.
 
-One level-triggered loop for each cluster: `observe` reads Kubernetes and every node into values, `plan` (pure) says
-what is to be done next and what the status is, `act` does it. Nothing is remembered between two rounds but what stands
-in Kubernetes and in the nodes, so an operator that dies at any point is followed by one that goes on.
+Each cluster has a level-triggered loop: `observe` reads Kubernetes and every broker into values, `plan` (pure) decides
+what to do next and what the status is, `executor` does it. Rounds share no state beyond what is in Kubernetes and in
+the brokers, so another operator can take over at any point.
 
-Belongs here: what turns a resource into a cluster, and the commands of people who look after it (`kubectl`). Not here:
-anything that brokers know by themselves; the operator speaks to them with `disqued.client` as any client does.
+This package contains what turns a resource into a cluster, and the commands for its administrators (`kubectl`). It does
+not duplicate what brokers do themselves; it talks to them through `disqued.client`, as any client does.
 """

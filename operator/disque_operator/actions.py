@@ -1,6 +1,6 @@
-"""What `plan` may have done, as values. `act` does them in order and stops at the first that fails.
+"""The actions that `plan` can request, as values. `executor` does them in order and stops at the first that fails.
 
-Each is safe to do twice, and safe to leave out: the next round looks again.
+Each action is idempotent and may be left out: the next round observes and plans again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from disque_operator.apivalues import Json
 
 @dataclass(frozen=True)
 class Apply:
-    """Server-side apply of a manifest, with our field manager.
+    """Server-side apply of a manifest, with the operator as field manager.
 
-    A manifest for an object that was there has its `resourceVersion`: a conflict (409) means that it has changed since,
-    and that the next round has to look again.
+    The manifest of an existing object carries its `resourceVersion`. A conflict (409) means that the object has
+    changed, so the next round must observe it again.
     """
 
     manifest: Json
@@ -25,7 +25,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class DeleteChild:
-    """Delete an object that is not wanted any more, or a volume claim; only the one with this UID."""
+    """Delete an object that is no longer desired, or a volume claim, if it has this UID."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ class DeleteChild:
 
 @dataclass(frozen=True)
 class DeletePod:
-    """Have a pod replaced or gone: a controlled shutdown, its file says what was queued. Only the one with this UID."""
+    """Delete a pod if it has this UID. The broker shuts down in order; its file records what was queued."""
 
     name: str
     uid: str
@@ -44,14 +44,14 @@ class DeletePod:
 
 @dataclass(frozen=True)
 class Command:
-    """A command to the broker in a pod. `act` refuses when the broker is not the expected one any more."""
+    """Send a command to the broker in a pod. It fails if the broker does not have this node ID."""
 
     pod: str
     node_id: str
     words: tuple[str, ...]
     why: str
     secret: bool = False
-    """Its words must not be logged."""
+    """Whether the arguments must not be logged."""
 
 
 Action: TypeAlias = Apply | DeleteChild | DeletePod | Command

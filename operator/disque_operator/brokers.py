@@ -1,7 +1,7 @@
-"""The brokers of a cluster: asks each what it is and knows, and tells it what to do, over the client.
+"""Connections to brokers: queries their state and sends commands, through the client library.
 
-Each look is a connection of its own with one round trip after the password, and two seconds at most for each step, so a
-node that hangs holds up nothing.
+Each query uses its own connection with one round trip after authentication. Each step has a timeout of two seconds, so
+a broker that hangs delays nothing else.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from disqued.client import (
 )
 
 STEP_S: Final = 2.0
-"""For connecting, for the password and for the answers, each."""
+"""Timeout of each step: connecting, authentication, replies."""
 _ONCE: Final = Backoff(attempts=1)
 _ABOUT_AUTH: Final = ("no password is set", "invalid password")
-"""What stands in the errors of AUTH."""
+"""Parts of the error messages of AUTH."""
 
 
 class UnreachableError(Exception):
-    """A broker that gave no answer, and why: not reachable, or another password."""
+    """A broker did not answer: it is unreachable or rejects the password."""
 
 
 class RefusedError(Exception):
-    """A command that was not carried out, and why."""
+    """A command failed, or its outcome is unknown."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Where a broker is, and the password that it took; None for none."""
+    """The address of a broker, and the password that it accepted; None for no password."""
 
     address: str
     password: str | None
@@ -48,12 +48,12 @@ class Connection:
 async def query(
     pod: str, address: str, passwords: Sequence[str], directives: Collection[str], now_s: float
 ) -> tuple[Broker, Connection]:
-    """What a broker says of itself, these directives included; `now_s` is the time of day.
+    """Query the state of a broker, including the values of these directives.
 
-    The passwords are tried in this order, then none.
+    Passwords are tried in the given order, then no password. `now_s` is the time in seconds since 1970.
 
     Raises:
-        SilentError: it does not answer.
+        UnreachableError: The broker does not answer.
     """
     commands = (
         ("INFO", "all"),
@@ -71,23 +71,23 @@ async def query(
 
 
 async def _ask(connection: Connection, commands: Sequence[Sequence[str]]) -> list[Reply | DisqueError] | None:
-    """The replies; None when it is the wrong password."""
+    """Return the replies; None if the password is wrong."""
     try:
         async with asyncio.timeout(3 * STEP_S), _client(connection) as client:
             replies: list[Reply | DisqueError] = await client.execute_many(commands)
     except TimeoutError:
-        raise UnreachableError("it does not answer") from None
+        raise UnreachableError("no answer") from None
     except ResponseError as error:
         if _is_about_password(error):
             return None
-        raise UnreachableError(f"it refuses: {error}") from error
+        raise UnreachableError(f"rejects the command: {error}") from error
     except (DisqueError, OSError) as error:
-        raise UnreachableError(f"it does not answer: {error}") from error
+        raise UnreachableError(f"no answer: {error}") from error
     first = replies[0]
     if isinstance(first, AuthenticationRequired):
         return None
     if isinstance(first, DisqueError):
-        raise UnreachableError(f"it does not answer: {first}") from first
+        raise UnreachableError(f"no answer: {first}") from first
     return replies
 
 
@@ -96,19 +96,19 @@ def _is_about_password(error: ResponseError) -> bool:
 
 
 async def send_command(connection: Connection, node_id: str, words: Sequence[str]) -> None:
-    """Have a broker carry out a command, if it is the one with this ID.
+    """Send a command to a broker, if it has this node ID.
 
     Raises:
-        RefusedError: it did not, or nobody knows whether it did.
+        RefusedError: The command failed, or its outcome is unknown.
     """
     try:
         async with asyncio.timeout(3 * STEP_S), _client(connection) as client:
             found = (await client.hello()).node_id
             if found != node_id:
-                raise RefusedError(f"node {found} answers in the place of {node_id}")
+                raise RefusedError(f"node {found} answers instead of {node_id}")
             await client.execute(*words)
     except TimeoutError:
-        raise RefusedError("no answer in time") from None
+        raise RefusedError("no answer in time, outcome unknown") from None
     except (DisqueError, OSError) as error:
         raise RefusedError(str(error)) from error
 
@@ -124,7 +124,7 @@ def _client(connection: Connection) -> AsyncClient:
     )
 
 
-# --- from replies to values -------------------------------------------------------------------------------------------
+# --- parsing replies --------------------------------------------------------------------------------------------------
 
 
 def _read(
@@ -133,7 +133,7 @@ def _read(
     try:
         return _node(pod, replies, directives, now_s, password)
     except (ValueError, LookupError) as error:
-        raise UnreachableError(f"it answers in a way that this operator does not know: {error}") from error
+        raise UnreachableError(f"unsupported reply: {error}") from error
 
 
 def _node(
@@ -169,7 +169,7 @@ def _node(
 
 
 def _peers(text: str, hosts: Mapping[str, str], now_s: float, uptime_s: float) -> Iterator[Peer]:
-    """The lines of CLUSTER NODES but the node's own; who still shakes hands is no member yet."""
+    """Yield the lines of CLUSTER NODES, without the broker itself and without nodes in handshake."""
     for line in text.splitlines():
         node_id, address, flags_text, _pinged, ponged_ms, link = line.split()[:6]
         flags = set(flags_text.split(","))
@@ -186,9 +186,9 @@ def _peers(text: str, hosts: Mapping[str, str], now_s: float, uptime_s: float) -
 
 
 def _hello(reply: Reply | DisqueError) -> tuple[str, dict[str, str]]:
-    """The node's own ID, and the host that each says of itself."""
+    """Return the node ID of the broker, and the announced host of each member."""
     if not isinstance(reply, list) or len(reply) < 2:
-        raise UnreachableError(f"it answers HELLO with {reply!r:.80}")
+        raise UnreachableError(f"unexpected reply to HELLO: {reply!r:.80}")
     rows = [[_text(word) for word in row] for row in reply[2:] if isinstance(row, list)]
     return _text(reply[1]), {row[0]: row[1] for row in rows}
 
@@ -213,7 +213,7 @@ def _figures(text: str) -> dict[str, str]:
 
 
 def _number(figures: Mapping[str, str], name: str) -> int:
-    """A figure; 0 when this version of the broker does not have it."""
+    """Return a number of INFO; 0 if this version of the broker does not report it."""
     return int(float(figures.get(name) or 0))
 
 
@@ -229,7 +229,7 @@ def _word(value: Reply) -> str:
 
 def _text(reply: Reply | DisqueError) -> str:
     if isinstance(reply, DisqueError):
-        raise UnreachableError(f"it refuses: {reply}") from reply
+        raise UnreachableError(f"rejects the command: {reply}") from reply
     if not isinstance(reply, bytes):
-        raise UnreachableError(f"it answers {reply!r:.80} where a text belongs")
+        raise UnreachableError(f"unexpected reply {reply!r:.80} instead of a string")
     return reply.decode(errors="replace")

@@ -1,9 +1,9 @@
-"""Children: the objects that the cluster is made of, put right when they are not what the spec asks for.
+"""Children: creates the objects of a cluster, and restores them when they differ from the spec.
 
-What `resources.desired` says is compared with what is there, and applied only where it differs, so that a cluster that
-is well is never written to. A manifest of an object that was there carries its `resourceVersion`: if it changed since
-it was looked at, nothing is done before it was looked at again. Objects of these names that are somebody else's are
-left alone and told of.
+A manifest of `resources.desired` is applied only where the live object differs, so nothing is written to a healthy
+cluster. The manifest of an existing object carries its `resourceVersion`: if the object has changed since it was
+observed, it is not written in this round. Objects with these names that belong to somebody else are reported, not
+changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from disque_operator.spec import Spec
 
 
 def decide(view: ClusterView, wanted: Wanted) -> Decision:
-    """What has to be applied or deleted."""
+    """Decide which objects to apply or delete."""
     manifests = desired(view.spec, wanted)
     children = view.observed.children
     actions: list[Apply | DeleteChild] = []
@@ -29,15 +29,15 @@ def decide(view: ClusterView, wanted: Wanted) -> Decision:
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         live = children.get((kind, name))
         if live is not None and not _is_ours(live, view.spec):
-            notes.append(_taken(kind, name, view))
+            notes.append(_name_taken(kind, name, view))
         elif difference := differs(manifest, live):
             actions.append(Apply(_conditional(manifest, live), _why(live, difference)))
-    actions.extend(_unwanted(view, manifests))
+    actions.extend(_no_longer_desired(view, manifests))
     return Decision(tuple(actions), tuple(notes))
 
 
 def _is_ours(live: Json, spec: Spec) -> bool:
-    """Whether an object belongs to the resource, or to nobody and has our label."""
+    """Return whether an object is owned by the resource, or has no owner and the label of the cluster."""
     metadata = live["metadata"]
     owners = [owner for owner in metadata.get("ownerReferences") or () if owner.get("controller")]
     if owners:
@@ -45,11 +45,11 @@ def _is_ours(live: Json, spec: Spec) -> bool:
     return bool((metadata.get("labels") or {}).get(names.CLUSTER_LABEL) == spec.name)
 
 
-def _taken(kind: str, name: str, view: ClusterView) -> Note:
+def _name_taken(kind: str, name: str, view: ClusterView) -> Note:
     return problem(
         "NameTaken",
-        f"there is a {kind} {name} in the namespace {view.spec.namespace} that is not of this cluster: delete or "
-        "rename it, or give the DisqueCluster another name. One of a former cluster of this name goes by itself",
+        f"{kind} {name} in namespace {view.spec.namespace} does not belong to this cluster: delete it, or use another "
+        "name for the DisqueCluster. If it belongs to a deleted cluster of this name, Kubernetes will delete it soon",
     )
 
 
@@ -61,10 +61,10 @@ def _conditional(manifest: Json, live: Json | None) -> Json:
 
 
 def _why(live: Json | None, difference: str) -> str:
-    return "it is missing" if live is None else f"{difference} is not as the spec asks"
+    return "it does not exist" if live is None else f"{difference} differs from the spec"
 
 
-def _unwanted(view: ClusterView, manifests: tuple[Json, ...]) -> Iterator[DeleteChild]:
+def _no_longer_desired(view: ClusterView, manifests: tuple[Json, ...]) -> Iterator[DeleteChild]:
     for live in surplus(manifests, view.observed.children):
         metadata = live["metadata"]
-        yield DeleteChild(live["kind"], metadata["name"], metadata["uid"], "the spec does not ask for it any more")
+        yield DeleteChild(live["kind"], metadata["name"], metadata["uid"], "it is no longer desired")

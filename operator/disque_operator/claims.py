@@ -1,15 +1,15 @@
-"""Volume claims: marked when their node has handed all over, deleted when their pod is gone, expanded, owned.
+"""Volume claims: marks them after a drain, deletes them after their pod, expands them, sets their owner.
 
-A claim outlives its pod, so what is known about the jobs on it has to stand on it: `names.DRAINED` is written before
-the StatefulSet is lowered, and taken off before its pod serves again. Cases of a claim whose ordinal the StatefulSet
+A claim outlives its pod, so it must show itself whether it holds jobs: the annotation `names.DRAINED` is set before the
+StatefulSet is scaled down, and removed before a pod uses the claim again.
 
-| | counts | does not count any more |
+| the claim | its ordinal is below the replicas | its ordinal is not below the replicas |
 |---|---|---|
-| marked | the mark is taken off, but at the end of a drain | deleted with `whenScaled: Delete`, when the pod is gone |
-| not marked, bound | | kept: it may hold jobs |
-| not bound | | deleted with `whenScaled: Delete`: there is no volume yet |
+| is marked | the mark is removed, except at the end of a drain | deleted with `whenScaled: Delete` after its pod |
+| is bound, not marked | nothing | kept, because it may hold jobs |
+| is not bound | nothing | deleted with `whenScaled: Delete`, because there is no volume yet |
 
-With `whenDeleted: Delete` the resource owns its claims. They grow with `storage.size` and never shrink.
+With `whenDeleted: Delete` the resource owns its claims. Claims grow with `storage.size` and never shrink.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ from disque_operator.observed import Volume
 
 
 def decide(view: ClusterView, replicas: int, drained: int | None) -> Decision:
-    """What claims need while there are to be so many pods. The one `drained`, if any, is at the end of its drain."""
+    """Decide what to change.
+
+    Args:
+        view: The cluster.
+        replicas: The number of replicas from this round on.
+        drained: The ordinal of a pod that was just drained, whose claim stays marked; None if there is none.
+    """
     return Decision(tuple(_changes(view, max(view.reserved, replicas), drained)))
 
 
-def _is_deserted(view: ClusterView, volume: Volume, reserved: int) -> bool:
-    """Whether nobody misses the claim: its pod is not to come back, and it holds no jobs."""
+def _is_deletable(view: ClusterView, volume: Volume, reserved: int) -> bool:
+    """Return whether the claim can be deleted: its pod will not return, and it holds no jobs."""
     gone = volume.ordinal >= reserved and volume.ordinal not in view.by_ordinal
     return gone and (bool(volume.drained) or not volume.bound)
 
@@ -41,24 +47,24 @@ def _changes(view: ClusterView, reserved: int, drained: int | None) -> Iterator[
     for volume in view.observed.volumes:
         if volume.terminating:
             continue
-        if _is_deserted(view, volume, reserved):
+        if _is_deletable(view, volume, reserved):
             if view.spec.storage.retention.when_scaled == "Delete":
-                yield DeleteChild("PersistentVolumeClaim", volume.name, volume.uid, "all its jobs were handed over")
+                yield DeleteChild("PersistentVolumeClaim", volume.name, volume.uid, "its jobs were handed over")
             continue
         mark = volume.drained if volume.ordinal >= reserved or volume.ordinal == drained else ""
         owned = view.spec.storage.retention.when_deleted == "Delete"
         if mark != volume.drained or owned != volume.owned:
-            why = "its node serves again" if mark != volume.drained else "as spec.storage says"
+            why = "a pod uses it again" if mark != volume.drained else "spec.storage.retention has changed"
             yield Apply(_manifest(view, volume, mark, volume.size), why)
 
 
 def expand(view: ClusterView) -> Decision:
-    """Claims that are to be larger. After all else: a StorageClass that can not do that refuses."""
+    """Expand claims. This comes last, because the request fails if the StorageClass cannot expand volumes."""
     if view.spec.storage.ephemeral:
         return Decision()
     return Decision(
         tuple(
-            Apply(_manifest(view, volume, volume.drained, view.spec.storage.size), "spec.storage.size is larger")
+            Apply(_manifest(view, volume, volume.drained, view.spec.storage.size), "spec.storage.size has grown")
             for volume in view.observed.volumes
             if volume.bound and not volume.terminating and _is_less(volume.size, view.spec.storage.size)
         )
@@ -66,15 +72,15 @@ def expand(view: ClusterView) -> Decision:
 
 
 def marking(view: ClusterView, ordinal: int, node_id: str) -> tuple[Apply, ...]:
-    """What has to be done before a drained pod may go; nothing when it is."""
+    """Return the action that marks a claim before its drained pod is removed; nothing if it is marked."""
     volume = view.volumes.get(ordinal)
     if volume is None or volume.drained == node_id:
         return ()
-    return (Apply(_manifest(view, volume, node_id, volume.size), "its node has handed all its jobs over"),)
+    return (Apply(_manifest(view, volume, node_id, volume.size), "its broker has handed over all jobs"),)
 
 
 def _manifest(view: ClusterView, volume: Volume, drained: str, size: str) -> Json:
-    """All that is ours of a claim. The size is always: what was applied once and then is not would be taken back."""
+    """Return all fields that the operator owns. Without the size, apply would revert it."""
     spec = view.spec
     metadata: Json = {"name": volume.name, "namespace": spec.namespace, "uid": volume.uid}
     if drained:

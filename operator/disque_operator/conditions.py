@@ -1,17 +1,17 @@
-"""Conditions: what is true of the cluster, with a reason in one word, a message for people, and since when.
+"""The conditions of the status: type, whether it holds, a reason for programs, a message for people, since when.
 
 | condition | is true when |
 |---|---|
-| Ready | every pod is ready, and every member lists every member as connected and nobody else |
-| ClusterFormed | the second half of it |
-| AllMembersReachable | every pod there is to be has a broker that answers and has its jobs |
-| Progressing | something is going on that ends by itself |
-| Draining | a node hands its jobs over, or rests without jobs; false with a reason when it is refused or waits |
-| Degraded | something needs a person |
-| SpecValid | the spec can be done as it is written |
-| ReconcileSuccess | the last round could do what it meant to |
+| Ready | every pod is ready, and every member lists exactly the members, all of them connected |
+| ClusterFormed | every member lists exactly the members, all of them connected |
+| AllMembersReachable | every expected pod has a broker that answers and has loaded its jobs |
+| Progressing | a change is in progress that will complete without help |
+| Draining | a member hands over its jobs or is drained; false with a reason if a drain is refused or has to wait |
+| Degraded | an administrator must act |
+| SpecValid | the spec can be applied |
+| ReconcileSuccess | the last round succeeded |
 
-`lastTransitionTime` is when the status of a condition changed, as everywhere in Kubernetes.
+`lastTransitionTime` is the time when the status of a condition changed last, as everywhere in Kubernetes.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from disque_operator.decisions import Note, Topic
 from disque_operator.members import ClusterView
 
 _MOST_MESSAGES: Final = 3
-"""Of one condition, joined."""
+"""How many messages of one condition are joined."""
 _QUIET: Final[Mapping[Topic, tuple[str, str]]] = {
-    "Progressing": ("Settled", "nothing is going on"),
-    "Draining": ("NotDraining", "no node is leaving"),
+    "Progressing": ("Settled", "no change is in progress"),
+    "Draining": ("NotDraining", "no member is leaving"),
     "Degraded": ("Healthy", "nothing needs attention"),
 }
 
 
 def conditions(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
-    """All conditions but ReconcileSuccess and SpecValid, in a fixed order."""
+    """Return all conditions except ReconcileSuccess and SpecValid, in a fixed order."""
     found = [_ready(view), _formed(view), _reachable(view), *(_of_notes(topic, notes) for topic in _QUIET)]
     return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
 
 
 def condition(kind: str, holds: bool, reason: str, message: str) -> Json:
-    """A condition without its times."""
+    """Return a condition without its times."""
     return {"type": kind, "status": str(holds), "reason": reason, "message": message}
 
 
 def dated(found: Iterable[Json], before: Iterable[Json], generation: int, now_s: float) -> list[Json]:
-    """Conditions with the times of those of before whose status is the same."""
+    """Add times to conditions; a condition whose status did not change keeps its time."""
     former = {entry["type"]: entry for entry in before}
     return [
         entry
@@ -61,7 +61,7 @@ def _since(entry: Json, before: Json | None, now_s: float) -> str:
 
 
 def _of_notes(topic: Topic, notes: Sequence[Note]) -> Json:
-    """One that is true when a concern says so; what holds comes before what does not."""
+    """Return a condition made from notes. A note that holds takes precedence over one that does not."""
     about = sorted((note for note in notes if note.topic == topic), key=lambda note: not note.holds)
     if not about:
         return condition(topic, False, *_QUIET[topic])
@@ -78,7 +78,7 @@ def _ready(view: ClusterView) -> Json:
     if view.missing or waiting:
         return condition("Ready", False, "PodsNotReady", _count(view) + (f": {', '.join(waiting)}" if waiting else ""))
     if not view.formed:
-        return condition("Ready", False, "NotFormed", "all pods are ready, but not all are members of one cluster")
+        return condition("Ready", False, "NotFormed", "all pods are ready, but they do not form one cluster")
     return condition("Ready", True, "AllMembersConnected", f"all {view.expected} members are ready and connected")
 
 
@@ -90,12 +90,12 @@ def _count(view: ClusterView) -> str:
 def _formed(view: ClusterView) -> Json:
     kind = "ClusterFormed"
     if view.formed:
-        return condition(kind, True, "Formed", "every member lists every member as connected and nobody else")
+        return condition(kind, True, "Formed", "every member lists exactly the members, all of them connected")
     if not view.loaded:
         return condition(kind, False, "NoMembers", "no member answers")
     if view.disconnected:
         one, other = view.disconnected[0]
-        return condition(kind, False, "NotConnected", f"{one.name} is not connected with {other.name}")
+        return condition(kind, False, "NotConnected", f"{one.name} is not connected to {other.name}")
     if len(view.loaded) < max(len(view.members), view.expected):
         return condition(kind, False, "MembersMissing", f"{len(view.loaded)} of {view.expected} members answer")
     return condition(kind, False, "UnknownMembers", "members list a node without a pod; it is forgotten after a minute")
@@ -106,5 +106,5 @@ def _reachable(view: ClusterView) -> Json:
     absent = [member.name for member in view.members if member.loaded is None and member.pod.ordinal < view.expected]
     if not view.missing and not absent and view.expected:
         return condition(kind, True, "AllAnswer", "every member answers")
-    text = f"{', '.join(absent)} does not answer" if absent else "pods are missing"
+    text = f"no answer from {', '.join(absent)}" if absent else "pods are missing"
     return condition(kind, False, "MembersSilent" if absent else "PodsMissing", text)

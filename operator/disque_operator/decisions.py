@@ -1,8 +1,7 @@
-"""What each concern of `plan` gives back: actions, and notes that become the status.
+"""What the planner and its concerns return: decisions with actions and notes, and the plan with status and events.
 
-A note names the condition that it belongs to, a reason in one word and a message for people, which says what to do
-where something can be done. Messages have no figures that move by themselves: a new message is a new status, and is
-written.
+A note becomes part of a condition: it has a reason for programs, and a message for people that says what to do if there
+is something to do. Messages contain no numbers that change by themselves, because every new message is written.
 """
 
 from __future__ import annotations
@@ -39,36 +38,36 @@ PHASES: Final[tuple[Phase, ...]] = (
     "Healing",
     "Running",
 )
-"""The first one that somebody speaks of is the cluster's."""
+"""Phases by priority: the first one of all notes is the phase of the cluster."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that people should know."""
+    """Something to report in the status."""
 
     topic: Topic
     reason: str
     message: str
     phase: Phase
     holds: bool = True
-    """The condition's status. A drain that is refused says so in `Draining` and is none."""
+    """Whether the condition is True. A refused drain is reported in `Draining`, which then is False."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What one concern wants done, and what it says."""
+    """What one concern decides: actions to execute, and notes for the status."""
 
     actions: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()
     disrupts: bool = False
-    """It takes a node out of service, has just done so, or is about to: nobody else may."""
+    """Whether it takes a member out of service, or is about to, so that no other concern may."""
 
 
 NOTHING: Final = Decision()
 
 
 def joined(decisions: Iterable[Decision]) -> Decision:
-    """Several as one."""
+    """Return several decisions as one."""
     several = tuple(decisions)
     return Decision(
         tuple(action for decision in several for action in decision.actions),
@@ -78,12 +77,12 @@ def joined(decisions: Iterable[Decision]) -> Decision:
 
 
 def progress(reason: str, message: str, phase: Phase) -> Note:
-    """It goes on by itself."""
+    """Return a note about a change that will complete without help."""
     return Note("Progressing", reason, message, phase)
 
 
 def problem(reason: str, message: str) -> Note:
-    """Somebody has to do something, or to wait for what the operator has no hand in."""
+    """Return a note about a problem that the operator cannot solve."""
     return Note("Degraded", reason, message, "Degraded")
 
 

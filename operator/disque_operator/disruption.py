@@ -1,7 +1,7 @@
-"""The gate: what has to be well before a node may be taken out of service.
+"""The disruption check: what must be healthy before a member may be taken out of service.
 
-One table, looked through in order; the first thing that is not well is the answer. It is asked before each step that
-disrupts: the drain of a node, the replacement of a pod. The same table is what `safeToStop` of a member says.
+The check is a table that is evaluated in order; the first failure is the result. It runs before every disruption, that
+is, before the drain of a member and the replacement of a pod. `safeToStop` of a member uses the same table.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Final
 from disque_operator.members import ClusterView, Member
 
 MOST_IN_FLIGHT: Final = 100
-"""Jobs that wait for copies on a node that is well: each of many clients has one on its way at any moment. None of them
-was answered yet. More than these wait for a node or a link that is slow."""
+"""Jobs waiting for copies on a healthy member: each of many clients may have one in flight, without a reply so far.
+More jobs than this wait for a slow member or link."""
 
 
 @dataclass(frozen=True)
 class Disruption:
-    """What is asked, of the cluster but for one pod."""
+    """A disruption that is about to happen."""
 
     view: ClusterView
-    disconnected: str = ""
-    """The pod that is to go: it may be leaving."""
+    pod: str = ""
+    """The pod that would go out of service; it may already be leaving."""
     soak_s: float = 0.0
     copies: bool = False
-    """Whether jobs that wait for copies matter: they do where a node stops without handing over."""
+    """Whether jobs that wait for copies matter, as they do if the broker stops without handing over."""
     locked: bool = False
-    """Whether brokers may be locked: what they would say of others is not asked then."""
+    """Whether other brokers may reject all passwords. What they know of the others is unknown then."""
 
     @property
     def others(self) -> Iterator[Member]:
-        """All pods but the one that is to go."""
-        return (member for member in self.view.members if member.name != self.disconnected)
+        """Return all members except the one that would go out of service."""
+        return (member for member in self.view.members if member.name != self.pod)
 
 
 def _named(members: Iterator[Member], what: str) -> str:
@@ -45,7 +45,7 @@ def _controller(disruption: Disruption) -> str:
     stateful_set = disruption.view.stateful_set
     if stateful_set is None:
         return "there is no StatefulSet"
-    return "" if stateful_set.up_to_date else "the StatefulSet's controller has not seen the last change yet"
+    return "" if stateful_set.up_to_date else "the StatefulSet controller has not processed the last change yet"
 
 
 def _missing(disruption: Disruption) -> str:
@@ -54,11 +54,11 @@ def _missing(disruption: Disruption) -> str:
 
 
 def _surplus(disruption: Disruption) -> str:
-    return _named(iter(disruption.view.surplus), "has not gone yet")
+    return _named(iter(disruption.view.surplus), "is not removed yet")
 
 
 def _terminating(disruption: Disruption) -> str:
-    return _named((member for member in disruption.view.members if member.pod.terminating), "is being stopped")
+    return _named((member for member in disruption.view.members if member.pod.terminating), "is stopping")
 
 
 def _not_ready(disruption: Disruption) -> str:
@@ -84,13 +84,13 @@ def _loading(disruption: Disruption) -> str:
 
 
 def _leaving(disruption: Disruption) -> str:
-    return _named((member for member in disruption.others if _leaves(member)), "is handing its jobs over")
+    return _named((member for member in disruption.others if _leaves(member)), "is handing over its jobs")
 
 
 def _refusing(disruption: Disruption) -> str:
     return _named(
         (member for member in disruption.others if member.broker is not None and member.broker.refusing),
-        "takes no new jobs because of its disk",
+        "accepts no new jobs because of its disk",
     )
 
 
@@ -102,7 +102,7 @@ def _doubles(disruption: Disruption) -> str:
 def _links(disruption: Disruption) -> str:
     disconnected = disruption.view.disconnected
     return (
-        f"{disconnected[0][0].name} is not connected with {disconnected[0][1].name}"
+        f"{disconnected[0][0].name} is not connected to {disconnected[0][1].name}"
         if disconnected and not disruption.locked
         else ""
     )
@@ -111,7 +111,7 @@ def _links(disruption: Disruption) -> str:
 def _unknown_members(disruption: Disruption) -> str:
     view = disruption.view
     lost = any(known.node_id not in view.ids for known in view.known)
-    return "a node that is gone is not forgotten yet" if lost and not disruption.locked else ""
+    return "a removed member is not forgotten yet" if lost and not disruption.locked else ""
 
 
 def _copies(disruption: Disruption) -> str:
@@ -120,7 +120,7 @@ def _copies(disruption: Disruption) -> str:
         for member in disruption.view.members
         if member.broker and member.broker.waiting_for_copies > MOST_IN_FLIGHT
     )
-    return _named(waiting, "has jobs that wait for copies") if disruption.copies else ""
+    return _named(waiting, "has jobs waiting for copies") if disruption.copies else ""
 
 
 def _soak(disruption: Disruption) -> str:
@@ -147,12 +147,12 @@ _CHECKS: Final[tuple[Callable[[Disruption], str], ...]] = (
 
 
 def blocker(disruption: Disruption) -> str:
-    """Why no node may be taken out of service; empty when one may."""
+    """Return why the disruption must wait; empty if it may happen."""
     return next((said for check in _CHECKS if (said := check(disruption))), "")
 
 
 def safe_to_stop(view: ClusterView, member: Member) -> bool:
-    """Whether this pod can be stopped and come back without anybody waiting for its jobs, as `GET /stopz` says."""
+    """Return whether this pod can restart without delaying any job, like `GET /stopz`."""
     broker = member.loaded
     if broker is None:
         return False

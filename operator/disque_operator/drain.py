@@ -1,22 +1,22 @@
-"""Drain: a node hands its jobs over before its pod goes. CLUSTER LEAVING does the work; here is when, and what if not.
+"""Drains: a broker hands its jobs over before its pod is removed. CLUSTER LEAVING does the work; this decides when.
 
-A drain serves one of three purposes: a shrink (`scale`), an annotation on the pod, or the replacement of a pod that has
-no volume to come back with (`rollout`). What a node is doing is asked of the node, so whoever looks next goes on:
+A drain has one of three purposes: a scale-down (`scale`), an annotation on the pod, or the replacement of a pod without
+a volume (`rollout`). The broker itself reports how far it is, so every round can continue where the last one stopped:
 
-| the node | the answer |
+| the broker | decision |
 |---|---|
-| stays, and too few would remain for the highest REPLICATE | refused, with what to do |
-| stays, and the gate is closed | waits, with the reason |
+| stays, and too few members would remain for the highest REPLICATE | the drain is refused, with what to do |
+| stays, and the disruption check fails | wait, with the reason |
 | stays | CLUSTER LEAVING yes |
-| leaves | its progress; after `drain.timeoutSeconds` the policy below |
-| leaves and is done | the pod may go |
-| does not answer | waits: it comes back with its file and goes on leaving; the time runs |
+| is leaving | show the progress; after `drain.timeoutSeconds` apply the policy below |
+| is leaving and done | the pod may be removed |
+| does not answer | wait: it restarts with its file and continues to leave; the timeout includes this time |
 
-When the time is over: `Wait` waits on and says so. `Handoff` lets the pod go with its jobs on its volume, if it has one
-that stays. `Force` lets it go, with the annotation that consents.
+When the timeout expires, `Wait` continues to wait and reports it, `Handoff` removes the pod if its volume keeps the
+jobs, and `Force` removes the pod if the annotation allows it.
 
-A node that leaves for no purpose any more (the spec changed, the annotation went, it came back from a former life) is
-told CLUSTER LEAVING no, whoever told it to leave.
+A broker that leaves without a purpose (the spec changed, the annotation was removed, the pod was recreated) gets
+CLUSTER LEAVING no, no matter who told it to leave.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _UNKNOWN: Final = -1
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the drain of a pod stands."""
+    """The state of the drain of a pod."""
 
     decision: Decision
     ended: Ended = "no"
     entry: Json | None = None
-    """`drain` of the status."""
+    """The field `drain` of the status."""
 
 
 def advance(view: ClusterView, member: Member, *, keeps_volume: bool, for_good: bool = True) -> Outcome:
-    """Bring a drain on by one step.
+    """Decide the next step of a drain.
 
     Args:
         view: The cluster.
-        member: Who is to have no jobs.
-        keeps_volume: What is not handed over would stay on a volume.
-        for_good: There will be one member less, so that all jobs have to find their copies without it.
+        member: The member to drain.
+        keeps_volume: Whether a volume keeps the jobs that are not handed over.
+        for_good: Whether the cluster will have one member less, so all copies must fit on the others.
     """
     broker = member.loaded
     leaving = broker.leaving if broker else None
@@ -69,21 +69,21 @@ def advance(view: ClusterView, member: Member, *, keeps_volume: bool, for_good: 
     ended, late = _policy(view, member, entry, keeps_volume=keeps_volume)
     if ended != "no":
         return Outcome(Decision(disrupts=True), ended, entry)
-    # One that does not answer keeps nobody back: it may need a replacement itself, and the gate sees it anyway.
+    # A broker that does not answer must not block a replacement: it may need one. The disruption check sees it.
     return Outcome(Decision(notes=(_progress(member, leaving), *late), disrupts=leaving is not None), "no", entry)
 
 
 def _refusal(view: ClusterView, member: Member) -> Note | None:
-    """Why a node may not leave, whatever its state: too few would remain."""
+    """Return why a member must not leave, regardless of its state: too few would remain."""
     remaining = view.expected - 1
     replicate = max((broker.max_replicate for _, broker in view.loaded), default=1)
     minimum = max(view.spec.min_replicas, 1)
     if remaining < minimum:
-        text = f"{member.name} stays: {remaining} members would remain, and spec.minReplicas is {minimum}"
+        text = f"{member.name} is not drained: {remaining} members would remain, but spec.minReplicas is {minimum}"
     elif remaining < replicate:
         text = (
-            f"{member.name} stays: jobs with REPLICATE {replicate} need as many members, {remaining} would remain. "
-            f"Have these jobs done or deleted first (kubectl disque jobs), or set spec.replicas to {replicate} or more"
+            f"{member.name} is not drained: jobs with REPLICATE {replicate} need as many members, {remaining} remain. "
+            f"Finish or delete these jobs (kubectl disque jobs), or set spec.replicas to {replicate} or more"
         )
     else:
         return None
@@ -93,24 +93,24 @@ def _refusal(view: ClusterView, member: Member) -> Note | None:
 def _begin(view: ClusterView, member: Member, node_id: str, entry: Json) -> Outcome:
     reason = blocker(Disruption(view, member.name))
     if reason:
-        text = f"{member.name} is to hand its jobs over, and waits: {reason}"
+        text = f"the drain of {member.name} has to wait: {reason}"
         return Outcome(Decision(notes=(Note("Draining", "Waiting", text, "Healing", holds=False),)))
-    command = Command(member.name, node_id, ("CLUSTER", "LEAVING", "yes"), "its pod is to go")
+    command = Command(member.name, node_id, ("CLUSTER", "LEAVING", "yes"), "its pod will be removed")
     return Outcome(Decision((command,), (_progress(member, None),), disrupts=True), "no", entry)
 
 
 def _progress(member: Member, leaving: Leaving | None) -> Note:
     if leaving is not None and leaving.waits_for:
-        return Note("Draining", "Stalled", f"{member.name} keeps jobs: {leaving.waits_for}", "Draining")
+        return Note("Draining", "Stalled", f"{member.name} cannot hand over its jobs: {leaving.waits_for}", "Draining")
     if member.loaded is None:
-        why = member.pod.trouble or ("it loads its jobs" if member.broker is not None else member.unreachable)
-        text = f"{member.name} is to hand its jobs over and can not: {why}"
+        why = member.pod.trouble or ("it is loading its jobs" if member.broker is not None else member.unreachable)
+        text = f"{member.name} cannot hand over its jobs: {why}"
         return Note("Draining", "MemberUnreachable", text, "Draining")
-    return Note("Draining", "HandingOver", f"{member.name} hands its jobs over to the others", "Draining")
+    return Note("Draining", "HandingOver", f"{member.name} is handing over its jobs to the other members", "Draining")
 
 
 def _policy(view: ClusterView, member: Member, entry: Json, *, keeps_volume: bool) -> tuple[Ended, tuple[Note, ...]]:
-    """What `drain.onTimeout` says when the time is over."""
+    """Apply `drain.onTimeout` if the timeout has expired."""
     policy = view.spec.drain
     if view.now_s - seconds(entry["startedAt"]) <= policy.timeout_s:
         return "no", ()
@@ -119,21 +119,21 @@ def _policy(view: ClusterView, member: Member, entry: Json, *, keeps_volume: boo
     if consents(view):
         return "forced", ()
     advice = {
-        "Wait": "set spec.drain.onTimeout to Handoff to have it stopped with these jobs on its volume",
-        "Handoff": "there is no volume that would keep them, so it goes on",
-        "Force": f'the annotation {names.ALLOW_JOB_LOSS}: "true" is missing, so it goes on',
+        "Wait": "set spec.drain.onTimeout to Handoff to stop the pod and keep these jobs on its volume",
+        "Handoff": "no volume would keep them, so the drain continues",
+        "Force": f'the annotation {names.ALLOW_JOB_LOSS}: "true" is missing, so the drain continues',
     }
     text = f"{member.name} still has jobs after spec.drain.timeoutSeconds: {advice[policy.on_timeout]}"
     return "no", (problem("DrainOverdue", text),)
 
 
 def consents(view: ClusterView) -> bool:
-    """Whether jobs may be lost: the policy says so, and the annotation."""
+    """Return whether jobs may be lost: both the policy and the annotation allow it."""
     return view.spec.drain.on_timeout == "Force" and view.spec.annotations.get(names.ALLOW_JOB_LOSS) == "true"
 
 
 def _before(view: ClusterView, member: Member) -> Json | None:
-    """What the status has of this drain."""
+    """Return what the status says about this drain."""
     entry: Json | None = view.observed.status.get("drain")
     if not entry or entry.get("pod") != member.name:
         return None
@@ -142,7 +142,7 @@ def _before(view: ClusterView, member: Member) -> Json | None:
 
 
 def _entry(view: ClusterView, member: Member, leaving: Leaving | None) -> Json:
-    """`drain` of the status. When it began stays: a node that restarts counts anew."""
+    """Return `drain` of the status. It keeps the start time: a broker that restarts would count from zero."""
     before = _before(view, member)
     broker = member.loaded
     began_s = view.now_s - (leaving.seconds_elapsed if leaving else 0.0)
@@ -161,14 +161,14 @@ def _entry(view: ClusterView, member: Member, leaving: Leaving | None) -> Json:
 
 
 def annotated(view: ClusterView, *, busy: bool) -> Outcome:
-    """Pods that somebody wants empty for a while; they are not deleted on that account. One at a time."""
+    """Drain pods with the annotation names.DRAIN, one at a time. These pods are not removed."""
     waiting: Outcome | None = None
     for member in view.members:
         if not member.pod.drain or member.pod.terminating or member in view.surplus:
             continue
         broker = member.loaded
         if broker is not None and broker.leaving is not None and broker.leaving.done:
-            text = f"{member.name} has handed all its jobs over and rests, as its annotation {names.DRAIN} says"
+            text = f"{member.name} is drained, as requested by its annotation {names.DRAIN}"
             return Outcome(Decision(notes=(Note("Draining", "Drained", text, "Draining"),), disrupts=True))
         if broker is not None and (broker.leaving is not None or not busy):
             outcome = advance(view, member, keeps_volume=False)
@@ -179,8 +179,8 @@ def annotated(view: ClusterView, *, busy: bool) -> Outcome:
 
 
 def cancel(view: ClusterView, purposes: Container[str]) -> Iterator[Command]:
-    """Nodes that leave and are not among the pods that are to."""
+    """Tell brokers to stay that are leaving without one of these purposes."""
     for member, broker in view.loaded:
         stays = member.pod.ordinal < view.expected and not member.pod.terminating
         if broker.leaving is not None and stays and member.name not in purposes:
-            yield Command(member.name, broker.node_id, ("CLUSTER", "LEAVING", "no"), "its pod is to stay")
+            yield Command(member.name, broker.node_id, ("CLUSTER", "LEAVING", "no"), "its pod will stay")

@@ -1,12 +1,12 @@
-"""Events: told once, on the transition, which is what differs between the status of before and the one of now.
+"""Events, posted once for each transition between the previous status and the new one.
 
-| what differs | event |
+| difference | event |
 |---|---|
-| the phase, but for Degraded and Draining | its name, with the message |
-| Degraded, SpecValid or ReconcileSuccess has another reason, and is not as it should be | a warning with the reason |
-| Degraded ends | Recovered |
-| another pod is drained | DrainStarted; and of the one before DrainFinished or DrainTakenBack |
-| a drain is refused or waits | DrainRefused, DrainWaiting |
+| the phase, except Degraded and Draining | its name, with the message |
+| Degraded, SpecValid or ReconcileSuccess is bad and has a new reason | a warning with the reason |
+| Degraded becomes False | Recovered |
+| the pod that is drained | DrainStarted, and DrainFinished or DrainCancelled for the previous one |
+| a drain is refused or has to wait | DrainRefused, DrainWaiting |
 | the image | ImageChanged |
 """
 
@@ -19,9 +19,9 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.decisions import Event
 
-_AS_IT_SHOULD_BE: Final[Mapping[str, str]] = {"Degraded": "False", "SpecValid": "True", "ReconcileSuccess": "True"}
-_TOLD_OTHERWISE: Final = frozenset({"Degraded", "Draining"})
-"""Phases with events of their own, which say more."""
+_GOOD_STATUS: Final[Mapping[str, str]] = {"Degraded": "False", "SpecValid": "True", "ReconcileSuccess": "True"}
+_REPORTED_OTHERWISE: Final = frozenset({"Degraded", "Draining"})
+"""Phases with more specific events."""
 _REFUSALS: Final[Mapping[str, str]] = {
     "BelowMinimum": "DrainRefused",
     "NotEnoughMembers": "DrainRefused",
@@ -30,7 +30,7 @@ _REFUSALS: Final[Mapping[str, str]] = {
 
 
 def events(before: Json, now: Json) -> tuple[Event, ...]:
-    """What has to be told."""
+    """Return the events of a transition."""
     return (
         *_phase(before, now),
         *_warnings(before, now),
@@ -41,7 +41,7 @@ def events(before: Json, now: Json) -> tuple[Event, ...]:
 
 
 def _phase(before: Json, now: Json) -> Iterator[Event]:
-    if before.get("phase") != now["phase"] and now["phase"] not in _TOLD_OTHERWISE:
+    if before.get("phase") != now["phase"] and now["phase"] not in _REPORTED_OTHERWISE:
         text = _condition(now, "Ready")["message"] if now["phase"] == "Running" else now["message"]
         yield Event("Normal", now["phase"], text)
 
@@ -51,15 +51,15 @@ def _condition(status: Json, kind: str) -> Json:
 
 
 def _warnings(before: Json, now: Json) -> Iterator[Event]:
-    for kind, good in _AS_IT_SHOULD_BE.items():
+    for kind, good in _GOOD_STATUS.items():
         one, other = _condition(before, kind), _condition(now, kind)
-        if other and other["status"] != good and (one.get("status"), one.get("reason")) != _said(other):
+        if other and other["status"] != good and (one.get("status"), one.get("reason")) != _status_and_reason(other):
             yield Event("Warning", other["reason"], other["message"])
         elif kind == "Degraded" and one.get("status") == "True" and other.get("status") == good:
             yield Event("Normal", "Recovered", other["message"])
 
 
-def _said(condition: Json) -> tuple[str, str]:
+def _status_and_reason(condition: Json) -> tuple[str, str]:
     return condition["status"], condition["reason"]
 
 
@@ -71,10 +71,10 @@ def _drain(before: Json, now: Json) -> Iterator[Event]:
         states = {entry["pod"]: entry["state"] for entry in now["members"]}
         goes = names.ordinal(one) >= now["replicas"] or states.get(one, "stopping") == "stopping"
         finished = goes or _condition(now, "Draining").get("reason") == "Drained"
-        text = f"{one} has handed its jobs over" if finished else f"{one} stays, its drain was taken back"
-        yield Event("Normal", "DrainFinished" if finished else "DrainTakenBack", text)
+        text = f"{one} has handed over its jobs" if finished else f"the drain of {one} was cancelled"
+        yield Event("Normal", "DrainFinished" if finished else "DrainCancelled", text)
     if other:
-        yield Event("Normal", "DrainStarted", f"{other} hands its jobs over to the other members")
+        yield Event("Normal", "DrainStarted", f"{other} is handing over its jobs to the other members")
 
 
 def _refusals(before: Json, now: Json) -> Iterator[Event]:
@@ -86,4 +86,4 @@ def _refusals(before: Json, now: Json) -> Iterator[Event]:
 
 def _image(before: Json, now: Json) -> Iterator[Event]:
     if before.get("image") and before["image"] != now["image"]:
-        yield Event("Normal", "ImageChanged", f"pods are made from {now['image']} instead of {before['image']}")
+        yield Event("Normal", "ImageChanged", f"image changed from {before['image']} to {now['image']}")

@@ -1,7 +1,7 @@
-"""Does what was planned, in order, up to the first thing that fails. Every one is aimed at exactly what was looked at.
+"""Executes planned actions in order, up to the first that fails. Each is bound to the object that was observed.
 
-Objects are deleted only with the UID that was seen, applied only over the version that was seen, and a broker is told
-something only if it is the node that was seen. Before each, the Lease has to be ours, and for as long as it is.
+An object is deleted only with the observed UID and applied only over the observed version, and a command reaches a
+broker only if it has the observed node ID. Each action needs the Lease, and gets no more time than the Lease has left.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from disque_operator.logs import ClusterLogger
 
 
 class Permit(Protocol):
-    """The part of `lease.Lease` that is needed here."""
+    """The part of `lease.Lease` that the executor needs."""
 
     @property
     def remaining_s(self) -> float:
-        """For so long this process may act."""
+        """Return for how many seconds this process may act."""
 
 
 class LostError(Exception):
-    """Another operator may act by now: nothing more is done."""
+    """The Lease has expired: another operator may act, so this one must not."""
 
 
 class StaleError(Exception):
-    """What was looked at has changed since, or is about to go with its namespace: look again."""
+    """An object has changed since it was observed, or its namespace is being deleted: observe again."""
 
 
 class FailedError(Exception):
-    """Something was not done. `reason` is a word for the condition, the text says what and why."""
+    """An action failed. `reason` is the reason for the condition; the text says what failed and why."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -43,12 +43,12 @@ class FailedError(Exception):
 
 
 _REASONS: Mapping[int, str] = {0: "ApiServerUnreachable", 403: "Forbidden", 422: "Invalid"}
-"""By the HTTP status of the API server's answer."""
+"""Reasons by HTTP status of the API server; 0 means no response."""
 
 
 @dataclass(frozen=True)
 class ExecutorContext:
-    """What acting needs."""
+    """What the executor needs beside the actions."""
 
     kube: Kube
     permit: Permit
@@ -56,16 +56,16 @@ class ExecutorContext:
     connections: Mapping[str, Connection]
     log: ClusterLogger
     counted: Callable[[tuple[str, ...]], None]
-    """Told of each command to a broker."""
+    """Called with each command to a broker, for the metrics."""
 
 
 async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
-    """Do them.
+    """Execute actions in order.
 
     Raises:
-        LostError: the Lease is not ours any more.
-        StaleError: an object is another one, or another version, than the one looked at.
-        FailedError: anything else.
+        LostError: The Lease has expired.
+        StaleError: An object is not the one, or not the version, that was observed.
+        FailedError: Anything else.
     """
     for action in actions:
         left_s = context.permit.remaining_s
@@ -96,7 +96,7 @@ async def _execute(action: Action, context: ExecutorContext) -> None:
         case Command(pod, node_id, words):
             connection = context.connections.get(pod)
             if connection is None:
-                raise StaleError(f"the broker in {pod} did not answer")
+                raise StaleError(f"the broker in {pod} has no connection")
             context.counted(("(secret)",) if action.secret else words)
             await brokers.send_command(connection, node_id, words)
 
@@ -110,4 +110,4 @@ def _what(action: Action) -> str:
         case DeletePod(name):
             return f"replace Pod {name}"
         case Command(pod, _, words, _, secret):
-            return f"tell {pod}: {' '.join(words[:3]) + ' …' if secret else ' '.join(words)}"
+            return f"command {pod}: {' '.join(words[:3]) + ' …' if secret else ' '.join(words)}"

@@ -1,16 +1,16 @@
-"""Heal: what is lost is told of, what is gone for good is forgotten, who should know each other is introduced.
+"""Healing: reports lost members, makes members forget removed ones, and connects members that do not know each other.
 
-| what is seen | what is done |
+| observed | decision |
 |---|---|
-| a pod is missing | nothing: its controller makes it, on the volume it had; why it can not is in the status |
-| an ID that no pod has (`members`), of a node that was leaving | FORGET on all who list it, in one round |
-| the same of a node that was not leaving, silent for a minute | the same |
-| two that answer for 15 s and are not connected | CLUSTER MEET by the address of the pod, which answered just now |
-| two pods answer with one ID | told of: a copied volume; nothing is guessed |
-| a pod on a machine that is gone | told of: only people know whether its processes run on |
+| a pod is missing | nothing: the controller creates it, with its volume; the status shows why it cannot |
+| a node ID without a pod (`members`), of a member that was leaving | FORGET on all brokers that list it, in one round |
+| the same, not leaving, but silent for a minute | the same |
+| two brokers answer, but have not connected for 15 s | CLUSTER MEET with the address of the pod, which just answered |
+| two pods have the same node ID | report it: a volume was copied, and only an administrator knows which one is right |
+| a pod on a lost node | report it: only an administrator knows whether its processes still run |
 
-MEET is safe beyond the address: a node of another cluster refuses by `cluster-name`, and both that are to meet have
-answered in this round as members of this one.
+MEET is safe even if an address was reused: `cluster-name` makes brokers of other clusters refuse it, and both brokers
+answered in this round as members of this cluster.
 """
 
 from __future__ import annotations
@@ -26,51 +26,51 @@ from disque_operator.members import ClusterView, Member
 from disque_operator.observed import Broker
 
 FORGET_AFTER_S: Final = 60.0
-"""A node that was not leaving may come back; so long nobody heard of it."""
+"""How long a member that was not leaving must be silent before it is forgotten, because it may return."""
 MEET_AFTER_S: Final = 15.0
-"""So long members have to find each other by themselves, as `cluster-seeds` has them do."""
+"""How long members have to find each other with `cluster-seeds`."""
 SILENT_S: Final = 15.0
-"""A member that did not answer once may be busy. By the status, nobody remembers otherwise."""
+"""How long a member may be silent before it is a problem: it may just be busy. The status remembers since when."""
 LOST_AFTER_S: Final = 60.0
-"""A pod that runs and does not answer for so long is a problem, before it is starting."""
+"""How long a running pod may be silent after its start; until then it counts as starting."""
 MOST_MEETINGS: Final = 8
-"""In one round."""
+"""How many pairs are connected in one round."""
 
 
 def decide(view: ClusterView) -> Decision:
-    """What comes next, and what is wrong with pods."""
+    """Decide what to do, and report what is wrong with pods."""
     forgets = tuple(_forget(view))
     meetings = tuple(_meet(view))[:MOST_MEETINGS]
     notes = tuple(_problems(view)) + tuple(_absences(view))
     if forgets:
-        notes += (progress("Forgetting", "a node that is gone is forgotten by all others", "Healing"),)
+        notes += (progress("Forgetting", "all members forget a removed member", "Healing"),)
     if meetings:
-        notes += (progress("Meeting", "members that do not know each other are introduced", "Healing"),)
+        notes += (progress("Meeting", "members that have not found each other are connected", "Healing"),)
     if not notes and not view.surplus and not view.formed:
         notes = (_joining(view),)
     return Decision(forgets + meetings, notes)
 
 
 def _joining(view: ClusterView) -> Note:
-    """All answer, and are not one cluster."""
+    """Return what is missing for one cluster although all brokers answer."""
     if view.disconnected:
         one, other = view.disconnected[0]
-        return progress("Joining", f"{one.name} is not connected with {other.name} yet", "Healing")
-    return progress("Forgetting", "members list a node that no pod has, and forget it after a minute", "Healing")
+        return progress("Joining", f"{one.name} is not connected to {other.name} yet", "Healing")
+    return progress("Forgetting", "members list a node without a pod; they forget it after a minute", "Healing")
 
 
 def _forget(view: ClusterView) -> Iterator[Command]:
-    """All who list it, so that nobody tells the others of it again."""
+    """Yield FORGET for all brokers that list a stale ID, or gossip would bring it back."""
     listing = {member.name: broker for member, broker in view.loaded}
     for known in view.stale:
         if known.leaving or known.silent_s >= FORGET_AFTER_S:
             for pod in known.known_by:
                 words = ("CLUSTER", "FORGET", known.node_id)
-                yield Command(pod, listing[pod].node_id, words, "no pod has this node ID any more")
+                yield Command(pod, listing[pod].node_id, words, "no pod has this node ID")
 
 
 def _meet(view: ClusterView) -> Iterator[Command]:
-    """One of each pair, the lower ordinal, is sent to the other."""
+    """Yield MEET for the lower ordinal of each pair of disconnected members."""
     brokers = {member.pod.ordinal: broker for member, broker in view.loaded}
     pairs = {tuple(sorted((one.pod.ordinal, other.pod.ordinal))) for one, other in view.disconnected}
     for low, high in sorted(pairs):
@@ -83,7 +83,7 @@ def _meet(view: ClusterView) -> Iterator[Command]:
 
 
 def _is_settled(member: Member, broker: Broker, other: Broker) -> bool:
-    """Whether a member had its time to find the other one."""
+    """Return whether a member had enough time to find the other one."""
     if member.pod.terminating or not member.pod.ip or broker.uptime_s < MEET_AFTER_S or broker.node_id == other.node_id:
         return False
     line = next((peer for peer in broker.peers if peer.node_id == other.node_id), None)
@@ -91,32 +91,32 @@ def _is_settled(member: Member, broker: Broker, other: Broker) -> bool:
 
 
 def _absences(view: ClusterView) -> Iterator[Note]:
-    """Members that are not there, and will be by themselves."""
-    patience_over = _silent_s(view) >= SILENT_S
+    """Yield notes about members that are absent and expected to return."""
+    overdue = _silent_s(view) >= SILENT_S
     if view.missing and not view.observed.quota:
         pods = ", ".join(names.pod(view.spec.name, ordinal) for ordinal in view.missing)
-        yield progress("PodsMissing", f"{pods} is to be made by the StatefulSet's controller", "Healing")
+        yield progress("PodsMissing", f"waiting for the StatefulSet controller to create {pods}", "Healing")
     for member in view.members:
         if member.pod.trouble or member.pod.ordinal >= view.expected:
             continue
         if member.pod.terminating:
-            yield progress("PodStopping", f"{member.name} is being stopped", "Healing")
-        elif member.loaded is None and not member.locked and not (patience_over and _is_lost(member)):
-            what = "does not answer at the moment" if member.pod.ready else "is starting"
+            yield progress("PodStopping", f"{member.name} is stopping", "Healing")
+        elif member.loaded is None and not member.locked and not (overdue and _is_lost(member)):
+            what = "does not answer" if member.pod.ready else "is starting"
             yield progress("PodStarting", f"{member.name} {what}", "Healing")
         elif member.loaded is not None and not member.pod.ready and member.loaded.leaving is None:
-            yield progress("PodStarting", f"{member.name} has its jobs and is not ready yet", "Healing")
+            yield progress("PodStarting", f"{member.name} has loaded its jobs and is not ready yet", "Healing")
 
 
 def _silent_s(view: ClusterView) -> float:
-    """How long some member has not answered, by the condition AllMembersReachable."""
+    """Return how long some member has been unreachable, by the condition AllMembersReachable."""
     conditions = view.observed.status.get("conditions") or ()
     entry: Json = next((entry for entry in conditions if entry["type"] == "AllMembersReachable"), {})
     return view.now_s - seconds(entry["lastTransitionTime"]) if entry.get("status") == "False" else 0.0
 
 
 def _is_lost(member: Member) -> bool:
-    """Whether a pod that does not answer should have by now."""
+    """Return whether a pod that does not answer has had enough time to start."""
     pod = member.pod
     return (
         member.broker is None and pod.phase == "Running" and (pod.ready or pod.restarts > 0 or pod.age_s > LOST_AFTER_S)
@@ -124,66 +124,66 @@ def _is_lost(member: Member) -> bool:
 
 
 def _problems(view: ClusterView) -> Iterator[Note]:
-    """What people have to look at."""
-    patience_over = _silent_s(view) >= SILENT_S
+    """Yield problems that an administrator must solve."""
+    overdue = _silent_s(view) >= SILENT_S
     if view.observed.quota:
         yield problem(
             "PodsRefused",
-            f"pods can not be made: {view.observed.quota}. Raise the quota of the namespace, or lower spec.replicas or "
-            "spec.resources",
+            f"pods cannot be created: {view.observed.quota}. Raise the quota of the namespace, or lower spec.replicas "
+            "or spec.resources",
         )
     for pods in view.ids.values():
         if len(pods) > 1:
             yield problem(
                 "DuplicateNode",
-                f"{' and '.join(pods)} have the same node ID: a volume was copied. Delete nodes.conf on one of them, "
-                "and its pod",
+                f"{' and '.join(pods)} have the same node ID, so a volume was copied. Delete nodes.conf on one of the "
+                "volumes, then its pod",
             )
     for member in view.members:
         if member.pod.trouble:
             yield _trouble(member, view)
-        elif patience_over and _is_lost(member) and not member.locked and not member.pod.terminating:
-            yield problem("MemberUnreachable", f"{member.name} does not answer: {member.unreachable}")
+        elif overdue and _is_lost(member) and not member.locked and not member.pod.terminating:
+            yield problem("MemberUnreachable", f"{member.name} is unreachable: {member.unreachable}")
         if member.broker is not None and member.broker.refusing:
             yield problem(
                 "DiskTrouble",
-                f"{member.name} takes no new jobs: {member.broker.refusing}. Enlarge spec.storage.size, or see what "
-                "is wrong with the volume",
+                f"{member.name} accepts no new jobs: {member.broker.refusing}. Increase spec.storage.size, or repair "
+                "the volume",
             )
 
 
 def _image(member: Member, view: ClusterView) -> str:
-    return f"its image {member.pod.image} can not be had: see spec.image and spec.imagePullSecrets{_former(view)}"
+    return f"cannot pull image {member.pod.image}: check spec.image and spec.imagePullSecrets{_former(view)}"
 
 
 def _former(view: ClusterView) -> str:
     former = view.observed.status.get("formerImage")
-    return f"; the image before was {former}" if former else ""
+    return f"; the previous image was {former}" if former else ""
 
 
 def _unschedulable(_member: Member, _view: ClusterView) -> str:
     return (
-        "no machine can take it: see spec.resources, spec.nodeSelector, spec.affinity, spec.tolerations and the "
-        "volume's zone, or add machines"
+        "no node can run it: check spec.resources, spec.nodeSelector, spec.affinity, spec.tolerations and the zone of "
+        "its volume, or add nodes"
     )
 
 
 def _config(_member: Member, _view: ClusterView) -> str:
-    return "a Secret or ConfigMap that it needs is missing: see spec.podTemplate and spec.auth.secretName"
+    return "it needs a Secret or ConfigMap that does not exist: check spec.podTemplate and spec.auth.secretName"
 
 
 def _crash(member: Member, view: ClusterView) -> str:
-    return f"it ends again and again: see kubectl logs {member.name} --previous{_former(view)}"
+    return f"crash-looping: see kubectl logs {member.name} --previous{_former(view)}"
 
 
 def _memory(_member: Member, _view: ClusterView) -> str:
-    return "it was ended for want of memory: raise spec.resources.limits.memory, or lower spec.maxmemory"
+    return "OOM-killed: raise spec.resources.limits.memory, or lower spec.maxmemory"
 
 
-def _machine(_member: Member, _view: ClusterView) -> str:
+def _node_lost(_member: Member, _view: ClusterView) -> str:
     return (
-        "its machine does not answer. It comes back with the machine; if that never will, delete the machine's Node "
-        "object, or the pod with --force, when you are sure that its processes have ended"
+        "its node does not answer. The pod returns with the node. If the node is lost permanently, make sure that its "
+        "processes have stopped, then delete the Node object, or the pod with --force"
     )
 
 
@@ -196,9 +196,9 @@ _ADVICE: Final[Mapping[str, tuple[str, Callable[[Member, ClusterView], str]]]] =
     "ImageInspectError": ("ImageMissing", _image),
     "ImagePullBackOff": ("ImageMissing", _image),
     "InvalidImageName": ("ImageMissing", _image),
-    "NodeLost": ("NodeLost", _machine),
+    "NodeLost": ("NodeLost", _node_lost),
     "OOMKilled": ("OutOfMemory", _memory),
-    "Unreachable": ("NodeLost", _machine),
+    "Unreachable": ("NodeLost", _node_lost),
     "Unschedulable": ("Unschedulable", _unschedulable),
 }
 
@@ -206,6 +206,6 @@ _ADVICE: Final[Mapping[str, tuple[str, Callable[[Member, ClusterView], str]]]] =
 def _trouble(member: Member, view: ClusterView) -> Note:
     pod = member.pod
     reason, advice = _ADVICE.get(pod.trouble, ("PodFailed", None))
-    said = f" ({pod.trouble_text})" if pod.trouble_text and advice is None else ""
+    said = f": {pod.trouble_text}" if pod.trouble_text and advice is None else ""
     text = advice(member, view) if advice else f"see kubectl describe pod {pod.name}"
-    return problem(reason, f"{member.name} does not run, {pod.trouble}{said}: {text}")
+    return problem(reason, f"{member.name} is not running ({pod.trouble}{said}): {text}")

@@ -1,7 +1,7 @@
-"""The API server, as the few requests that the operator makes of it, over the official client's asyncio part.
+"""Requests to the API server, through the asyncio part of the official client.
 
-Objects are plain JSON here, as manifests are: the client's models would only be turned into that and back. Kinds stand
-in a table instead of being discovered, so that a request is a request and not three.
+Objects are plain JSON, like manifests; the models of the client would only be converted to JSON and back. Kinds are in
+a table, so no request is spent on discovery.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 
 REQUEST_S: Final = 10.0
-"""An API server that takes longer is taken for one that is away."""
+"""Timeout of a request, in seconds."""
 UNREACHABLE: Final = 0
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
@@ -35,7 +35,7 @@ WRITES: Final = frozenset({"apply", "create", "replace", "delete", "status"})
 @dataclass(frozen=True)
 class _Kind:
     api: str
-    """`v1`, or group and version."""
+    """`v1`, or the group and the version."""
     plural: str
 
 
@@ -56,9 +56,9 @@ KINDS: Final = {
 
 
 class KubeError(Exception):
-    """A request that failed. `status` is the HTTP status, UNREACHABLE when there was no answer.
+    """A request failed. `status` is the HTTP status, UNREACHABLE if there was no response.
 
-    `causes` are the words for it that the API server added, as NAMESPACE_ENDS.
+    `causes` are the causes that the API server reported, for example NAMESPACE_ENDS.
     """
 
     def __init__(self, status: int, message: str, causes: tuple[str, ...] = ()) -> None:
@@ -68,10 +68,10 @@ class KubeError(Exception):
 
 
 async def load_configuration() -> Any:
-    """Where the API server is and who we are: the service account's inside a pod, KUBECONFIG's elsewhere.
+    """Load address and credentials of the API server: from the service account in a pod, or from KUBECONFIG.
 
     Raises:
-        ConfigException: neither is there.
+        ConfigException: Neither exists.
     """
     configuration = Configuration()
     try:
@@ -82,12 +82,12 @@ async def load_configuration() -> Any:
 
 
 class Kube:
-    """The requests. `counted` is told of each: its verb, kind and HTTP status."""
+    """A client of the API server. `counted` is called with verb, kind and HTTP status of each request."""
 
     def __init__(self, configuration: Any, counted: Callable[[str, str, int], None]) -> None:
         self._api = ApiClient(configuration)
         self.host: str = configuration.host.rstrip("/")
-        """Where it is."""
+        """The base URL of the API server."""
         self._counted = counted
 
     async def close(self) -> None:
@@ -95,7 +95,7 @@ class Kube:
         await self._api.close()
 
     def session(self) -> aiohttp.ClientSession:
-        """Connections of the same kind for kopf: certificates, server name, proxy, and a token that is always fresh."""
+        """Return a session for kopf with the same certificates, server name, proxy, and an up-to-date token."""
         rest = self._api.rest_client
 
         async def identify(
@@ -116,7 +116,7 @@ class Kube:
         )
 
     async def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """An object, or None when there is none."""
+        """Return an object; None if it does not exist."""
         try:
             return await self._request("get", "GET", kind, _path(kind, namespace, name))
         except KubeError as error:
@@ -125,21 +125,21 @@ class Kube:
             raise
 
     async def list(self, kind: str, namespace: str | None, *, labels: str = "", fields: str = "") -> list[Json]:
-        """The objects of a kind in a namespace (None for all) as they are now, not as they once were."""
+        """Return the present objects of a kind in a namespace (None for all namespaces), not from a cache."""
         query = {key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
         found = await self._request("list", "GET", kind, _path(kind, namespace), query)
         return [{"apiVersion": KINDS[kind].api, "kind": kind} | item for item in found.get("items") or []]
 
     async def create(self, kind: str, namespace: str, body: Json) -> Json:
-        """Make an object; CONFLICT when there is one."""
+        """Create an object; fails with CONFLICT if it exists."""
         return await self._request("create", "POST", kind, _path(kind, namespace), body=body)
 
     async def replace(self, kind: str, namespace: str, body: Json) -> Json:
-        """Put an object in the place of the one with its `resourceVersion`; CONFLICT when that one is gone."""
+        """Replace the object with this `resourceVersion`; fails with CONFLICT if it has changed."""
         return await self._request("replace", "PUT", kind, _path(kind, namespace, body["metadata"]["name"]), body=body)
 
     async def apply(self, manifest: Json) -> Json:
-        """Server-side apply: our fields are as the manifest says whoever set them, fields of others stay."""
+        """Apply a manifest server-side: sets the fields in the manifest, whoever owns them, and keeps the others."""
         kind, metadata = manifest["kind"], manifest["metadata"]
         return await self._request(
             "apply",
@@ -152,7 +152,7 @@ class Kube:
         )
 
     async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        """Delete an object if it is the one with this UID; one that is gone already is no error."""
+        """Delete the object with this UID. It is no error if it does not exist."""
         options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
         try:
             await self._request("delete", "DELETE", kind, _path(kind, namespace, name), body=options)
@@ -161,7 +161,7 @@ class Kube:
                 raise
 
     async def write_status(self, cluster: Json, status: Json) -> None:
-        """Replace the status of a cluster, if it is still the same object."""
+        """Replace the status of a cluster, if the object still has the same UID."""
         metadata = cluster["metadata"]
         await self._request(
             "status",
@@ -195,7 +195,7 @@ class Kube:
             status = response.status
             data = await response.read()
         except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as error:
-            raise KubeError(UNREACHABLE, f"the API server does not answer: {_reason(error)}") from error
+            raise KubeError(UNREACHABLE, f"no response from the API server: {_reason(error)}") from error
         finally:
             self._counted(verb, kind, status)
         if status >= 300:
@@ -212,13 +212,15 @@ def _path(kind: str, namespace: str | None, name: str | None = None) -> str:
 
 
 def _error(status: int, data: bytes) -> KubeError:
-    """What a `Status` object says, or whatever stands between us and the API server."""
+    """Return the error of a `Status` object, or of something else such as a proxy."""
     try:
         said = json.loads(data)
         causes = (said.get("details") or {}).get("causes") or ()
         return KubeError(status, str(said["message"]), tuple(str(cause.get("reason")) for cause in causes))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return KubeError(status, f"the API server answered {status}: {data[:200].decode(errors='replace')}")
+        return KubeError(
+            status, f"unexpected response {status} from the API server: {data[:200].decode(errors='replace')}"
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -1,8 +1,8 @@
-"""One operator acts: the holder of a Lease, as long as it has renewed it in time.
+"""Leader election: only the holder of a Lease acts, as long as it renews the Lease in time.
 
-Nobody's wall clock is trusted. Who waits counts the duration by its own clock, from when it saw the last change of the
-Lease. Who holds counts from before it sent its last renewal, and stops well before that duration is over: between the
-end of the one and the start of the other lie DURATION_S - STOP_S seconds for requests that are on their way.
+Wall clocks are not trusted. A waiting operator measures the duration with its own clock, from the last change of the
+Lease that it observed. The holder measures from before it sent its last renewal, and stops before the duration is over.
+Between the two are DURATION_S - STOP_S seconds for requests in flight.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from disque_operator.kube import CONFLICT, NOT_FOUND, KubeError
 
 DURATION_S: Final = 15.0
 STOP_S: Final = 10.0
-"""Since its last renewal began, the holder acts for so long."""
+"""How long the holder acts after it started its last renewal."""
 RENEW_S: Final = 4.0
 RETRY_S: Final = 1.0
 
@@ -31,17 +31,17 @@ class Store(Protocol):
     """The part of `kube.Kube` that a lease needs."""
 
     async def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """The Lease."""
+        """Return the Lease."""
 
     async def create(self, kind: str, namespace: str, body: Json) -> Json:
-        """A first one."""
+        """Create the Lease."""
 
     async def replace(self, kind: str, namespace: str, body: Json) -> Json:
-        """A newer one."""
+        """Replace the Lease."""
 
 
 class Lease:
-    """Whether this process may act. `clock` must go on while the machine sleeps, and never jump."""
+    """Whether this process may act. `clock` must be monotonic and include the time that the host is suspended."""
 
     def __init__(
         self,
@@ -61,24 +61,24 @@ class Lease:
         self._now = now
         self._until_s = float("-inf")
         self._lease: Json | None = None
-        """As it was seen last."""
+        """The Lease as last observed."""
         self._seen_s = 0.0
-        """When it was seen to change."""
+        """When it was observed to change."""
         self._changed = asyncio.Event()
 
     @property
     def remaining_s(self) -> float:
-        """For so long this process may act; 0 or less when it may not."""
+        """Return for how many seconds this process may act; 0 or less if it may not."""
         return self._until_s - self._clock()
 
     @property
     def held(self) -> bool:
-        """Whether it may act now."""
+        """Return whether this process may act now."""
         return self.remaining_s > 0
 
     @property
     def holder(self) -> str:
-        """Who holds it, as far as is known."""
+        """Return the last known holder; empty if there is none."""
         return str(_spec(self._lease).get("holderIdentity") or "") if self._lease else ""
 
     async def gained(self) -> None:
@@ -88,7 +88,7 @@ class Lease:
             await self._changed.wait()
 
     async def lost(self) -> None:
-        """Wait until it may not any more."""
+        """Wait until this process may no longer act."""
         while True:
             left_s = self.remaining_s
             if left_s <= 0:
@@ -96,7 +96,7 @@ class Lease:
             await asyncio.sleep(left_s)
 
     async def run(self) -> None:
-        """Take the Lease when it is free, and renew it, until cancelled; then give it back."""
+        """Acquire the Lease when it is free and renew it, until cancelled; then release it."""
         try:
             while True:
                 await self._try()
@@ -110,17 +110,17 @@ class Lease:
             async with asyncio.timeout(RENEW_S):
                 renewed = await self._renew()
         except (KubeError, TimeoutError) as error:
-            _LOG.warning("the Lease could not be renewed: %s", str(error) or "no answer in time")
+            _LOG.warning("lease renewal failed: %s", str(error) or "timeout")
             self._lease = None if isinstance(error, KubeError) and error.status == CONFLICT else self._lease
             return
         if renewed:
             if not self.held:
-                _LOG.info("this operator acts from now on", extra={"identity": self._identity})
+                _LOG.info("lease acquired", extra={"identity": self._identity})
             self._until_s = began_s + STOP_S
             self._changed.set()
 
     async def _renew(self) -> bool:
-        """A write over what we wrote last; if that is not there any more a look, and a write if it is ours or free."""
+        """Renew the last known version. If it has changed, read the Lease and acquire it if it is free or ours."""
         if self.held and self._lease is not None:
             try:
                 self._see(await self._put(self._lease))
@@ -160,7 +160,7 @@ class Lease:
     def _body(self, before: Json | None, holder: str) -> Json:
         spec = _spec(before) if before is not None else {}
         now = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        changes_hands = spec.get("holderIdentity") != holder
+        changes_holder = spec.get("holderIdentity") != holder
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -168,9 +168,9 @@ class Lease:
             "spec": {
                 "holderIdentity": holder,
                 "leaseDurationSeconds": int(DURATION_S),
-                "acquireTime": now if changes_hands else spec.get("acquireTime", now),
+                "acquireTime": now if changes_holder else spec.get("acquireTime", now),
                 "renewTime": now,
-                "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (changes_hands and before is not None),
+                "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (changes_holder and before is not None),
             },
         }
 
@@ -179,7 +179,7 @@ class Lease:
         return {"name": self._name, "namespace": self._namespace, "labels": labels}
 
     async def _release(self) -> None:
-        """Let the next one begin at once; if that fails, it waits for the duration."""
+        """Release the Lease, so that another operator need not wait for the duration."""
         if not self.held or self._lease is None:
             return
         self._until_s = float("-inf")

@@ -1,4 +1,4 @@
-"""Log lines: one JSON object each, or plain text. Those about a cluster name it, as `cluster` and `namespace`."""
+"""Logging as JSON objects or plain text. Lines about a cluster have the fields `cluster` and `namespace`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, Final
 
 _KNOWN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _KOPF: Final = {"settings", "k8s_skip", "k8s_ref"}
-"""What kopf attaches for its own use."""
+"""Attributes that kopf adds to records for its own use."""
 QUIET: Final = ("kopf.objects", "kopf.activities", "kopf._core", "kopf._cogs", "aiohttp.access")
-"""Loggers that tell of each event and each probe at INFO; only their warnings say something here."""
+"""Loggers that log every event and every probe at INFO; only their warnings are logged."""
 
 
 class JsonFormatter(logging.Formatter):
-    """A line as a JSON object: `time`, `level`, `logger`, `message`, then what was given as `extra`."""
+    """Formats a record as JSON: `time`, `level`, `logger`, `message`, then the fields of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line without its end."""
+        """Return the line, without the line break."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -34,10 +34,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people: time, level, the cluster if it is about one, message."""
+    """Formats a record as text: time, level, cluster if there is one, message."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line without its end."""
+        """Return the line, without the line break."""
         cluster = getattr(record, "cluster", None)
         about = f"[{getattr(record, 'namespace', '')}/{cluster}] " if cluster else ""
         at = datetime.fromtimestamp(record.created, UTC)
@@ -46,7 +46,7 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(form: str, level: str) -> None:
-    """All lines go to standard error, those of libraries as well."""
+    """Log to standard error, including the lines of libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
@@ -57,13 +57,13 @@ def configure(form: str, level: str) -> None:
 
 
 class ClusterLogger(logging.LoggerAdapter[logging.Logger]):
-    """Lines about one cluster, which can say more by `extra`."""
+    """Logs lines about one cluster, with additional fields in `extra`."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """The same line, with all that is known."""
+        """Add the fields of the cluster to those of the line."""
         return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
 
 
 def about(namespace: str, name: str) -> ClusterLogger:
-    """The logger for one cluster."""
+    """Return the logger of a cluster."""
     return ClusterLogger(logging.getLogger("disque_operator"), {"namespace": namespace, "cluster": name})

@@ -1,7 +1,7 @@
-"""`disque-operator`: kopf watches and answers the probe, all else is `runtime`'s.
+"""`disque-operator`: kopf watches objects and answers the liveness probe; `runtime` does everything else.
 
-Events only say that something changed. kopf writes nothing: no finalizer, no annotation, no event of its own, so that
-nothing is left on an object when the operator is gone.
+Watch events only say that something changed. kopf writes nothing, that is, no finalizers, annotations or events, so
+nothing of it remains on an object when the operator is removed.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from disqued import __version__
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LABELLED: Final = {names.CLUSTER_LABEL: kopf.PRESENT}
-_PATIENCE_S: Final = 10.0
-"""How long an operator that is to end takes to do so in order."""
+_SHUTDOWN_S: Final = 10.0
+"""How long an orderly shutdown may take, in seconds."""
 _LOG: Final = logging.getLogger("disque_operator")
 
 
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
-    """Set kopf, then begin."""
+    """Configure kopf and start."""
     settings.posting.enabled = False
-    settings.scanning.disabled = True  # kinds and namespaces are known: no rights over others are needed
+    settings.scanning.disabled = True  # kinds and namespaces are known, so no rights to list them are needed
     settings.networking.request_timeout = 30
     settings.networking.connect_timeout = 10
-    settings.networking.error_backoffs = (0.5, 1, 2, 3, *[5] * 720)  # an hour; kopf gives up after the last
+    settings.networking.error_backoffs = (0.5, 1, 2, 3, *[5] * 720)  # one hour; kopf gives up after the last
     settings.watching.connect_timeout = 10
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 310
@@ -53,8 +53,8 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
 
 @kopf.on.cleanup()
 async def stop(memo: kopf.Memo, **_: Any) -> None:
-    """End in order, or else."""
-    give_up = threading.Timer(_PATIENCE_S, _give_up)
+    """Shut down; exit the process if that takes too long."""
+    give_up = threading.Timer(_SHUTDOWN_S, _give_up)
     give_up.daemon = True
     give_up.start()
     await memo.runtime.stop()
@@ -62,19 +62,19 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:
 
 @kopf.on.login()
 async def login(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
-    """The same way to the API server that our own requests take."""
+    """Give kopf the same connection settings that the operator uses."""
     kube = memo.runtime.kube
     return kopf.AiohttpSession(server=kube.host, aiohttp_session=kube.session())
 
 
 @kopf.on.event(names.API_VERSION, names.PLURAL)
 async def cluster_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
-    """A resource."""
+    """Handle a change of a resource."""
     memo.runtime.on_event(names.KIND, dict(body), is_gone=event["type"] == "DELETED")
 
 
 async def child_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, param: Any = None, **_: Any) -> None:
-    """An object that a cluster is made of."""
+    """Handle a change of an object of a cluster."""
     memo.runtime.on_event(param, dict(body), is_gone=event["type"] == "DELETED")
 
 
@@ -82,9 +82,9 @@ for _kind in LISTED:
     kopf.on.event(KINDS[_kind].api, KINDS[_kind].plural, labels=_LABELLED, id=_kind, param=_kind)(child_changed)
 
 
-@kopf.on.probe(id="troubles", errors=kopf.ErrorsMode.PERMANENT)
+@kopf.on.probe(id="problems", errors=kopf.ErrorsMode.PERMANENT)
 async def alive(memo: kopf.Memo, **_: Any) -> str:
-    """The liveness probe: whether rounds are done and watches tell."""
+    """Answer the liveness probe: whether rounds complete and watches report changes."""
     problems = memo.runtime.problems()
     if problems:
         raise kopf.PermanentError("; ".join(problems))
@@ -92,7 +92,7 @@ async def alive(memo: kopf.Memo, **_: Any) -> str:
 
 
 async def serve(options: Options, environ: Mapping[str, str]) -> None:
-    """Run until a signal, or until it can not go on; then that is raised."""
+    """Run until a signal arrives; raise the error if a task fails."""
     failures: list[BaseException] = []
     stop_flag = asyncio.Event()
 
@@ -125,24 +125,24 @@ async def serve(options: Options, environ: Mapping[str, str]) -> None:
 
 
 def _give_up() -> None:
-    """End at once: kopf waits for ever for watches that the API server never began to answer."""
-    _LOG.error("watches do not end, so the process does without them")
+    """Exit the process: kopf waits forever for watches that the API server never answered."""
+    _LOG.error("shutdown timed out: exiting without closing watches")
     logging.shutdown()
     os._exit(1)
 
 
 def own_namespace(environ: Mapping[str, str]) -> str:
-    """Where the operator runs; `default` outside a cluster."""
+    """Return the namespace of the operator; `default` outside a cluster."""
     if "POD_NAMESPACE" in environ:
         return environ["POD_NAMESPACE"]
     return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.exists() else "default"
 
 
 def main() -> None:
-    """The command."""
+    """Run the command `disque-operator`."""
     options = parse(sys.argv[1:], os.environ, secrets.token_hex(4), own_namespace(os.environ))
     logs.configure(options.log_format, options.log_level)
-    os.environ.setdefault("POD_ID", options.identity)  # for kopf, whose own guess needs a user with a name
+    os.environ.setdefault("POD_ID", options.identity)  # for kopf, whose default needs a user name
     try:
         asyncio.run(serve(options, os.environ))
     except (ConfigException, NotInstalledError, KubeError) as error:

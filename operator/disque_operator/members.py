@@ -1,18 +1,18 @@
-"""Who is who: pods, the brokers in them, and the IDs that the brokers know of each other.
+"""Members: pods, the brokers in them, and the node IDs that the brokers list.
 
-A pod's broker is the one that answered in it; its ID is certain then. The IDs that only peers speak of are given to
-pods by the name that they announced. Rules for those, from which `heal` decides what may be forgotten:
+If the broker of a pod answers, its node ID is certain. An ID that only other brokers list is assigned to a pod by its
+announced host name. From this follows which IDs members may forget (`heal`):
 
-| the ID's pod | the ID is |
+| the pod of the ID | the ID |
 |---|---|
-| answers, with this ID | a member |
-| answers, with another ID | stale: the volume is new |
-| exists and does not answer, or loads | kept: a pod keeps its ID as long as its volume is the same |
-| does not exist, but is to exist | kept: it comes back with its volume |
-| does not exist and is not to | stale |
-| can not be told from its name | kept while the ID of any pod is unknown, stale otherwise |
+| answers with this ID | is a member |
+| answers with another ID | is stale: the volume is new |
+| exists, but does not answer or is loading | is kept: a pod keeps its ID as long as its volume is the same |
+| does not exist, but is expected | is kept: the pod returns with its volume |
+| does not exist and is not expected | is stale |
+| is unknown, because the host name is no pod's | is kept while the ID of any pod is unknown, otherwise stale |
 
-Whatever a table says: an ID that anybody is connected with is alive.
+An ID to which any broker is connected is alive, whatever the table says.
 """
 
 from __future__ import annotations
@@ -29,54 +29,54 @@ from disque_operator.spec import Spec
 
 @dataclass(frozen=True)
 class Member:
-    """A pod, and what is known of the broker in it."""
+    """A pod, and what is known about its broker."""
 
     pod: Pod
     broker: Broker | None
-    """None: it did not answer."""
+    """None if it did not answer."""
     unreachable: str
-    """Why not."""
+    """Why it did not answer."""
 
     @property
     def name(self) -> str:
-        """The pod's."""
+        """Return the name of the pod."""
         return self.pod.name
 
     @property
     def loaded(self) -> Broker | None:
-        """The broker, when it has its jobs and knows who it is."""
+        """Return the broker if it has loaded its jobs and its node ID is known."""
         return self.broker if self.broker is not None and not self.broker.loading and self.broker.node_id else None
 
     @property
     def locked(self) -> bool:
-        """Whether it runs, and takes no password that is known."""
+        """Return whether the broker runs, but rejects all known passwords."""
         return self.unreachable == LOCKED
 
 
 @dataclass(frozen=True)
 class ListedMember:
-    """An ID, and what all brokers together say of it."""
+    """A node ID, and what all brokers together report about it."""
 
     node_id: str
     ordinals: frozenset[int | None]
-    """Of the pods that its names lead to; None for a name that leads to none."""
+    """Ordinals of the pods with its host names; None for a host name that is no pod's."""
     known_by: tuple[str, ...]
-    """Pods of brokers that list it."""
+    """Pods of the brokers that list it."""
     connected: bool
     leaving: bool
     silent_s: float
-    """Since anybody heard of it."""
+    """Seconds since any broker heard from it."""
 
 
 class ClusterView:
-    """The cluster at one moment, with the questions that all concerns ask."""
+    """A cluster at one moment, with the queries that all concerns share."""
 
     def __init__(self, spec: Spec, observed: Observed, now_s: float) -> None:
         self.spec = spec
         self.observed = observed
         self.now_s = now_s
         self.members: tuple[Member, ...] = tuple(
-            Member(pod, observed.brokers.get(pod.name), observed.unreachable.get(pod.name, "it does not answer"))
+            Member(pod, observed.brokers.get(pod.name), observed.unreachable.get(pod.name, "no answer"))
             for pod in sorted(observed.pods, key=lambda pod: pod.ordinal)
         )
         self.by_ordinal: Mapping[int, Member] = {member.pod.ordinal: member for member in self.members}
@@ -86,28 +86,28 @@ class ClusterView:
 
     @property
     def stateful_set(self) -> StatefulSet | None:
-        """The StatefulSet, if there is one."""
+        """Return the StatefulSet; None if there is none."""
         return self.observed.stateful_set
 
     @property
     def expected(self) -> int:
-        """How many pods there are to be now, by the StatefulSet."""
+        """Return the replicas of the StatefulSet."""
         return self.stateful_set.replicas if self.stateful_set else 0
 
     @property
     def reserved(self) -> int:
-        """Pods below this ordinal keep their IDs, whether they exist at the moment or not."""
+        """Return below which ordinal pods keep their node IDs, whether they exist at present or not."""
         hibernated_members = self.stateful_set.hibernated_members if self.stateful_set else 0
         return max(self.expected, hibernated_members)
 
     @cached_property
     def loaded(self) -> tuple[tuple[Member, Broker], ...]:
-        """Members whose broker answered and has its jobs."""
+        """Return members whose broker answered and has loaded its jobs."""
         return tuple((member, broker) for member in self.members if (broker := member.loaded) is not None)
 
     @cached_property
     def ids(self) -> Mapping[str, tuple[str, ...]]:
-        """The pods that answered with each ID: one, but for copied volumes."""
+        """Return the pods that answered with each node ID: one, unless a volume was copied."""
         found: dict[str, tuple[str, ...]] = {}
         for member, broker in self.loaded:
             found[broker.node_id] = (*found.get(broker.node_id, ()), member.name)
@@ -115,22 +115,22 @@ class ClusterView:
 
     @cached_property
     def missing(self) -> tuple[int, ...]:
-        """Ordinals whose pod is to exist and does not."""
+        """Return the ordinals of expected pods that do not exist."""
         return tuple(ordinal for ordinal in range(self.expected) if ordinal not in self.by_ordinal)
 
     @cached_property
     def surplus(self) -> tuple[Member, ...]:
-        """Pods that are to go: the StatefulSet does not count them any more."""
+        """Return pods above the replicas of the StatefulSet, which its controller removes."""
         return tuple(member for member in self.members if member.pod.ordinal >= self.expected)
 
     def ordinal_of(self, host: str) -> int | None:
-        """The ordinal in a pod's name; None for any other name and for addresses, which pods take over from others."""
+        """Return the ordinal in the host name of a pod; None for other names, and for addresses, which are reused."""
         match = self._pod_host.fullmatch(host)
         return int(match[1]) if match else None
 
     @cached_property
     def known(self) -> tuple[ListedMember, ...]:
-        """All IDs that brokers list as others', by ID."""
+        """Return all node IDs that brokers list for other members, sorted."""
         lines: dict[str, list[tuple[str, Peer]]] = {}
         for member, broker in self.loaded:
             for peer in broker.peers:
@@ -149,7 +149,7 @@ class ClusterView:
 
     @cached_property
     def remembered(self) -> Mapping[str, str]:
-        """The IDs that the status has for pods that exist and do not tell theirs now."""
+        """Return the node IDs in the status for pods that exist but do not report theirs now."""
         told = {member.name for member, _ in self.loaded}
         exist = {member.name for member in self.members} - told
         return {
@@ -159,7 +159,7 @@ class ClusterView:
         }
 
     def is_stale(self, known: ListedMember) -> bool:
-        """Whether no pod has the ID, or will come back with it: the table above."""
+        """Return whether no pod has the ID or will return with it, by the table above."""
         if known.node_id in self.ids or known.connected or known.node_id in self.remembered.values():
             return False
         return all(self._has_no_pod(ordinal) for ordinal in known.ordinals)
@@ -174,12 +174,12 @@ class ClusterView:
 
     @cached_property
     def stale(self) -> tuple[ListedMember, ...]:
-        """IDs that are members by the brokers' word, and by nothing else."""
+        """Return the IDs that brokers list and no pod has."""
         return tuple(known for known in self.known if self.is_stale(known))
 
     @cached_property
     def disconnected(self) -> tuple[tuple[Member, Member], ...]:
-        """Pairs of brokers that answer, of which the first has no connection to the second."""
+        """Return pairs of brokers that answer, the first of which has no connection to the second."""
         links = {
             member.name: {peer.node_id for peer in broker.peers if peer.connected} for member, broker in self.loaded
         }
@@ -192,9 +192,13 @@ class ClusterView:
 
     @property
     def formed(self) -> bool:
-        """Whether every pod is a member, and every member lists every member as connected and nobody else."""
-        everybody = not self.missing and not self.surplus and len(self.loaded) == len(self.members)
-        alone = all(known.node_id in self.ids for known in self.known)
+        """Return whether every pod is a member, and every member lists exactly the members, all of them connected."""
+        complete = not self.missing and not self.surplus and len(self.loaded) == len(self.members)
+        no_others = all(known.node_id in self.ids for known in self.known)
         return (
-            bool(self.members) and everybody and alone and not self.disconnected and len(self.ids) == len(self.members)
+            bool(self.members)
+            and complete
+            and no_others
+            and not self.disconnected
+            and len(self.ids) == len(self.members)
         )

@@ -1,4 +1,4 @@
-"""The operator's own metrics, for Prometheus."""
+"""The operator's own metrics, in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLUSTER: Final = ("namespace", "cluster")
 
 
 class Metrics:
-    """All of them, in a registry of their own."""
+    """All metrics, in their own registry."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
@@ -38,21 +38,23 @@ class Metrics:
         self.registry = registry
         self._round_s = Histogram(
             "disque_operator_reconcile_seconds",
-            "Time of a round of a cluster: look, plan, act.",
+            "Duration of a reconciliation round of a cluster.",
             _CLUSTER,
             registry=registry,
             buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
         )
-        self._errors = Counter("disque_operator_reconcile_errors", "Rounds that failed.", _CLUSTER, registry=registry)
+        self._errors = Counter(
+            "disque_operator_reconcile_errors", "Failed reconciliation rounds.", _CLUSTER, registry=registry
+        )
         self._requests = Counter(
             "disque_operator_api_requests",
-            "Requests to the API server; code 0 is no answer.",
+            "Requests to the API server; code 0 means no response.",
             ("verb", "kind", "code"),
             registry=registry,
         )
         self._writes = Counter(
             "disque_operator_writes",
-            "Requests that change something but the Lease: none while all is well.",
+            "Requests that change objects, except the Lease; none while all clusters are healthy.",
             ("verb", "kind"),
             registry=registry,
         )
@@ -63,78 +65,87 @@ class Metrics:
             registry=registry,
         )
         self._events = Counter(
-            "disque_operator_watch_events", "Changes that watches told of.", ("kind",), registry=registry
+            "disque_operator_watch_events", "Changes that watches reported.", ("kind",), registry=registry
         )
         self._phase = Gauge(
             "disque_operator_cluster_phase",
-            "1 for the phase that a cluster is in.",
+            "1 for the current phase of a cluster.",
             (*_CLUSTER, "phase"),
             registry=registry,
         )
         self._condition = Gauge(
             "disque_operator_cluster_condition",
-            "1 while a condition of a cluster is True, 0 while it is False.",
+            "1 if a condition of a cluster is True, otherwise 0.",
             (*_CLUSTER, "condition"),
             registry=registry,
         )
         self._paused = Gauge(
-            "disque_operator_paused", "1 while a cluster is only looked at (spec.paused).", _CLUSTER, registry=registry
+            "disque_operator_paused",
+            "1 while reconciliation of a cluster is paused (spec.paused).",
+            _CLUSTER,
+            registry=registry,
         )
         self._members = Gauge(
             "disque_operator_cluster_members",
-            "Members that are ready, and wanted.",
+            "Members of a cluster: ready, and wanted.",
             (*_CLUSTER, "state"),
             registry=registry,
         )
         self._jobs_left = Gauge(
             "disque_operator_drain_jobs_left",
-            "Jobs still to go of the pod that is drained.",
+            "Jobs that the drained pod has not handed over yet.",
             _CLUSTER,
             registry=registry,
         )
         self._seconds_left = Gauge(
             "disque_operator_drain_seconds_left",
-            "Until it is empty, -1 while nothing moves.",
+            "Estimated seconds until the drain is done; -1 while no job moves.",
             _CLUSTER,
             registry=registry,
         )
         self._states = (self._phase, self._condition, self._paused, self._members, self._jobs_left, self._seconds_left)
-        about = Gauge("disque_operator_build_info", "1, with the version.", ("version",), registry=registry)
-        about.labels(__version__).set(1)
+        build_info = Gauge(
+            "disque_operator_build_info", "1, with the version as label.", ("version",), registry=registry
+        )
+        build_info.labels(__version__).set(1)
 
     def watch(self, *, queue: Callable[[], float], overdue_s: Callable[[], float], lease: Callable[[], float]) -> None:
-        """Figures that are asked for when somebody reads the page."""
+        """Add gauges that are computed when the metrics are read."""
         gauges = (
             ("disque_operator_queue_length", "Clusters that are due and wait for a worker.", queue),
-            ("disque_operator_queue_oldest_seconds", "How long the first of them has been waiting.", overdue_s),
-            ("disque_operator_lease_held", "1 when this process may act.", lease),
+            (
+                "disque_operator_queue_oldest_seconds",
+                "How long the first of these clusters has been waiting.",
+                overdue_s,
+            ),
+            ("disque_operator_lease_held", "1 if this process holds the Lease.", lease),
         )
         for name, text, read in gauges:
             Gauge(name, text, registry=self.registry).set_function(read)
 
     def request(self, verb: str, kind: str, status: int) -> None:
-        """A request to the API server was answered, or not."""
+        """Count a request to the API server."""
         self._requests.labels(verb, kind, str(status)).inc()
         if verb in WRITES and kind != "Lease":
             self._writes.labels(verb, kind).inc()
 
     def command(self, words: tuple[str, ...]) -> None:
-        """A broker was told something."""
+        """Count a command to a broker."""
         self._commands.labels(" ".join(words[:2]).upper()).inc()
 
     def event(self, kind: str) -> None:
-        """A watch told of a change."""
+        """Count a change that a watch reported."""
         self._events.labels(kind).inc()
 
     def round(self, namespace: str, cluster: str, seconds: float, *, failed: bool) -> None:
-        """A round is over."""
+        """Record a round."""
         self._round_s.labels(namespace, cluster).observe(seconds)
         errors = self._errors.labels(namespace, cluster)
         if failed:
             errors.inc()
 
     def cluster(self, namespace: str, name: str, status: Json, *, paused: bool) -> None:
-        """How a cluster is."""
+        """Record the state of a cluster."""
         self._paused.labels(namespace, name).set(paused)
         for condition in status.get("conditions") or ():
             self._condition.labels(namespace, name, condition["type"]).set(condition["status"] == "True")
@@ -151,18 +162,18 @@ class Metrics:
                 gauge.remove_by_labels({"namespace": namespace, "cluster": name})
 
     def clear(self, namespace: str, name: str) -> None:
-        """Somebody else looks after a cluster from now on, and says how it is."""
+        """Remove the state of a cluster, because another operator reports it from now on."""
         for metric in self._states:
             metric.remove_by_labels({"namespace": namespace, "cluster": name})
 
     def forget(self, namespace: str, name: str) -> None:
-        """A cluster is gone."""
+        """Remove all metrics of a deleted cluster."""
         self.clear(namespace, name)
         for metric in (self._round_s, self._errors):
             metric.remove_by_labels({"namespace": namespace, "cluster": name})
 
     def serve(self, port: int) -> Callable[[], None]:
-        """Answer `/metrics` on a port; returns how to stop."""
+        """Serve `/metrics` on a port; return a function that stops it."""
         server, thread = start_http_server(port, registry=self.registry)
 
         def stop() -> None:

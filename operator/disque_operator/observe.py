@@ -1,7 +1,7 @@
-"""Looks: the objects of a cluster and its brokers, as the values that `plan` reads.
+"""Observes a cluster: reads its objects and its brokers into the values that `plan` needs.
 
-Kubernetes is asked by lists of what has the cluster's label, as they are at that moment, never from a cache that may be
-behind; `Objects` can be kept while no watch tells of a change, which costs no request. Brokers are asked each time.
+Objects are listed by the label of the cluster, never from a cache of watches, which may be outdated. `Objects` can be
+reused while no watch reports a change, which saves the requests. Brokers are queried in every round.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LISTED: Final = (
     "ServiceAccount",
     "StatefulSet",
 )
-"""What a cluster is made of."""
+"""Kinds of the objects of a cluster."""
 NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("ConfigMap", names.config_map),
     ("NetworkPolicy", names.network_policy),
@@ -43,50 +43,50 @@ NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("ServiceAccount", names.service_account),
     ("StatefulSet", names.stateful_set),
 )
-"""Children by name: one that lost its label, or belongs to somebody else, is looked for as well."""
+"""Objects that are also read by name, because they may have lost their label or belong to somebody else."""
 
 ANNOUNCED: Final = "cluster-announce-hostname"
 ALWAYS_ASKED: Final = (ANNOUNCED, "maxmemory")
-"""Beside the directives that the spec settles."""
+"""Directives that are read in addition to those that the spec sets."""
 QUOTA_S: Final = 600.0
-"""So long does a refused pod count that nobody has spoken of since."""
+"""How long the last event about a rejected pod counts, in seconds."""
 
 _POD_HOST: Final = re.compile(r"(.+)-\d+\.\1-members\.[^.]+\.svc")
-"""A name that pods announce: addresses of pods that are gone are given to others."""
+"""Host names that pods announce. Addresses of removed pods are reused, so another broker may answer."""
 
 Address = Callable[[Pod], str]
-"""Where clients reach the broker in a pod."""
+"""Returns the address of the broker in a pod."""
 
 
 def pod_address(pod: Pod) -> str:
-    """By its IP: that is the pod itself, whatever names lead to."""
+    """Return the address by IP, which is the pod itself, whatever host names resolve to."""
     host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
     return f"{host}:{names.CLIENT_PORT}"
 
 
 @dataclass(frozen=True)
 class Objects:
-    """What Kubernetes has of a cluster."""
+    """The objects of a cluster."""
 
     by_name: Mapping[tuple[str, str], Json]
-    """By kind and name."""
+    """Objects by kind and name."""
     own_secret: Json | None
-    """The Secret that `auth.secretName` names."""
+    """The Secret that `auth.secretName` names; None if it does not exist."""
     refusals: tuple[Json, ...]
-    """Events of the StatefulSet about pods that could not be made."""
+    """Events of the StatefulSet about pods that could not be created."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What `plan` gets, and where the brokers are for `act`."""
+    """The input of `plan`, and connections for `executor`."""
 
     observed: Observed
     connections: Mapping[str, Connection] = field(default_factory=dict)
-    """By pod."""
+    """Connections by pod."""
 
 
 async def read_objects(kube: Kube, spec: Spec) -> Objects:
-    """Ask for all objects."""
+    """Read all objects of a cluster."""
     selector = f"{names.CLUSTER_LABEL}={spec.name}"
     lists = await asyncio.gather(*(kube.list(kind, spec.namespace, labels=selector) for kind in LISTED))
     found = {(item["kind"], item["metadata"]["name"]): item for items in lists for item in items}
@@ -103,7 +103,7 @@ async def _get(kube: Kube, spec: Spec, kind: str, name: str) -> Json | None:
 
 
 async def _refusals(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> list[Json]:
-    """Only asked for when there are fewer pods than wanted."""
+    """Return events about rejected pods. They are read only if pods are missing."""
     stateful_set = found.get(("StatefulSet", names.stateful_set(spec.name)))
     pods = sum(kind == "Pod" and _is_member(spec.name, name) for kind, name in found)
     if stateful_set is None or pods >= (stateful_set["spec"].get("replicas") or 0):
@@ -115,7 +115,7 @@ async def _refusals(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json
 async def observe_cluster(
     spec: Spec, status: Json, found: Objects, now_s: float, address: Address = pod_address
 ) -> Observation:
-    """The values, with what the brokers say; all are asked at once."""
+    """Return the observed state; all brokers are queried concurrently."""
     pods = tuple(
         sorted(
             (
@@ -139,7 +139,7 @@ async def observe_cluster(
         for pod, answer in zip(asked, answers, strict=True)
         if not isinstance(answer, str)
     }
-    unreachable = {pod.name: f"it does not run, it is {pod.phase}" for pod in pods if pod not in asked}
+    unreachable = {pod.name: f"the pod is {pod.phase}" for pod in pods if pod not in asked}
     unreachable |= {pod.name: answer for pod, answer in zip(asked, answers, strict=True) if isinstance(answer, str)}
     observed = Observed(
         pods=pods,
@@ -176,11 +176,11 @@ def _named(broker: Broker, known: Mapping[Any, str]) -> Broker:
     return broker if broker.node_id else replace(broker, node_id=known.get(broker.pod, ""))
 
 
-# --- from objects to values -------------------------------------------------------------------------------------------
+# --- parsing objects --------------------------------------------------------------------------------------------------
 
 
 def _is_member(cluster: str, pod: str) -> bool:
-    """Whether it is one of the StatefulSet's, which are numbered."""
+    """Return whether a pod belongs to the StatefulSet, by its number."""
     return re.fullmatch(re.escape(cluster) + r"-(0|[1-9]\d*)", pod) is not None
 
 
@@ -211,18 +211,18 @@ def _pod(item: Json, now_s: float) -> Pod:
 
 HARMLESS: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Completed"})
 _IMAGE: Final = {"ErrImagePull": "ImagePullBackOff"}
-"""Kubernetes says one and the other in turn."""
+"""Reasons that Kubernetes reports alternately."""
 _SCHEDULING_S: Final = 10.0
-"""A pod finds no machine for a moment while its volume is made, or the cache of the scheduler is behind."""
+"""How long a pod may be unschedulable while its volume is created or the cache of the scheduler is outdated."""
 _CRASHES: Final = "CrashLoopBackOff"
 _CRASHED_S: Final = 60.0
-"""A container that ended badly again and again has to run for so long before it counts as one that runs."""
+"""How long a container that failed repeatedly must run before it counts as running."""
 
 
 def _trouble(status: Json, now_s: float) -> tuple[str, str]:
-    """What keeps a pod from running, most telling first: it finds no node, can not start, or ends badly.
+    """Return why a pod does not run, as reason and message: it is unschedulable, cannot start, or crashes.
 
-    The same word as long as it is the same trouble, whatever the container does at this moment.
+    The reason stays the same as long as the cause does, even while the container restarts.
     """
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
@@ -247,7 +247,7 @@ def _trouble(status: Json, now_s: float) -> tuple[str, str]:
 
 
 def _is_crashing(state: Json, container: Json, now_s: float) -> bool:
-    """Whether it just ended, or has, after it ended several times, not run for long."""
+    """Return whether a container has just terminated, or terminated repeatedly and has not run for long since."""
     started_s = _age_s((state.get("running") or {}).get("startedAt"), now_s)
     return "terminated" in state or ((container.get("restartCount") or 0) >= 2 and started_s < _CRASHED_S)
 
@@ -287,7 +287,7 @@ def _stateful_set(item: Json | None) -> StatefulSet | None:
 
 
 def _count(text: str | None) -> int:
-    """The number in an annotation; 0 for what is none."""
+    """Parse the number in an annotation; 0 if it is not a number."""
     return int(text) if text and text.isdecimal() else 0
 
 
@@ -329,7 +329,7 @@ def _passwords(secret: Json | None, now_s: float) -> Passwords | None:
 
 
 def _data(secret: Json | None) -> dict[str, str]:
-    """The entries of a Secret; one that is no text is left out."""
+    """Decode the entries of a Secret; entries that are not text are left out."""
     entries = ((secret or {}).get("data") or {}).items()
     return {key: text for key, value in entries if (text := _text(value)) is not None}
 
@@ -342,7 +342,7 @@ def _text(value: str) -> str | None:
 
 
 def _keys(passwords: Passwords | None, own: str | None) -> tuple[str, ...]:
-    """All passwords that a broker may have, the likeliest first: one that has an older one is to be found, too."""
+    """Return all passwords that a broker may accept, the most likely first."""
     kept = (passwords.current, passwords.following, passwords.former) if passwords else ()
     return tuple(dict.fromkeys(word for word in (*kept, own) if word))
 
@@ -356,7 +356,7 @@ def _quota(events: tuple[Json, ...], now_s: float) -> str:
 
 
 def _age_s(timestamp: str | None, now_s: float) -> float:
-    """Since a time as Kubernetes writes it; clocks that differ make no negative ages."""
+    """Return the seconds since a timestamp; 0 if it is in the future, because clocks differ."""
     if not timestamp:
         return 0.0
     try:

@@ -1,4 +1,4 @@
-"""What there is: a cluster as Kubernetes and its nodes show it at one moment. Made by `observe`, read by `plan`."""
+"""The observed state of a cluster at one moment. `observe` reads it from Kubernetes and the brokers for `plan`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from disque_operator.apivalues import Json
 
-LOCKED: Final = "it takes neither the current password nor the former one"
-"""Why a broker that runs did not answer, in `Observed.silent`: nobody knows its password any more."""
+LOCKED: Final = "it rejects the current and the previous password"
+"""The reason in `Observed.unreachable` for a broker that runs, but whose password is unknown."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Pod:
     ordinal: int
     uid: str
     revision: str
-    """`controller-revision-hash`: which pod template it was made from."""
+    """The label `controller-revision-hash`, which identifies the pod template."""
     image: str
     age_s: float
     phase: str = "Pending"
@@ -31,32 +31,32 @@ class Pod:
     node: str = ""
     """The name of the Kubernetes node."""
     trouble: str = ""
-    """Why it does not run, by Kubernetes' word: ImagePullBackOff, ErrImagePull, CrashLoopBackOff, Unschedulable,
+    """Why it does not run, as a reason of Kubernetes: ImagePullBackOff, ErrImagePull, CrashLoopBackOff, Unschedulable,
     CreateContainerConfigError, OOMKilled, …"""
     trouble_text: str = ""
     restarts: int = 0
     drain: bool = False
-    """Whether its annotation names.DRAIN is `true`: somebody wants it empty for a while."""
+    """Whether its annotation names.DRAIN is `true`."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A line of CLUSTER NODES: what one node knows of another member."""
+    """A line of CLUSTER NODES: what one broker knows about another member."""
 
     node_id: str
     host: str
-    """The announced name, or the address."""
+    """The announced host name, or the address."""
     connected: bool
     failing: bool
     """PFAIL or FAIL."""
     leaving: bool
     silent_s: float
-    """Since it answered last."""
+    """Seconds since its last reply."""
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """CLUSTER LEAVING status of a node that leaves."""
+    """The status of CLUSTER LEAVING of a broker that is leaving."""
 
     done: bool
     jobs_left: int
@@ -72,40 +72,40 @@ class Broker:
 
     pod: str
     node_id: str
-    """Of one that loads, which does not say it: the one that the status has for its pod, or empty."""
+    """The node ID. A loading broker does not report it: then it is the last one in the status, or empty."""
     version: str
     loading: bool = False
     leaving: Leaving | None = None
     peers: tuple[Peer, ...] = ()
-    """All other members it knows; none while it loads."""
+    """All other members that it lists; none while it loads."""
     jobs: int = 0
     queued: int = 0
     queues: int = 0
     waiting_for_copies: int = 0
     max_replicate: int = 1
-    """The highest REPLICATE of a job it has, clusterwide jobs with copies elsewhere included."""
+    """The highest REPLICATE of its jobs, including jobs with copies elsewhere."""
     used_memory: int = 0
     max_memory: int = 0
     refusing: str = ""
-    """Why it takes no new jobs (disk); empty when it does."""
+    """Why it accepts no new jobs because of its disk; empty if it does."""
     uptime_s: float = 0.0
     config: Mapping[str, str] = field(default_factory=dict)
-    """CONFIG GET of the directives that the spec sets and that can be changed while it runs, of `maxmemory` if the spec
-    fixes it, and of `cluster-announce-hostname`."""
+    """CONFIG GET of the directives that the spec sets and that can change at run time, of `maxmemory`, and of
+    `cluster-announce-hostname`."""
     requirepass: str = field(default="", repr=False)
-    """Its password; of one that loads, which does not say it, the one that it took. Empty for none,"""
+    """Its password; empty for none. A loading broker does not report it: then it is the password that it accepted."""
     requirepass_former: str = field(default="", repr=False)
-    """and the other one that it takes."""
+    """The second password that it accepts; empty for none."""
 
     @property
-    def takes(self) -> frozenset[str]:
-        """The passwords that open it."""
+    def accepted_passwords(self) -> frozenset[str]:
+        """Return the passwords that it accepts."""
         return frozenset((self.requirepass, self.requirepass_former)) - {""}
 
 
 @dataclass(frozen=True)
 class Volume:
-    """A claim of the cluster."""
+    """A volume claim of the cluster."""
 
     name: str
     ordinal: int
@@ -114,63 +114,63 @@ class Volume:
     bound: bool
     terminating: bool = False
     drained: str = ""
-    """Its annotation names.DRAINED."""
+    """Its annotation names.DRAINED; empty if it has none."""
     owned: bool = False
-    """Whether the resource is among its owners, so that it goes with it."""
+    """Whether the resource owns it, so that it is deleted with the resource."""
 
 
 @dataclass(frozen=True)
 class StatefulSet:
-    """The StatefulSet, as its controller sees it."""
+    """The StatefulSet with the state of its controller."""
 
     replicas: int
     revision: str
-    """`status.updateRevision`: what new pods are made from."""
+    """`status.updateRevision`: the revision of new pods."""
     up_to_date: bool
-    """Whether the controller has seen the last change: until then `revision` may be an old one."""
+    """Whether the controller has processed the last change; until then `revision` may be outdated."""
     image: str
     uid: str = ""
     hibernated_members: int = 0
-    """Its annotation names.ASLEEP."""
+    """Its annotation names.HIBERNATED_MEMBERS; 0 if it has none."""
 
 
 @dataclass(frozen=True)
 class Passwords:
-    """What the Secret `names.auth_secret` holds."""
+    """The contents of the Secret `names.auth_secret`."""
 
     current: str
-    """What clients are given."""
+    """The password for clients."""
     former: str | None = None
-    """The one before, as long as nodes take it as well."""
+    """The previous password, while brokers still accept it."""
     rotation: int = 0
     rotated_s_ago: float = 0.0
     rotated_at: str = ""
-    """The text of names.ROTATED_AT; a new password gets the time of now in the same form."""
+    """The annotation names.ROTATED_AT."""
     following: str | None = None
-    """The one that becomes the current one when all nodes take it."""
+    """The next password, which becomes the current one when all brokers accept it."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """All of it."""
+    """Everything that was observed."""
 
     pods: tuple[Pod, ...] = ()
-    """By ordinal."""
+    """Pods, sorted by ordinal."""
     brokers: Mapping[str, Broker] = field(default_factory=dict)
-    """Brokers that answered, by pod,"""
+    """Brokers that answered, by pod."""
     unreachable: Mapping[str, str] = field(default_factory=dict)
-    """and why the others did not, by pod."""
+    """Why the other brokers did not answer, by pod."""
     stateful_set: StatefulSet | None = None
     volumes: tuple[Volume, ...] = ()
     passwords: Passwords | None = None
-    """None: the Secret is missing, or lacks the key."""
+    """None if the Secret or its key does not exist."""
     own_password: str | None = None
-    """With `spec.auth.secret_name`: the `password` in it; None when that Secret is missing or lacks the key."""
+    """The `password` in the Secret `spec.auth.secret_name`; None if the Secret or its key does not exist."""
     children: Mapping[tuple[str, str], Json] = field(default_factory=dict)
-    """All objects with the cluster's label, and those of the names that `names` gives, by kind and name."""
+    """All objects with the label or with a name of the cluster (`names`), by kind and name."""
     quota: str = ""
-    """What the StatefulSet's events say of pods that could not be made (quota, admission); empty when nothing."""
+    """Why pods could not be created (quota, admission), by the events of the StatefulSet; empty if they could."""
     status: Json = field(default_factory=dict)
-    """The status of the resource as it is."""
+    """The present status of the resource."""
     operator_namespace: str = ""
-    """Where the operator's own pods run, which the NetworkPolicy lets through; empty when it is no pod."""
+    """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""

@@ -1,4 +1,4 @@
-"""How the operator itself is set: each setting is a flag, and an environment variable for Deployments."""
+"""Settings of the operator process: each is a flag, and an environment variable for Deployments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Options:
     """All settings."""
 
     namespaces: tuple[str, ...]
-    """Those that are looked after; none for all."""
+    """Namespaces to watch; empty for all."""
     image: str
     identity: str
     lease: str
@@ -34,7 +34,7 @@ class Options:
 
 @dataclass(frozen=True)
 class _Setting:
-    """A flag, and by its name a variable."""
+    """A flag, and the environment variable derived from its name."""
 
     name: str
     default: str
@@ -79,32 +79,44 @@ def _url(text: str) -> str:
 
 
 _SETTINGS: Final = (
-    _Setting("namespaces", "", _words, "namespaces to look after, with commas between them; empty for all"),
-    _Setting("image", f"disqued:{__version__}", str, "image of brokers whose resource names none"),
-    _Setting("identity", "", str, "name of this process in the Lease; the pod's name, or the host's and a number"),
-    _Setting("lease", "disque-operator", str, "name of the Lease whose holder acts"),
-    _Setting("lease-namespace", "", str, "where the Lease is; the one namespace, or the operator's"),
-    _Setting("workers", "8", _count, "clusters that are worked on at a time"),
-    _Setting("resync", "60", _seconds, "seconds between looks for resources whose changes were not told, 10 to 3600"),
+    _Setting("namespaces", "", _words, "namespaces to watch, separated by commas; empty for all"),
+    _Setting("image", f"disqued:{__version__}", str, "default image of brokers"),
     _Setting(
-        "liveness", "", _url, "where the liveness probe is answered, as http://0.0.0.0:8080/healthz; empty for nowhere"
+        "identity",
+        "",
+        str,
+        "name of this process in the Lease; default: the pod's name, or the host name with a random suffix",
+    ),
+    _Setting("lease", "disque-operator", str, "name of the Lease for leader election"),
+    _Setting(
+        "lease-namespace", "", str, "namespace of the Lease; default: the only watched namespace, or the operator's"
+    ),
+    _Setting("workers", "8", _count, "number of clusters that are reconciled concurrently, at least 1"),
+    _Setting("resync", "60", _seconds, "seconds between lists of all resources, to find missed changes, 10 to 3600"),
+    _Setting(
+        "liveness", "", _url, "URL of the liveness probe, for example http://0.0.0.0:8080/healthz; empty for none"
     ),
     _Setting("metrics-port", "0", _port, "port of /metrics; 0 for none"),
-    _Setting("log-format", "json", str, "form of log lines", ("json", "text")),
-    _Setting("log-level", "info", str, "least important lines that are logged", ("debug", "info", "warning", "error")),
+    _Setting("log-format", "json", str, "format of log lines", ("json", "text")),
+    _Setting("log-level", "info", str, "minimum level of log lines", ("debug", "info", "warning", "error")),
 )
 
 
-def parse(argv: Sequence[str], environ: Mapping[str, str], chance: str, own_namespace: str) -> Options:
-    """The options of a command line; what it leaves out comes from the environment, then from the defaults.
+def parse(argv: Sequence[str], environ: Mapping[str, str], suffix: str, own_namespace: str) -> Options:
+    """Parse the command line. Settings that it does not contain come from the environment, then from defaults.
 
-    `chance` tells processes on one host apart; `own_namespace` is where the operator runs, `default` outside a cluster.
-    A wrong value ends the process with a line that says what is right, as argparse does.
+    An invalid value ends the process with an error, like argparse.
+
+    Args:
+        argv: The arguments.
+        environ: The environment.
+        suffix: A random suffix that distinguishes processes on one host.
+        own_namespace: The namespace of the operator; `default` outside a cluster.
     """
     parser = argparse.ArgumentParser(
         prog="disque-operator",
-        description="Makes each DisqueCluster a running cluster of brokers, and keeps it one.",
-        epilog=f"Each flag has an environment variable, {PREFIX}… with _ for -: {_SETTINGS[0].variable}.",
+        description="Makes each DisqueCluster a running cluster of brokers, and keeps it running.",
+        epilog=f"Each flag has an environment variable with the prefix {PREFIX}, for example {_SETTINGS[0].variable}.",
     )
     for setting in _SETTINGS:
         parser.add_argument(
@@ -115,7 +127,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], chance: str, own_name
     given = vars(parser.parse_args(argv))
     values = {setting.name: _value(parser, setting, given, environ) for setting in _SETTINGS}
     namespaces = tuple(values["namespaces"])
-    identity = values["identity"] or environ.get("POD_NAME") or f"{socket.gethostname()}_{chance}"
+    identity = values["identity"] or environ.get("POD_NAME") or f"{socket.gethostname()}_{suffix}"
     return Options(
         namespaces=namespaces,
         image=values["image"],
@@ -140,8 +152,8 @@ def _value(
     if text is None:
         text = setting.default
     if setting.choices is not None and text not in setting.choices:
-        parser.error(f"{source} is {text!r}; it is one of {', '.join(setting.choices)}")
+        parser.error(f"invalid value {text!r} of {source}: must be one of {', '.join(setting.choices)}")
     try:
         return setting.read(text)
     except ValueError:
-        parser.error(f"{source} is {text!r}; it is: {setting.help}")
+        parser.error(f"invalid value {text!r} of {source}: must be the {setting.help}")

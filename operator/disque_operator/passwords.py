@@ -1,22 +1,22 @@
-"""Passwords: the one that clients are given, another one beside it for a while, and how a new one gets everywhere.
+"""Passwords: the password of the cluster, and its rotation without rejecting any client.
 
-The Secret says what nodes are to take; they follow it by CONFIG SET, and read it when they start. Nodes take a new
-password before clients can read it, and the former one until they have: no client is turned away by a rotation. Cases:
+The Secret says which passwords brokers accept. Brokers read it when they start, and the operator applies changes with
+CONFIG SET. Brokers accept a new password before clients can read it, and the previous one until clients have read it.
 
-| what is seen | what is done |
+| observed | decision |
 |---|---|
-| no password yet | a fresh one, or that of the user's Secret |
-| `auth.rotation` or the password in the user's Secret is new | into the Secret as the next one, which no client reads |
-| all nodes take the next one | it becomes the current one, the one until then the former |
-| a node takes one of two only | the other one as its `requirepass-former`: which of the two is which is all the same |
-| `auth.graceSeconds` over, and all nodes take the current one | the former one goes out of the Secret |
-| the Secret has one only | `requirepass` is this one, then `requirepass-former` empty |
-| another rotation while there are two | waits: three passwords are not to be had |
-| passwords switched off | `requirepass` empty everywhere; the Secret keeps it, its file for the nodes does not |
-| the user's Secret is missing | nothing changes; without any password no cluster is begun |
+| there is no password yet | generate one, or use that of the user's Secret |
+| `auth.rotation` or the password in the user's Secret changed | store the new one as next password, not for clients |
+| all brokers accept the next password | it becomes the current one, and the current one the previous one |
+| a broker accepts only one of two passwords | set the other one as `requirepass-former`; their order does not matter |
+| `auth.graceSeconds` are over, all brokers accept the current one | remove the previous one from the Secret |
+| the Secret has only one password | set `requirepass` to it, then `requirepass-former` to empty |
+| another rotation while there are two passwords | wait, because brokers accept at most two |
+| authentication is disabled | set `requirepass` to empty; the Secret keeps the password, but not in its file |
+| the user's Secret does not exist | change nothing; do not create a cluster without a password |
 
-A pod that does not answer and may be running holds both passwords in the Secret: it may know no other one. And a
-pod that starts may find the Secret as it was a minute ago, so a password that was switched off is kept as well.
+While a pod that may be running does not answer, both passwords stay in the Secret: it may know only one of them. A pod
+that starts may read a Secret that is a minute old, so the password is kept even when authentication is disabled.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ _SET: Final = ("CONFIG", "SET")
 
 @dataclass(frozen=True)
 class PasswordDecision:
-    """What the Secret should say, and what has to be done."""
+    """The desired content of the Secret, and what to do."""
 
     wanted: Passwords | None
     decision: Decision = NOTHING
     possible: bool = True
-    """False: a password is asked for and there is none, so nothing may be begun."""
+    """False if a password is required and there is none, so that no cluster must be created."""
 
 
 def decide(view: ClusterView, fresh: str) -> PasswordDecision:
-    """What comes next for the passwords."""
+    """Decide the next step for passwords. `fresh` is a new random password."""
     if not view.spec.auth.enabled:
         return _off(view)
     wanted, notes = _wanted(view, fresh)
     if wanted is None:
         return PasswordDecision(None, Decision(notes=notes), possible=False)
-    # Nodes follow what the Secret says already: a password that is nowhere but in memory could be lost with us.
+    # Send only passwords that the Secret has: one that is only in memory could be lost with the operator
     stored = view.observed.passwords
     commands = tuple(_follow(view, stored)) if stored is not None and stored == wanted else ()
     if commands:
-        notes += (progress("Password", "the nodes are told the password", "Healing"),)
+        notes += (progress("Password", "setting the password on brokers", "Healing"),)
     return PasswordDecision(wanted, Decision(commands, notes))
 
 
 def _wanted(view: ClusterView, fresh: str) -> tuple[Passwords | None, tuple[Note, ...]]:
-    """What the Secret should say; None while there is no password."""
+    """Return the desired content of the Secret, and notes; None while there is no password."""
     auth, stored = view.spec.auth, view.observed.passwords
     own = view.observed.own_password if auth.secret_name else fresh
     notes: tuple[Note, ...] = ()
@@ -68,8 +68,8 @@ def _wanted(view: ClusterView, fresh: str) -> tuple[Passwords | None, tuple[Note
         notes = (
             problem(
                 "SecretMissing",
-                f"the Secret {auth.secret_name} that spec.auth.secretName names is missing, or has no key password: "
-                f"create it, for instance with kubectl create secret generic {auth.secret_name} "
+                f"the Secret {auth.secret_name} of spec.auth.secretName does not exist, or has no key password: create "
+                f"it, for example with kubectl create secret generic {auth.secret_name} "
                 f"--from-literal=password=… --namespace {view.spec.namespace}",
             ),
         )
@@ -77,43 +77,43 @@ def _wanted(view: ClusterView, fresh: str) -> tuple[Passwords | None, tuple[Note
         return (Passwords(own, None, auth.rotation, 0.0, timestamp(view.now_s)) if own else None), notes
     renewed = own and (own != stored.current if auth.secret_name else auth.rotation != stored.rotation)
     if stored.following is not None:
-        wanted = _going_over(view, stored, own if auth.secret_name else None)
-        told = "nodes take the new password beside the present one, before clients are given it"
-        return wanted, (*notes, progress("PasswordRotation", told, "Running"))
+        wanted = _promoted(view, stored, own if auth.secret_name else None)
+        text = "brokers accept the new password in addition, before clients get it"
+        return wanted, (*notes, progress("PasswordRotation", text, "Running"))
     if renewed and own and stored.former is None:
         return replace(stored, following=own), notes
-    if stored.former is not None and _former_may_go(view, stored):
+    if stored.former is not None and _former_is_removable(view, stored):
         return replace(stored, former=None), notes
     if stored.former is not None:
-        notes += (progress("PasswordRotation", "the former password is accepted for a while", "Running"),)
+        notes += (progress("PasswordRotation", "the previous password remains valid for auth.graceSeconds", "Running"),)
     return stored, notes
 
 
-def _going_over(view: ClusterView, stored: Passwords, own: str | None) -> Passwords:
-    """The next password becomes the current one when all nodes take it; the user may write another one until then."""
+def _promoted(view: ClusterView, stored: Passwords, own: str | None) -> Passwords:
+    """Make the next password the current one when all brokers accept it. Until then the user may change it again."""
     following = own or stored.following
     if following == stored.current:
         return replace(stored, following=None)
-    if following == stored.following and all(_takes(member, following or "") for member in view.members):
+    if following == stored.following and all(_accepts(member, following or "") for member in view.members):
         return Passwords(following or "", stored.current, view.spec.auth.rotation, 0.0, timestamp(view.now_s))
     return replace(stored, following=following)
 
 
-def _former_may_go(view: ClusterView, stored: Passwords) -> bool:
+def _former_is_removable(view: ClusterView, stored: Passwords) -> bool:
     if stored.rotated_s_ago < view.spec.auth.grace_s:
         return False
-    return all(_takes(member, stored.current) for member in view.members)
+    return all(_accepts(member, stored.current) for member in view.members)
 
 
-def _takes(member: Member, password: str) -> bool:
-    """Whether the broker takes a password, or will read it when it starts."""
+def _accepts(member: Member, password: str) -> bool:
+    """Return whether the broker accepts a password, or will read it when it starts."""
     if member.broker is not None:
-        return password in member.broker.takes
+        return password in member.broker.accepted_passwords
     return member.pod.phase != "Running" or bool(member.pod.trouble)
 
 
 def _follow(view: ClusterView, stored: Passwords) -> Iterator[Command]:
-    """What nodes have to be told so that they take what the Secret says, and never less than before."""
+    """Yield commands that make brokers accept the passwords of the Secret, never rejecting a valid one in between."""
     other = stored.following or stored.former
     for member, broker in view.loaded:
         if other is None:
@@ -144,10 +144,10 @@ def _off(view: ClusterView) -> PasswordDecision:
         for name, value in (("requirepass-former", broker.requirepass_former), ("requirepass", broker.requirepass))
         if value
     )
-    notes = (progress("Password", "the password is taken back", "Healing"),) if commands else ()
+    notes = (progress("Password", "removing the password from brokers", "Healing"),) if commands else ()
     return PasswordDecision(stored, Decision(commands, notes))
 
 
 def _set(member: Member, broker: Broker, name: str, value: str) -> Command:
-    why = f"{name} follows the Secret"
+    why = f"the Secret has changed {name}"
     return Command(member.name, broker.node_id, (*_SET, name, value), why, secret=True)

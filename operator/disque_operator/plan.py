@@ -1,23 +1,24 @@
-"""Plan: from what is asked for and what there is to what is done next and what is said. Pure: time and chance come in.
+"""The planner: from spec and observed state to actions, status and events. Pure: time and random values are arguments.
 
-Each concern is a module with a table of its cases, and knows only the spec and the view. Here is their order, and what
-they have to know of each other: at most one of them takes a node out of service at a time, and the number of pods and
-the passwords that two of them decide on go into the children. A round is forgotten when it is over: whatever happens
-between two of its actions, the next one looks again, and begins where things stand.
+Each concern is a module with a table of its cases, which depends only on the spec and the view. This module runs them
+in order and connects them: at most one of them takes a member out of service at a time, and the replicas and passwords
+that concerns decide become part of the children. Rounds share no state: whatever happens between two actions, the next
+round observes again and continues from there.
 
-1. `problems`: what can not be done as it is written changes nothing, but nodes are looked after
-2. `passwords`: nodes that do not know the one in the Secret yet, and what that is to say
-3. `heal`: nodes that are gone are forgotten, strangers introduced
-4. `claims`: marks of drained nodes, before these serve again; claims that nobody misses
-5. `drain`: nodes that leave for no purpose stay
-6. `scale` (with `drain`): how many pods there are to be now; then pods that somebody wants empty
-7. `children`: the objects are made and put right
-8. `rollout`: pods made anew, one at a time
-9. `settings`: directives that change while nodes run
-10. `claims`: larger ones
+1. `problems`: an invalid spec is not applied, but members are still healed
+2. `passwords`: brokers that do not accept the password of the Secret yet, and the content of the Secret
+3. `heal`: forget removed members, connect members that have not found each other
+4. `claims`: unmark claims before a pod uses them again; delete claims that are not needed
+5. `drain`: brokers that leave without a purpose stay
+6. `scale` (with `drain`): how many pods to run now; then drains by annotation
+7. `children`: create and restore objects
+8. `rollout`: replace pods, one at a time
+9. `settings`: directives that change at run time
+10. `claims`: expand claims
 
-The first action that fails ends a round. So what people can get wrong for long, a template or a directive that is
-refused, a StorageClass that can not expand, comes behind what keeps a cluster well.
+The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
+invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
+cluster healthy.
 """
 
 from __future__ import annotations
@@ -36,39 +37,44 @@ from disque_operator.spec import Spec
 from disque_operator.status import status
 
 _TROUBLED_S: Final = 10.0
-"""While something is wrong that a person has to put right."""
+"""Seconds until the next round while an administrator must act."""
 
 
 def plan(spec: Spec, observed: Observed, now_s: float, fresh_password: str) -> Plan:
-    """What comes next. `fresh_password` is used if one is needed, and may be another one each time."""
+    """Decide what to do next. `fresh_password` is a new random password, which is used if one is needed."""
     if spec.deleting:
         return Plan((), observed.status, (), IDLE_S)
     view = ClusterView(spec, observed, now_s)
     decision, entry = _decide(view, fresh_password)
     if spec.paused:
-        text = "spec.paused is true: nothing is done but looking"
+        text = "reconciliation is paused by spec.paused"
         decision, entry = (
-            Decision(notes=(Note("Progressing", "Paused", text, "Paused", holds=False), *_seen(decision))),
+            Decision(notes=(Note("Progressing", "Paused", text, "Paused", holds=False), *_problems(decision))),
             None,
         )
-    told = status(view, decision.notes, entry)
-    return Plan(decision.actions, told, events(observed.status, told), _again_s(decision, paused=spec.paused))
+    fresh_status = status(view, decision.notes, entry)
+    return Plan(
+        decision.actions,
+        fresh_status,
+        events(observed.status, fresh_status),
+        _again_s(decision, paused=spec.paused),
+    )
 
 
-def _seen(decision: Decision) -> tuple[Note, ...]:
-    """What a paused cluster says: what is wrong, not what would be done."""
+def _problems(decision: Decision) -> tuple[Note, ...]:
+    """Return the notes of a paused cluster: what is wrong, not what would be done."""
     return tuple(note for note in decision.notes if note.topic in {"Degraded", "SpecValid"})
 
 
-_LIVELY: Final = ("HandingOver", "PodStopping")
-"""Reasons of a drain that gets on."""
+_MOVING: Final = ("HandingOver", "PodStopping")
+"""Reasons of a drain that makes progress."""
 
 
 def _again_s(decision: Decision, *, paused: bool) -> float:
-    """Soon while something gets on by itself; watches tell of what changes in Kubernetes meanwhile."""
+    """Return the seconds until the next round: few while something is in progress that watches do not report."""
     if paused or not decision.notes:
         return SOON_S if decision.actions else IDLE_S
-    if decision.actions or any(note.reason in _LIVELY for note in decision.notes):
+    if decision.actions or any(note.reason in _MOVING for note in decision.notes):
         return SOON_S
     troubled = any(note.topic in {"Degraded", "SpecValid"} for note in decision.notes)
     moving = any(note.topic == "Progressing" and note.holds for note in decision.notes)
@@ -76,13 +82,13 @@ def _again_s(decision: Decision, *, paused: bool) -> float:
 
 
 def _decide(view: ClusterView, fresh: str) -> tuple[Decision, Json | None]:
-    """All actions in order, all notes, and `drain` of the status."""
+    """Return all actions in order with all notes, and the field `drain` of the status."""
     wrong = tuple(_invalid(str(found)) for found in problems(view.spec))
     if wrong:
-        return joined((Decision(notes=wrong), _looked_after(view))), None
+        return joined((Decision(notes=wrong), _healed(view))), None
     password = passwords.decide(view, fresh)
     if not password.possible:
-        return joined((password.decision, _looked_after(view))), None
+        return joined((password.decision, _healed(view))), None
     size = scale.decide(view)
     wanted = Wanted(
         size.replicas,
@@ -97,24 +103,24 @@ def _decide(view: ClusterView, fresh: str) -> tuple[Decision, Json | None]:
         return joined((password.decision, marks, objects, size.decision)), None
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
-    resting = {member.name for member in view.members if member.pod.drain}
-    undone = tuple(drain.cancel(view, {victim, *replaced, *resting}))
-    rested = drain.annotated(view, busy=size.decision.disrupts or bool(undone))
-    busy = size.decision.disrupts or rested.decision.disrupts or bool(undone)
+    annotated = {member.name for member in view.members if member.pod.drain}
+    cancelled = tuple(drain.cancel(view, {victim, *replaced, *annotated}))
+    by_annotation = drain.annotated(view, busy=size.decision.disrupts or bool(cancelled))
+    busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = rollout.decide(view, busy=busy)
-    brokers = [password.decision, heal.decide(view), marks, Decision(undone), size.decision, rested.decision]
-    decisions = [*brokers, objects, rolled.decision, settings.decide(view), claims.expand(view)]
-    return joined(decisions), size.entry or rested.entry or rolled.entry
+    first = [password.decision, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
+    decisions = [*first, objects, rolled.decision, settings.decide(view), claims.expand(view)]
+    return joined(decisions), size.entry or by_annotation.entry or rolled.entry
 
 
 def _invalid(text: str) -> Note:
     return Note("SpecValid", "Invalid", text, "Degraded", holds=False)
 
 
-def _looked_after(view: ClusterView) -> Decision:
-    """What is done for a cluster whose spec says nothing that can be done: nodes that are gone are forgotten."""
+def _healed(view: ClusterView) -> Decision:
+    """Heal the members of a cluster whose spec cannot be applied."""
     if not view.expected:
-        return Decision(notes=(problem("NothingRuns", "no pods are made as long as this is so"),))
+        return Decision(notes=(problem("NothingRuns", "no pods are created until the spec is valid"),))
     return heal.decide(view)
 
 

@@ -1,7 +1,7 @@
-"""Which clusters are to be looked at, and when: keys with times, worked on by so many tasks at once.
+"""A queue of clusters with due times, processed by a limited number of concurrent workers.
 
-A key is worked on by one task at a time. Whatever wakes it while it waits or is being worked on leads to one more
-round, not to one for each; a round that fails is followed by another one later and later, in its own time.
+Only one worker processes a key at a time. All wake-ups of a key that arrive while it waits or is processed lead to one
+further round. Failed rounds are retried with exponential backoff, separately for each key.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ Key: TypeAlias = tuple[str, str]
 """Namespace and name of a cluster."""
 
 SETTLE_S: Final = 0.3
-"""Changes come in crowds: a round waits so long for the rest of them."""
+"""Changes come in bursts: how long a round waits for more of them, in seconds."""
 BACKOFF: Final = Backoff(first_s=1.0, longest_s=60.0)
 SHORTEST_RETRY_S: Final = 5.0
-"""At most so long does a failed round keep a change waiting."""
+"""How long a change after a failed round has to wait at most, in seconds."""
 
 
 @dataclass
 class _Entry:
     due_s: float
     started_s: float | None = None
-    """When the round began that runs now."""
+    """When the running round started; None if none runs."""
     changed: bool = False
-    """Something happened since it began."""
+    """Whether the key was woken since the last round started."""
     failures: int = 0
     not_before_s: float = 0.0
 
 
 class Queue:
-    """`work` does a round for a key and says after how many seconds the next one is due; None forgets the key.
+    """Processes keys. `work` runs a round and returns the seconds until the next one, or None to forget the key.
 
-    When it raises, it has told of that already.
+    `work` must report its own exceptions.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Queue:
         self._woken = asyncio.Event()
 
     def wake(self, key: Key) -> None:
-        """Something about the cluster changed."""
+        """Schedule a round, because something about the cluster changed."""
         now_s = self._clock()
         entry = self._entries.setdefault(key, _Entry(due_s=now_s + SETTLE_S))
         entry.changed = True
@@ -67,29 +67,29 @@ class Queue:
 
     @property
     def keys(self) -> list[Key]:
-        """All clusters known."""
+        """Return all known keys."""
         return list(self._entries)
 
     @property
     def waiting(self) -> int:
-        """Rounds that are due and wait for a free worker."""
+        """Return how many keys are due and wait for a worker."""
         now_s = self._clock()
         return sum(entry.started_s is None and entry.due_s <= now_s for entry in self._entries.values())
 
     def overdue_s(self) -> float:
-        """How long the oldest of these has been waiting."""
+        """Return how long the first due key has been waiting, in seconds."""
         now_s = self._clock()
         return max((now_s - entry.due_s for entry in self._entries.values() if entry.started_s is None), default=0.0)
 
     def running_s(self) -> float:
-        """How long the oldest round that runs has been running."""
+        """Return how long the oldest running round has been running, in seconds."""
         now_s = self._clock()
         return max(
             (now_s - entry.started_s for entry in self._entries.values() if entry.started_s is not None), default=0.0
         )
 
     async def run(self) -> None:
-        """Work until cancelled; rounds that run then are cancelled too, and their keys are due again."""
+        """Process keys until cancelled. Running rounds are cancelled too, and their keys become due again."""
         rounds: set[asyncio.Task[None]] = set()
 
         def ended(task: asyncio.Task[None]) -> None:
@@ -119,7 +119,7 @@ class Queue:
         return ready
 
     async def _sleep(self, *, idle: bool) -> None:
-        """Until a key is due, or something happens: a wake, the end of a round."""
+        """Wait until a key is due, a key is woken, or a round ends."""
         now_s = self._clock()
         due = [entry.due_s - now_s for entry in self._entries.values() if entry.started_s is None] if idle else []
         try:
@@ -135,7 +135,7 @@ class Queue:
         try:
             again_s = await self._work(key)
             entry.failures, entry.not_before_s = 0, 0.0
-        except Exception:  # noqa: BLE001 - whatever it is: `work` told of it, and the others go on
+        except Exception:  # noqa: BLE001 - `work` has reported it, and other keys must continue
             again_s = BACKOFF.wait_s(entry.failures, self._rng)
             entry.failures += 1
             entry.not_before_s = self._clock() + min(again_s, SHORTEST_RETRY_S)

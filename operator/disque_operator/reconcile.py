@@ -1,8 +1,8 @@
-"""A round of one cluster: look, plan, act, tell.
+"""A reconciliation round of one cluster: observe, plan, execute, write status and events.
 
-What was read of Kubernetes is read again only when a watch told of a change, when something is going on, or after some
-minutes; a cluster at rest costs a question to each of its brokers and no request. But nothing is done, and nothing is
-written, on the strength of what was read before: a plan that wants to is made anew from a fresh look.
+Objects are read again only after a watch event, while something is in progress, or after some minutes. A healthy
+cluster costs one query to each broker and no requests to the API server. But no round acts or writes on cached objects:
+if the plan requires that, objects are read and the plan is made again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from disque_operator.spec import Spec, parse
 from disque_operator.status_writes import FAILURE, condition, failed, is_worth_writing
 
 ROUND_S: Final = 90.0
-"""A round that takes longer is given up."""
+"""Timeout of a round, in seconds."""
 FRESH_S: Final = 300.0
-"""So long may what was read before be believed when no watch tells otherwise."""
+"""How long objects may be cached if no watch reports a change, in seconds."""
 STALE_LONGEST_S: Final = 10.0
 MESSAGE_LETTERS: Final = 1000
-"""The API server refuses longer messages in events."""
+"""Length limit of event messages; the API server rejects longer ones."""
 PASSWORD_BYTES: Final = 24
 
 _LOG: Final = logging.getLogger(__name__)
@@ -43,18 +43,18 @@ Planner: TypeAlias = Callable[[Spec, Observed, float, str], Plan]
 
 @dataclass
 class _Cache:
-    """What is kept of a cluster between rounds, none of which has to be."""
+    """What is cached about a cluster between rounds. It can be lost at any time."""
 
     changed: bool = True
-    """A watch told of something since the last look."""
+    """Whether a watch reported a change since objects were read."""
     settled: bool = False
-    """The last plan wanted nothing."""
+    """Whether the last plan had nothing to do."""
     cluster: Json | None = None
     objects: Objects | None = None
     read_s: float = float("-inf")
     written_s: float = float("-inf")
     stale: int = 0
-    """How many rounds one after the other found something changed while they acted."""
+    """How many consecutive rounds ended because an object had changed."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class _Snapshot:
 
     @property
     def status(self) -> Json:
-        """As it is."""
+        """Return the present status."""
         return self.view.observed.status
 
 
 class Reconciler:
-    """Rounds of all clusters. `clock` measures, `now` is the time of day."""
+    """Runs rounds of all clusters. `clock` is monotonic, `now` is the time of day."""
 
     def __init__(
         self,
@@ -100,12 +100,15 @@ class Reconciler:
         self._caches: dict[Key, _Cache] = {}
 
     def changed(self, key: Key) -> None:
-        """A watch told of a change of the cluster or one of its objects."""
+        """Read objects again in the next round, because a watch reported a change."""
         if key in self._caches:
             self._caches[key].changed = True
 
     async def round(self, key: Key) -> float | None:
-        """One round; returns when the next one is due, None when the cluster is gone. Raises when it failed."""
+        """Run a round; return the seconds until the next one, or None if the cluster does not exist.
+
+        Raises if the round fails, after reporting it.
+        """
         namespace, name = key
         began_s = self._clock()
         cache = self._caches.setdefault(key, _Cache())
@@ -120,8 +123,8 @@ class Reconciler:
         except Exception as error:
             cache.settled = False
             expected = isinstance(error, KubeError | FailedError | TimeoutError)
-            why = str(error) or "it took too long"
-            logs.about(*key).error("the round failed: %s", why, exc_info=None if expected else error)
+            why = str(error) or "timeout"
+            logs.about(*key).error("round failed: %s", why, exc_info=None if expected else error)
             await self._publish_failure(cache, error)
             raise
         finally:
@@ -142,16 +145,16 @@ class Reconciler:
         return await self._carry_out(snapshot, cache)
 
     def _wants(self, snapshot: _Snapshot, cache: _Cache) -> bool:
-        """Whether the plan is to change or write anything."""
+        """Return whether the plan changes or writes anything."""
         since_s = self._clock() - cache.written_s
         return bool(snapshot.plan.actions or snapshot.plan.events) or is_worth_writing(
             snapshot.status, snapshot.plan.status, since_s
         )
 
     async def _read(self, key: Key, cache: _Cache, *, fresh: bool) -> _Snapshot | None:
-        """What there is and what is to be done; None when the cluster is gone, or goes."""
+        """Observe and plan; return None if the cluster does not exist or is being deleted."""
         if fresh:
-            cache.changed = cache.settled = False  # not calm: what is broken off here is begun anew
+            cache.changed = cache.settled = False  # so that the next round reads objects again if this one fails
             cache.cluster = await self._kube.get(names.KIND, *key)
         cluster = cache.cluster
         if cluster is None or "deletionTimestamp" in cluster["metadata"]:
@@ -169,7 +172,7 @@ class Reconciler:
         return _Snapshot(cluster, spec, view, plan)
 
     async def _carry_out(self, snapshot: _Snapshot, cache: _Cache) -> float:
-        """Act, then tell; returns when the next round is due."""
+        """Execute the plan and write the status; return the seconds until the next round."""
         namespace, name = snapshot.spec.namespace, snapshot.spec.name
         log = logs.about(namespace, name)
         context = ExecutorContext(
@@ -179,10 +182,10 @@ class Reconciler:
         try:
             await execute(snapshot.plan.actions, context)
         except LostError:
-            log.warning("another operator may act by now: this one stops")
+            log.warning("lease lost: round aborted")
             return SOON_S
         except StaleError as stale:
-            log.info("something changed since it was looked at: %s", stale)
+            log.info("object has changed, observing again: %s", stale)
             cache.stale += 1
             return min(SETTLE_S * 2.0**cache.stale, STALE_LONGEST_S)
         except FailedError as error:
@@ -195,10 +198,10 @@ class Reconciler:
             raise problem
         return snapshot.plan.again_s
 
-    # --- telling ------------------------------------------------------------------------------------------------------
+    # --- status -------------------------------------------------------------------------------------------------------
 
     async def _publish(self, cluster: Json, old: Json, status: Json, events: list[Event], cache: _Cache) -> None:
-        """Write the status if that is worth it, then the events: rather one that is lost than one that comes again."""
+        """Write the status if it differs enough, then post the events: losing an event is better than repeating it."""
         if self._permit.remaining_s <= 0:
             return
         metadata = cluster["metadata"]
@@ -208,7 +211,7 @@ class Reconciler:
             except KubeError as error:
                 if error.status != NOT_FOUND:
                     raise
-                return  # it was deleted meanwhile
+                return  # it was deleted in the meantime
             cache.written_s = self._clock()
             cache.changed = True
         paused = bool((cluster.get("spec") or {}).get("paused"))
@@ -218,10 +221,10 @@ class Reconciler:
             try:
                 await self._kube.create("Event", metadata["namespace"], self._event(cluster, event))
             except KubeError as error:
-                _LOG.warning("an event could not be posted: %s", error)
+                _LOG.warning("posting an event failed: %s", error)
 
     async def _publish_failure(self, cache: _Cache, error: Exception) -> None:
-        """Have the condition say that a round failed before it came to telling; no trouble about that counts."""
+        """Report in the status that a round failed before it wrote the status. Errors are only logged."""
         cluster = cache.cluster
         if cluster is None or isinstance(error, FailedError):
             return
@@ -233,13 +236,13 @@ class Reconciler:
             async with asyncio.timeout(ROUND_S):
                 await self._publish(cluster, old, status, self._failure_event(old, reason, message), cache)
         except (KubeError, TimeoutError) as trouble:
-            _LOG.warning("the failure could not be written to the status: %s", trouble)
+            _LOG.warning("writing the status of a failed round failed: %s", trouble)
 
     def _failed(self, status: Json, old: Json, reason: str, message: str, generation: int) -> Json:
         return failed(status, old, reason, message, generation, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     def _failure_event(self, old: Json, reason: str, message: str) -> list[Event]:
-        """Once for a reason."""
+        """Return an event, unless the condition already has this reason."""
         before = condition(old, FAILURE)
         is_known = before.get("status") == "False" and before.get("reason") == reason
         return [] if is_known else [Event("Warning", reason, message)]

@@ -1,18 +1,18 @@
-"""Roll-out: pods that are to be made anew, one at a time, the highest ordinal first.
+"""Rollouts: replaces pods one at a time, the highest ordinal first.
 
 | the pod | is replaced |
 |---|---|
-| was made from another template than the StatefulSet's | when the gate is open: a controlled restart on its volume |
-| the same, and it does not serve (it was broken) | at once: nothing is lost by it, and it may be what closes the gate |
-| has no volume (`ephemeral`), or one that is being deleted | after a drain: it comes back as another node |
-| takes no password that is known | as the first, looking at what Kubernetes says: nobody can ask the nodes |
-| the same, and it is not ready after a minute | at once: it serves nobody, and others wait for it to be ready |
+| was created from an older template | when the disruption check passes; it restarts on its volume |
+| the same, and it does not serve | at once: nothing is lost, and it may be why the check fails |
+| has no volume (`ephemeral`), or its volume is being deleted | after a drain, because its replacement is a new member |
+| rejects all known passwords | like the first, but only by what Kubernetes reports of the brokers |
+| the same, and it is not ready after a minute | at once: it serves no client, and other pods wait until it is ready |
 
-A replaced pod that does not come back closes the gate, so nothing more happens: the others serve on, and the condition
-says why and what the image before was. The roll-out goes on by itself as soon as the gate opens, or takes the new
-template when the spec changes.
+If a replaced pod does not become ready, the disruption check fails and the rollout stops. The other pods continue to
+serve, and the condition shows why and the previous image. The rollout continues when the check passes again, or with
+the new template when the spec changes.
 
-A node alone that has no volume can not hand its jobs over: it is replaced when it has none, or with the consent that
+A single member without a volume cannot hand over its jobs. It is replaced when it has none, or with the consent that
 `onTimeout: Force` needs.
 """
 
@@ -30,26 +30,26 @@ from disque_operator.drain import Outcome
 from disque_operator.members import ClusterView, Member
 
 LOCKED_S: Final = 60.0
-"""One that takes no password may still become ready; a Secret as it was before wants another start."""
+"""How long a pod that rejects all passwords may take to become ready; then it needs a restart to read the Secret."""
 _ADVICE: Final[Mapping[bool, str]] = {
-    True: "it is restarted and reads the one in the Secret then",
-    False: "its jobs would be lost with it. Delete the pod if they may be, or wait for their copies to be done",
+    True: "the pod is restarted, so that it reads the Secret",
+    False: "a restart would lose its jobs. Delete the pod if you accept that, or wait until their copies are processed",
 }
-"""For pods that take no password, by whether they come back with their jobs."""
+"""Advice for pods that reject all passwords, by whether a restart keeps their jobs."""
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """A pod that is to be made anew."""
+    """A pod to replace."""
 
     member: Member
     why: str
     drained: bool
-    """It has to hand its jobs over first."""
+    """Whether it must hand over its jobs first."""
 
 
 def due(view: ClusterView) -> tuple[Replacement, ...]:
-    """All of them, the highest ordinal first; before these the locked ones, of which others' gates would be closed."""
+    """Return all pods to replace, locked ones first because they block others, then by descending ordinal."""
     return tuple(sorted(_due(view), key=lambda due: (due.member.locked, due.member.pod.ordinal), reverse=True))
 
 
@@ -63,33 +63,33 @@ def _due(view: ClusterView) -> Iterator[Replacement]:
         if pod.terminating or pod.ordinal >= view.expected or (member.locked and not comes_back):
             continue
         if pod.revision != stateful_set.revision:
-            yield Replacement(member, "it was made from another template", drained=not comes_back)
+            yield Replacement(member, "its template has changed", drained=not comes_back)
         elif member.locked and view.observed.passwords is not None:
-            yield Replacement(member, "it takes no password that is known", drained=False)
+            yield Replacement(member, "it rejects all known passwords", drained=False)
         elif not comes_back and not view.spec.storage.ephemeral:
             yield Replacement(member, "its volume claim is being deleted", drained=True)
 
 
 def _comes_back(view: ClusterView, member: Member) -> bool:
-    """Whether the pod that takes its place has the same jobs. One that has not, and can not be told to, stays."""
+    """Return whether the replacement of a pod will have the same jobs."""
     volume = view.volumes.get(member.pod.ordinal)
     return not view.spec.storage.ephemeral and (volume is None or not volume.terminating)
 
 
 def drained_first(view: ClusterView) -> frozenset[str]:
-    """Pods that have a purpose to leave."""
+    """Return pods that are drained before their replacement."""
     return frozenset(due.member.name for due in due(view) if due.drained)
 
 
 def decide(view: ClusterView, *, busy: bool) -> Outcome:
-    """What comes next. `busy`: another concern takes a node out of service."""
+    """Decide the next step. `busy`: another concern takes a member out of service."""
     replacements = due(view)
-    notes = tuple(_locked_out(view)) + tuple(_failed(view, replacements))
+    notes = tuple(_locked_members(view)) + tuple(_failed(view, replacements))
     if not replacements:
         return Outcome(Decision(notes=notes))
     broken = next((due for due in replacements if _is_broken(view, due)), None)
     if broken is not None:
-        done = progress("RollingOut", f"{broken.member.name} does not serve and is replaced", "Upgrading")
+        done = progress("RollingOut", f"replacing {broken.member.name}, which does not serve", "Upgrading")
         return Outcome(Decision((_delete(broken),), (*notes, done), disrupts=True))
     outcome = _next(view, _chosen(replacements), len(replacements), busy=busy)
     return Outcome(
@@ -100,50 +100,52 @@ def decide(view: ClusterView, *, busy: bool) -> Outcome:
 
 
 def _chosen(replacements: tuple[Replacement, ...]) -> Replacement:
-    """The one that leaves already, or the highest."""
+    """Return the pod that is already leaving, or the highest ordinal."""
     leaving = (due for due in replacements if due.drained and due.member.broker and due.member.broker.leaving)
     return next(leaving, replacements[0])
 
 
 def _next(view: ClusterView, due: Replacement, left: int, *, busy: bool) -> Outcome:
-    """The replacement of a pod that serves."""
+    """Decide the next step of replacing a pod that serves."""
     member = due.member
-    remaining = f"{left} of {view.expected} pods are to be replaced, next {member.name} ({due.why})"
+    remaining = f"{left} of {view.expected} pods to replace, next {member.name} ({due.why})"
     if busy:
-        return Outcome(Decision(notes=(progress("RollingOut", f"{remaining}; another node is leaving", "Upgrading"),)))
+        return Outcome(
+            Decision(notes=(progress("RollingOut", f"{remaining}; waiting: another member is leaving", "Upgrading"),))
+        )
     if due.drained and view.expected > 1:
         return _drained(view, due, remaining)
-    if due.drained and _keeps_jobs(view, due):
-        text = f"{member.name} is to be replaced ({due.why}) and has jobs, no volume, and no member to hand them to"
-        advice = "Set spec.replicas to 2 for the time of this, or have the jobs done"
+    if due.drained and _must_stay(view, due):
+        text = f"cannot replace {member.name} ({due.why}): it has jobs, no volume, and no member to hand them over to"
+        advice = "Set spec.replicas to 2 until the replacement is done, or finish the jobs"
         return Outcome(Decision(notes=(problem("SingleMember", f"{text}. {advice}"),)))
     reason = blocker(Disruption(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, locked=member.locked))
     if reason:
-        return Outcome(Decision(notes=(progress("RollingOut", f"{remaining}; waits: {reason}", "Upgrading"),)))
+        return Outcome(Decision(notes=(progress("RollingOut", f"{remaining}; waiting: {reason}", "Upgrading"),)))
     return Outcome(Decision((_delete(due),), (progress("RollingOut", remaining, "Upgrading"),), disrupts=True))
 
 
 def _drained(view: ClusterView, due: Replacement, remaining: str) -> Outcome:
-    """A pod that comes back as another node."""
+    """Decide the next step of replacing a pod without a volume."""
     outcome = drain.advance(view, due.member, keeps_volume=False, for_good=False)
     notes = (progress("RollingOut", remaining, "Upgrading"), *outcome.decision.notes)
     if outcome.ended == "no":
         return Outcome(Decision(outcome.decision.actions, notes, outcome.decision.disrupts), "no", outcome.entry)
     reason = blocker(Disruption(view, due.member.name, soak_s=view.spec.upgrade.soak_s))
     if reason:
-        waits = progress("RollingOut", f"{remaining}; waits: {reason}", "Upgrading")
+        waits = progress("RollingOut", f"{remaining}; waiting: {reason}", "Upgrading")
         return Outcome(Decision(notes=(waits,), disrupts=True), "no", outcome.entry)
     return Outcome(Decision((_delete(due),), notes, disrupts=True), "no", outcome.entry)
 
 
-def _keeps_jobs(view: ClusterView, due: Replacement) -> bool:
-    """Whether a node alone without a volume may not be stopped."""
+def _must_stay(view: ClusterView, due: Replacement) -> bool:
+    """Return whether a single member without a volume must not be stopped."""
     broker = due.member.broker
     return (broker is None or broker.jobs > 0) and not drain.consents(view)
 
 
 def _is_broken(view: ClusterView, due: Replacement) -> bool:
-    """Whether the pod does not serve, so that its replacement takes nothing from anybody."""
+    """Return whether the pod does not serve, so that its replacement disrupts nothing."""
     member, pod = due.member, due.member.pod
     if pod.ready or member.broker is not None or any(one.pod.terminating for one in view.members):
         return False
@@ -157,14 +159,14 @@ def _delete(due: Replacement) -> DeletePod:
 
 
 def replaced_already(view: ClusterView) -> tuple[Member, ...]:
-    """Pods that are as the StatefulSet would make them now."""
+    """Return pods that were created from the present template."""
     stateful_set = view.stateful_set
     revision = stateful_set.revision if stateful_set else ""
     return tuple(member for member in view.members if member.pod.revision == revision)
 
 
 def _failed(view: ClusterView, replacements: tuple[Replacement, ...]) -> Iterator[Note]:
-    """New pods that are not well after their time, while there are older ones that wait for them."""
+    """Report replaced pods that did not become ready in time, while older pods wait for them."""
     if not replacements:
         return
     for member in replaced_already(view):
@@ -180,8 +182,8 @@ def _failed(view: ClusterView, replacements: tuple[Replacement, ...]) -> Iterato
         )
 
 
-def _locked_out(view: ClusterView) -> Iterator[Note]:
+def _locked_members(view: ClusterView) -> Iterator[Note]:
     for comes_back, advice in _ADVICE.items():
         locked = [one.name for one in view.members if one.locked and _comes_back(view, one) == comes_back]
         if locked:
-            yield problem("PasswordUnknown", f"{', '.join(locked)} takes no password that is known: {advice}")
+            yield problem("PasswordUnknown", f"{', '.join(locked)} rejects all known passwords: {advice}")

@@ -1,4 +1,4 @@
-"""The parts of a running operator put together, and the tasks in which they run."""
+"""Assembles the parts of a running operator, and runs their tasks."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from disque_operator.reconcile import ROUND_S, Planner, Reconciler
 from disque_operator.watches import WatchTracker
 
 STUCK_S: Final = 2 * ROUND_S
-"""A round, or a cluster that waits for one, for so long: something hangs."""
+"""How long a round, or the wait for one, may take before the liveness probe fails, in seconds."""
 STOP_S: Final = 5.0
 
 _LOG: Final = logging.getLogger(__name__)
 
 
 class NotInstalledError(Exception):
-    """The cluster does not know the resource."""
+    """The CustomResourceDefinition is not installed."""
 
 
 def boottime_s() -> float:
-    """A clock that never jumps, and goes on while the machine sleeps."""
+    """Return a monotonic time in seconds that includes the time that the host is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Runtime:
-    """One operator. `failed` is told when it can not go on."""
+    """One operator. `failed` is called with the error if a task fails."""
 
     def __init__(
         self,
@@ -85,16 +85,16 @@ class Runtime:
         self._listed_s = boottime_s()
 
     async def check(self) -> None:
-        """See that there is something to work on.
+        """Check that the operator can list its resources.
 
         Raises:
-            NotInstalledError: the resource is not there, and who installs it has to be told.
-            KubeError: the API server can not be reached, or lets us see nothing.
+            NotInstalledError: The CustomResourceDefinition is not installed.
+            KubeError: The API server is unreachable or denies access.
         """
         await self._list()
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start all tasks."""
         if self.options.metrics_port:
             self._stop_metrics = self.metrics.serve(self.options.metrics_port)
         mains = {"rounds": self._lead(), "resync": self._resync(), "lease": self.lease.run()}
@@ -110,7 +110,7 @@ class Runtime:
             self._failed(error)
 
     async def stop(self) -> None:
-        """End: first the rounds, then the Lease is given back. Safe to do twice."""
+        """Stop the rounds, then release the Lease. Idempotent."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -122,30 +122,30 @@ class Runtime:
         await asyncio.to_thread(stop_metrics)
 
     async def _lead(self) -> None:
-        """Work while the Lease is ours."""
+        """Run rounds while this process holds the Lease."""
         while True:
             await self.lease.gained()
-            for key in self.queue.keys:  # somebody else may have acted
+            for key in self.queue.keys:  # another operator may have acted
                 self.reconciler.changed(key)
                 self.queue.wake(key)
             rounds = asyncio.create_task(self.queue.run(), name="rounds")
             try:
                 await self.lease.lost()
-                _LOG.warning("the Lease is lost: this operator does nothing until it has it again")
+                _LOG.warning("lease lost: reconciliation stops until it is acquired again")
             finally:
                 rounds.cancel()
                 await asyncio.gather(rounds, return_exceptions=True)
-                for key in self.queue.keys:  # who acts now says how they are
+                for key in self.queue.keys:  # the new holder reports their state
                     self.metrics.clear(*key)
 
     async def _resync(self) -> None:
-        """Look now and then for what was not told."""
+        """List all clusters periodically, to find changes that no watch reported."""
         while True:
             await asyncio.sleep(self.options.resync_s)
             try:
                 await self._list()
             except KubeError as error:
-                _LOG.warning("the clusters could not be listed: %s", error)
+                _LOG.warning("listing clusters failed: %s", error)
             self._listed_s = boottime_s()
 
     async def _list(self) -> None:
@@ -154,24 +154,26 @@ class Runtime:
         except KubeError as error:
             if error.status != NOT_FOUND:
                 raise
-            raise NotInstalledError(f"{names.PLURAL}.{names.GROUP} is not installed: apply manifests/crd") from error
+            raise NotInstalledError(
+                f"CustomResourceDefinition {names.PLURAL}.{names.GROUP} is not installed: apply manifests/crd"
+            ) from error
         self.watches.listed([cluster for clusters in lists for cluster in clusters])
 
     def problems(self) -> list[str]:
-        """Why this process should be started again; none while it is alive. An API server that is away is no reason."""
+        """Return why this process must be restarted; empty if it is alive. An unreachable API server is no reason."""
         checks = (
-            (self.lease.held and self.queue.overdue_s() > STUCK_S, "clusters wait for rounds that do not come"),
-            (self.queue.running_s() > STUCK_S, "a round does not end"),
+            (self.lease.held and self.queue.overdue_s() > STUCK_S, "due clusters are not processed"),
+            (self.queue.running_s() > STUCK_S, "a round hangs"),
             (
                 boottime_s() - self._listed_s > 3 * self.options.resync_s + STUCK_S,
-                "the clusters are not listed any more",
+                "clusters are not listed",
             ),
             (bool(self.watches.missed), self.watches.missed),
         )
         return [text for is_so, text in checks if is_so]
 
     def on_event(self, kind: str, body: Json, *, is_gone: bool) -> None:
-        """A watch told of an object."""
+        """Handle a watch event."""
         self.metrics.event(kind)
         if kind == names.KIND:
             self.watches.cluster(body, is_gone=is_gone)

@@ -1,16 +1,16 @@
-"""Scale: how many pods the StatefulSet is to have now.
+"""Scaling: how many replicas the StatefulSet should have now.
 
-| what is seen | `replicas` becomes |
+| observed | `replicas` becomes |
 |---|---|
-| no StatefulSet | what the spec says; more when pods or claims with jobs are there: these are drained then |
-| `hibernate` | 0, with the number of members as an annotation; all pods end by a controlled shutdown |
-| asleep, or lowered to 0 by somebody | the number of members at once; a smaller spec is a shrink after that |
-| fewer than the spec says | that number, as far as no claim of these pods is being deleted |
-| more than the spec says | one less, when the highest pod has nothing to lose (`drain`); then the next |
+| no StatefulSet | the number in the spec, or more if there are pods or claims with jobs, which are then drained |
+| `hibernate` | 0, with the number of members in an annotation; all pods shut down in order |
+| hibernated, or set to 0 by somebody | the number of members; a smaller number in the spec is a scale-down after that |
+| fewer than the spec | the number in the spec, up to the first pod whose claim is being deleted |
+| more than the spec | one less, after the highest pod is drained (`drain`); then the next |
 
-Never fewer by a shrink than `minReplicas`. A pod that never was a member (it could not be scheduled, or its image not
-be pulled) goes without a drain. Nothing is remembered: the highest pod and the state of its node say how far it is, so
-another number at any moment, also a larger one, only changes what the next round does.
+A scale-down never goes below `minReplicas`. A pod that never was a member (it could not be scheduled, or its image
+could not be pulled) is removed without a drain. No state is kept between rounds: the highest pod and its broker show
+how far a scale-down is. So the spec may change at any time, and the next round acts on it.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from disque_operator.members import ClusterView, Member
 
 @dataclass(frozen=True)
 class Size:
-    """How many, and what has to be done for it."""
+    """The number of replicas, and what to do for it."""
 
     replicas: int
     hibernated_members: int = 0
     decision: Decision = NOTHING
     victim: int | None = None
-    """The ordinal that a shrink is to take away now."""
+    """The ordinal that a scale-down removes next."""
     drained: int | None = None
-    """The same, when its node has nothing left."""
+    """The same ordinal, if its broker has handed over all jobs."""
     entry: Json | None = None
-    """`drain` of the status."""
+    """The field `drain` of the status."""
 
 
 def decide(view: ClusterView) -> Size:
-    """How many pods there are to be."""
+    """Decide the number of replicas."""
     spec = view.spec
     stateful_set = view.stateful_set
     if spec.hibernate:
         return _hibernate(view)
     if stateful_set is None:
-        return Size(_found(view), decision=Decision(notes=(progress("Creating", "the cluster is made", "Creating"),)))
+        return Size(_found(view), decision=Decision(notes=(progress("Creating", "creating the cluster", "Creating"),)))
     if stateful_set.replicas == 0:
         woken = stateful_set.hibernated_members or _found(view)
-        return Size(woken, decision=Decision(notes=(progress("Waking", f"{woken} members are started", "Creating"),)))
+        return Size(woken, decision=Decision(notes=(progress("Waking", f"starting {woken} members", "Creating"),)))
     if stateful_set.replicas < spec.replicas:
-        return _grow(view)
+        return _scale_up(view)
     if stateful_set.replicas > spec.replicas:
-        return _shrink(view)
+        return _scale_down(view)
     return Size(stateful_set.replicas)
 
 
 def _found(view: ClusterView) -> int:
-    """The members of a cluster without a StatefulSet: pods and claims that are there count."""
+    """Return the members of a cluster without a StatefulSet, by its pods and claims."""
     pods = (member.pod.ordinal + 1 for member in view.members)
     volumes = (volume.ordinal + 1 for volume in view.observed.volumes if not volume.terminating and not volume.drained)
     return max(view.spec.replicas, *pods, *volumes, 1)
@@ -72,43 +72,43 @@ def _hibernate(view: ClusterView) -> Size:
         return Size(
             0,
             hibernated_members,
-            Decision(notes=(progress("Hibernating", "all members are being stopped", "Hibernating"),)),
+            Decision(notes=(progress("Hibernating", "all members are stopping", "Hibernating"),)),
         )
     text = (
-        f"{hibernated_members} members rest with their jobs on their volumes; set spec.hibernate to false to wake them"
+        f"{hibernated_members} members are stopped, their jobs are on their volumes; unset spec.hibernate to start them"
     )
     return Size(
         0, hibernated_members, Decision(notes=(Note("Progressing", "Hibernated", text, "Hibernated", holds=False),))
     )
 
 
-def _grow(view: ClusterView) -> Size:
-    """Pods whose claim is being deleted would be given it."""
+def _scale_up(view: ClusterView) -> Size:
+    """Add pods, but none whose claim is being deleted, because it would use that claim."""
     going = [volume.ordinal for volume in view.observed.volumes if volume.terminating]
     blocked = min((ordinal for ordinal in going if ordinal >= view.expected), default=view.spec.replicas)
     replicas = min(view.spec.replicas, blocked)
-    text = f"pods are added until there are {view.spec.replicas}"
+    text = f"scaling up to {view.spec.replicas} members"
     if replicas == view.expected:
-        text = f"the claim {names.volume_claim(view.spec.name, replicas)} has to be gone before its pod is made"
+        text = f"waiting until claim {names.volume_claim(view.spec.name, replicas)} is deleted before creating its pod"
     return Size(replicas, decision=Decision(notes=(progress("Growing", text, "Growing"),)))
 
 
-def _shrink(view: ClusterView) -> Size:
-    """One less, if that may be."""
+def _scale_down(view: ClusterView) -> Size:
+    """Remove the highest pod, if possible."""
     here = view.expected
     if here <= max(view.spec.min_replicas, 1):
-        text = f"spec.minReplicas is {view.spec.min_replicas}: lower it, or set spec.replicas to it"
+        text = f"spec.minReplicas is {view.spec.min_replicas}: lower it, or raise spec.replicas to it"
         return Size(here, decision=Decision(notes=(Note("Draining", "BelowMinimum", text, "Running", holds=False),)))
     victim = here - 1
     member = view.by_ordinal.get(victim)
     if view.surplus:
         gone = ", ".join(one.name for one in view.surplus)
-        note = Note("Draining", "PodStopping", f"{gone} is being stopped", "Draining")
+        note = Note("Draining", "PodStopping", f"{gone} is stopping", "Draining")
         return Size(here, decision=Decision(notes=(note,), disrupts=True), victim=victim)
     if _is_unused(view, victim, member):
         return _lowered(victim, "it never was a member")
     if member is None or member.pod.terminating:
-        text = f"{names.pod(view.spec.name, victim)} is to hand its jobs over when it is back"
+        text = f"waiting for {names.pod(view.spec.name, victim)} to be ready, so that it can hand over its jobs"
         return Size(
             here, decision=Decision(notes=(Note("Draining", "Waiting", text, "Healing", holds=False),)), victim=victim
         )
@@ -120,17 +120,17 @@ def _drain(view: ClusterView, victim: int, member: Member) -> Size:
     if outcome.ended == "no":
         return Size(view.expected, decision=outcome.decision, victim=victim, entry=outcome.entry)
     if outcome.ended == "handoff":
-        return _lowered(victim, "its volume keeps the jobs that are left", outcome.entry)
+        return _lowered(victim, "its volume keeps the remaining jobs", outcome.entry)
     broker = member.loaded
     marks = claims.marking(view, victim, broker.node_id if broker else "forced")
     if marks:
-        note = Note("Draining", "Drained", f"{member.name} has no jobs left and is to be stopped", "Draining")
+        note = Note("Draining", "Drained", f"{member.name} has no jobs left and will be stopped", "Draining")
         return Size(view.expected, 0, Decision(marks, (note,), disrupts=True), victim, victim, outcome.entry)
     return _lowered(victim, "it has no jobs left", outcome.entry)
 
 
 def _lowered(victim: int, why: str, entry: Json | None = None) -> Size:
-    note = Note("Draining", "PodStopping", f"pod {victim} goes: {why}", "Draining")
+    note = Note("Draining", "PodStopping", f"removing pod {victim}: {why}", "Draining")
     return Size(victim, decision=Decision(notes=(note,), disrupts=True), victim=victim, drained=victim, entry=entry)
 
 
@@ -140,7 +140,7 @@ def _keeps_volume(view: ClusterView, ordinal: int) -> bool:
 
 
 def _is_unused(view: ClusterView, ordinal: int, member: Member | None) -> bool:
-    """Whether the pod never was a member: it does not run, and there is no volume or nobody knows of it."""
+    """Return whether the pod never was a member: it does not run, and has no volume or no broker lists it."""
     if member is not None and (member.broker is not None or member.pod.phase != "Pending"):
         return False
     if any(known.ordinals & {ordinal, None} and known.node_id not in view.ids for known in view.known):

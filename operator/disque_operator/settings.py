@@ -1,8 +1,8 @@
-"""Directives that change while a node runs: CONFIG SET where CONFIG GET says something else than the spec.
+"""Directives that change at run time: CONFIG SET where CONFIG GET differs from the spec.
 
-Compared are values, not texts (`64mb` is `67108864`). A directive that was taken out of the spec has its default back.
-Not compared: what a node does not tell, and `maxclients` that nobody asked for, which a node lowers by itself where it
-may not open as many files.
+Values are compared, not texts (`64mb` is `67108864`). A directive that is removed from the spec gets its default again.
+Directives that a broker does not report are not compared, nor is `maxclients` if the spec does not set it: a broker
+lowers it by itself to the limit of open files.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _HOST_NAME: Final = "cluster-announce-hostname"
 
 
 def decide(view: ClusterView) -> Decision:
-    """What has to be set."""
+    """Decide which directives to set."""
     commands = tuple(_differences(view))
-    return Decision(commands, (progress("Settings", "directives are set", "Healing"),) if commands else ())
+    return Decision(commands, (progress("Settings", "setting directives on brokers", "Healing"),) if commands else ())
 
 
 def _differences(view: ClusterView) -> Iterator[Command]:
@@ -38,5 +38,5 @@ def _differences(view: ClusterView) -> Iterator[Command]:
         for name, value in {**wanted, _HOST_NAME: host}.items():
             there = broker.config.get(name)
             if there is not None and not same(name, value, there):
-                why = f"{name} is {there!r} and is to be {value!r}"
+                why = f"{name} is {there!r} instead of {value!r}"
                 yield Command(member.name, broker.node_id, ("CONFIG", "SET", name, value), why)

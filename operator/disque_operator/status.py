@@ -1,8 +1,8 @@
-"""Status: everything that people and programs are told about the cluster.
+"""The status of a cluster, for people and programs.
 
-Made anew in each round, and the same as long as nothing changes but figures: jobs, memory, how far a drain is. When
-these are worth a write is for `reporting` to say. Texts have none of them. What is taken over from the status of
-before: when a condition changed last, when a drain began, the ID of a member that does not answer, the former image.
+The status is made from scratch in every round. Its texts contain no numbers that change by themselves, so a status with
+new texts is always worth writing; `status_writes` decides about changed counters. Some values are taken from the
+previous status: transition times, the start of a drain, node IDs of members that do not answer, the previous image.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _JUST_BEGUN_S: Final = 60.0
 
 
 def status(view: ClusterView, notes: Sequence[Note], drain: Json | None) -> Json:
-    """The whole status; exactly the one that is there when nothing has changed."""
-    spoken = next((note for phase in PHASES for note in notes if note.phase == phase), None)
-    phase = _phase(view, spoken)
+    """Return the whole status. It equals the previous one if nothing has changed."""
+    leading = next((note for phase in PHASES for note in notes if note.phase == phase), None)
+    phase = _phase(view, leading)
     found = conditions(view, notes) + _of_spec(view, notes)
     fields: Json = {
         "observedGeneration": view.spec.generation,
         "phase": phase,
-        "message": spoken.message if spoken else str(found[0]["message"]),
+        "message": leading.message if leading else str(found[0]["message"]),
         "replicas": view.expected,
         "readyReplicas": len([member for member in view.members if member.pod.ready]),
         "selector": ",".join(f"{name}={value}" for name, value in names.selector(view.spec.name).items()),
@@ -53,22 +53,24 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None) -> Json
 def _of_spec(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
     wrong = [note.message for note in notes if note.topic == "SpecValid"]
     found = [
-        condition("SpecValid", not wrong, "Invalid" if wrong else "Valid", "; ".join(wrong) or "the spec can be done"),
-        condition("ReconcileSuccess", True, "Done", "the last round did what it meant to"),
+        condition(
+            "SpecValid", not wrong, "Invalid" if wrong else "Valid", "; ".join(wrong) or "the spec can be applied"
+        ),
+        condition("ReconcileSuccess", True, "Done", "the last round succeeded"),
     ]
     return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
 
 
-def _phase(view: ClusterView, spoken: Note | None) -> Phase:
-    """The most important one that is spoken of; a cluster that never ran is being made."""
-    if spoken is None:
+def _phase(view: ClusterView, leading: Note | None) -> Phase:
+    """Return the most important phase of all notes. A cluster that never was Running is Creating."""
+    if leading is None:
         return "Running"
     is_new = view.observed.status.get("phase") in {None, "", "Creating"}
-    return "Creating" if is_new and spoken.phase in {"Healing", "Growing"} else spoken.phase
+    return "Creating" if is_new and leading.phase in {"Healing", "Growing"} else leading.phase
 
 
 def _version(view: ClusterView) -> str:
-    """Of the brokers that answer; of those that did last while none does."""
+    """Return the versions of the brokers that answer, or the previous ones if none does."""
     versions = sorted(
         {broker.version for member in view.members if (broker := member.broker) is not None and broker.version}
     )
@@ -76,7 +78,7 @@ def _version(view: ClusterView) -> str:
 
 
 def _images(view: ClusterView) -> Json:
-    """The image that pods are made from, and the last one before it on which a pod served."""
+    """Return the image of the StatefulSet, and the last one before it that all pods had while one was ready."""
     before = view.observed.status
     image = view.stateful_set.image if view.stateful_set else before.get("image") or view.spec.image or ""
     former = before.get("formerImage") or ""

@@ -1,7 +1,7 @@
-"""When a status is written, and how a failure shows in it.
+"""When a status is written, and how a failed round shows in it.
 
-What a person would call a change is written at once. Figures that merely move, of a cluster at work, are written twice
-a minute at most, memory only when it moved a good deal; a cluster at rest writes nothing. A drain shows its progress.
+Changes of texts are written at once. Counters are written at most twice a minute, or every two seconds during a drain;
+memory only if it changed considerably. The status of an idle cluster is never written.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _COUNTS: Final = frozenset(
 _MEMORY: Final = frozenset({"usedMemory"})
 _MEMORY_SHARE: Final = 0.1
 _MEMORY_LEAST: Final = 4 << 20
-"""An empty broker uses little, and a tenth more with each client that looks in."""
+"""Smaller changes are not written: an empty broker uses so little that every connection matters."""
 _CLOCK: Final = "secondsElapsed"
-"""Moves by itself: a drain that stands still says so once."""
+"""Changes by itself, so it is no reason to write the status of a stalled drain."""
 FIGURES_S: Final = 30.0
 DRAIN_S: Final = 2.0
 FAILURE: Final = "ReconcileSuccess"
 
 
 def is_worth_writing(old: Json, new: Json, since_s: float) -> bool:
-    """Whether a status is to be written over another one; `since_s` is how long ago the last one was written."""
+    """Return whether to write a status. `since_s` is the time since the last write, in seconds."""
     if _words(old) != _words(new):
         return True
     if since_s < (DRAIN_S if new.get("drain") else FIGURES_S):
@@ -41,7 +41,7 @@ def _moved(name: str, before: float, after: float) -> bool:
 
 
 def _words(value: Any) -> Any:
-    """All but the figures."""
+    """Return the status without counters."""
     if isinstance(value, dict):
         return {key: _words(item) for key, item in value.items() if not _is_figure(key, item)}
     if isinstance(value, list | tuple):
@@ -66,7 +66,7 @@ def _is_figure(key: str, value: Any) -> bool:
 
 
 def failed(status: Json, old: Json, reason: str, message: str, generation: int, now: str) -> Json:
-    """A status that says that the last round failed; `now` is a time as Kubernetes writes it."""
+    """Return a status that reports a failed round. `now` is a timestamp."""
     conditions: list[Json] = status.get("conditions") or []
     before = condition(old, FAILURE)
     entry = {
@@ -81,6 +81,6 @@ def failed(status: Json, old: Json, reason: str, message: str, generation: int, 
 
 
 def condition(status: Json, kind: str) -> Json:
-    """One of its conditions; empty when it has none of this type."""
+    """Return the condition of a type; empty if there is none."""
     conditions: list[Json] = status.get("conditions") or []
     return next((item for item in conditions if item.get("type") == kind), {})

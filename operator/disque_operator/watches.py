@@ -1,8 +1,8 @@
-"""What watches tell: which cluster an object belongs to, and whether the watches still tell anything.
+"""Watch events: which cluster an object belongs to, and whether the watches still work.
 
-A watch can die without a word (kopf 1145, 1276). So all clusters are listed now and then: a version that the watch
-should have told of, and has not by the second list after that, means that it is deaf, which the liveness probe says.
-One list would not do: a connection that broke without a word is given up after a minute of silence only.
+A watch can stop without an error (kopf issues 1145 and 1276). Therefore all clusters are listed periodically. If a
+list has a version that the watch does not report before the second list after it, the liveness probe fails. One list is
+not enough, because a broken connection is closed only after a minute without traffic.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.queue import Key
 
-DEAF_LISTS: Final = 3
+MISSED_LISTS: Final = 3
 
 
 @dataclass(frozen=True)
-class _Untold:
+class _Unreported:
     name: str
     version: str
     lists: int
-    """How many lists had it."""
+    """How many lists have contained it."""
 
 
 class WatchTracker:
-    """Takes events, and lists to compare them with. `wake` has a cluster looked at soon, `changed` when it is due."""
+    """Handles watch events and lists. `wake` schedules a round, `changed` makes the next round read objects again."""
 
     def __init__(self, wake: Callable[[Key], None], changed: Callable[[Key], None]) -> None:
         self._wake = wake
         self._changed = changed
         self._seen: dict[str, str] = {}
-        """The version of each cluster that was told last, by UID,"""
+        """The version of each cluster that was reported last, by UID."""
         self._asked: dict[str, tuple[Any, ...]] = {}
-        """and what people asked for in it, which a change of the status leaves as it is."""
-        self._untold: dict[str, _Untold] = {}
-        """Versions that lists had and nobody told of, by UID."""
+        """The parts of each cluster that users change, by UID. Writes of the status leave them unchanged."""
+        self._unreported: dict[str, _Unreported] = {}
+        """Versions that lists contained and no watch reported, by UID."""
 
     @property
     def missed(self) -> str:
-        """What was never told of; empty while all is well."""
-        never = [untold.name for untold in self._untold.values() if untold.lists >= DEAF_LISTS]
-        return f"no watch told of DisqueCluster {never[0]}" if never else ""
+        """Return which change the watches missed; empty if none."""
+        lost = [unreported.name for unreported in self._unreported.values() if unreported.lists >= MISSED_LISTS]
+        return f"no watch reported DisqueCluster {lost[0]}" if lost else ""
 
     def cluster(self, body: Json, *, is_gone: bool) -> None:
-        """A watch told of a cluster."""
+        """Handle a watch event of a cluster."""
         metadata = body["metadata"]
         key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
         self._changed(key)
@@ -54,12 +54,12 @@ class WatchTracker:
         if is_gone or self._asked.get(uid) != asked:
             self._wake(key)
         self._seen[uid], self._asked[uid] = metadata["resourceVersion"], asked
-        self._untold.pop(uid, None)
+        self._unreported.pop(uid, None)
         if is_gone:
             self._forget(uid)
 
     def child(self, body: Json) -> None:
-        """A watch told of an object of a cluster."""
+        """Handle a watch event of an object of a cluster."""
         metadata = body["metadata"]
         cluster = (metadata.get("labels") or {}).get(names.CLUSTER_LABEL)
         if cluster:
@@ -68,26 +68,26 @@ class WatchTracker:
             self._wake(key)
 
     def listed(self, clusters: Iterable[Json]) -> None:
-        """All clusters, as the API server has them."""
+        """Handle a list of all clusters."""
         versions = {item["metadata"]["uid"]: item["metadata"] for item in clusters}
         for uid, metadata in versions.items():
             if self._seen.get(uid) != metadata["resourceVersion"]:
                 self._miss(uid, metadata)
-        for uid in {*self._seen, *self._untold} - versions.keys():
+        for uid in {*self._seen, *self._unreported} - versions.keys():
             self._forget(uid)
 
     def _miss(self, uid: str, metadata: Json) -> None:
         key, version = (metadata["namespace"], metadata["name"]), metadata["resourceVersion"]
         self._changed(key)
         self._wake(key)
-        before = self._untold.get(uid)
+        before = self._unreported.get(uid)
         lists = before.lists + 1 if before is not None and before.version == version else 1
-        self._untold[uid] = _Untold("/".join(key), version, lists)
+        self._unreported[uid] = _Unreported("/".join(key), version, lists)
 
     def _forget(self, uid: str) -> None:
         self._seen.pop(uid, None)
         self._asked.pop(uid, None)
-        self._untold.pop(uid, None)
+        self._unreported.pop(uid, None)
 
 
 def _asked(metadata: Json) -> tuple[Any, ...]:

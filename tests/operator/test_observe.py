@@ -171,7 +171,7 @@ def test_a_pod_without_an_address_is_silent_and_one_that_ends_says_so() -> None:
     item = pod()
     item["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:00Z", "annotations": {names.DRAIN: "true"}}
     observed = look(item)
-    assert observed.unreachable == {"c-0": "it does not run, it is Pending"}
+    assert observed.unreachable == {"c-0": "the pod is Pending"}
     assert observed.pods[0].terminating
     assert observed.pods[0].drain
 
@@ -179,7 +179,7 @@ def test_a_pod_without_an_address_is_silent_and_one_that_ends_says_so() -> None:
 @pytest.mark.parametrize("phase", ["Pending", "Failed", "Succeeded", "Unknown"])
 def test_a_pod_that_does_not_run_is_not_asked_since_its_address_may_be_anothers(phase: str) -> None:
     observed = look(pod(phase=phase, podIP="127.0.0.1"))
-    assert observed.unreachable == {"c-0": f"it does not run, it is {phase}"}
+    assert observed.unreachable == {"c-0": f"the pod is {phase}"}
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,16 @@ def test_the_lease_is_in_the_only_namespace_so_that_two_operators_for_it_meet_th
 @pytest.mark.parametrize(
     ("argv", "environ", "says"),
     [
-        (["--workers", "0"], {}, "--workers is '0'; it is: clusters that are worked on at a time"),
-        ([], {"DISQUE_OPERATOR_WORKERS": "many"}, "DISQUE_OPERATOR_WORKERS is 'many'"),
-        (["--log-format", "xml"], {}, "--log-format is 'xml'; it is one of json, text"),
-        (["--metrics-port", "70000"], {}, "--metrics-port is '70000'"),
+        (
+            ["--workers", "0"],
+            {},
+            "invalid value '0' of --workers: must be the number of clusters that are reconciled concurrently",
+        ),
+        ([], {"DISQUE_OPERATOR_WORKERS": "many"}, "invalid value 'many' of DISQUE_OPERATOR_WORKERS"),
+        (["--log-format", "xml"], {}, "invalid value 'xml' of --log-format: must be one of json, text"),
+        (["--metrics-port", "70000"], {}, "invalid value '70000' of --metrics-port"),
         (["--resync", "1"], {}, "10 to 3600"),
-        (["--liveness", "8080"], {}, "as http://0.0.0.0:8080/healthz"),
+        (["--liveness", "8080"], {}, "for example http://0.0.0.0:8080/healthz"),
     ],
 )
 def test_what_is_wrong_is_said(

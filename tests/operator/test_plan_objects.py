@@ -291,7 +291,7 @@ TROUBLES = {
     "CreateContainerConfigError": ("ConfigurationMissing", "Secret or ConfigMap"),
     "CrashLoopBackOff": ("CrashLooping", "kubectl logs mail-1 --previous"),
     "OOMKilled": ("OutOfMemory", "spec.resources.limits.memory"),
-    "NodeLost": ("NodeLost", "machine"),
+    "NodeLost": ("NodeLost", "delete the Node object"),
     "Evicted": ("PodFailed", "kubectl describe pod mail-1"),
 }
 
@@ -414,5 +414,5 @@ def test_a_spec_that_can_not_be_done_says_what_is_wrong() -> None:
 
 def test_the_progress_of_a_roll_out_is_told() -> None:
     view = pod(revision(at_rest()), 2, revision="new")
-    assert "2 of 3 pods are to be replaced, next mail-1" in planned(view).status["message"]
+    assert "2 of 3 pods to replace, next mail-1" in planned(view).status["message"]
     assert volumes(view, 1).observed == view.observed

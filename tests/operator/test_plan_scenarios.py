@@ -102,7 +102,7 @@ def test_a_shrink_can_be_taken_back() -> None:
     scenario.world.edit(replicas=3)
     scenario.settle()
     check_settled(scenario)
-    assert "DrainTakenBack" in reasons(scenario)
+    assert "DrainCancelled" in reasons(scenario)
     assert words(scenario, "CLUSTER", "FORGET") == []
 
 

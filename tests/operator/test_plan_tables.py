@@ -49,24 +49,27 @@ def test_nothing_is_done_for_a_cluster_at_rest(replicas: int) -> None:
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 CLOSED: dict[str, tuple[Change, str]] = {
-    "the controller is behind": (lambda view: stateful_set(view, up_to_date=False), "has not seen the last change"),
+    "the controller is behind": (
+        lambda view: stateful_set(view, up_to_date=False),
+        "has not processed the last change",
+    ),
     "a pod is missing": (lambda view: gone(view, 1), "1 pods do not exist yet"),
-    "a pod is to go": (lambda view: stateful_set(view, replicas=2), "mail-2 has not gone yet"),
-    "a pod is being stopped": (lambda view: pod(view, 1, terminating=True), "mail-1 is being stopped"),
+    "a pod is to go": (lambda view: stateful_set(view, replicas=2), "mail-2 is not removed yet"),
+    "a pod is being stopped": (lambda view: pod(view, 1, terminating=True), "mail-1 is stopping"),
     "two have one ID": (lambda view: broker(view, 1, node_id=broker_of(view, 0).node_id), "the same node ID"),
     "a broker does not answer": (lambda view: unreachable(view, 1), "mail-1 does not answer"),
     "a broker loads": (lambda view: broker(view, 1, loading=True), "mail-1 is loading its jobs"),
     "a pod is not ready": (lambda view: pod(view, 1, ready=False), "mail-1 is not ready"),
-    "another node leaves": (lambda view: broker(view, 1, leaving=HANDING), "mail-1 is handing its jobs over"),
-    "a disk is full": (lambda view: broker(view, 1, refusing="No space left on device"), "mail-1 takes no new jobs"),
+    "another node leaves": (lambda view: broker(view, 1, leaving=HANDING), "mail-1 is handing over its jobs"),
+    "a disk is full": (lambda view: broker(view, 1, refusing="No space left on device"), "mail-1 accepts no new jobs"),
     "two are not connected": (
         lambda view: peers(view, broker_of(view, 1).node_id, connected=False),
-        "mail-0 is not connected with mail-1",
+        "mail-0 is not connected to mail-1",
     ),
-    "somebody is not forgotten": (unknown_member, "a node that is gone is not forgotten yet"),
+    "somebody is not forgotten": (unknown_member, "a removed member is not forgotten yet"),
     "copies are under way": (
         lambda view: broker(view, 1, waiting_for_copies=101),
-        "mail-1 has jobs that wait for copies",
+        "mail-1 has jobs waiting for copies",
     ),
     "a pod is ready for a moment": (lambda view: pod(view, 1, ready_for_s=2.0), "mail-1 has just become ready"),
 }
@@ -322,7 +325,7 @@ def test_a_node_that_restarts_while_it_leaves_does_not_begin_its_time_anew() -> 
 def test_a_cluster_with_a_pod_that_is_not_ready_does_not_say_that_it_runs() -> None:
     view = pod(at_rest(), 1, ready=False)
     found = planned(view).status
-    assert (found["phase"], found["message"]) == ("Healing", "mail-1 has its jobs and is not ready yet")
+    assert (found["phase"], found["message"]) == ("Healing", "mail-1 has loaded its jobs and is not ready yet")
     assert told(view, "Progressing") == ("True", "PodStarting")
 
 

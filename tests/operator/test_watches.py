@@ -82,7 +82,7 @@ def test_what_was_not_told_is_looked_at_and_by_the_third_list_the_watch_is_deaf(
         ears.subject.listed([cluster(5)])
         said.append(ears.subject.missed)
     assert ears.woken == [("ns", "c")] * 3
-    assert said == ["", "", "no watch told of DisqueCluster ns/c"], "at first the watch may be late"
+    assert said == ["", "", "no watch reported DisqueCluster ns/c"], "at first the watch may be late"
 
 
 def test_a_watch_that_is_late_is_not_deaf(ears: Ears) -> None:
@@ -113,4 +113,4 @@ def test_clusters_that_are_gone_are_forgotten(ears: Ears) -> None:
     ears.subject.listed([])
     assert not ears.subject._seen
     assert not ears.subject._asked
-    assert not ears.subject._untold
+    assert not ears.subject._unreported

@@ -1,7 +1,7 @@
-"""Whether a live object is what its manifest says, knowing what the API server does with what it is given.
+"""Compares live objects with manifests, ignoring what the API server does to objects.
 
-It fills in defaults, writes quantities its own way, leaves out empty and false fields, and may keep lists that are maps
-in another order. Nothing of that is a difference.
+The API server adds defaults, normalises quantities, omits empty and false fields, and may reorder lists that are maps.
+None of that is a difference.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from disque_operator.apivalues import Json, amount
 from disque_operator.resources.merging import key_of
 
 _NOT_STORED: Final = ("apiVersion", "kind")
-"""Objects in lists do not have them."""
+"""Fields that objects in lists do not have."""
 _WHOLE: Final = ("NetworkPolicy",)
-"""Kinds whose lists are all one value."""
+"""Kinds whose lists are compared as a whole."""
 _AMOUNT: Final = re.compile(r"\.(limits|requests)\.[^.]+$|\.sizeLimit$")
 _LEFT_OUT: Final = (
     "hostIPC",
@@ -32,14 +32,14 @@ _LEFT_OUT: Final = (
     "tty",
     "weight",
 )
-"""Fields that the API server leaves out when they are false or 0; of others that would be a difference."""
+"""Fields that the API server omits if they are false or 0. The absence of any other field is a difference."""
 
 
 def differs(manifest: Json, live: Json | None) -> str:
-    """The first field in which a live object is not what the manifest says, as `spec.replicas`; empty when it is.
+    """Return the first field that differs from the manifest, for example `spec.replicas`; empty if none does.
 
-    Fields that the manifest does not have are the API server's or other people's business. What was asked for once and
-    is not any more shows in the annotation names.APPLIED.
+    Fields that are not in the manifest belong to others. Fields that were removed from the manifest are revealed by the
+    annotation names.APPLIED.
     """
     if live is None:
         return "metadata"
@@ -49,10 +49,10 @@ def differs(manifest: Json, live: Json | None) -> str:
 
 @dataclass(frozen=True)
 class _Comparison:
-    """Walks a manifest: `path` leads to a value, which the field `name` holds. Answers where they differ."""
+    """Walks a manifest and returns the path of the first difference. `name` is the field that holds a value."""
 
     keyed: bool
-    """Whether lists are looked at as maps where they are maps."""
+    """Whether lists that are maps are compared as maps."""
 
     def values(self, wanted: Any, live: Any, path: str, name: str) -> str:
         if isinstance(wanted, dict) and isinstance(live, dict):

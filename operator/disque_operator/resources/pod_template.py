@@ -1,4 +1,4 @@
-"""The template of the pods: one container, which needs no rights, no writable files but its volume, and no shell."""
+"""The pod template: one container without privileges, without writable files except its volume, without a shell."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from disque_operator.spec import Spec
 
 USER: Final = 10001
 STOP_TIMEOUT_S: Final = 15
-"""A pod that is deleted waits so long at most until its loss does no harm, as when another one is being replaced."""
+"""How long a deleted pod waits until it is safe to stop, in seconds, for example while another pod is replaced."""
 GRACE_S: Final = 60
-"""For that, and for writing the append only file anew. A namespace that is deleted is looked at again after half of it,
-even if all pods are gone by then: with two minutes it would be there for more than one."""
+"""Termination grace period, in seconds: for that wait and for rewriting the append only file. Kubernetes checks a
+deleted namespace again only after half of the grace period, so a longer one delays the deletion of namespaces."""
 SCRAPED: Final = {"prometheus.io/scrape": "true", "prometheus.io/port": str(names.HTTP_PORT)}
-"""By which a Prometheus without the Prometheus Operator finds pods, as is the custom; the path is `/metrics`."""
+"""Annotations by which a Prometheus without the Prometheus Operator finds pods; the path is `/metrics`."""
 START_S: Final = 600
-"""A process that does not answer so long after its start is started again. It answers while it loads its file."""
+"""How long a broker may take to answer after its start, in seconds. It answers while it loads its file."""
 
 
 def pod_template(spec: Spec) -> Json:
-    """The template, with what the spec lays over it."""
+    """Return the pod template, patched by `spec.podTemplate`."""
     template = {
         "metadata": {
             "labels": names.labels(spec.name),
@@ -33,8 +33,8 @@ def pod_template(spec: Spec) -> Json:
         },
         "spec": _pod(spec),
     }
-    laid: Json = merge(template, allowed(spec))
-    return laid
+    patched: Json = merge(template, allowed(spec))
+    return patched
 
 
 def _pod(spec: Spec) -> Json:
@@ -114,7 +114,7 @@ def _volumes(spec: Spec) -> list[Json]:
 
 def _placement(spec: Spec) -> Json:
     placement: Json = {
-        "affinity": _apart(spec) if spec.affinity is None else spec.affinity,
+        "affinity": _prefer_different_nodes(spec) if spec.affinity is None else spec.affinity,
         "topologySpreadConstraints": _spread(spec),
         "tolerations": list(spec.tolerations),
         "nodeSelector": dict(spec.node_selector),
@@ -124,8 +124,8 @@ def _placement(spec: Spec) -> Json:
     return {name: value for name, value in placement.items() if value}
 
 
-def _apart(spec: Spec) -> Json:
-    """Pods prefer different machines."""
+def _prefer_different_nodes(spec: Spec) -> Json:
+    """Return an affinity that prefers different Kubernetes nodes."""
     term = {
         "labelSelector": {"matchLabels": names.selector(spec.name)},
         "topologyKey": "kubernetes.io/hostname",
@@ -135,7 +135,7 @@ def _apart(spec: Spec) -> Json:
 
 
 def _spread(spec: Spec) -> list[Json]:
-    """Over zones where possible, or as the spec says. Constraints without a selector are for the cluster's pods."""
+    """Return the constraints of the spec, or a spread over zones. The default selector is the cluster's pods."""
     zones = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
     constraints = (zones,) if spec.topology_spread_constraints is None else spec.topology_spread_constraints
     return [{"labelSelector": {"matchLabels": names.selector(spec.name)}, **constraint} for constraint in constraints]
