@@ -13,11 +13,11 @@ import pytest
 from disqued import errors
 from disqued.config.options import OPTIONS
 from disqued.core.commands.command import Command
-from disqued.node import COMMANDS
+from disqued.node import ROOMS
 
 ROOT = Path(__file__).parents[1]
 ME = Path(__file__)
-ROOMS = ("broker", "operator", "spark", "dashboards", "alerts", "tests", "e2e", "bench")
+FOLDERS = ("broker", "operator", "spark", "dashboards", "alerts", "tests", "e2e", "bench")
 MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 70
 SHORTEST_HEADER = 20
@@ -54,7 +54,7 @@ def reply_errors() -> list[type[errors.ReplyError]]:
     ]
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", FOLDERS)
 def test_no_module_and_no_function_is_too_long_to_read(room: str) -> None:
     long = [path for path, text in sources(room).items() if text.count("\n") > MAX_MODULE_LINES]
     long += [
@@ -75,7 +75,7 @@ def test_every_module_says_what_it_is() -> None:
     assert silent == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", FOLDERS)
 def test_nothing_is_left_over_from_the_work(room: str) -> None:
     assert [path for path, text in sources(room).items() if LEFTOVERS.search(text)] == []
 
@@ -85,10 +85,10 @@ def test_tests_run_the_real_parts() -> None:
 
 
 def test_every_silenced_rule_has_its_reason() -> None:
-    assert [path for path, text in sources(*ROOMS).items() if UNREASONED.search(text)] == []
+    assert [path for path, text in sources(*FOLDERS).items() if UNREASONED.search(text)] == []
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", ROOMS.commands, ids=lambda command: command.name)
 def test_every_command_is_described_and_tested(command: Command) -> None:
     assert command.summary.endswith(".")
     assert command.group in GROUPS

@@ -15,7 +15,7 @@ from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.holders import Holders
 from disqued.core.jobs.codec import Unpacked, pack, unpack
 from disqued.core.jobs.job import Job
-from disqued.node import MESSAGE_TABLE
+from disqued.node import ROOMS
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "bus"
 FILES = ("fake-peer", "four-nodes", "one-per-type")
@@ -64,7 +64,7 @@ def frames() -> list[Recorded]:
 
 def cut(data: bytes) -> list[Frame]:
     """The complete frames in some bytes."""
-    reader = FrameReader(table=MESSAGE_TABLE)
+    reader = FrameReader(table=ROOMS.message_table)
     reader.feed(data)
     found = []
     while (frame := reader.next()) is not None:
@@ -101,7 +101,7 @@ def decoded(frame: Frame) -> Fields:
         "state": payload[140],
         "mflags": [frame.message_flags, payload[142], payload[143]],
     }
-    of = MESSAGE_TABLE.payloads[frame.kind] if frame.kind < kinds.KINDS else kinds.OF_UNKNOWN
+    of = ROOMS.message_table.payloads[frame.kind] if frame.kind < kinds.KINDS else kinds.OF_UNKNOWN
     if of == kinds.OF_GOSSIP:
         fields["gossip"] = [_entry(entry) for entry in gossip_of(frame)]
     elif of == kinds.OF_NODE_ID:
@@ -122,7 +122,7 @@ def encoded(fields: Fields, bodies: list[bytes]) -> bytes:
     leaving = bool(fields["flags"] & kinds.NODE_LEAVING)
     writer = FrameWriter(fields["sender"].encode(), fields["port"], leaving=leaving)
     kind, flags = fields["type"], fields["mflags"][0]
-    of = MESSAGE_TABLE.payloads[kind]
+    of = ROOMS.message_table.payloads[kind]
     if of == kinds.OF_GOSSIP:
         return writer.gossip(kind, [_packed_entry(entry) for entry in fields["gossip"]], 0)
     if of == kinds.OF_NODE_ID:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from disqued.node import FEATURES, MESSAGE_TABLE
+from disqued.node import ROOMS
 from disqued.testing.busdocs import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol" / "bus.md"
@@ -17,7 +17,7 @@ def test_the_page_is_generated() -> None:
 def test_every_message_and_every_feature_is_on_it() -> None:
     text = page()
 
-    for kind, name in MESSAGE_TABLE.names.items():
+    for kind, name in ROOMS.message_table.names.items():
         assert f"| {kind} | {name} |" in text
-    for bit in (1 << number for number in range(16) if FEATURES >> number & 1):
+    for bit in (1 << number for number in range(16) if ROOMS.features >> number & 1):
         assert f"\n* {bit}: " in text

@@ -18,15 +18,15 @@ from disqued.bus.frame import MAX_FRAME_BYTES, MAX_UNKNOWN_BYTES, Frame, FrameRe
 from disqued.bus.gossip import GossipEntry, gossip_of
 from disqued.bus.writer import FrameWriter
 from disqued.core.runtime.message import table_of
-from disqued.node import MESSAGE_TABLE, MESSAGES
+from disqued.node import ROOMS
 
 NODE = b"5ca1ab1e" * 5
 JOB = b"D-5ca1ab1e-FakePeerJobFakePeerJob0a-05a1"
 WRITER = FrameWriter(NODE, 7711)
-GOSSIP = [message.number for message in MESSAGES if message.payload == kinds.OF_GOSSIP]
-ABOUT_JOBS = [message.number for message in MESSAGES if message.payload == kinds.OF_JOB_ID]
-WITH_JOBS = [message.number for message in MESSAGES if message.payload == kinds.OF_JOBS]
-ABOUT_QUEUES = [message.number for message in MESSAGES if message.payload == kinds.OF_QUEUE]
+GOSSIP = [message.number for message in ROOMS.messages if message.payload == kinds.OF_GOSSIP]
+ABOUT_JOBS = [message.number for message in ROOMS.messages if message.payload == kinds.OF_JOB_ID]
+WITH_JOBS = [message.number for message in ROOMS.messages if message.payload == kinds.OF_JOBS]
+ABOUT_QUEUES = [message.number for message in ROOMS.messages if message.payload == kinds.OF_QUEUE]
 
 node_ids = st.binary(min_size=40, max_size=40)
 u16s = st.integers(0, 0xFFFF)
@@ -164,7 +164,7 @@ def test_frames_are_the_same_in_whatever_pieces_they_come(sent: list[bytes], dat
 
 
 def received(stream: bytes, cuts: list[int]) -> list[bytes]:
-    reader = FrameReader(table=MESSAGE_TABLE)
+    reader = FrameReader(table=ROOMS.message_table)
     found = []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         reader.feed(stream[start:end])
@@ -177,7 +177,7 @@ def received(stream: bytes, cuts: list[int]) -> list[bytes]:
 def test_a_long_frame_is_put_together_twice_however_many_pieces_it_comes_in() -> None:
     body = random.Random(1).randbytes(1 << 20) * 100
     stream = WRITER.jobs(kinds.REPLJOB, [body])
-    reader = FrameReader(table=MESSAGE_TABLE)
+    reader = FrameReader(table=ROOMS.message_table)
     joined: set[bytes] = set()
     for pieces, at in enumerate(range(0, len(stream), 1 << 16), 1):
         reader.feed(stream[at : at + (1 << 16)])
@@ -197,7 +197,7 @@ def header(kind: int, length: int, count: int = 0, version: int = 1) -> bytes:
 
 @pytest.mark.parametrize(
     ("kind", "length", "count"),
-    [(kind, 500_000_000, 0) for kind in MESSAGE_TABLE.names if kind not in WITH_JOBS + ABOUT_QUEUES]
+    [(kind, 500_000_000, 0) for kind in ROOMS.message_table.names if kind not in WITH_JOBS + ABOUT_QUEUES]
     + [(kind, 144, 1) for kind in GOSSIP]
     + [(kind, 248, 0) for kind in GOSSIP]
     + [(kind, length, 0) for kind in ABOUT_JOBS for length in (187, 189, 184, 144)]
@@ -206,7 +206,7 @@ def header(kind: int, length: int, count: int = 0, version: int = 1) -> bytes:
     + [(77, MAX_UNKNOWN_BYTES + 1, 0)],
 )
 def test_a_length_that_a_type_can_not_have_is_refused_after_16_bytes(kind: int, length: int, count: int) -> None:
-    reader = FrameReader(table=MESSAGE_TABLE)
+    reader = FrameReader(table=ROOMS.message_table)
     reader.feed(header(kind, length, count)[:15])
     assert reader.next() is None
     reader.feed(header(kind, length, count)[15:])
@@ -219,7 +219,7 @@ def test_a_length_that_a_type_can_not_have_is_refused_after_16_bytes(kind: int, 
 @pytest.mark.parametrize("chunk", [1, 7, 200])
 def test_a_length_that_does_not_match_the_count_is_refused_before_the_contents_come(kind: int, chunk: int) -> None:
     lie = header(kind, 500_000_000) + bytes(128) + u32(1) + u32(3) + bytes(1000)
-    reader = FrameReader(table=MESSAGE_TABLE)
+    reader = FrameReader(table=ROOMS.message_table)
     fed = 0
     while fed + chunk < 152:
         reader.feed(lie[fed : fed + chunk])
@@ -246,7 +246,7 @@ def test_what_does_not_begin_like_a_frame_is_refused_at_once(garbage: bytes) -> 
 
 
 def test_frames_before_a_broken_one_are_read() -> None:
-    reader = FrameReader(table=MESSAGE_TABLE)
+    reader = FrameReader(table=ROOMS.message_table)
     reader.feed(WRITER.fail(NODE) + b"garbage!")
 
     assert reader.next() is not None
@@ -275,7 +275,7 @@ def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
 
 
 def test_a_number_or_a_name_that_is_taken_is_refused() -> None:
-    table = table_of(MESSAGES)
+    table = table_of(ROOMS.messages)
     with pytest.raises(ValueError, match="message OTHER: number 4 or the name is taken"):
         table.add(kinds.REPLJOB, "OTHER", kinds.OF_QUEUE)
     with pytest.raises(ValueError, match="message REPLJOB: number 63 or the name is taken"):

@@ -18,13 +18,13 @@ from disqued.bus.bigendian import u16, u32
 from disqued.bus.extension import NOBODY, extension
 from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.peer import Carrier, Link
-from disqued.node import FEATURES
+from disqued.node import ROOMS
 from disqued.testing.checkers import check_logs, check_node
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.history import History
 
 STRANGER: Final = b"bad0" * 10
-OURS: Final = FrameWriter(STRANGER, PORT, extension=extension(FEATURES, 0, NOBODY, b"12345678"))
+OURS: Final = FrameWriter(STRANGER, PORT, extension=extension(ROOMS.features, 0, NOBODY, b"12345678"))
 SEEDS: Final = [
     *dict.fromkeys(recorded.data for recorded in frames() if len(recorded.data) < 1000),
     *(OURS.other(kinds.HOST, name) for name in (b"", b"elsewhere.example", b"\xff" * 300)),

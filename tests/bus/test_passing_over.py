@@ -7,7 +7,7 @@ import pytest
 from disqued.bus import kinds
 from disqued.bus.frame import FrameReader
 from disqued.bus.writer import FrameWriter
-from disqued.node import MESSAGE_TABLE
+from disqued.node import ROOMS
 
 SENDER = FrameWriter(b"a" * 40, 7711)
 SMALL = SENDER.jobs(kinds.REPLJOB, [b"x" * 100], 0)
@@ -17,7 +17,7 @@ MOVED = SENDER.jobs(kinds.YOURJOBS, [b"z" * 200_000], 0)
 
 def lengths(data: bytes, step: int, room_bytes: int) -> tuple[list[int], int]:
     """How long the frames are that come out, and how many did not; `step` bytes come at a time."""
-    reader = FrameReader(table=MESSAGE_TABLE)
+    reader = FrameReader(table=ROOMS.message_table)
     reader.room_bytes = room_bytes
     found = []
     for at in range(0, len(data), step):

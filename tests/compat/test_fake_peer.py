@@ -18,7 +18,7 @@ from bus.recorded import Fields, lines
 from compat.fakepeer import NODE_TIMEOUT_MS, Actor, Heard, Stage, comparable
 from disqued.bus import kinds
 from disqued.bus.gossip import GossipEntry
-from disqued.node import MESSAGE_TABLE
+from disqued.node import ROOMS
 
 FILE = lines("fake-peer")
 FAKE, FAKE2, STRANGER = b"f00dfeed" * 5, b"beef" * 10, b"cafe" * 10
@@ -298,7 +298,7 @@ def cut_queue(line: dict[str, Any]) -> bytes:
 
 
 def name(heard: Heard) -> str:
-    return MESSAGE_TABLE.names[heard.fields["type"]]
+    return ROOMS.message_table.names[heard.fields["type"]]
 
 
 def told(frames: list[Heard], stage: Stage | None) -> list[str]:
@@ -401,7 +401,7 @@ def observations(title: dict[str, Any]) -> int:
     return len([line for line in step if "observe" in line])
 
 
-@pytest.mark.parametrize("kind", range(kinds.PAUSE + 1), ids=MESSAGE_TABLE.names.get)
+@pytest.mark.parametrize("kind", range(kinds.PAUSE + 1), ids=ROOMS.message_table.names.get)
 def test_a_node_that_ignores_a_type_of_message_is_noticed(kind: int) -> None:
     player = Player()
     player.stage.real.node.frames.messages[kind] = None

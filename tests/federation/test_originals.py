@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
 from disqued.core.jobs.job import Job
-from disqued.node import MESSAGE_TABLE
+from disqued.node import ROOMS
 from disqued.testing.cluster import START_MS, Cluster, Member
 from federation.moving import added, holders, jobs_at, length_at, needjobs, received, waiting, yourjobs
 from support.stories import disguise, tell
 
-OURS: Final = {name for number, name in MESSAGE_TABLE.names.items() if number >= 32}
+OURS: Final = {name for number, name in ROOMS.message_table.names.items() if number >= 32}
 _numbers = count(1)
 
 

@@ -9,7 +9,7 @@ from disqued.bus.frame import Frame, FrameReader
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
 from disqued.core.cluster.peer import Carrier, Link
-from disqued.node import MESSAGE_TABLE
+from disqued.node import ROOMS
 
 if TYPE_CHECKING:
     from disqued.testing.cluster import Cluster, Member
@@ -76,7 +76,7 @@ class _Wire(Carrier):
     """Keeps what a node writes on a link."""
 
     def __init__(self) -> None:
-        self.reader = FrameReader(table=MESSAGE_TABLE)
+        self.reader = FrameReader(table=ROOMS.message_table)
         self.frames: list[Frame] = []
 
     def write(self, data: bytes) -> None:

@@ -10,14 +10,14 @@ from disqued.bus import kinds
 from disqued.bus.extension import EXTENSION_BYTES, MARKER, NOBODY, extension
 from disqued.bus.frame import GOSSIP_ENTRY_BYTES
 from disqued.membership.nodesconf import decode
-from disqued.node import FEATURES
+from disqued.node import ROOMS
 from disqued.testing.local import LocalNode
 from membership.stories import Stranger, config
 from support.asking import ask
 
 IDS = [b"a" * 40, b"b" * 40, b"A" * 40, b"\xff" * 40, b"a b\n" * 10, bytes(40)]
 EXTENSIONS = st.one_of(
-    st.just(extension(FEATURES, 17711, NOBODY, b"one run!")),
+    st.just(extension(ROOMS.features, 17711, NOBODY, b"one run!")),
     st.just(bytes(EXTENSION_BYTES)),
     st.binary(min_size=32, max_size=32).map(lambda rest: MARKER + rest),
 )

@@ -57,7 +57,7 @@ def parts(local: LocalNode, query: str = "", accept: str = "") -> Iterator[bytes
     """The page as it is made."""
     wanted = parse(query, local.config.metrics_queues)
     assert isinstance(wanted, Wanted), wanted
-    return page(local.node.state, around(), wanted, Encoder(accept))
+    return page(local.node, around(), wanted, Encoder(accept))
 
 
 def scrape(local: LocalNode, query: str = "", accept: str = "") -> Page:

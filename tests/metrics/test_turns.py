@@ -80,7 +80,7 @@ def busy(queues: int) -> LocalNode:
 
 def test_everybody_else_has_turns_while_a_long_page_is_made() -> None:
     local = busy(1000)
-    parts = len(list(page(local.node.state, around(), Wanted(1000), Encoder(""))))
+    parts = len(list(page(local.node, around(), Wanted(1000), Encoder(""))))
     local.host.command_ns = PART_NS
     server = around()
     turns = 0

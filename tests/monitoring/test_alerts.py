@@ -20,7 +20,7 @@ from dashboards.all import BOARDS
 from disque_operator.kubectl.main import COMMANDS as OF_KUBECTL
 from disqued.cli.main import VIEWS
 from disqued.config.options import OPTIONS
-from disqued.node import COMMANDS
+from disqued.node import ROOMS
 
 TESTS = sorted((ROOT / "alerts" / "tests").glob("*.yaml"))
 SECTIONS = ("What it means", "What to look at", "What to do")
@@ -108,7 +108,7 @@ def test_every_page_is_of_an_alert() -> None:
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
 def test_commands_and_links_of_a_page_exist(page: Path) -> None:
     text = page.read_text()
-    known = {command.name for command in COMMANDS} | set(VIEWS)
+    known = {command.name for command in ROOMS.commands} | set(VIEWS)
     assert set(re.findall(r"`disque(?: -h \w+)? ([a-z]+)", text)) <= known
     assert set(re.findall(r"`kubectl disque ([a-z]+)", text)) <= set(OF_KUBECTL)
     directives = {option.name for option in OPTIONS}

@@ -6,10 +6,10 @@ from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.peer import Link
 from disqued.core.jobs.job import Job
-from disqued.node import MESSAGES
+from disqued.node import ROOMS
 from disqued.testing.cluster import PORT, Cluster, Member
 
-LETTERS = {message.number: message.name for message in MESSAGES if message.payload == kinds.OF_JOB_ID}
+LETTERS = {message.number: message.name for message in ROOMS.messages if message.payload == kinds.OF_JOB_ID}
 
 
 def added(cluster: Cluster, *options: str | int, by: int = 1, queue: str = "mail") -> bytes:

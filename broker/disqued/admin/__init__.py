@@ -19,11 +19,13 @@ from disqued.admin import (
     timecmd,
 )
 from disqued.admin.metrics import METRICS
+from disqued.admin.room import NAME, AdminRoom
 from disqued.core.runtime.counters import COUNTERS
 from disqued.core.runtime.subsystem import Subsystem
 
 SUBSYSTEM = Subsystem(
-    "admin",
+    NAME,
+    AdminRoom,
     commands=(
         auth.COMMAND,
         ping.COMMAND,

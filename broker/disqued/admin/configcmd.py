@@ -1,7 +1,7 @@
 """CONFIG: look at the configuration, change it while the server runs, write it back to its file.
 
-What a directive may be is known by `disqued.config`. Here stands what has to happen at once when one changes; all
-other directives are looked at where they matter.
+`disqued.config` knows which values a directive takes. What must happen at once when one changes is done by the room
+that hears of it (`config_changing`, `config_changed`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.runtime import configfile
-from disqued.core.runtime.memorymonitor import make_room
 from disqued.errors import ReplyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from disqued.core.clients.session import Session
     from disqued.core.runtime.state import NodeState
 
@@ -49,45 +46,11 @@ def _get(state: NodeState, session: Session, args: list[bytes]) -> None:
 def _set(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Change one directive."""
     attribute, value = state.config.parse(args[2], args[3])
-    before = _BEFORE.get(attribute)
-    if before is not None:
-        before(state, value)
+    state.events.config_changing(attribute, value)
     state.config.assign(attribute, value)
     state.apply_config()
-    after = _AFTER.get(attribute)
-    if after is not None:
-        after(state)
     state.events.config_changed(attribute)
     session.reply_ok()
-
-
-def _change_directory(state: NodeState, value: object) -> None:
-    try:
-        state.host.change_directory(str(value))
-    except OSError as error:
-        raise ReplyError(f"ERR Changing directory: {error.strerror}") from error
-
-
-def _allow_clients(state: NodeState, value: object) -> None:
-    assert isinstance(value, int)
-    possible = state.host.allow_clients(value)
-    if possible < value:
-        raise ReplyError(
-            "ERR The operating system is not able to handle the specified number of clients, "
-            f"try with {max(possible, 1)}"
-        )
-
-
-def _free_memory(state: NodeState) -> None:
-    make_room(state)
-
-
-def _set_log_level(state: NodeState) -> None:
-    state.host.set_log_level(state.config.loglevel)
-
-
-def _keep_alive(state: NodeState) -> None:
-    state.host.keep_alive(state.config.tcp_keepalive)
 
 
 def _resetstat(state: NodeState, session: Session, _args: list[bytes]) -> None:
@@ -112,19 +75,6 @@ def rewrite_config_file(state: NodeState) -> None:
     if not written:
         raise ReplyError("ERR The server is running without a config file")
 
-
-_BEFORE: Final[dict[str, Callable[[NodeState, object], None]]] = {
-    "dir": _change_directory,
-    "maxclients": _allow_clients,
-}
-"""Effects that may fail, by attribute: the value is taken over only if they do not."""
-
-_AFTER: Final[dict[str, Callable[[NodeState], None]]] = {
-    "loglevel": _set_log_level,
-    "maxmemory": _free_memory,
-    "tcp_keepalive": _keep_alive,
-}
-"""Effects of values that were taken over, by attribute."""
 
 _SUBCOMMANDS: Final = {
     b"GET": Subcommand(_get, 3, 3),

@@ -22,9 +22,9 @@ BUILT_IN = {
 @cache
 def command_table() -> dict[str, Command]:
     """Return the commands by name, in lower case."""
-    from disqued.node import COMMANDS  # noqa: PLC0415  imports the whole broker, which only help and completion need
+    from disqued.node import ROOMS  # noqa: PLC0415  imports the whole broker, which only help and completion need
 
-    return {command.name: command for command in sorted(COMMANDS, key=lambda command: command.name)}
+    return {command.name: command for command in sorted(ROOMS.commands, key=lambda command: command.name)}
 
 
 def groups() -> dict[str, list[Command]]:

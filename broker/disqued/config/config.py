@@ -7,9 +7,11 @@ directive may have to act in between and may fail.
 
 from __future__ import annotations
 
+from typing import Any
+
 from disqued.config.glob import glob_match
 from disqued.config.kinds import BadValueError, MemoryShare, decode
-from disqued.config.options import OPTION_OF, OPTIONS
+from disqued.config.options import OPTIONS, Option
 from disqued.errors import ReplyError
 
 
@@ -72,15 +74,23 @@ class Config:
     requirepass_former: bytes
     rename_command: tuple[tuple[bytes, bytes], ...]
 
-    def __init__(self) -> None:
-        for option in OPTIONS:
+    def __init__(self, more: tuple[Option[Any], ...] = ()) -> None:
+        """`more` are directives that the table does not have: those of rooms that are added to a node."""
+        self.options: tuple[Option[Any], ...] = (*OPTIONS, *more)
+        """All directives, in the order of CONFIG GET."""
+        self._by_name = {option.name: option for option in self.options}
+        for option in self.options:
             self.assign(option.attribute, option.default)
+
+    def option(self, name: str) -> Option[Any] | None:
+        """The directive of that name, in lower case; None if there is none."""
+        return self._by_name.get(name)
 
     def get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
         """Names and values of the shown directives whose name matches the glob, in the fixed order."""
         return [
             (option.name.encode(), option.kind.show(getattr(self, option.attribute)))
-            for option in OPTIONS
+            for option in self.options
             if option.shown and glob_match(pattern, option.name.encode())
         ]
 
@@ -90,7 +100,7 @@ class Config:
 
     def parse(self, name: bytes, value: bytes) -> tuple[str, object]:
         """The attribute and the value that CONFIG SET asks for; changes nothing. Raises ReplyError."""
-        option = OPTION_OF.get(decode(name).lower())
+        option = self.option(decode(name).lower())
         if option is None or not option.settable:
             raise ReplyError(f"ERR Unsupported CONFIG parameter: {decode(name)}")
         try:

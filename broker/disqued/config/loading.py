@@ -9,10 +9,11 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from disqued.config.config import Config
 from disqued.config.kinds import BAD_DIRECTIVE, BadValueError, Text, decode, encode
-from disqued.config.options import OPTION_OF
+from disqued.config.options import Option
 from disqued.config.renames import rename_commands
 from disqued.resp.words import split_words
 
@@ -47,14 +48,15 @@ def load(
     overrides: Sequence[str],
     read_include: Callable[[str], str],
     commands: Collection[bytes] | None = None,
+    directives: tuple[Option[Any], ...] = (),
 ) -> Config:
     """The configuration of a file's text and the lines of a command line; raises ConfigError.
 
     `read_include` gives the text of an included file (its path is relative to `dir` as far as it was read) or raises
     OSError. Texts are UTF-8, undecodable bytes as surrogate escapes. With `commands`, the names of all commands,
-    `rename-command` lines are checked against them.
+    `rename-command` lines are checked against them. `directives` are those that the table does not have.
     """
-    reader = _Reader(Config(), read_include, commands)
+    reader = _Reader(Config(directives), read_include, commands)
     if overrides:
         text = "\n".join([text, *overrides])
     reader.read(text.split("\n"), None, 0)
@@ -90,7 +92,7 @@ class _Reader:
         if name == "include":
             self._include(Text().read(words[1:]), depth + 1)
             return
-        option = OPTION_OF.get(name)
+        option = self.config.option(name)
         if option is None or not option.in_file:
             raise BadValueError(BAD_DIRECTIVE)
         before = getattr(self.config, option.attribute)

@@ -66,6 +66,11 @@ class Option(Generic[_T]):
         """The attribute of `Config` that holds the value."""
         return self.name.replace("-", "_")
 
+    def of(self, config: object) -> _T:
+        """The value in a `Config`, for a room that has its directive as a row of its own."""
+        value: _T = getattr(config, self.attribute)
+        return value
+
 
 DEFAULT_HTTP_PORT: Final = IfFree(9711)
 _FACILITIES: Final = ("user", *(f"local{number}" for number in range(8)))

@@ -1,15 +1,16 @@
-"""All metrics of a broker, as one list: what the page for Prometheus shows, and what may be named anywhere else."""
+"""All metrics of a broker: what the page for Prometheus shows, and what may be named anywhere else."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from disqued.core.runtime.subsystem import NodeMetric, QueueMetric
 from disqued.core.telemetry.metric import Metric
 from disqued.metrics import queues, surroundings
-from disqued.node import SUBSYSTEMS
+from disqued.node import ROOMS
 
-NODE: Final = tuple(metric for room in SUBSYSTEMS for metric in room.node_metrics())
-QUEUE: Final = tuple(metric for room in SUBSYSTEMS for metric in room.queue_metrics)
+NODE: Final[tuple[NodeMetric, ...]] = ROOMS.node_metrics
+QUEUE: Final[tuple[QueueMetric, ...]] = ROOMS.queue_metrics
 QUEUE_LABEL: Final = "queue"
 """Stands in front of the labels of the latter."""
 

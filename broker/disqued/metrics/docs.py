@@ -11,7 +11,7 @@ from typing import Any
 from disqued.core.telemetry.metric import Metric
 from disqued.metrics import queues, surroundings
 from disqued.metrics.catalog import QUEUE, labels_of
-from disqued.node import SUBSYSTEMS
+from disqued.node import ROOMS
 
 _HEAD = """\
 # Metrics
@@ -34,7 +34,7 @@ _TABLE = """
 def page() -> str:
     """The text of the page."""
     sections: list[tuple[str, tuple[Metric[Any], ...]]] = [
-        (room.name.title(), room.node_metrics()) for room in SUBSYSTEMS if room.node_metrics()
+        (room.name.title(), room.node_metrics()) for room in ROOMS.subsystems if room.node_metrics()
     ]
     sections += [("Queues", (*queues.METRICS, *QUEUE)), ("Server", surroundings.METRICS)]
     return _HEAD + "".join(_TABLE.format(title) + "".join(map(_row, metrics)) for title, metrics in sections)

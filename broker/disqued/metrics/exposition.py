@@ -18,12 +18,12 @@ from disqued.core.runtime.subsystem import QueueSeen
 from disqued.core.telemetry.histogram import Histogram
 from disqued.core.telemetry.metric import COUNTER, GAUGE, HISTOGRAM, Metric, Sample
 from disqued.metrics import queues, surroundings
-from disqued.metrics.catalog import NODE, QUEUE, QUEUE_LABEL
+from disqued.metrics.catalog import QUEUE_LABEL
 from disqued.metrics.queues import Survey, Wanted
 
 if TYPE_CHECKING:
-    from disqued.core.runtime.state import NodeState
     from disqued.metrics.surroundings import Surroundings
+    from disqued.node import Node
 
 Family: TypeAlias = (
     metrics_core.CounterMetricFamily | metrics_core.GaugeMetricFamily | metrics_core.HistogramMetricFamily
@@ -91,19 +91,20 @@ def _of_queues(metric: Metric[QueueSeen], survey: Survey) -> Iterator[Sample]:
             yield ((label, *values), value)
 
 
-def page(state: NodeState, around: Surroundings, wanted: Wanted, encoder: Encoder) -> Iterator[bytes]:
+def page(node: Node, around: Surroundings, wanted: Wanted, encoder: Encoder) -> Iterator[bytes]:
     """The page in parts, some of them empty: each stands for work after which others may have a turn."""
+    state = node.state
     survey = Survey(state, wanted)
     for _ in survey.steps():
         yield b""
     for _ in around.look():
         yield b""
     yield b""
-    for of_node in NODE:
+    for of_node in node.rooms.node_metrics:
         yield from encoder.parts(of_node, of_node.labels, of_node.read(state))
     for of_survey in queues.METRICS:
         yield from encoder.parts(of_survey, of_survey.labels, of_survey.read(survey))
-    for of_queue in QUEUE:
+    for of_queue in node.rooms.queue_metrics:
         yield from encoder.parts(of_queue, (QUEUE_LABEL, *of_queue.labels), _of_queues(of_queue, survey))
     for of_server in surroundings.METRICS:
         yield from encoder.parts(of_server, of_server.labels, of_server.read(around))

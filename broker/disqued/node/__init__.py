@@ -5,6 +5,6 @@
 """
 
 from disqued.node.node import Node
-from disqued.node.rooms import COMMANDS, FEATURES, MESSAGE_TABLE, MESSAGES, SUBSYSTEMS
+from disqued.node.rooms import ROOMS, Rooms
 
-__all__ = ["COMMANDS", "FEATURES", "MESSAGES", "MESSAGE_TABLE", "SUBSYSTEMS", "Node"]
+__all__ = ["ROOMS", "Node", "Rooms"]

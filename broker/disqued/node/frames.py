@@ -17,7 +17,7 @@ from disqued.core.runtime.state import NodeState
 class Frames:
     """Handles what other nodes send to one node."""
 
-    def __init__(self, state: NodeState, messages: list[Message]) -> None:
+    def __init__(self, state: NodeState, messages: tuple[Message, ...]) -> None:
         self._state = state
         self.messages: list[MessageEntry | None] = [None] * kinds.KINDS
         """By their numbers."""

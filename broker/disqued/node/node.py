@@ -16,6 +16,7 @@ from disqued.config import Config, rename_commands
 from disqued.core.clients.blocked import WaitForJob
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
+from disqued.core.commands.command import Command
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.host.disk import DiskWork
 from disqued.core.host.host import Host
@@ -26,23 +27,21 @@ from disqued.core.runtime.clientlimits import IdleClients
 from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXPIRED, REJECTED_CONNECTIONS
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
-from disqued.core.runtime.message import features_of, table_of
 from disqued.core.runtime.shutdown import end
 from disqued.core.runtime.state import NodeState
-from disqued.core.runtime.subsystem import Subsystem
 from disqued.core.runtime.waiting import abandon
 from disqued.core.timers.alarm import Alarm
 from disqued.core.timers.timed import DUE, Timed
 from disqued.node.frames import Frames
 from disqued.node.requests import Requests
-from disqued.node.rooms import SUBSYSTEMS
+from disqued.node.rooms import ROOMS, Rooms
 
 WAKE_UPS_PER_TICK: Final = 2000
 SAMPLE_MS: Final = 100
 
 
 class Node:
-    """One broker node, made of the rooms that `subsystems` lists."""
+    """One broker node, made of `rooms`."""
 
     def __init__(
         self,
@@ -50,10 +49,11 @@ class Node:
         host: Host,
         node_id: bytes,
         now_ms: i64,
-        subsystems: tuple[Subsystem, ...] = SUBSYSTEMS,
+        rooms: Rooms = ROOMS,
     ) -> None:
         state = NodeState(config, host, node_id, now_ms)
         self.state = state
+        self.rooms = rooms
         self.ready: Ready = state.ready
         self._requests = Requests(state, host.stopwatch_ns)
         self._idle_queues = IdleQueues()
@@ -61,25 +61,23 @@ class Node:
         self._memory_monitor = MemoryMonitor()
         self._next_cron_ms: i64 = now_ms
         self._next_sample_ms: i64 = now_ms
-        for subsystem in subsystems:
+        for subsystem in rooms.subsystems:
             room = subsystem.room(state)
             state.rooms[subsystem.name] = room
             state.events.add(room)
         state.info_sections = [
             (subsystem.name.title(), subsystem.section)
-            for subsystem in subsystems
+            for subsystem in rooms.subsystems
             if subsystem.info is not None or subsystem.counters
         ]
-        messages = [message for subsystem in subsystems for message in subsystem.messages]
-        self.frames = Frames(state, messages)
-        state.know_messages(table_of(messages), features_of(messages))
-        self._make_command_table(subsystems)
+        self.frames = Frames(state, rooms.messages)
+        state.know_messages(rooms.message_table, rooms.features)
+        self._make_command_table(rooms.commands)
 
-    def _make_command_table(self, subsystems: tuple[Subsystem, ...]) -> None:
+    def _make_command_table(self, commands: tuple[Command, ...]) -> None:
         """Enter the commands under their names, as renamed by the configuration."""
         state = self.state
-        for subsystem in subsystems:
-            state.command_entries.extend([CommandEntry(command) for command in subsystem.commands])
+        state.command_entries = [CommandEntry(command) for command in commands]
         entries = {entry.command.name: entry for entry in state.command_entries}
         assert len(entries) == len(state.command_entries), "two commands have one name"
         names = rename_commands([entry.name for entry in state.command_entries], state.config.rename_command)

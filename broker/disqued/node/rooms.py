@@ -5,14 +5,16 @@ A new room is one line here.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from disqued.acks import SUBSYSTEM as ACKS
 from disqued.admin import SUBSYSTEM as ADMIN
 from disqued.admission import SUBSYSTEM as ADMISSION
+from disqued.bus.messagetable import MessageTable
+from disqued.config import Option
 from disqued.core.commands.command import Command
 from disqued.core.runtime.message import Message, features_of, table_of
-from disqued.core.runtime.subsystem import Subsystem
+from disqued.core.runtime.subsystem import NodeMetric, QueueMetric, Subsystem
 from disqued.delivery import SUBSYSTEM as DELIVERY
 from disqued.federation import SUBSYSTEM as FEDERATION
 from disqued.introspection import SUBSYSTEM as INTROSPECTION
@@ -21,7 +23,27 @@ from disqued.membership import SUBSYSTEM as MEMBERSHIP
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
 from disqued.replication import SUBSYSTEM as REPLICATION
 
-SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
+
+class Rooms:
+    """A list of rooms, and all tables that follow from it."""
+
+    def __init__(self, *subsystems: Subsystem) -> None:
+        self.subsystems: tuple[Subsystem, ...] = subsystems
+        self.commands: tuple[Command, ...] = tuple(row for room in subsystems for row in room.commands)
+        self.messages: tuple[Message, ...] = tuple(row for room in subsystems for row in room.messages)
+        self.message_table: MessageTable = table_of(self.messages)
+        self.features: int = features_of(self.messages)
+        self.directives: tuple[Option[Any], ...] = tuple(row for room in subsystems for row in room.directives)
+        """Beside those in the table of `disqued.config`."""
+        self.node_metrics: tuple[NodeMetric, ...] = tuple(row for room in subsystems for row in room.node_metrics())
+        self.queue_metrics: tuple[QueueMetric, ...] = tuple(row for room in subsystems for row in room.queue_metrics)
+
+    def and_also(self, *subsystems: Subsystem) -> Rooms:
+        """These rooms and some more, which hear events after them."""
+        return Rooms(*self.subsystems, *subsystems)
+
+
+ROOMS: Final = Rooms(
     ADMIN,
     MEMBERSHIP,
     ADMISSION,
@@ -33,8 +55,3 @@ SUBSYSTEMS: Final[tuple[Subsystem, ...]] = (
     PERSISTENCE,
     INTROSPECTION,
 )
-
-COMMANDS: Final[tuple[Command, ...]] = tuple(command for room in SUBSYSTEMS for command in room.commands)
-MESSAGES: Final[tuple[Message, ...]] = tuple(message for room in SUBSYSTEMS for message in room.messages)
-MESSAGE_TABLE: Final = table_of(MESSAGES)
-FEATURES: Final = features_of(MESSAGES)

@@ -12,7 +12,7 @@ from pathlib import Path
 from disqued import SPOKEN_VERSION, __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config, ConfigError, ServerArguments, fatal_text, load, parse_arguments
-from disqued.node import COMMANDS
+from disqued.node import ROOMS, Rooms
 from disqued.server import allocator, daemon, logs
 from disqued.server.fatal import Fatal
 from disqued.server.host import read_text
@@ -39,7 +39,7 @@ Examples:
 STANDARD_INPUT = "-"
 
 
-def read_configuration(arguments: ServerArguments) -> Config:
+def read_configuration(arguments: ServerArguments, rooms: Rooms = ROOMS) -> Config:
     """The configuration of file, standard input and command line; raises Fatal or ConfigError."""
     text = ""
     path = arguments.config_path
@@ -48,8 +48,8 @@ def read_configuration(arguments: ServerArguments) -> Config:
             text = _read_standard_input() if path == STANDARD_INPUT else read_text(Path(path))
         except OSError as error:
             raise Fatal(f"Fatal error, can't open config file '{path}': {error.strerror}") from error
-    names = [command.name.encode() for command in COMMANDS]
-    return load(text, arguments.lines, lambda included: read_text(Path(included)), names)
+    names = [command.name.encode() for command in rooms.commands]
+    return load(text, arguments.lines, lambda included: read_text(Path(included)), names, rooms.directives)
 
 
 def _read_standard_input() -> str:
@@ -62,11 +62,11 @@ def version_line() -> str:
     return f"Disque server v={SPOKEN_VERSION} disqued={__version__} python={platform.python_version()} build={FLAVOUR}"
 
 
-def start(arguments: ServerArguments) -> None:
+def start(arguments: ServerArguments, rooms: Rooms) -> None:
     """Configure and serve until the server ends; raises ConfigError or Fatal."""
     allocator.tame()
     directory = _working_directory()
-    config = read_configuration(arguments)
+    config = read_configuration(arguments, rooms)
     if config.dir:
         try:
             os.chdir(config.dir)
@@ -75,7 +75,7 @@ def start(arguments: ServerArguments) -> None:
     background = daemon.detach() if config.daemonize else None
     open_log(config)
     try:
-        serve(config, arguments, directory, background)
+        serve(config, arguments, rooms, directory, background)
     except Fatal as error:
         logs.write("warning", str(error))
         if config.logfile:
@@ -99,14 +99,14 @@ def open_log(config: Config) -> None:
         raise Fatal(f"Can't open the log file '{config.logfile}': {error.strerror}") from error
 
 
-def serve(config: Config, arguments: ServerArguments, directory: str, background: int | None) -> None:
+def serve(config: Config, arguments: ServerArguments, rooms: Rooms, directory: str, background: int | None) -> None:
     """Serve until told to stop; raises Fatal."""
     config_path = arguments.config_path
     if config_path is None and not arguments.lines:
         logs.write("warning", "Warning: no config file specified, using the default config.")
     from_pipe = config_path == STANDARD_INPUT
     file = Path(directory, config_path) if config_path is not None and not from_pipe else None
-    run = Run(config, file, None if from_pipe else directory)
+    run = Run(config, rooms, file, None if from_pipe else directory)
     # Jobs make no reference cycles, and a collection would stop the node for longer the more it holds.
     gc.collect()
     gc.freeze()
@@ -118,8 +118,8 @@ def serve(config: Config, arguments: ServerArguments, directory: str, background
         run.close()
 
 
-def main() -> None:
-    """The command `disque-server`."""
+def main(rooms: Rooms = ROOMS) -> None:
+    """The command `disque-server`, of a node made of `rooms`."""
     arguments = parse_arguments(sys.argv[1:])
     if arguments.action == "version":
         print(version_line())  # noqa: T201 - the answer to --version
@@ -130,7 +130,7 @@ def main() -> None:
     if arguments.action == "test-memory":
         sys.exit(memory_test(arguments.test_megabytes))
     try:
-        start(arguments)
+        start(arguments, rooms)
     except ConfigError as error:
         sys.stderr.write(fatal_text(error))
         sys.exit(1)

@@ -51,7 +51,7 @@ class _Making:
         self._around = around
         self._exchange = exchange
         self._encoder = encoder
-        self._parts = page(node.state, around, wanted, encoder)
+        self._parts = page(node, around, wanted, encoder)
         self._stopwatch_ns = node.state.host.stopwatch_ns
         self._spent_ns = 0
         self._begun = False

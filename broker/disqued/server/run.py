@@ -24,7 +24,7 @@ from disqued.console.routes import Console
 from disqued.federation.needs import withdraw
 from disqued.membership.nodesconf import encode, restore
 from disqued.metrics.surroundings import Surroundings
-from disqued.node import Node
+from disqued.node import Node, Rooms
 from disqued.server import daemon, listener, logs, metricspage
 from disqued.server.bus import Bus
 from disqued.server.caller import Caller
@@ -55,9 +55,10 @@ _LAST_TURNS: Final = 100
 class Run:
     """A node with the sockets, the files and the signals it lives with."""
 
-    def __init__(self, config: Config, config_path: Path | None, start_directory: str | None) -> None:
+    def __init__(self, config: Config, rooms: Rooms, config_path: Path | None, start_directory: str | None) -> None:
         """Open everything; raises Fatal. Without a `start_directory` the server can not be started anew."""
         self._config = config
+        self._rooms = rooms
         self._start_directory = start_directory
         self._restart_after_s: float | None = None
         self._ended = asyncio.Event()
@@ -117,7 +118,7 @@ class Run:
         """The node that the cluster configuration file speaks of, or a new one."""
         saved = nodes.load()
         node_id = saved.node_id if saved is not None else secrets.token_hex(_NODE_ID_BYTES).encode()
-        node = Node(self._config, self._host, node_id, self._clock.now_ms())
+        node = Node(self._config, self._host, node_id, self._clock.now_ms(), self._rooms)
         if saved is not None:
             restore(node.state, saved)
             logs.write("notice", f"Node configuration loaded, I'm {node_id.decode()}")

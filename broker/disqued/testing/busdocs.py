@@ -24,7 +24,7 @@ from disqued.bus.frame import (
     VERSION,
 )
 from disqued.core.jobs.codec import LEAST_BYTES, MAX_HOLDERS
-from disqued.node import MESSAGES
+from disqued.node import ROOMS
 
 _HEADER: Final = (
     (4, f"signature, `{SIGNATURE.decode()}`"),
@@ -166,7 +166,7 @@ def _begin_of_extension() -> int:
 def _messages() -> str:
     """The table of messages."""
     lines = ["| type | name | payload | sent by | effect |", "|---|---|---|---|---|"]
-    for message in sorted(MESSAGES, key=lambda message: message.number):
+    for message in sorted(ROOMS.messages, key=lambda message: message.number):
         payload = _PAYLOADS[message.payload]
         lines.append(f"| {message.number} | {message.name} | {payload} | {message.sent_by} | {message.effect} |")
     return "\n".join(lines)
@@ -178,7 +178,7 @@ def page() -> str:
     assert sum(size for size, _ in _EXTENSION) == extension.EXTENSION_BYTES
     features = "\n".join(
         f"* {message.feature}: {message.name}, type {message.number}"
-        for message in sorted(MESSAGES, key=lambda message: message.number)
+        for message in sorted(ROOMS.messages, key=lambda message: message.number)
         if message.feature
     )
     flags = "\n".join(f"* {bit}: {name}, {what}" for bit, name, what in _FLAGS)

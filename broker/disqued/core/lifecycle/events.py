@@ -1,8 +1,8 @@
 """What happens in one room and is answered in another: rooms do not know each other, they hear events.
 
 A room hears an event by overriding its method of `Listener`; `Events` calls the rooms that do, in the order in which
-they are listed in `disqued.node.rooms`. Events come in the middle of a change and must not raise. Those that return
-something are questions: the first room that knows answers.
+they are listed in `disqued.node.rooms`. Events come in the middle of a change and must not raise, unless they say so.
+Those that return something are questions: the first room that knows answers.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ class Listener:
 
     def cron(self) -> None:
         """A tenth of a second has passed, about."""
+
+    def config_changing(self, attribute: str, value: object) -> None:
+        """CONFIG SET is about to change a directive. Raises ReplyError to refuse the value."""
 
     def config_changed(self, attribute: str) -> None:
         """CONFIG SET changed a directive."""
@@ -168,6 +171,7 @@ class Events(Listener):
         self._queues_ready: list[Listener] = []
         self._queues_wanted: list[Listener] = []
         self._cron: list[Listener] = []
+        self._config_changing: list[Listener] = []
         self._config_changed: list[Listener] = []
         self._buffered_bytes: list[Listener] = []
         self._name_found: list[Listener] = []
@@ -243,6 +247,11 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._cron:
             listener.cron()
+
+    def config_changing(self, attribute: str, value: object) -> None:
+        """Pass the event on."""
+        for listener in self._config_changing:
+            listener.config_changing(attribute, value)
 
     def config_changed(self, attribute: str) -> None:
         """Pass the event on."""

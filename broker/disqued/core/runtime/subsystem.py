@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from disqued.config import Option
 from disqued.core.commands.command import Command
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.message import Message
@@ -51,6 +52,8 @@ class Subsystem:
     """Metrics of the node that are no counters."""
     queue_metrics: tuple[QueueMetric, ...] = ()
     """Metrics of each queue."""
+    directives: tuple[Option[Any], ...] = ()
+    """Directives beside those of the table in `disqued.config`, which other programs read without the broker."""
 
     def section(self, state: NodeState) -> Fields:
         """The room's section of INFO."""
