@@ -8,6 +8,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from disqued.core.jobs.job import NOWHERE, Job
 from disqued.core.queues.queue import Queue
+from support.queuetypes import PLAIN
 
 
 def make_job(ctime: int, number: int = 0) -> Job:
@@ -20,7 +21,7 @@ def age(job: Job) -> tuple[int, bytes]:
 
 
 def filled(*ctimes: int) -> tuple[Queue, list[Job]]:
-    queue = Queue(b"queue", 1, 0)
+    queue = Queue(b"queue", 1, 0, PLAIN)
     jobs = [make_job(ctime, number) for number, ctime in enumerate(ctimes)]
     for job in jobs:
         queue.insert(job)
@@ -80,7 +81,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = Queue(b"queue", 1, 0)
+        self.queue = Queue(b"queue", 1, 0, PLAIN)
         self.expected: list[Job] = []
         self.made = 0
         self.newest = 100

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from disqued.core.queues.queue import Queue
 from disqued.core.queues.queues import Queues
+from support.queuetypes import PLAIN
 
 
 def names(queues: list[Queue]) -> list[bytes]:
@@ -25,7 +26,7 @@ def remove(queues: Queues, name: bytes) -> None:
 
 
 def test_a_queue_is_made_once_and_found_by_its_name() -> None:
-    queues = Queues()
+    queues = Queues(PLAIN)
     queue = queues.get_or_make(b"mail", 5)
     assert queues.get_or_make(b"mail", 9) is queue
     assert queues.get(b"mail") is queue
@@ -34,7 +35,7 @@ def test_a_queue_is_made_once_and_found_by_its_name() -> None:
 
 
 def test_a_queue_of_a_removed_name_is_a_new_one() -> None:
-    queues = Queues()
+    queues = Queues(PLAIN)
     old = queues.get_or_make(b"mail", 0)
     remove(queues, b"mail")
     assert queues.get(b"mail") is None
@@ -43,7 +44,7 @@ def test_a_queue_of_a_removed_name_is_a_new_one() -> None:
 
 
 def test_a_scan_goes_in_the_order_of_making_page_by_page() -> None:
-    queues = Queues()
+    queues = Queues(PLAIN)
     make(queues, b"c", b"a", b"b")
     cursor, page = queues.scan(0, 2)
     assert (names(page), cursor != 0) == ([b"c", b"a"], True)
@@ -52,14 +53,14 @@ def test_a_scan_goes_in_the_order_of_making_page_by_page() -> None:
 
 
 def test_a_scan_of_nothing_and_with_a_cursor_from_nowhere_ends_at_once() -> None:
-    queues = Queues()
+    queues = Queues(PLAIN)
     assert queues.scan(0, 10) == (0, [])
     make(queues, b"a")
     assert queues.scan(1 << 63, 10) == (0, [])
 
 
 def test_what_a_scan_costs_does_not_grow_with_the_queues_that_are_gone() -> None:
-    queues = Queues()
+    queues = Queues(PLAIN)
     for number in range(10_000):
         make(queues, b"%d" % number)
         if number > 10:
@@ -75,7 +76,7 @@ def test_what_a_scan_costs_does_not_grow_with_the_queues_that_are_gone() -> None
 def test_every_queue_that_stays_is_seen_exactly_once_while_others_come_and_go(
     stays: int, page: int, between: list[list[tuple[bool, int]]]
 ) -> None:
-    queues = Queues()
+    queues = Queues(PLAIN)
     for number in range(stays):
         make(queues, b"stays-%d" % number, b"guest-%d" % number)
     seen: list[bytes] = []

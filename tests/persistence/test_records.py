@@ -15,6 +15,7 @@ from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED
 from disqued.core.queues.queue import Queue
 from disqued.persistence.records import forget, keep, pause, stored_state
 from persistence.samples import NODE_IDS, VECTORS, make_job
+from support.queuetypes import PLAIN
 
 
 @pytest.mark.parametrize("path", sorted(VECTORS.glob("*.aof")), ids=lambda path: path.stem)
@@ -50,7 +51,7 @@ def test_a_job_that_nobody_else_has_names_the_node_that_writes() -> None:
 
 def test_what_is_gone_and_what_is_paused() -> None:
     assert forget(b"D-" + b"x" * 38) == b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-" + b"x" * 38 + b"\r\n"
-    queue = Queue(b"mail\r\n", 1, 0)
+    queue = Queue(b"mail\r\n", 1, 0, PLAIN)
     queue.pause = 3
     assert pause(queue) == b"*3\r\n$5\r\nPAUSE\r\n$6\r\nmail\r\n\r\n$3\r\nall\r\n"
 

@@ -10,7 +10,7 @@ import pytest
 
 from disqued.config import Config
 from disqued.core.host import disk
-from disqued.core.jobs.job import DELIVERED, QUEUED
+from disqued.core.jobs.job import DELIVERED, IN_LINE, QUEUED
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.host import FakeHost
 from disqued.testing.local import NODE_ID, LocalClient, LocalNode
@@ -205,7 +205,7 @@ def test_jobs_come_back_without_a_search_tree(node: LocalNode) -> None:
     restart(node)
     queue = node.node.state.lifecycle.queues.get(b"mail")
     assert queue is not None
-    assert queue._late is None
+    assert {job.place for job in queue.peek(300)} == {IN_LINE}
 
 
 # --- once -------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Acknowledge jobs and reply with the number that was known here and not acknowledged before."""
     require_job_ids(args, 1)
     lifecycle = state.lifecycle
+    queues = lifecycle.queues
     acknowledged = 0
     for index in range(1, len(args)):
         job = lifecycle.table.get(args[index])
@@ -32,7 +33,7 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             acknowledged += 1
             _acknowledge_unknown(state, args[index])  # it went to other nodes
         else:
-            if lifecycle.acknowledge(job, state.now_ms):
+            if queues.type_of(job.queue).release.acknowledge(job, state.now_ms):
                 acknowledged += 1
             else:
                 state.ready.tell_again(session)

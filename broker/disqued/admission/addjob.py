@@ -218,9 +218,10 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         if known is not None:
             _answer_again(state, session, known)
             return
-    external = _check_replication(state, options)
     lifecycle = state.lifecycle
     name = args[1]
+    placement = lifecycle.queues.type_of(name).placement
+    external = placement.by_copies and _check_replication(state, options)
     queue = lifecycle.queues.get(name)
     if queue is not None:
         if options.max_length != _UNSET and queue.length >= options.max_length:
@@ -238,10 +239,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     job = Job(
         job_id, name, args[2], state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
     )
-    if external or options.replicate > 1:
-        state.events.copies_wanted(session, job, timeout_ms, asynchronous=options.asynchronous, external=external)
-    else:
-        lifecycle.admit(job, now_ms)
+    if placement.place(session, job, timeout_ms, now_ms, asynchronous=options.asynchronous, external=external):
         state.counters.add(JOBS_ADDED)
         session.out.append(b"+" + job_id + b"\r\n")
     if stamp is not None:

@@ -26,11 +26,12 @@ def requeue_all(state: NodeState, session: Session, args: list[bytes], counting:
     require_job_ids(args, 1)
     queued = 0
     flags = kinds.INCR_NACKS if counting == COUNT_NACK else kinds.INCR_DELIVERIES
+    lifecycle = state.lifecycle
     for index in range(1, len(args)):
-        job = state.lifecycle.table.get(args[index])
+        job = lifecycle.table.get(args[index])
         if job is None:
             queued += int(state.events.forwarded(args[index], kinds.ENQUEUE, flags) >= 0)
-        elif state.lifecycle.enqueue(job, state.now_ms, counting):
+        elif lifecycle.queues.type_of(job.queue).release.give_back(job, state.now_ms, counting):
             queued += 1
             if counting == COUNT_NACK:
                 state.counters.add(REQUEUED_BY_NACK)

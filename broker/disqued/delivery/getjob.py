@@ -103,7 +103,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         for queue in queues:
             if federated:
                 queue.visited_ms = now_ms
-            job = lifecycle.take(queue, now_ms)
+            job = queue.type.release.take(queue, now_ms)
             if job is not None:
                 if taken == 0:
                     out.append(b"")

@@ -26,7 +26,7 @@ def serve(state: NodeState) -> None:
             blocked = wait.blocked
             session = blocked.session
             if not session.closed:
-                job = lifecycle.take(queue, now_ms)
+                job = queue.type.release.take(queue, now_ms)
                 if job is None:
                     break
                 state.counters.add(JOBS_DELIVERED)

@@ -5,9 +5,12 @@ A job has one pair of links and is in one such list at a time; its `place` says 
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from disqued.core.jobs.job import Job
 
 
+@mypyc_attr(acyclic=True)
 class JobList:
     """Jobs in an order that whoever adds them decides."""
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.core.clients.session import Session
 from disqued.core.jobs.job import (
     ACKED,
     ACTIVE,
@@ -34,7 +35,7 @@ from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.keys import Keys
 from disqued.core.lifecycle.replicationcounts import Levels
 from disqued.core.memory.accounting import Memory, queue_bytes
-from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT, Queue
+from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT, Placement, Queue, QueueType, Release
 from disqued.core.queues.queues import Queues
 from disqued.core.telemetry.counter import Count
 from disqued.core.timers.wheel import NEAR_MS, TimerWheel
@@ -71,13 +72,35 @@ COUNT_DELIVERY: Final = 1
 COUNT_NACK: Final = 2
 
 
-class Lifecycle:
-    """The jobs and queues of one node and the verbs that change them."""
+class ByCopies(Placement):
+    """The placement of the Disque queue: a job is safe when as many nodes as it asks for have a copy."""
+
+    def __init__(self, lifecycle: Lifecycle) -> None:
+        super().__init__(by_copies=True)
+        self._lifecycle = lifecycle
+
+    def place(
+        self, session: Session, job: Job, timeout_ms: i64, now_ms: i64, *, asynchronous: bool, external: bool
+    ) -> bool:
+        """Place the job at once if no other node has to keep it; otherwise have copies made first."""
+        lifecycle = self._lifecycle
+        if external or job.repl > 1:
+            lifecycle.events.copies_wanted(session, job, timeout_ms, asynchronous=asynchronous, external=external)
+            return False
+        lifecycle.admit(job, now_ms)
+        return True
+
+
+class Lifecycle(Release):
+    """The jobs and queues of one node and the verbs that change them.
+
+    It is also the release of Disque queues: a job comes back until it is acknowledged or expires.
+    """
 
     def __init__(self, draw: Callable[[], float], resident: Callable[[], int] | None = None) -> None:
         self._chance: i64 = int(draw() * _CHANCES)
         self.table = JobTable()
-        self.queues = Queues()
+        self.queues = Queues(QueueType(b"jobs", ByCopies(self), self))
         self.timers = TimerWheel(int(draw() * NEAR_MS))
         self.memory = Memory(resident)
         self.keys = Keys(self.timers, self.memory)
@@ -394,6 +417,14 @@ class Lifecycle:
         self.memory.allow_eviction(job)
         return True
 
+    def give_back(self, job: Job, now_ms: i64, counting: i64) -> bool:
+        """Queue a job of a Disque queue again."""
+        return self.enqueue(job, now_ms, counting)
+
+    def expire(self, job: Job) -> None:
+        """Forget a job of a Disque queue; each holder does so by itself."""
+        self.drop(job)
+
     def drop(self, job: Job) -> None:
         """Forget a job, whatever its state."""
         if job.state == WAIT_REPL:
@@ -416,7 +447,7 @@ class Lifecycle:
     def wake(self, job: Job, now_ms: i64) -> bool:
         """Do what is due: expire, announce, requeue. True when the job's life is over."""
         if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= now_ms:
-            self.drop(job)
+            self.queues.type_of(job.queue).release.expire(job)
             return True
         if job.state == ACTIVE or job.state == QUEUED:
             if job.flags & BCAST_WILLQUEUE and job.requeue_at_ms - WILLQUEUE_LEAD_MS <= now_ms:
@@ -446,7 +477,7 @@ class Lifecycle:
         was_queued = job.flags & BCAST_QUEUED != 0
         if job.retry_s > 0 and queue is not None and queue.pause & PAUSED_IN:
             self.postpone(job, now_ms)
-        elif self.enqueue(job, now_ms, COUNT_DELIVERY):
+        elif self.queues.type_of(job.queue).release.give_back(job, now_ms, COUNT_DELIVERY):
             job.flags |= BY_TIMER
             if was_queued:
                 self.requeued_by_timer.value += 1

@@ -30,7 +30,7 @@ BASE_BYTES: Final = 1024 * 1024
 """What an empty node is counted with. The program itself is not counted: `startup_bytes`."""
 JOB_BYTES: Final = 296 if _COMPILED else 592
 """A job without its body, its entry in the table included."""
-QUEUE_BYTES: Final = 500 if _COMPILED else 620
+QUEUE_BYTES: Final = 535 if _COMPILED else 715
 """A queue without what depends on the length of its name."""
 KEY_BYTES: Final = 272 if _COMPILED else 430
 """A key under which a job was added, with the ID of that job."""

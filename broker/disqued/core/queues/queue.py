@@ -1,22 +1,19 @@
-"""A queue: the waiting jobs in order of creation, the clients that wait for jobs, and statistics.
+"""A queue: its waiting jobs in the order of its type, the clients that wait for jobs, and statistics.
 
-Jobs are ordered by (ctime, id). New jobs are the youngest and go to the end of an intrusive list; a job that comes back
-is mostly the oldest and goes to its front; both cost the same whatever the length. Jobs that belong in between (many
-requeued at once, imports from other nodes) go to a sorted side structure, so that nothing ever walks a long queue; the
-oldest of both is the next to be delivered.
+What differs between types of queues is behind three seams, the members of `QueueType`: when a new job is safe
+(`Placement`), in which order jobs are delivered (`Order`), and what hands a job out and ends it (`Release`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from mypy_extensions import i64, mypyc_attr
-from sortedcontainers import SortedKeyList
 
-from disqued.core.jobs.job import IN_LATE, IN_LINE, NOWHERE, Job
-from disqued.core.jobs.joblist import JobList
+from disqued.core.jobs.job import Job
 from disqued.core.queues.interest import Asks, Needs
+from disqued.core.queues.order import ByAge, Order
 from disqued.resp.writer import bulk
 
 PAUSED_IN: Final = 1
@@ -25,16 +22,58 @@ PAUSE_NAMES: Final = (b"none", b"in", b"out", b"all")
 """By pause flags."""
 
 
-def _age_key(job: Job) -> tuple[int, bytes]:
-    """What jobs are ordered by."""
-    return (job.ctime, job.id)
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Placement:
+    """Decides when a new job is safe, so that its client can be told."""
+
+    def __init__(self, *, by_copies: bool) -> None:
+        self.by_copies = by_copies
+        """Whether a job is safe when REPLICATE nodes have copies: ADDJOB is refused when too few can be reached."""
+
+    def place(
+        self, session: Any, job: Job, timeout_ms: i64, now_ms: i64, *, asynchronous: bool, external: bool
+    ) -> bool:
+        """Place a job that the client of a session adds.
+
+        True: the job is safe, and the caller replies with its ID. False: the placement replies, now or later.
+        `external`: this node must not keep the job itself. The session is a `Session`, which this package does not
+        know; subclasses name its type.
+        """
+        raise NotImplementedError
 
 
-def _older(one: Job, other: Job) -> bool:
-    """Whether `one` is delivered before `other`."""
-    if one.ctime != other.ctime:
-        return one.ctime < other.ctime
-    return one.id < other.id
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Release:
+    """Hands jobs out, and decides what their acknowledgement, their return and their expiry mean."""
+
+    def take(self, queue: Queue, now_ms: i64) -> Job | None:
+        """Hand out the next job of a queue; None when there is none, or when the queue is paused for output."""
+        raise NotImplementedError
+
+    def acknowledge(self, job: Job, now_ms: i64) -> bool:
+        """The job is done (ACKJOB); False when that was known."""
+        raise NotImplementedError
+
+    def give_back(self, job: Job, now_ms: i64, counting: i64) -> bool:
+        """The job comes back unfinished: NACK, ENQUEUE, or its retry time is over. False when it is not queued."""
+        raise NotImplementedError
+
+    def expire(self, job: Job) -> None:
+        """The time to live of the job is over."""
+        raise NotImplementedError
+
+
+class QueueType:
+    """What a kind of queue does with its jobs; a value that all queues of the type share."""
+
+    def __init__(
+        self, name: bytes, placement: Placement, release: Release, new_order: Callable[[], Order] = ByAge
+    ) -> None:
+        self.name = name
+        self.placement = placement
+        self.release = release
+        self.new_order = new_order
+        """Makes the order of a new queue."""
 
 
 @mypyc_attr(acyclic=True)
@@ -50,13 +89,13 @@ class Wait:
 class Queue:
     """The queue object of one node; it comes into being by use and leaves when it was idle for long."""
 
-    def __init__(self, name: bytes, number: i64, now_ms: i64) -> None:
+    def __init__(self, name: bytes, number: i64, now_ms: i64, queue_type: QueueType) -> None:
         self.name = name
+        self.type = queue_type
         self.number: i64 = number
         """Grows with each queue this node makes: the scan order."""
         self.length: i64 = 0
-        self._line = JobList()
-        self._late: SortedKeyList | None = None
+        self._order = queue_type.new_order()
         self.first_wait: Wait | None = None
         self.last_wait: Wait | None = None
         self.waiting: i64 = 0
@@ -84,66 +123,22 @@ class Queue:
         self.reply_prefix_counters = b"*7\r\n" + bulk(name) + b"$40\r\n"
 
     def insert(self, job: Job) -> None:
-        """Put a job where its age says."""
+        """Add a job at its place in the order."""
         self.length += 1
-        line = self._line
-        last = line.last
-        job.place = IN_LINE
-        if last is None or _older(last, job):
-            line.append(job)
-            return
-        first = line.first
-        assert first is not None
-        if _older(job, first):
-            line.prepend(job)
-            return
-        if self._late is None:
-            self._late = SortedKeyList(key=_age_key)
-        job.place = IN_LATE
-        self._late.add(job)
-
-    def oldest(self) -> Job | None:
-        """The job to be delivered next."""
-        first = self._line.first
-        if self._late is None:
-            return first
-        late: Job = self._late[0]
-        if first is None or _older(late, first):
-            return late
-        return first
+        self._order.insert(job)
 
     def remove(self, job: Job) -> None:
-        """Take a job out, wherever it stands."""
+        """Take a job out, wherever it is in the order."""
         self.length -= 1
-        where = job.place
-        job.place = NOWHERE
-        if where == IN_LINE:
-            self._line.remove(job)
-            return
-        assert self._late is not None
-        self._late.remove(job)
-        if not self._late:
-            self._late = None
+        self._order.remove(job)
+
+    def oldest(self) -> Job | None:
+        """The job to deliver next."""
+        return self._order.oldest()
 
     def peek(self, count: int) -> list[Job]:
-        """The oldest `count` jobs, oldest first; for a negative count the youngest, youngest first."""
-        backwards = count < 0
-        wanted = min(abs(count), self.length)
-        found: list[Job] = []
-        late: Iterator[Job] = iter(())
-        if self._late is not None:
-            late = reversed(self._late) if backwards else iter(self._late)
-        job = self._line.last if backwards else self._line.first
-        side = next(late, None)
-        while len(found) < wanted:
-            if side is None or (job is not None and _older(job, side) != backwards):
-                assert job is not None
-                found.append(job)
-                job = job.queue_previous if backwards else job.queue_next
-            else:
-                found.append(side)
-                side = next(late, None)
-        return found
+        """The next `count` jobs, the next one first; for a negative count the last ones, the last one first."""
+        return self._order.peek(max(min(count, self.length), -self.length))
 
     def join_line(self, wait: Wait) -> None:
         """Put a client at the end of the line."""

@@ -11,13 +11,18 @@ from bisect import bisect_right
 
 from mypy_extensions import i64
 
-from disqued.core.queues.queue import Queue
+from disqued.core.queues.queue import Queue, QueueType
 
 
 class Queues:
     """The queues of one node."""
 
-    def __init__(self) -> None:
+    def __init__(self, standard: QueueType) -> None:
+        self._standard = standard
+        """The type of all queues that were not declared."""
+        self._declared: dict[bytes, QueueType] = {}
+        """The types of queues that were declared, by name."""
+        self._some_declared: bool = False
         self._by_name: dict[bytes, Queue] = {}
         self._order: list[Queue | None] = []
         self._numbers: list[int] = []
@@ -31,12 +36,24 @@ class Queues:
         """The queue of that name, if there is one."""
         return self._by_name.get(name)
 
+    def declare(self, name: bytes, queue_type: QueueType) -> None:
+        """Choose the type of a queue that does not exist yet."""
+        assert name not in self._by_name
+        self._declared[name] = queue_type
+        self._some_declared = True
+
+    def type_of(self, name: bytes) -> QueueType:
+        """The type of the queue of that name, whether the queue exists now or not."""
+        if self._some_declared:
+            return self._declared.get(name, self._standard)
+        return self._standard
+
     def get_or_make(self, name: bytes, now_ms: i64) -> Queue:
         """The queue of that name; a new one when there is none."""
         queue = self._by_name.get(name)
         if queue is None:
             self._made += 1
-            queue = Queue(name, self._made, now_ms)
+            queue = Queue(name, self._made, now_ms, self.type_of(name))
             self._by_name[name] = queue
             self._order.append(queue)
             self._numbers.append(self._made)

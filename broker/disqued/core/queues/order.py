@@ -1,0 +1,122 @@
+"""The order in which the waiting jobs of a queue are delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mypy_extensions import i64, mypyc_attr
+from sortedcontainers import SortedKeyList
+
+from disqued.core.jobs.job import IN_LATE, IN_LINE, NOWHERE, Job
+from disqued.core.jobs.joblist import JobList
+
+
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
+class Order:
+    """The waiting jobs of one queue. `Queue` counts them and is the only caller."""
+
+    def insert(self, job: Job) -> None:
+        """Add a job that is in no queue, and set its `place`."""
+        raise NotImplementedError
+
+    def remove(self, job: Job) -> None:
+        """Take out a job that was inserted, and reset its `place`."""
+        raise NotImplementedError
+
+    def oldest(self) -> Job | None:
+        """The job to deliver next; it stays."""
+        raise NotImplementedError
+
+    def peek(self, count: i64) -> list[Job]:
+        """The next `count` jobs, the next one first; for a negative count the last ones, the last one first.
+
+        `count` is never larger than the number of jobs.
+        """
+        raise NotImplementedError
+
+
+def _age_key(job: Job) -> tuple[int, bytes]:
+    """What jobs are ordered by."""
+    return (job.ctime, job.id)
+
+
+def _older(one: Job, other: Job) -> bool:
+    """Whether `one` is delivered before `other`."""
+    if one.ctime != other.ctime:
+        return one.ctime < other.ctime
+    return one.id < other.id
+
+
+@mypyc_attr(acyclic=True)
+class ByAge(Order):
+    """Jobs ordered by (ctime, id), the oldest first.
+
+    New jobs are the youngest and go to the end of an intrusive list. A job that comes back is mostly the oldest and
+    goes to its front. Both cost the same whatever the length. Jobs that belong in between (many requeued at once, or
+    imports from other nodes) go to a sorted side structure, so that nothing ever walks a long queue. The older one of
+    the two first jobs is delivered next.
+    """
+
+    def __init__(self) -> None:
+        self._line = JobList()
+        self._late: SortedKeyList | None = None
+
+    def insert(self, job: Job) -> None:
+        """Add a job at the place that its age says."""
+        line = self._line
+        last = line.last
+        job.place = IN_LINE
+        if last is None or _older(last, job):
+            line.append(job)
+            return
+        first = line.first
+        assert first is not None
+        if _older(job, first):
+            line.prepend(job)
+            return
+        if self._late is None:
+            self._late = SortedKeyList(key=_age_key)
+        job.place = IN_LATE
+        self._late.add(job)
+
+    def remove(self, job: Job) -> None:
+        """Take a job out, wherever it is."""
+        where = job.place
+        job.place = NOWHERE
+        if where == IN_LINE:
+            self._line.remove(job)
+            return
+        assert self._late is not None
+        self._late.remove(job)
+        if not self._late:
+            self._late = None
+
+    def oldest(self) -> Job | None:
+        """The oldest job; it stays."""
+        first = self._line.first
+        if self._late is None:
+            return first
+        late: Job = self._late[0]
+        if first is None or _older(late, first):
+            return late
+        return first
+
+    def peek(self, count: i64) -> list[Job]:
+        """The oldest `count` jobs, oldest first; for a negative count the youngest, youngest first."""
+        backwards = count < 0
+        wanted: i64 = -count if backwards else count
+        found: list[Job] = []
+        late: Iterator[Job] = iter(())
+        if self._late is not None:
+            late = reversed(self._late) if backwards else iter(self._late)
+        job = self._line.last if backwards else self._line.first
+        side = next(late, None)
+        while len(found) < wanted:
+            if side is None or (job is not None and _older(job, side) != backwards):
+                assert job is not None
+                found.append(job)
+                job = job.queue_previous if backwards else job.queue_next
+            else:
+                found.append(side)
+                side = next(late, None)
+        return found
