@@ -1,4 +1,4 @@
-"""The operator in the cluster, a namespace for each test, what is kept when one fails, and who runs alone."""
+"""Fixtures of the end-to-end tests: operator, namespaces, clusters; diagnostics of failed tests; the `alone` marker."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from e2e.support.cluster import DisqueCluster
 from e2e.support.kube import Json, Kube
 from e2e.support.load import Load
 from e2e.support.settings import RESULTS, Settings
-from e2e.support.times import Times, collect, forget
+from e2e.support.times import Times, clear, collect
 
 FAILED = pytest.StashKey[bool]()
 ALONE = "alone"
 INSTALLED = RESULTS / "installed"
-"""Is there when this run installed the operator."""
+"""Exists if this run installed the operator."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that run alone come last: they wait until no other test runs."""
+    """Run tests marked `alone` last; they wait until no other test runs."""
     items.sort(key=lambda item: item.get_closest_marker(ALONE) is not None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Once for all workers: results of former runs go."""
+    """Clear the measurements of earlier runs, once for all workers."""
     if not hasattr(config, "workerinput"):
-        forget()
+        clear()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Once for all workers: times are put together, and the operator goes."""
+    """Merge the measurements and uninstall the operator, once for all workers."""
     if hasattr(session.config, "workerinput") or session.config.option.collectonly:
         return
     collect()
@@ -47,7 +47,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let fixtures see that their test failed, and people before all others are done."""
+    """Record a failure for the fixtures, and write it to a file before the run ends."""
     report = yield
     if report.failed:
         item.stash[FAILED] = True
@@ -56,7 +56,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def folder_of(item: pytest.Item) -> Path:
-    """Where a test may leave what a person wants to see when it failed."""
+    """Return the folder for diagnostics of a test."""
     folder = RESULTS / re.sub(r"[^\w.-]+", "-", item.name)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -78,18 +78,18 @@ def times() -> Times:
 
 
 @pytest.fixture(autouse=True)
-def _room(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests run beside each other, but for those that run alone."""
+def _exclusion(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hold a shared lock during a test, or an exclusive lock if it is marked `alone`."""
     alone = request.node.get_closest_marker(ALONE) is not None
     RESULTS.mkdir(parents=True, exist_ok=True)
-    with (RESULTS / "room.lock").open("w") as lock:
+    with (RESULTS / "alone.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
 
 
 @pytest.fixture(scope="session")
 def operator(kube: Kube, settings: Settings) -> Json:
-    """The Deployment of the operator that looks after all namespaces."""
+    """The Deployment of the operator, which watches all namespaces."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / "install.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -103,40 +103,42 @@ def results(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def namespaces(kube: Kube, request: pytest.FixtureRequest, results: Path, _room: None) -> Iterator[Callable[[], str]]:
-    """Makes namespaces in which only restricted pods may run; they are deleted, their pods at once."""
-    made: list[str] = []
+def namespaces(
+    kube: Kube, request: pytest.FixtureRequest, results: Path, _exclusion: None
+) -> Iterator[Callable[[], str]]:
+    """A function that creates a namespace for restricted pods only. They are deleted after the test."""
+    created: list[str] = []
 
     def make() -> str:
         name = f"e2e-{secrets.token_hex(3)}"
         labels = {"pod-security.kubernetes.io/enforce": "restricted", "disque.dev/e2e": "true"}
         kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-        made.append(name)
+        created.append(name)
         return name
 
     yield make
     if request.node.stash.get(FAILED, False):
-        for name in made:
-            diagnostics.keep(kube, name, results / name)
-        diagnostics.keep(kube, operators.deployment()["metadata"]["namespace"], results / "operator")
-    for name in made:
+        for name in created:
+            diagnostics.collect(kube, name, results / name)
+        diagnostics.collect(kube, operators.deployment()["metadata"]["namespace"], results / "operator")
+    for name in created:
         kube.delete("Namespace", name)
 
 
 @pytest.fixture
 def namespace(namespaces: Callable[[], str]) -> str:
-    """A namespace of the test's own."""
+    """A namespace for the test."""
     return namespaces()
 
 
 @pytest.fixture
 def cluster(kube: Kube, operator: Json, namespace: str, settings: Settings) -> DisqueCluster:
-    """A cluster that the test creates and the operator makes."""
+    """A cluster named `shop`, which the test creates."""
     assert operator
     return DisqueCluster(kube, namespace, "shop", settings.image)
 
 
 @pytest.fixture
 def load(kube: Kube, cluster: DisqueCluster, settings: Settings) -> Load:
-    """Load for the cluster, from when the test enters it."""
+    """Load for the cluster; it starts when the test enters the context."""
     return Load(kube, cluster, settings.image)

@@ -1,14 +1,14 @@
-"""`make e2e`: a Kubernetes, the images in it, and all tests against them.
+"""`make e2e`: provide a Kubernetes cluster and the images, and run the end-to-end tests.
 
-With KUBECONFIG set that cluster is used: E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE name images
-that it can pull or has, or E2E_BUILD is a command that builds one and has the cluster know it:
-`$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
-Otherwise a cluster is made with `kind`, and is deleted at the end unless E2E_KEEP is set.
+If KUBECONFIG is set, the tests use that cluster. E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE then
+name images that the cluster has or can pull. Alternatively, E2E_BUILD is a command that builds an image and makes it
+available to the cluster: `$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
+Otherwise `kind` creates a cluster, which is deleted at the end unless E2E_KEEP is set.
 
-    make e2e                               all tests
-    make e2e ARGS="-k upgrade -n0"         some of them; arguments are pytest's
-    python e2e/run.py --images             only build the images with E2E_BUILD, which takes minutes: ahead, beside
-                                           something else. Their names are then in build/images.env
+    make e2e                               run all tests
+    make e2e ARGS="-k upgrade -n0"         run some tests; the arguments are passed to pytest
+    python e2e/run.py --images             only build the images with E2E_BUILD, ahead of a run; this takes minutes.
+                                           Their names are written to build/images.env
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 KIND: Final = "disqued-e2e"
 BUILT: Final = ROOT / "build" / "images.env"
-"""The names of the images that were built ahead, as assignments of a shell."""
+"""The names of images built ahead of a run, as shell assignments."""
 KUBECONFIG: Final = ROOT / "build" / "e2e" / "kubeconfig"
 IMAGES: Final = (
     ("E2E_IMAGE", "localhost/disqued:e2e", "broker"),
@@ -33,7 +33,7 @@ IMAGES: Final = (
     ("E2E_OPERATOR_IMAGE", "localhost/disque-operator:e2e", "operator"),
     ("E2E_SPARK_IMAGE", "localhost/disqued-spark:e2e", "spark"),
 )
-"""The variables, what the images are called when they are built here, and the targets of the Dockerfile."""
+"""For each image: its environment variable, its tag when built here, and its target in the Dockerfile."""
 API_MANIFEST: Final = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 KIND_HOOKS: Final = {
     "E2E_NODE_STOP": "docker kill $NODE",
@@ -41,18 +41,18 @@ KIND_HOOKS: Final = {
     "E2E_API_STOP": f"docker exec {KIND}-control-plane mv {API_MANIFEST} /kube-apiserver.yaml",
     "E2E_API_START": f"docker exec {KIND}-control-plane mv /kube-apiserver.yaml {API_MANIFEST}",
 }
-"""How machines and the API server are taken away from a cluster of `kind`."""
+"""How to stop and start nodes and the API server of a `kind` cluster."""
 NO_KUBERNETES: Final = """\
-There is no Kubernetes to test against. Set KUBECONFIG to one that may be broken a little (machines are drained, pods
-are killed), or install kind and docker, so that one can be made."""
+no Kubernetes cluster to test against: set KUBECONFIG to a cluster that may be disrupted (nodes are drained, pods are
+killed), or install kind and docker to create one"""
 NO_IMAGE: Final = """\
-KUBECONFIG is set, but nothing says which images to test. Set E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE and
-E2E_SPARK_IMAGE to images that the cluster can pull, or E2E_BUILD to a command that builds one and loads it:
-$E2E_BUILD TAG $E2E_BUILD_ARGS ."""
+KUBECONFIG is set, but no images to test: set E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE to
+images that the cluster can pull, or E2E_BUILD to a command that builds and loads an image
+($E2E_BUILD TAG $E2E_BUILD_ARGS .)"""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests; the exit status."""
+    """Run the tests and return the exit status."""
     if arguments == ["--images"]:
         return _build_ahead()
     if os.environ.get("KUBECONFIG"):
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _build_ahead() -> int:
-    """Build the images, and write down what they are called."""
+    """Build the images and write their names to `BUILT`."""
     build = os.environ.get("E2E_BUILD")
     if not build:
         return _refuse(NO_IMAGE)
@@ -83,7 +83,7 @@ def _refuse(text: str) -> int:
 
 
 def _images(build: str) -> dict[str, str]:
-    """The images by the variables that name them; built unless they are there."""
+    """Return the variables that name the images. Builds the images unless E2E_IMAGE is set."""
     if os.environ.get("E2E_IMAGE"):
         return {}
     options = os.environ.get("E2E_BUILD_ARGS", "")
@@ -99,7 +99,7 @@ def _test(arguments: list[str], environment: dict[str, str]) -> int:
 
 @contextlib.contextmanager
 def _kind() -> Iterator[dict[str, str]]:
-    """A cluster of our own; its kubeconfig as a variable."""
+    """Create a `kind` cluster, or use an existing one; yields KUBECONFIG as a variable."""
     KUBECONFIG.parent.mkdir(parents=True, exist_ok=True)
     known = subprocess.run(["kind", "get", "clusters"], check=True, capture_output=True, text=True).stdout.split()
     where = ["--name", KIND, "--kubeconfig", str(KUBECONFIG)]
@@ -116,7 +116,7 @@ def _kind() -> Iterator[dict[str, str]]:
 
 
 def into_kind(tag: str, *options: str) -> int:
-    """Build an image and have the cluster know it."""
+    """Build an image and load it into the `kind` cluster."""
     subprocess.run(["docker", "build", "--tag", tag, *options], check=True)
     return subprocess.run(["kind", "load", "docker-image", tag, "--name", KIND], check=False).returncode
 

@@ -1,4 +1,4 @@
-"""The account that decides whether jobs were lost is itself held to account; no Kubernetes is needed."""
+"""Tests of the account that decides whether jobs were lost; they need no Kubernetes."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ def account(*lines: str) -> Account:
     return read
 
 
-def test_what_was_added_and_delivered_adds_up() -> None:
+def test_check_accepts_jobs_that_were_added_and_delivered() -> None:
     sound = account(*SOUND)
     sound.check(at_least=2)
     assert (sound.duplicates, sound.repeated, sound.slowest_ms, sound.percentile_ms(0.4)) == (0, 0, 900, 3)
 
 
 @pytest.mark.parametrize(
-    ("lines", "complaint"),
+    ("lines", "message"),
     [
         ((f"add plain 1 p.2 {OTHER}",), "lost ['p.2']"),
         ((f"add once 1 p.2 {OTHER}",), f"lost {{'p.2': '{OTHER}'}}"),
         ((f"got {ONCE} p.1",), "twice ['p.1']"),
-        ((f"got {OTHER} p.9",), "from nowhere ['p.9']"),
+        ((f"got {OTHER} p.9",), "never added ['p.9']"),
         (("unknown p.2 plain NotReplicated NOREPL not enough",), "NOREPL"),
         (("failed get ConnectionFailed no node",), "no node"),
     ],
 )
-def test_what_does_not_add_up_is_said(lines: tuple[str, ...], complaint: str) -> None:
-    with pytest.raises(AssertionError, match=re.escape(complaint)):
+def test_check_reports_lost_repeated_and_unexpected_jobs(lines: tuple[str, ...], message: str) -> None:
+    with pytest.raises(AssertionError, match=re.escape(message)):
         account(*SOUND, *lines).check(at_least=2)
 
 
-def test_a_job_that_nobody_was_answered_for_may_come_or_not() -> None:
+def test_job_with_an_unknown_result_may_be_delivered_or_not() -> None:
     lines = ("unknown p.2 plain ConnectionLost gone", f"got {OTHER} p.2", "unknown p.3 plain ConnectionLost gone")
     account(*SOUND, *lines).check(at_least=2, calls_may_fail=True)
 
 
-def test_a_second_delivery_and_a_second_job_of_a_key_are_counted_apart() -> None:
+def test_repeated_deliveries_and_repeated_jobs_are_counted_separately() -> None:
     twice = account(*SOUND, f"got {ONE} p.0", f"got {OTHER} p.0")
     twice.check(at_least=2)
     assert (twice.duplicates, twice.repeated) == (1, 1)

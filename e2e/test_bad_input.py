@@ -1,4 +1,4 @@
-"""What only live state can show is told of with a reason and what to do, and comes right by itself afterwards."""
+"""Specs that the API server accepts but that cannot work: a condition gives the reason and the remedy, and clears."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEEN_S = 120
 
 CASES: dict[str, tuple[dict[str, Any], str, str, dict[str, Any]]] = {
     "image": ({"image": "localhost/there-is-no-such-image:1"}, "ImageMissing", "spec.image", {}),
-    "no machine": ({"nodeSelector": {"no": "machine"}}, "Unschedulable", "spec.nodeSelector", {"nodeSelector": None}),
+    "no node": ({"nodeSelector": {"no": "node"}}, "Unschedulable", "spec.nodeSelector", {"nodeSelector": None}),
     "consent": ({"drain": {"onTimeout": "Force"}}, "", "disque.dev/allow-job-loss", {"drain": None}),
     "directive": (
         {"config": {"client-output-buffer-limit": "normal 1gb"}},
@@ -23,37 +23,37 @@ CASES: dict[str, tuple[dict[str, Any], str, str, dict[str, Any]]] = {
         {"config": None},
     ),
 }
-"""What is asked for; the reason of Degraded, or none where SpecValid says it; a word of the message; what mends it."""
+"""The spec, the reason of Degraded (empty if SpecValid reports the problem), part of the message, and the fix."""
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_wrong_is_said_and_mended_by_a_change(cluster: DisqueCluster, case: str) -> None:
-    spec, reason, word, mended = CASES[case]
-    right = cluster.manifest()["spec"]
+def test_condition_names_the_wrong_field_and_clears_after_a_fix(cluster: DisqueCluster, case: str) -> None:
+    spec, reason, word, fix = CASES[case]
+    default = cluster.manifest()["spec"]
     cluster.create(replicas=1, **spec)
     kind, value = ("Degraded", "True") if reason else ("SpecValid", "False")
-    told = cluster.wait_condition(kind, value, within_s=SEEN_S, reason=reason)
-    assert word in told["message"], told
-    cluster.patch(**(mended or {"image": right["image"]}))
+    found = cluster.wait_condition(kind, value, within_s=SEEN_S, reason=reason)
+    assert word in found["message"], found
+    cluster.patch(**(fix or {"image": default["image"]}))
     cluster.wait_running(1)
 
 
-def test_a_missing_secret_is_told_of_until_it_is_there(cluster: DisqueCluster, kube: Kube) -> None:
+def test_missing_secret_degrades_the_cluster_until_it_exists(cluster: DisqueCluster, kube: Kube) -> None:
     cluster.create(replicas=1, auth={"secretName": "mine"})
-    told = cluster.wait_condition("Degraded", "True", within_s=SEEN_S, reason="SecretMissing")
-    assert "kubectl create secret" in told["message"]
+    found = cluster.wait_condition("Degraded", "True", within_s=SEEN_S, reason="SecretMissing")
+    assert "kubectl create secret" in found["message"]
     secret = {"metadata": {"name": "mine", "namespace": cluster.namespace}}
-    data = {"password": base64.b64encode(b"of my own").decode()}
+    data = {"password": base64.b64encode(b"own password").decode()}
     kube.create({"apiVersion": "v1", "kind": "Secret", **secret, "data": data})
     cluster.wait_running(1)
-    assert cluster.password == "of my own"
+    assert cluster.password == "own password"
 
 
-def test_a_quota_that_is_exceeded_is_told_of(cluster: DisqueCluster, kube: Kube) -> None:
+def test_exceeded_quota_degrades_the_cluster(cluster: DisqueCluster, kube: Kube) -> None:
     metadata = {"name": "few", "namespace": cluster.namespace}
     kube.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {"pods": "1"}}})
     cluster.create(replicas=2)
-    told = cluster.wait_condition("Degraded", "True", within_s=SEEN_S, reason="PodsRefused")
-    assert "quota" in told["message"]
+    found = cluster.wait_condition("Degraded", "True", within_s=SEEN_S, reason="PodsRefused")
+    assert "quota" in found["message"]
     kube.delete("ResourceQuota", "few", cluster.namespace)
     cluster.wait_running(2, within_s=300)

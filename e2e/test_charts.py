@@ -1,4 +1,4 @@
-"""The charts on a real Kubernetes: what they render to is valid, and they install, test, upgrade, roll back and go."""
+"""The Helm charts on a real Kubernetes: rendering, installation, `helm test`, upgrade, rollback and uninstallation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ pytestmark = [
     pytest.mark.skipif(
         not (shutil.which("helm") and shutil.which("kubectl")), reason="helm or kubectl is not installed"
     ),
-    pytest.mark.usefixtures("operator"),  # also for the resource definition, which Helm and kubectl have to know
+    pytest.mark.usefixtures("operator"),  # it also installs the resource definition, which Helm and kubectl need
 ]
 
 DEFINITION = "disqueclusters.disque.dev"
 MONITORING = "monitoring.coreos.com/v1"
 MONITORS = [f"--api-versions={MONITORING}/{kind}" for kind in ("PodMonitor", "PrometheusRule", "ServiceMonitor")]
 NEW_FIELD = "priorityClassName"
-"""What the resource definition of the older chart lacks."""
+"""A field that the resource definition of the older chart does not have."""
 MODES = [
     pytest.param(chart, values, id=f"{chart.name}-{values.name.removesuffix('-values.yaml')}")
     for chart in (OPERATOR, CLUSTER)
@@ -58,7 +58,7 @@ def definition_fields(kube: Kube) -> Json:
 
 @pytest.fixture
 def older_chart(tmp_path: Path) -> Path:
-    """The operator's chart as a former release may have been: a field less in the resource definition."""
+    """An older release of the operator's chart, with one field less in the resource definition."""
     chart = tmp_path / "older"
     shutil.copytree(OPERATOR, chart)
     about = yaml.safe_load((chart / "Chart.yaml").read_text()) | {"version": "0.0.1"}
@@ -72,15 +72,15 @@ def older_chart(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def no_operator(kube: Kube, operator: Json) -> Iterator[None]:
-    """The operator of the other tests is away, and afterwards all is as it was."""
-    with operators.away(kube, operator):
+    """Stops the operator of the other tests, and restores it and the resource definition afterwards."""
+    with operators.stopped(kube, operator):
         yield
         for manifest in operators.documents(operators.CRDS):
             kube.apply(manifest)
 
 
 @pytest.mark.parametrize(("chart", "values"), MODES)
-def test_the_api_server_takes_what_is_rendered(namespace: str, chart: Path, values: Path) -> None:
+def test_api_server_accepts_the_rendered_objects(namespace: str, chart: Path, values: Path) -> None:
     given = yaml.safe_load(values.read_text())
     watched = ["--set", f"watch.namespaces={{{namespace}}}"] if "watch" in given else []
     shown = ["--set", f"dashboards.namespace={namespace}"] if "dashboards" in given else []
@@ -90,22 +90,22 @@ def test_the_api_server_takes_what_is_rendered(namespace: str, chart: Path, valu
         if not item["apiVersion"].startswith(MONITORING)
     ]
     assert objects
-    said = run(
+    output = run(
         "kubectl",
         *("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "--filename", "-"),
         given=yaml.safe_dump_all(objects),
     )
-    assert said.count("serverside-applied") == len(objects)
+    assert output.count("serverside-applied") == len(objects)
 
 
-def test_a_cluster_is_installed_tested_grown_rolled_back_and_uninstalled(
+def test_cluster_chart_is_installed_tested_scaled_rolled_back_and_uninstalled(
     kube: Kube, namespace: str, settings: Settings
 ) -> None:
     cluster = DisqueCluster(kube, namespace, "shop", settings.image)
     with Release(namespace, "mail") as release:
         notes = release.install(CLUSTER, cluster_values(settings, replicas=2))
         assert f"helm test mail -n {namespace}" in notes
-        assert "was added, fetched and acknowledged" in release.test(), "right after the installation: it waits"
+        assert "was added, fetched and acknowledged" in release.test(), "the test waits for the cluster"
         cluster.wait_running(2)
         uids = [cluster.uid(ordinal) for ordinal in (0, 1)]
 
@@ -116,17 +116,17 @@ def test_a_cluster_is_installed_tested_grown_rolled_back_and_uninstalled(
         cluster.wait_running(2)
         assert [cluster.uid(ordinal) for ordinal in (0, 1)] == uids
 
-    poll(lambda: not cluster.pods() and not kube.all("Service", namespace), "all is gone but the volumes", GONE_S)
+    poll(lambda: not cluster.pods() and not kube.all("Service", namespace), "only the volumes remain", GONE_S)
     assert cluster.claims() == {"data-shop-0", "data-shop-1"}
     left = [pod["metadata"]["name"] for pod in kube.all("Pod", namespace)]
-    assert left == ["shop-test"], "Helm takes no hooks away, and its log can still be read"
+    assert left == ["shop-test"], "Helm keeps the test pod, so that its log can be read"
 
 
-def test_a_cluster_without_a_password_and_one_with_its_own_secret_are_tested(
+def test_chart_test_passes_without_a_password_and_with_a_custom_secret(
     kube: Kube, namespace: str, settings: Settings
 ) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": namespace}}
-    kube.create(secret | {"stringData": {"password": "a password of mine"}})
+    kube.create(secret | {"stringData": {"password": "own password"}})
     for name, auth in (("open", {"enabled": False}), ("closed", {"secretName": "mine"})):
         with Release(namespace, name) as release:
             values = cluster_values(settings, fullnameOverride=name, replicas=1, auth=auth, service={"port": 7000})
@@ -134,19 +134,19 @@ def test_a_cluster_without_a_password_and_one_with_its_own_secret_are_tested(
             assert f"{name}.{namespace}.svc:7000" in release.test()
 
 
-def test_what_only_the_api_server_knows_is_told_by_helm(namespace: str, settings: Settings) -> None:
+def test_helm_shows_the_api_servers_validation_error(namespace: str, settings: Settings) -> None:
     with Release(namespace, "mail") as release, pytest.raises(RefusedError, match="lower minReplicas too"):
         release.install(CLUSTER, cluster_values(settings, replicas=2, minReplicas=3))
 
 
 @pytest.mark.alone
 @pytest.mark.usefixtures("no_operator")
-def test_the_operator_is_upgraded_with_its_resource_definition_and_clusters_outlive_it(
+def test_operator_chart_upgrades_its_resource_definition_and_clusters_survive_its_removal(
     kube: Kube, namespaces: Callable[[], str], settings: Settings, older_chart: Path
 ) -> None:
-    place, home = namespaces(), namespaces()
+    system, home = namespaces(), namespaces()
     cluster = DisqueCluster(kube, home, "shop", settings.image)
-    with Release(place, "system") as release:
+    with Release(system, "system") as release:
         release.install(older_chart, operator_values(settings), "--take-ownership", "--wait")
         assert NEW_FIELD not in definition_fields(kube)
         cluster.create(replicas=2)
@@ -155,14 +155,14 @@ def test_the_operator_is_upgraded_with_its_resource_definition_and_clusters_outl
 
         release.install(OPERATOR, operator_values(settings), "--wait")
         assert NEW_FIELD in definition_fields(kube)
-        poll(partial(has_metrics, place), "the operator's metrics are read through their Service", GONE_S)
-        users_have_their_rights(kube, home)
+        poll(partial(has_metrics, system), "the operator's metrics are available through their Service", GONE_S)
+        check_user_permissions(kube, home)
         cluster.patch(replicas=1)
         cluster.wait_running(1)
 
     assert kube.find("CustomResourceDefinition", DEFINITION) is not None
-    assert cluster.uid(0) == uids[0], "the cluster serves on without an operator"
-    with Release(place, "other") as release:
+    assert cluster.uid(0) == uids[0], "the cluster keeps running without an operator"
+    with Release(system, "other") as release:
         one_namespace: Json = {"watch": {"namespaces": [home]}, "rbac": {"aggregate": False}}
         release.install(OPERATOR, operator_values(settings, **one_namespace), "--take-ownership", "--wait")
         cluster.patch(replicas=2)
@@ -173,7 +173,7 @@ def test_the_operator_is_upgraded_with_its_resource_definition_and_clusters_outl
 
 
 def has_metrics(namespace: str) -> bool:
-    """Whether the Service leads to the operator that runs now: for a moment it may lead to the one before."""
+    """Return whether the Service reaches the current operator; for a moment it may route to the previous one."""
     page = f"/api/v1/namespaces/{namespace}/services/system-disque-operator-metrics:metrics/proxy/metrics"
     try:
         return "disque_operator_" in run("kubectl", "get", "--raw", page)
@@ -181,14 +181,14 @@ def has_metrics(namespace: str) -> bool:
         return False
 
 
-def users_have_their_rights(kube: Kube, namespace: str) -> None:
-    """Kubernetes adds the chart's roles to its own for users."""
+def check_user_permissions(kube: Kube, namespace: str) -> None:
+    """Check that Kubernetes aggregates the chart's roles into its own roles for users."""
     allowed = {
         "view": {"get disqueclusters": True, "patch disqueclusters": False, "patch disqueclusters/scale": False},
         "edit": {"get disqueclusters": True, "create disqueclusters": True, "patch disqueclusters/scale": True},
         "admin": {"delete disqueclusters": True, "deletecollection disqueclusters": True},
     }
-    for role, rights in allowed.items():
+    for role, permissions in allowed.items():
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": role, "namespace": namespace}}
         binding: Json = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -199,16 +199,20 @@ def users_have_their_rights(kube: Kube, namespace: str) -> None:
         }
         kube.create(account)
         kube.create(binding)
-        for right, expected in rights.items():
-            poll(partial(answers, expected, role, right, namespace), f"{role}: {right} is {expected}", GONE_S)
+        for permission, expected in permissions.items():
+            poll(
+                partial(is_allowed_as_expected, expected, role, permission, namespace),
+                f"{role}: {permission} is {expected}",
+                GONE_S,
+            )
 
 
-def answers(expected: bool, account: str, right: str, namespace: str) -> bool:
-    """Whether a service account may do something, or may not, as expected."""
-    verb, resource = right.split()
-    who = f"--as=system:serviceaccount:{namespace}:{account}"
+def is_allowed_as_expected(expected: bool, account: str, permission: str, namespace: str) -> bool:
+    """Return whether the permission of a service account is as expected."""
+    verb, resource = permission.split()
+    user = f"--as=system:serviceaccount:{namespace}:{account}"
     try:
-        said = run("kubectl", "auth", "can-i", verb, resource, who, "--namespace", namespace)
+        output = run("kubectl", "auth", "can-i", verb, resource, user, "--namespace", namespace)
     except RefusedError as error:
-        said = str(error)
-    return said.startswith("yes") == expected
+        output = str(error)
+    return output.startswith("yes") == expected

@@ -1,4 +1,4 @@
-"""Pods, volumes, machines and the API server are lost under load; no job that was answered for is."""
+"""Pods, volumes, nodes and the API server fail under load; no acknowledged job is lost."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from e2e.support.settings import Settings, run_hook
 from e2e.support.times import Times
 
 POD_BACK_S = 30
-AWAY_S = 60
+OUTAGE_S = 60
 HEALED_S = 180
 SCHEDULED_S = 400
-"""After the API server was away the scheduler may see a claim before its volume, and then looks again at the pod after
-five minutes only."""
+"""After an outage of the API server the scheduler may see a claim before its volume; it then retries only after five
+minutes."""
 EVICTED_S = 120
 
 
-def test_a_pod_that_is_deleted_comes_back(cluster: DisqueCluster, load: Load, times: Times) -> None:
+def test_deleted_pod_comes_back(cluster: DisqueCluster, load: Load, times: Times) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids = cluster.ids()
@@ -41,7 +41,7 @@ def test_a_pod_that_is_deleted_comes_back(cluster: DisqueCluster, load: Load, ti
     account.check(at_least=200)
 
 
-def test_a_pod_that_is_killed_comes_back(cluster: DisqueCluster, load: Load, times: Times) -> None:
+def test_killed_pod_comes_back(cluster: DisqueCluster, load: Load, times: Times) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids = cluster.ids()
@@ -54,11 +54,13 @@ def test_a_pod_that_is_killed_comes_back(cluster: DisqueCluster, load: Load, tim
         cluster.wait_running(3)
         account = load.settle()
     assert cluster.ids() == ids
-    account.check(at_least=100, once_may_go=True)
+    account.check(at_least=100, once_may_be_lost=True)
 
 
-@pytest.mark.parametrize("grace_s", [None, 0], ids=["in order", "killed"])
-def test_all_pods_at_once_come_back(cluster: DisqueCluster, load: Load, times: Times, grace_s: int | None) -> None:
+@pytest.mark.parametrize("grace_s", [None, 0], ids=["graceful", "killed"])
+def test_cluster_recovers_when_all_pods_are_deleted_at_once(
+    cluster: DisqueCluster, load: Load, times: Times, grace_s: int | None
+) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids = cluster.ids()
@@ -75,12 +77,10 @@ def test_all_pods_at_once_come_back(cluster: DisqueCluster, load: Load, times: T
         times.since("all_pods_deleted_cluster_back_s" if grace_s is None else "all_pods_killed_cluster_back_s", begin_s)
         account = load.settle()
     assert cluster.ids() == ids
-    account.check(at_least=200, once_may_go=True, calls_may_fail=True)
+    account.check(at_least=200, once_may_be_lost=True, calls_may_fail=True)
 
 
-def test_a_lost_volume_makes_a_new_member_and_the_old_one_is_forgotten(
-    cluster: DisqueCluster, load: Load, times: Times
-) -> None:
+def test_member_with_a_lost_volume_is_replaced_by_a_new_one(cluster: DisqueCluster, load: Load, times: Times) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids = cluster.ids()
@@ -93,10 +93,10 @@ def test_a_lost_volume_makes_a_new_member_and_the_old_one_is_forgotten(
         times.since("lost_volume_healed_s", begin_s)
         cluster.wait_running(3)
         account = load.settle()
-    account.check(at_least=200, once_may_go=True)
+    account.check(at_least=200, once_may_be_lost=True)
 
 
-def test_members_that_forgot_each_other_are_brought_together(cluster: DisqueCluster) -> None:
+def test_members_that_forgot_each_other_are_reconnected(cluster: DisqueCluster) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids = cluster.ids()
@@ -108,110 +108,109 @@ def test_members_that_forgot_each_other_are_brought_together(cluster: DisqueClus
 
 
 @pytest.fixture
-def machine(kube: Kube, cluster: DisqueCluster) -> Iterator[Callable[[int], str]]:
-    """Takes the machine of a pod out of scheduling until the test ends."""
+def cordon(kube: Kube, cluster: DisqueCluster) -> Iterator[Callable[[int], str]]:
+    """A function that cordons the Kubernetes node of a pod until the test ends."""
     cordoned: list[str] = []
 
-    def cordon(ordinal: int) -> str:
-        name = cluster.machine(ordinal)
+    def cordon_node(ordinal: int) -> str:
+        name = cluster.kubernetes_node(ordinal)
         kube.patch("Node", name, "", {"spec": {"unschedulable": True}})
         cordoned.append(name)
         return name
 
-    yield cordon
+    yield cordon_node
     for name in cordoned:
         kube.patch("Node", name, "", {"spec": {"unschedulable": None}})
 
 
 @pytest.mark.alone
-def test_a_machine_is_drained_under_the_budget(
-    cluster: DisqueCluster, kube: Kube, load: Load, machine: Callable[[int], str]
+def test_kubernetes_node_is_drained_within_the_disruption_budget(
+    cluster: DisqueCluster, kube: Kube, load: Load, cordon: Callable[[int], str]
 ) -> None:
     if len(kube.all("Node")) < 2:
-        pytest.skip("there is one machine only")
+        pytest.skip("the cluster has only one Kubernetes node")
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids = cluster.ids()
     with load:
-        gone = machine(2)
-        leaving = [pod["metadata"]["name"] for pod in cluster.pods() if pod["spec"]["nodeName"] == gone]
-        for pod in leaving:
-            poll(partial(kube.evict, pod, cluster.namespace), f"{pod} may go", EVICTED_S)
-            cluster.wait_pods(lambda pods: moved(pods, gone), "it runs elsewhere", EVICTED_S)
+        drained = cordon(2)
+        affected = [pod["metadata"]["name"] for pod in cluster.pods() if pod["spec"]["nodeName"] == drained]
+        for pod in affected:
+            poll(partial(kube.evict, pod, cluster.namespace), f"{pod} is evicted", EVICTED_S)
+            cluster.wait_pods(lambda pods: all_ready_elsewhere(pods, drained), "it runs elsewhere", EVICTED_S)
         cluster.wait_running(3)
         account = load.settle()
     assert cluster.ids() == ids
     account.check(at_least=200)
 
 
-def moved(pods: list[Json], gone: str) -> bool:
-    """Whether all pods that are not on a machine are ready, and some left it."""
-    there = [pod for pod in pods if is_ready(pod) and pod["spec"].get("nodeName") != gone]
-    return len(there) == 3
+def all_ready_elsewhere(pods: list[Json], drained: str) -> bool:
+    """Return whether three pods are ready on other Kubernetes nodes."""
+    return len([pod for pod in pods if is_ready(pod) and pod["spec"].get("nodeName") != drained]) == 3
 
 
 @pytest.mark.alone
-def test_a_machine_lost_for_a_minute_comes_back_with_new_addresses(
+def test_cluster_recovers_when_a_lost_kubernetes_node_comes_back_with_new_addresses(
     cluster: DisqueCluster, kube: Kube, settings: Settings, operator: Json, times: Times
 ) -> None:
     if not settings.node_stop:
-        pytest.skip("E2E_NODE_STOP and E2E_NODE_START say how a machine is lost and comes back")
+        pytest.skip("set E2E_NODE_STOP and E2E_NODE_START to commands that stop and start a Kubernetes node")
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids = cluster.ids()
     addresses = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in cluster.pods()}
-    [seat] = [pod["spec"]["nodeName"] for pod in kube.all("Pod", operator["metadata"]["namespace"], SELECTOR)]
-    member = next(ordinal for ordinal in (2, 1, 0) if cluster.machine(ordinal) != seat)
-    lost = cluster.machine(member)
+    [of_operator] = [pod["spec"]["nodeName"] for pod in kube.all("Pod", operator["metadata"]["namespace"], SELECTOR)]
+    member = next(ordinal for ordinal in (2, 1, 0) if cluster.kubernetes_node(ordinal) != of_operator)
+    lost = cluster.kubernetes_node(member)
     with Load(kube, cluster, settings.image, avoid=lost) as load:
         run_hook(settings.node_stop, NODE=lost)
         try:
-            wait_machine(kube, lost, "Unknown")
-            cluster.wait(lambda status: status["readyReplicas"] == 2, "the loss is told of", AWAY_S)
-            time.sleep(AWAY_S)
+            wait_node(kube, lost, "Unknown")
+            cluster.wait(lambda status: status["readyReplicas"] == 2, "the status shows the loss", OUTAGE_S)
+            time.sleep(OUTAGE_S)
         finally:
             begin_s = time.monotonic()
             run_hook(settings.node_start, NODE=lost)
-        wait_machine(kube, lost, "True")
+        wait_node(kube, lost, "True")
         cluster.wait_running(3)
-        times.since("lost_machine_back_cluster_whole_s", begin_s)
+        times.since("lost_node_cluster_recovered_s", begin_s)
         account = load.settle()
     assert cluster.ids() == ids
     moved_to = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in cluster.pods()}
     assert moved_to[cluster.pod(member)] != addresses[cluster.pod(member)]
-    account.check(at_least=500, once_may_go=True)
+    account.check(at_least=500, once_may_be_lost=True)
 
 
-def wait_machine(kube: Kube, name: str, ready: str) -> None:
-    """Until the machine is ready, or not, by the word of its condition."""
+def wait_node(kube: Kube, name: str, ready: str) -> None:
+    """Wait until the condition Ready of a Kubernetes node has this status."""
 
-    def look(machines: list[Json]) -> bool:
+    def has_status(nodes: list[Json]) -> bool:
         return any(
             entry["type"] == "Ready" and entry["status"] == ready
-            for machine in machines
-            for entry in machine["status"]["conditions"]
+            for node in nodes
+            for entry in node["status"]["conditions"]
         )
 
-    kube.wait("Node", "", look, f"{name} is ready: {ready}", name=name, within_s=HEALED_S)
+    kube.wait("Node", "", has_status, f"{name} is ready: {ready}", name=name, within_s=HEALED_S)
 
 
 @pytest.mark.alone
 @pytest.mark.timeout(900)
-def test_brokers_serve_on_while_the_api_server_is_away(
+def test_brokers_keep_serving_while_the_api_server_is_down(
     cluster: DisqueCluster, settings: Settings, load: Load, times: Times
 ) -> None:
     if not settings.api_stop:
-        pytest.skip("E2E_API_STOP and E2E_API_START say how the API server is taken away and comes back")
+        pytest.skip("set E2E_API_STOP and E2E_API_START to commands that stop and start the API server")
     cluster.create(replicas=3)
     cluster.wait_running(3)
     with load:
         run_hook(settings.api_stop)
         try:
-            time.sleep(AWAY_S)
+            time.sleep(OUTAGE_S)
         finally:
             run_hook(settings.api_start)
         begin_s = poll(lambda: cluster.patch(replicas=4), "the API server is back", HEALED_S)
         cluster.wait_running(4, within_s=SCHEDULED_S)
-        times.since("grown_after_api_server_was_away_s", begin_s)
+        times.since("scaled_out_after_api_server_outage_s", begin_s)
         account = load.settle()
-    account.check(at_least=AWAY_S * 10)
+    account.check(at_least=OUTAGE_S * 10)

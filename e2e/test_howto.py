@@ -1,4 +1,4 @@
-"""The page that leads from nothing to a cluster: its commands are run in order, and show what stands there."""
+"""Runs the commands of docs/howto/kubernetes.md in order, and compares their output with the page."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ pytestmark = [
 ]
 
 PAGE: Final = (ROOT / "docs" / "howto" / "kubernetes.md").read_text(encoding="utf-8")
-NOT_HERE: Final = ("kind ", "make ")
-"""What makes the Kubernetes and the images: they are there."""
+SKIPPED: Final = ("kind ", "make ")
+"""Commands that create the Kubernetes cluster and the images, which exist already."""
 ANY: Final = "…"
 COMMAND_S: Final = 400
 
 
 def steps() -> list[tuple[str, list[str]]]:
-    """The commands of the page with what they show."""
+    """Return the commands of the page with the lines of their output."""
     found: list[tuple[str, list[str]]] = []
     for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
         for line in block.splitlines():
@@ -44,22 +44,22 @@ def steps() -> list[tuple[str, list[str]]]:
 
 
 def pattern(line: str) -> re.Pattern[str]:
-    """A line as the page shows it: spaces and tabs are alike, `…` is anything."""
+    """Return a pattern for a line of output: any white space matches, and `…` stands for any text."""
     words = [re.escape(word).replace(re.escape(ANY), r".*") for word in line.split()]
     return re.compile(r"\s+".join(words))
 
 
 @pytest.fixture
-def page_place(
+def workspace(
     kube: Kube, operator: Json, namespaces: Callable[[], str], tmp_path: Path
 ) -> Iterator[tuple[Path, str, dict[str, str]]]:
-    """A folder like that of the sources, a namespace that is the default one, and variables for the commands."""
+    """A folder with charts and manifests, the default namespace, and environment variables for the commands."""
     here, config = namespaces(), tmp_path / "kubeconfig"
     config.write_text(run("kubectl", "config", "view", "--raw", "--flatten"))
     run("kubectl", "--kubeconfig", str(config), "config", "set-context", "--current", "--namespace", here)
     for folder in ("charts", "manifests"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    with operators.away(kube, operator):
+    with operators.stopped(kube, operator):
         yield tmp_path, here, environment(KUBECONFIG=str(config))
         run("helm", "uninstall", "disque-operator", "--namespace", here, "--ignore-not-found", "--wait")
         for manifest in operators.documents(operators.CRDS):
@@ -67,7 +67,7 @@ def page_place(
 
 
 def words(command: str, namespace: str, settings: Settings) -> str:
-    """The command for this Kubernetes: its images, and an operator that looks after the namespace of the test only."""
+    """Adapt a command to the test: its images, and an operator that watches only the namespace of the test."""
     broker, operator = (image.rpartition(":") for image in (settings.image, settings.operator_image))
     values = (
         f"image.repository={operator[0]},image.tag={operator[2]},"
@@ -82,15 +82,15 @@ def words(command: str, namespace: str, settings: Settings) -> str:
     return command
 
 
-def test_the_commands_of_the_page_do_what_it_says(
-    page_place: tuple[Path, str, dict[str, str]], settings: Settings
+def test_commands_of_the_page_print_what_it_shows(
+    workspace: tuple[Path, str, dict[str, str]], settings: Settings
 ) -> None:
-    folder, namespace, variables = page_place
+    folder, namespace, variables = workspace
     done = 0
     for command, shown in steps():
-        if command.startswith(NOT_HERE):
+        if command.startswith(SKIPPED):
             continue
-        said = subprocess.run(
+        result = subprocess.run(
             ["bash", "-c", words(command, namespace, settings)],
             cwd=folder,
             env=variables,
@@ -99,8 +99,8 @@ def test_the_commands_of_the_page_do_what_it_says(
             timeout=COMMAND_S,
             check=False,
         )
-        assert said.returncode == 0, (command, said.stdout, said.stderr)
+        assert result.returncode == 0, (command, result.stdout, result.stderr)
         for line in shown:
-            assert pattern(line).search(said.stdout), (command, line, said.stdout)
+            assert pattern(line).search(result.stdout), (command, line, result.stdout)
         done += 1
     assert done >= 20

@@ -1,14 +1,15 @@
-"""Clusters come, sleep, wake and go."""
+"""Creation, hibernation, pausing, deletion and isolation of clusters."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
 from e2e.support.cluster import DisqueCluster
 from e2e.support.kube import Json, Kube
-from e2e.support.load import Filling
+from e2e.support.load import Backlog
 from e2e.support.settings import Settings
 from e2e.support.times import Times
 
@@ -17,7 +18,7 @@ NAMESPACE_S = 60
 JOBS = {"plain": 300, "far": 50, "once": 100}
 
 
-def test_three_members_find_each_other(cluster: DisqueCluster, times: Times) -> None:
+def test_new_cluster_of_three_members_forms(cluster: DisqueCluster, times: Times) -> None:
     begin_s = cluster.create(replicas=3)
     cluster.wait_running(3, within_s=NEW_CLUSTER_S)
     times.since("new_cluster_of_3_ready_s", begin_s)
@@ -26,31 +27,31 @@ def test_three_members_find_each_other(cluster: DisqueCluster, times: Times) -> 
     assert {member["pod"]: member["nodeId"] for member in status["members"]} == cluster.ids()
     assert {member["state"] for member in status["members"]} == {"ready"}
     assert status["endpoint"].startswith(cluster.service)
-    told = [(event["reason"], event.get("message")) for event in cluster.events()]
-    assert told, "what happened is told"
-    assert len(told) == len(set(told)), "and told once"
+    events = [(event["reason"], event.get("message")) for event in cluster.events()]
+    assert events
+    assert len(events) == len(set(events)), "each event is emitted once"
 
 
 def test_members_are_spread_over_zones(cluster: DisqueCluster, kube: Kube) -> None:
     zones = {
-        machine["metadata"]["name"]: machine["metadata"]["labels"].get("topology.kubernetes.io/zone")
-        for machine in kube.all("Node")
-        if not machine["spec"].get("taints")
+        node["metadata"]["name"]: node["metadata"]["labels"].get("topology.kubernetes.io/zone")
+        for node in kube.all("Node")
+        if not node["spec"].get("taints")
     }
     if len(set(zones.values())) < 3:
-        pytest.skip("there are not three zones here")
+        pytest.skip("the cluster has fewer than three zones")
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    assert len({zones[cluster.machine(ordinal)] for ordinal in range(3)}) == 3
+    assert len({zones[cluster.kubernetes_node(ordinal)] for ordinal in range(3)}) == 3
 
 
-def test_a_cluster_that_sleeps_and_wakes_has_all_its_jobs(
+def test_cluster_has_all_its_jobs_after_hibernation(
     cluster: DisqueCluster, kube: Kube, settings: Settings, times: Times
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
     ids = cluster.ids()
-    with Filling(kube, cluster, settings.image, JOBS, replicate=2) as jobs:
+    with Backlog(kube, cluster, settings.image, JOBS, replicate=2) as jobs:
         begin_s = cluster.patch(hibernate=True)
         cluster.wait_phase("Hibernated")
         times.since("hibernated_s", begin_s)
@@ -59,7 +60,7 @@ def test_a_cluster_that_sleeps_and_wakes_has_all_its_jobs(
 
         begin_s = cluster.patch(hibernate=False)
         cluster.wait_running(3)
-        times.since("awake_again_s", begin_s)
+        times.since("woken_s", begin_s)
         assert cluster.ids() == ids
         jobs.consume()
         account = jobs.settle()
@@ -67,7 +68,7 @@ def test_a_cluster_that_sleeps_and_wakes_has_all_its_jobs(
     assert account.duplicates == 0, str(account)
 
 
-def test_a_paused_cluster_is_left_alone(cluster: DisqueCluster, kube: Kube) -> None:
+def test_paused_cluster_is_not_changed(cluster: DisqueCluster, kube: Kube) -> None:
     cluster.create(replicas=1)
     cluster.wait_running(1)
     cluster.patch(paused=True, replicas=2)
@@ -81,12 +82,12 @@ def test_a_paused_cluster_is_left_alone(cluster: DisqueCluster, kube: Kube) -> N
 
 
 @pytest.mark.parametrize(("retention", "claims"), [("Retain", 2), ("Delete", 0)])
-def test_deleting_drains_nothing_and_keeps_volumes_if_asked(
+def test_deletion_does_not_drain_and_follows_the_retention_policy(
     cluster: DisqueCluster, kube: Kube, settings: Settings, retention: str, claims: int
 ) -> None:
     cluster.create(replicas=2, storage={"size": "64Mi", "retention": {"whenDeleted": retention}})
     cluster.wait_running(2)
-    with Filling(kube, cluster, settings.image, {"plain": 100}):
+    with Backlog(kube, cluster, settings.image, {"plain": 100}):
         cluster.delete()
         cluster.wait_pods(lambda pods: not pods, "all pods are gone", within_s=60)
 
@@ -96,12 +97,12 @@ def test_deleting_drains_nothing_and_keeps_volumes_if_asked(
         kube.wait("PersistentVolumeClaim", cluster.namespace, left, f"{claims} claims are left", within_s=60)
 
 
-def test_a_namespace_goes_at_once_whatever_its_cluster_does(
+def test_namespace_with_a_draining_cluster_is_deleted_at_once(
     cluster: DisqueCluster, kube: Kube, settings: Settings, times: Times
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    with Filling(kube, cluster, settings.image, {"plain": 20_000}):
+    with Backlog(kube, cluster, settings.image, {"plain": 20_000}):
         cluster.patch(replicas=2)
         cluster.wait_phase("Draining", "Running")
         begin_s = time.monotonic()
@@ -115,3 +116,32 @@ def test_a_namespace_goes_at_once_whatever_its_cluster_does(
             within_s=NAMESPACE_S,
         )
         times.since("namespace_deleted_s", begin_s)
+
+
+def test_clusters_of_one_namespace_or_one_name_are_isolated(
+    namespaces: Callable[[], str], kube: Kube, operator: Json, settings: Settings
+) -> None:
+    assert operator
+    here, there = namespaces(), namespaces()
+    clusters = [
+        DisqueCluster(kube, namespace, name, settings.image)
+        for namespace, name in ((here, "shop"), (here, "depot"), (there, "shop"))
+    ]
+    for cluster in clusters:
+        cluster.create(replicas=2)
+    for cluster in clusters:
+        cluster.wait_running(2)
+    ids = [set(cluster.ids().values()) for cluster in clusters]
+    assert len(set.union(*ids)) == 6
+    assert len({cluster.password for cluster in clusters}) == 3
+
+    one, other, far = clusters
+    with one.broker(0) as broker:
+        broker.call("ADDJOB", "mail", "body", 0)
+    with other.broker(0) as near, far.broker(0) as distant:
+        assert near.jobs() == distant.jobs() == 0
+    one.delete()
+    one.wait_pods(lambda pods: not pods, "the pods of the deleted cluster are gone")
+    for cluster, members in zip(clusters[1:], ids[1:], strict=True):
+        cluster.wait_running(2)
+        assert set(cluster.ids().values()) == members

@@ -1,4 +1,4 @@
-"""The operator dies at any step, is one of two, is idle, and puts back what a hand changed."""
+"""The operator crashes after every action, fails over, stays idle, and reverts manual changes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from e2e.support import operators
+from e2e.support.api_proxy import ApiProxy
 from e2e.support.cluster import DisqueCluster
 from e2e.support.kube import Json, Kube
-from e2e.support.load import Filling, Load
+from e2e.support.load import Backlog, Load
 from e2e.support.operators import OperatorProcess
 from e2e.support.settings import Settings
 from e2e.support.times import Times
-from e2e.support.wire import Wire
 
 QUIET_S = 20
-"""An operator that did nothing for so long has nothing to do."""
+"""An operator that did nothing for this long has finished."""
 IDLE_S = 60
-MOST_LIVES = 60
+MAX_OPERATORS = 60
 TAKEOVER_S = 60
 JOBS = {"plain": 5_000, "far": 100, "once": 100}
 WATCHED = (
@@ -34,41 +34,41 @@ WATCHED = (
     "ServiceAccount",
     "StatefulSet",
 )
-"""Kinds that nobody writes to while a cluster is idle."""
+"""Kinds of objects that the operator must not write while a cluster is idle."""
 
 
-def need_pods(cluster: DisqueCluster) -> None:
-    """An operator that runs here has to reach the brokers."""
+def require_pod_network(cluster: DisqueCluster) -> None:
+    """Skip the test if an operator on this machine cannot reach the brokers."""
     if not operators.reaches_pods(cluster):
-        pytest.skip("pods can not be reached from this machine")
+        pytest.skip("pods cannot be reached from this machine")
 
 
 @pytest.mark.alone
 @pytest.mark.timeout(900)
-def test_an_operator_that_dies_after_every_step_of_a_shrink_still_ends_it(
+def test_scale_in_completes_when_the_operator_crashes_after_every_action(
     cluster: DisqueCluster, kube: Kube, settings: Settings, operator: Json, results: Path, times: Times
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    need_pods(cluster)
+    require_pod_network(cluster)
     ids = cluster.ids()
-    with Filling(kube, cluster, settings.image, JOBS) as filling, operators.away(kube, operator):
+    with Backlog(kube, cluster, settings.image, JOBS) as backlog, operators.stopped(kube, operator):
         cluster.patch(replicas=2)
-        died = operators.lives(
+        crashes = operators.crash_repeatedly(
             cluster.namespace,
             settings.image,
             results / "operator.log",
             kube.kubeconfig,
             quiet_s=QUIET_S,
-            most=MOST_LIVES,
+            most=MAX_OPERATORS,
         )
-        times.note("operators_that_died_in_a_shrink", died)
-        assert died >= 3, "LEAVING, the StatefulSet and FORGET are steps at least"
+        times.note("operator_crashes_during_scale_in", crashes)
+        assert crashes >= 3, "LEAVING, the StatefulSet and FORGET are separate actions"
         assert cluster.pod_names() == ["shop-0", "shop-1"]
         cluster.wait_formed(2)
-        filling.consume()
-        account = filling.settle()
-    assert cluster.ids() == {pod: ids[pod] for pod in ("shop-0", "shop-1")}, "nobody else was forgotten"
+        backlog.consume()
+        account = backlog.settle()
+    assert cluster.ids() == {pod: ids[pod] for pod in ("shop-0", "shop-1")}, "no other node was forgotten"
     account.check(at_least=5_000)
     assert account.duplicates <= 5, str(account)
     cluster.wait_running(2)
@@ -76,25 +76,25 @@ def test_an_operator_that_dies_after_every_step_of_a_shrink_still_ends_it(
 
 @pytest.mark.alone
 @pytest.mark.timeout(900)
-def test_an_operator_that_dies_after_every_step_of_an_upgrade_still_ends_it(
+def test_upgrade_completes_when_the_operator_crashes_after_every_action(
     cluster: DisqueCluster, kube: Kube, load: Load, settings: Settings, operator: Json, results: Path, times: Times
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    need_pods(cluster)
+    require_pod_network(cluster)
     ids = cluster.ids()
-    with load, operators.away(kube, operator):
+    with load, operators.stopped(kube, operator):
         cluster.patch(image=settings.next_image)
-        died = operators.lives(
+        crashes = operators.crash_repeatedly(
             cluster.namespace,
             settings.image,
             results / "operator.log",
             kube.kubeconfig,
             quiet_s=QUIET_S,
-            most=MOST_LIVES,
+            most=MAX_OPERATORS,
         )
-        times.note("operators_that_died_in_an_upgrade", died)
-        assert died >= 4, "the StatefulSet and three pods are steps"
+        times.note("operator_crashes_during_upgrade", crashes)
+        assert crashes >= 4, "the StatefulSet and three pods are separate actions"
         cluster.wait_formed(3)
         account = load.settle()
     assert {pod["spec"]["containers"][0]["image"] for pod in cluster.pods()} == {settings.next_image}
@@ -104,7 +104,7 @@ def test_an_operator_that_dies_after_every_step_of_an_upgrade_still_ends_it(
 
 
 @pytest.mark.alone
-def test_of_two_operators_the_second_takes_over_when_the_first_dies(
+def test_standby_operator_takes_over_when_the_leader_dies(
     cluster: DisqueCluster, kube: Kube, operator: Json, times: Times
 ) -> None:
     cluster.create(replicas=1)
@@ -118,33 +118,33 @@ def test_of_two_operators_the_second_takes_over_when_the_first_dies(
         kube.delete("Pod", holder, namespace, grace_s=0)
         begin_s = cluster.patch(replicas=2)
         cluster.wait_running(2, within_s=TAKEOVER_S)
-        times.since("grown_after_the_operator_was_killed_s", begin_s)
+        times.since("scaled_out_after_operator_was_killed_s", begin_s)
     finally:
         operators.scale(kube, operator, 1)
         operators.wait_available(kube, operator, 1)
 
 
 @pytest.mark.alone
-def test_an_operator_that_is_cut_off_stops_and_another_one_acts(
+def test_partitioned_operator_stops_and_another_takes_over(
     cluster: DisqueCluster, kube: Kube, settings: Settings, operator: Json, results: Path
 ) -> None:
     cluster.create(replicas=1)
     cluster.wait_running(1)
-    need_pods(cluster)
+    require_pod_network(cluster)
     first_log, second_log = results / "first.log", results / "second.log"
-    with operators.away(kube, operator), Wire(kube.kubeconfig, results) as wire:
-        first = OperatorProcess(cluster.namespace, settings.image, first_log, wire.kubeconfig, identity="first")
+    with operators.stopped(kube, operator), ApiProxy(kube.kubeconfig, results) as proxy:
+        first = OperatorProcess(cluster.namespace, settings.image, first_log, proxy.kubeconfig, identity="first")
         second = None
         try:
             wait_holder(kube, cluster.namespace, "first")
             second = OperatorProcess(cluster.namespace, settings.image, second_log, kube.kubeconfig, identity="second")
             cluster.patch(replicas=2)
             cluster.wait_running(2)
-            wire.cut()
+            proxy.cut()
             wait_holder(kube, cluster.namespace, "second")
             cluster.patch(replicas=3)
             cluster.wait_running(3)
-            wire.mend()
+            proxy.restore()
             cluster.patch(replicas=2)
             cluster.wait_running(2)
             wait_holder(kube, cluster.namespace, "second")
@@ -156,7 +156,7 @@ def test_an_operator_that_is_cut_off_stops_and_another_one_acts(
 
 
 def wait_holder(kube: Kube, namespace: str, identity: str) -> None:
-    """Until the operator of this name is the one that acts."""
+    """Wait until the operator with this identity holds the Lease."""
 
     def held(leases: list[Json]) -> bool:
         return any(lease["spec"].get("holderIdentity") == identity for lease in leases)
@@ -164,17 +164,17 @@ def wait_holder(kube: Kube, namespace: str, identity: str) -> None:
     kube.wait("Lease", namespace, held, f"{identity} holds the lease", within_s=TAKEOVER_S)
 
 
-def test_an_idle_operator_writes_nothing(cluster: DisqueCluster, kube: Kube) -> None:
+def test_idle_operator_writes_nothing(cluster: DisqueCluster, kube: Kube) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    time.sleep(QUIET_S)  # figures of the last change may still be on their way into the status
+    time.sleep(QUIET_S)  # the status may still be updated after the last change
     before = versions(kube, cluster.namespace)
     time.sleep(IDLE_S)
     assert versions(kube, cluster.namespace) == before
 
 
 def versions(kube: Kube, namespace: str) -> dict[tuple[str, str], str]:
-    """The version of each object of a namespace: it changes with every write."""
+    """Return the resource version of each object in a namespace; every write changes it."""
     return {
         (kind, item["metadata"]["name"]): item["metadata"]["resourceVersion"]
         for kind in WATCHED
@@ -182,7 +182,7 @@ def versions(kube: Kube, namespace: str) -> dict[tuple[str, str], str]:
     }
 
 
-def test_what_a_hand_changed_is_put_back(cluster: DisqueCluster, kube: Kube) -> None:
+def test_manual_changes_are_reverted(cluster: DisqueCluster, kube: Kube) -> None:
     cluster.create(replicas=2)
     cluster.wait_running(2)
     namespace = cluster.namespace
@@ -207,13 +207,13 @@ def test_what_a_hand_changed_is_put_back(cluster: DisqueCluster, kube: Kube) -> 
         "ConfigMap",
         namespace,
         lambda found: any("port 7711" in item["data"]["disque.conf"] for item in found),
-        "the configuration is as it was",
+        "the configuration is restored",
         name="shop-config",
         within_s=TAKEOVER_S,
     )
     cluster.wait_running(2)
     assert cluster.uid(0) == uids[0]
     kube.delete("Secret", "shop-auth", namespace)
-    kube.wait("Secret", namespace, bool, "there is a password again", name="shop-auth", within_s=TAKEOVER_S)
+    kube.wait("Secret", namespace, bool, "a new password exists", name="shop-auth", within_s=TAKEOVER_S)
     cluster.wait_running(2)
     assert cluster.password != password

@@ -1,4 +1,4 @@
-"""The StatefulSet for people without the operator: it forms, restarts pod by pod, and comes back from nothing."""
+"""The plain manifests, without the operator: the cluster forms, restarts pod by pod, and recovers from an outage."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from e2e.support.operators import documents
 from e2e.support.settings import ROOT, Settings
 
 PLAIN = ROOT / "manifests" / "plain"
-PASSWORD = "of my own"
+PASSWORD = "own password"
 
 
 @pytest.fixture
 def plain(kube: Kube, namespace: str, settings: Settings) -> Members:
-    """The manifests as they are, but for the image and small pods and volumes."""
+    """A cluster from the plain manifests, with the image under test and small pods and volumes."""
     secret = {"password": PASSWORD, "disque.conf": f'requirepass "{PASSWORD}"\n'}
     data = {name: base64.b64encode(text.encode()).decode() for name, text in secret.items()}
     metadata = {"name": "disque-auth", "namespace": namespace}
@@ -31,7 +31,7 @@ def plain(kube: Kube, namespace: str, settings: Settings) -> Members:
 
 
 def small(manifest: Json, image: str) -> Json:
-    """With the image under test, and for a machine that has other things to do."""
+    """Set the image under test and small resources."""
     if manifest["kind"] == "StatefulSet":
         spec = manifest["spec"]
         spec["template"]["spec"]["containers"][0] |= {"image": image, "resources": SMALL}
@@ -39,7 +39,7 @@ def small(manifest: Json, image: str) -> Json:
     return manifest
 
 
-def test_a_plain_stateful_set_forms_restarts_and_comes_back(plain: Members, kube: Kube, settings: Settings) -> None:
+def test_plain_cluster_forms_restarts_and_recovers(plain: Members, kube: Kube, settings: Settings) -> None:
     plain.wait_pods(lambda pods: sum(map(is_ready, pods)) == 3, "three pods are ready")
     plain.wait_formed(3)
     ids = plain.ids()
@@ -62,5 +62,5 @@ def test_a_plain_stateful_set_forms_restarts_and_comes_back(plain: Members, kube
 
 
 def all_new(pods: list[Json], uids: set[str]) -> bool:
-    """Whether there are three pods, none of which was there before, and all are ready."""
+    """Return whether three new pods are ready."""
     return sum(is_ready(pod) and pod["metadata"]["uid"] not in uids for pod in pods) == 3

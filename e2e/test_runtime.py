@@ -1,4 +1,4 @@
-"""The operator as a program: what it costs while all is well, what it may do, what it says of itself."""
+"""The operator as a program: its cost while idle, its permissions, and its metrics."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from e2e.support.times import Times
 QUIET_S: Final = 20
 IDLE_S: Final = 60
 METRICS_PORT: Final = 8081
-REQUESTS_AT_REST: Final = 12
-"""In a minute, the Lease not counted: a list of all clusters, and a fresh look if the five minutes are over."""
-CPU_AT_REST: Final = 0.05
-"""Of a core; brokers are asked twice a minute."""
+IDLE_REQUESTS: Final = 12
+"""API requests per minute without the Lease: a list of all clusters, and a resync if its five minutes are over."""
+IDLE_CPU: Final = 0.05
+"""Cores; the operator queries the brokers twice a minute."""
 
 Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 def figures(kube: Kube, operator: Json) -> Figures:
-    """The metrics of the operator's only pod."""
+    """Return the metrics of the operator's only pod."""
     namespace = operator["metadata"]["namespace"]
     [pod] = kube.all("Pod", namespace, operators.SELECTOR)
     with contextlib.closing(kube.forward(pod["metadata"]["name"], namespace, METRICS_PORT)) as connection:
@@ -46,34 +46,34 @@ def figures(kube: Kube, operator: Json) -> Figures:
 
 
 def total(found: Figures, name: str, **labels: str) -> float:
-    """The sum of the series with these labels."""
+    """Return the sum of the series with these labels."""
     return sum(value for (known, of), value in found.items() if known == name and labels.items() <= dict(of).items())
 
 
 @pytest.mark.alone
-def test_a_cluster_at_rest_costs_next_to_nothing(
+def test_idle_cluster_causes_few_requests_and_little_cpu_use(
     cluster: DisqueCluster, kube: Kube, operator: Json, times: Times
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    time.sleep(QUIET_S)  # what is told of the last change is on its way
+    time.sleep(QUIET_S)  # events of the last change may still be written
     before = figures(kube, operator)
     time.sleep(IDLE_S)
     after = figures(kube, operator)
 
-    def moved(name: str, **labels: str) -> float:
+    def increase(name: str, **labels: str) -> float:
         return total(after, name, **labels) - total(before, name, **labels)
 
-    assert moved("disque_operator_writes_total") == 0
-    requests = moved("disque_operator_api_requests_total") - moved("disque_operator_api_requests_total", kind="Lease")
-    assert requests <= REQUESTS_AT_REST
-    assert moved("disque_operator_reconcile_seconds_count", cluster=cluster.name) >= 1, "it looks all the same"
-    assert moved("process_cpu_seconds_total") <= CPU_AT_REST * IDLE_S
-    times.note("operator_cpu_of_a_cluster_at_rest", round(moved("process_cpu_seconds_total") / IDLE_S, 4))
+    assert increase("disque_operator_writes_total") == 0
+    every = increase("disque_operator_api_requests_total")
+    assert every - increase("disque_operator_api_requests_total", kind="Lease") <= IDLE_REQUESTS
+    assert increase("disque_operator_reconcile_seconds_count", cluster=cluster.name) >= 1, "it still reconciles"
+    assert increase("process_cpu_seconds_total") <= IDLE_CPU * IDLE_S
+    times.note("operator_cpu_of_idle_cluster", round(increase("process_cpu_seconds_total") / IDLE_S, 4))
     times.note("operator_memory_mib", round(total(after, "process_resident_memory_bytes") / (1 << 20), 1))
 
 
-def test_it_says_how_a_cluster_is_and_has_all_rights_it_needs(
+def test_metrics_show_the_state_of_a_cluster_and_no_forbidden_requests(
     cluster: DisqueCluster, kube: Kube, operator: Json
 ) -> None:
     cluster.create(replicas=2)
@@ -86,21 +86,21 @@ def test_it_says_how_a_cluster_is_and_has_all_rights_it_needs(
     assert total(found, "disque_operator_cluster_members", state="ready", **labels) == 1
     assert total(found, "disque_operator_reconcile_errors_total", **labels) == 0
     assert total(found, "disque_operator_lease_held") == 1
-    for verb in ("get", "list"):  # writes are refused in namespaces that other tests delete
+    for verb in ("get", "list"):  # writes are forbidden in namespaces that other tests delete
         assert total(found, "disque_operator_api_requests_total", verb=verb, code="403") == 0
     cluster.delete()
     kube.wait("Pod", cluster.namespace, lambda pods: not pods, "all pods are gone", within_s=60)
-    kube.wait("StatefulSet", cluster.namespace, lambda sets: not sets, "and what they were made by", within_s=60)
+    kube.wait("StatefulSet", cluster.namespace, lambda sets: not sets, "the StatefulSet is gone", within_s=60)
     assert not [key for key in figures(kube, operator) if labels.items() <= dict(key[1]).items()]
 
 
 @pytest.mark.alone
-def test_an_operator_for_one_namespace_needs_rights_in_that_one_only(
+def test_operator_of_one_namespace_needs_permissions_only_there(
     namespaces: Callable[[], str], kube: Kube, settings: Settings, operator: Json
 ) -> None:
     mine, other = namespaces(), namespaces()
     clusters = [DisqueCluster(kube, namespace, "shop", settings.image) for namespace in (mine, other)]
-    with operators.away(kube, operator):
+    with operators.stopped(kube, operator):
         for manifest in operators.documents(PLAIN / "one-namespace"):
             manifest["metadata"]["namespace"] = mine
             kube.apply(operators._with_image(manifest, settings.operator_image))

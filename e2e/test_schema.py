@@ -1,7 +1,7 @@
-"""The resource definition before a real API server: which specs it takes, what it says of others, what it fills in.
+"""The resource definition on a real API server: accepted and rejected specs, error messages, and defaults.
 
-Nothing runs here, and no operator is needed: the definition is there under another name, most requests are dry runs.
-What the operator makes of resources is shown to the API server too, and must not differ from what that answers.
+No operator and no pods run. The definition is installed under another name, and most requests are dry runs. The objects
+that the operator creates must equal what the API server stores, or the operator would write them again and again.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ INVALID: Final = 422
 NOT_YET: Final = (404, 429)
 
 TEXTS: Final = ("", "0", "1", "-1", "7", "501", "70000", "1.5", "x", "yes", "NO", "true", "64mb", "1 gb", "2GB", "1Mi")
-"""Given to every directive: some are right, some are wrong."""
+"""Values that the test tries for every directive; some are valid, some are not."""
 WORDS: Final = ("notice", "Warning", "loud", "acks", "noeviction", "normal 1mb 2mb 60", "normal 1mb")
 
 
 class Resource:
-    """The definition under a name of its own."""
+    """The resource definition, installed under a unique name."""
 
     def __init__(self, kube: Kube, namespace: str) -> None:
         self.kube = kube
@@ -54,13 +54,13 @@ class Resource:
         definition: Json = yaml.safe_load(text)
         definition["metadata"]["name"] = f"{names.PLURAL}.{self.group}"
         definition["spec"]["group"] = self.group
-        called = definition["spec"]["names"]
-        called |= {"kind": self.kind, "listKind": f"{self.kind}List", "singular": self.kind.lower()}
-        del called["shortNames"], called["categories"]
+        kinds = definition["spec"]["names"]
+        kinds |= {"kind": self.kind, "listKind": f"{self.kind}List", "singular": self.kind.lower()}
+        del kinds["shortNames"], kinds["categories"]
         return definition
 
     def install(self) -> None:
-        """Have it served."""
+        """Install the definition, and wait until the API server serves it."""
         self.kube.create(self._definition)
         self.kube.wait(
             "CustomResourceDefinition", "", _established, "it is served", within_s=ESTABLISHED_S, name=self.name
@@ -69,7 +69,7 @@ class Resource:
         poll(self._is_served, f"{self.kind} is served", ESTABLISHED_S)
 
     def _is_served(self) -> bool:
-        """A moment after it is established."""
+        """Return whether the API server serves the kind, which it does shortly after the definition is established."""
         try:
             self.kube.all(self.kind, self.namespace)
         except ApiException as error:
@@ -80,24 +80,24 @@ class Resource:
 
     @property
     def name(self) -> str:
-        """Of the definition."""
+        """Name of the definition."""
         return str(self._definition["metadata"]["name"])
 
     def uninstall(self) -> None:
-        """Take it away again."""
+        """Delete the definition."""
         self.kube.delete("CustomResourceDefinition", self.name)
 
     def body(self, spec: Json, name: str = "jobs") -> Json:
-        """A resource."""
+        """Return a resource with this spec."""
         metadata = {"name": name, "namespace": self.namespace}
         return {"apiVersion": f"{self.group}/{names.VERSION}", "kind": self.kind, "metadata": metadata, "spec": spec}
 
-    def judge(self, spec: Json, name: str = "jobs") -> str:
-        """What the API server has against a spec; empty when nothing."""
-        return refusal(self.kube, self.body(spec, name))
+    def rejection(self, spec: Json, name: str = "jobs") -> str:
+        """Return the API server's error for a spec; empty if it accepts the spec."""
+        return rejection(self.kube, self.body(spec, name))
 
-    def filled(self, spec: Json) -> Spec:
-        """A spec as the operator reads it from the API server."""
+    def defaulted(self, spec: Json) -> Spec:
+        """Return a spec as the operator reads it from the API server, with defaults."""
         return parse(self.kube.dry_run(self.body(spec), method="POST"))
 
 
@@ -106,8 +106,8 @@ def _established(definitions: list[Json]) -> bool:
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
-def refusal(kube: Kube, manifest: Json) -> str:
-    """What the API server has against a new object; empty when nothing."""
+def rejection(kube: Kube, manifest: Json) -> str:
+    """Return the API server's error for a new object; empty if it accepts the object."""
     try:
         kube.dry_run(manifest, method="POST")
     except ApiException as error:
@@ -118,8 +118,8 @@ def refusal(kube: Kube, manifest: Json) -> str:
 
 
 @pytest.fixture(scope="module")
-def place(kube: Kube) -> Iterator[str]:
-    """A namespace in which only restricted pods may run."""
+def shared_namespace(kube: Kube) -> Iterator[str]:
+    """A namespace of this module, for restricted pods only."""
     name = f"schema-{secrets.token_hex(3)}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
@@ -128,16 +128,16 @@ def place(kube: Kube) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def resource(kube: Kube, place: str) -> Iterator[Resource]:
-    made = Resource(kube, place)
+def resource(kube: Kube, shared_namespace: str) -> Iterator[Resource]:
+    installed = Resource(kube, shared_namespace)
     try:
-        made.install()
-        yield made
+        installed.install()
+        yield installed
     finally:
-        made.uninstall()
+        installed.uninstall()
 
 
-# --- what is taken, and what is refused -------------------------------------------------------------------------------
+# --- validation -------------------------------------------------------------------------------------------------------
 
 GOOD: Final[tuple[Json, ...]] = (
     {},
@@ -243,45 +243,45 @@ CHANGES: Final[tuple[tuple[Json, Json, str], ...]] = (
 
 
 @pytest.mark.parametrize("spec", GOOD, ids=lambda spec: json.dumps(spec)[:60])
-def test_a_good_spec_is_taken_and_has_no_problems(resource: Resource, spec: Json) -> None:
-    assert resource.judge(spec) == ""
-    assert problems(resource.filled(spec)) == ()
+def test_valid_spec_is_accepted_and_has_no_problems(resource: Resource, spec: Json) -> None:
+    assert resource.rejection(spec) == ""
+    assert problems(resource.defaulted(spec)) == ()
 
 
-@pytest.mark.parametrize(("spec", "told"), BAD, ids=lambda part: json.dumps(part)[:60])
-def test_a_bad_spec_is_refused_with_what_to_write_instead(resource: Resource, spec: Json, told: str) -> None:
-    assert told in resource.judge(spec)
+@pytest.mark.parametrize(("spec", "message"), BAD, ids=lambda part: json.dumps(part)[:60])
+def test_invalid_spec_is_rejected_with_a_remedy(resource: Resource, spec: Json, message: str) -> None:
+    assert message in resource.rejection(spec)
 
 
-@pytest.mark.parametrize(("name", "told"), NAMES)
-def test_names_leave_room_for_those_of_pods_and_services(resource: Resource, name: str, told: str) -> None:
-    refused = resource.judge({}, name)
-    assert told in refused
-    assert bool(told) == bool(refused)
+@pytest.mark.parametrize(("name", "message"), NAMES)
+def test_name_is_rejected_if_derived_names_would_be_invalid(resource: Resource, name: str, message: str) -> None:
+    error = resource.rejection({}, name)
+    assert message in error
+    assert bool(message) == bool(error)
 
 
-@pytest.mark.parametrize(("before", "after", "told"), CHANGES, ids=lambda part: json.dumps(part)[:50])
-def test_what_can_not_be_changed_is_refused(resource: Resource, before: Json, after: Json, told: str) -> None:
+@pytest.mark.parametrize(("before", "after", "message"), CHANGES, ids=lambda part: json.dumps(part)[:50])
+def test_change_of_an_immutable_field_is_rejected(resource: Resource, before: Json, after: Json, message: str) -> None:
     name = f"changed-{secrets.token_hex(3)}"
-    made = resource.kube.create(resource.body(before, name))
+    created = resource.kube.create(resource.body(before, name))
     try:
-        resource.kube.dry_run(made | {"spec": after}, method="PUT")
-        refused = ""
+        resource.kube.dry_run(created | {"spec": after}, method="PUT")
+        found = ""
     except ApiException as error:
-        refused = str(error.reason)
-    assert told in refused
-    assert bool(told) == bool(refused)
+        found = str(error.reason)
+    assert message in found
+    assert bool(message) == bool(found)
 
 
 @pytest.mark.parametrize("option", FREE, ids=lambda option: option.name)
-def test_the_api_server_takes_what_the_broker_takes(resource: Resource, option: Option[Any]) -> None:
-    """What it takes too much is told of by the condition SpecValid."""
+def test_api_server_accepts_directive_values_that_the_broker_accepts(resource: Resource, option: Option[Any]) -> None:
+    """The condition SpecValid reports values that the API server accepts and the broker does not."""
     for text in (*TEXTS, *WORDS):
-        refused = resource.judge({"config": {option.name: text}})
+        rejected = resource.rejection({"config": {option.name: text}})
         if _is_readable(option, text):
-            assert refused == "", text
-        elif not refused:
-            assert problems(resource.filled({"config": {option.name: text}})) != (), text
+            assert rejected == "", text
+        elif not rejected:
+            assert problems(resource.defaulted({"config": {option.name: text}})) != (), text
 
 
 def _is_readable(option: Option[Any], text: str) -> bool:
@@ -292,36 +292,36 @@ def _is_readable(option: Option[Any], text: str) -> bool:
     return True
 
 
-def test_a_field_that_nobody_knows_is_refused(resource: Resource) -> None:
+def test_unknown_field_is_rejected(resource: Resource) -> None:
     with pytest.raises(ApiException, match="replica"):
         resource.kube.dry_run(resource.body({"replica": 3}), method="POST")
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.yaml")))
-def test_samples_are_taken(resource: Resource, name: str) -> None:
+def test_samples_are_accepted(resource: Resource, name: str) -> None:
     for manifest in sample(name):
         manifest["metadata"]["namespace"] = resource.namespace
         if manifest["kind"] == names.KIND:
             manifest |= {"apiVersion": f"{resource.group}/{names.VERSION}", "kind": resource.kind}
             assert problems(parse(resource.kube.dry_run(manifest))) == ()
-        assert refusal(resource.kube, manifest) == ""
+        assert rejection(resource.kube, manifest) == ""
 
 
-# --- what is filled in, kept and scaled -------------------------------------------------------------------------------
+# --- defaults and subresources ----------------------------------------------------------------------------------------
 
 
 def test_defaults_are_those_of_the_operator(resource: Resource) -> None:
-    spec = resource.filled({})
+    spec = resource.defaulted({})
     assert spec == Spec(name="jobs", namespace=resource.namespace, uid=spec.uid, generation=1)
 
 
-def test_null_reaches_the_pod_template(resource: Resource) -> None:
-    spec = resource.filled({"podTemplate": {"spec": {"securityContext": {"runAsUser": None}}}})
+def test_null_in_the_pod_template_is_kept(resource: Resource) -> None:
+    spec = resource.defaulted({"podTemplate": {"spec": {"securityContext": {"runAsUser": None}}}})
     (manifest,) = [one for one in resources.desired(spec, Wanted(1)) if one["kind"] == "StatefulSet"]
     assert "runAsUser" not in manifest["spec"]["template"]["spec"]["securityContext"]
 
 
-def test_it_can_be_scaled(resource: Resource) -> None:
+def test_scale_subresource_changes_replicas(resource: Resource) -> None:
     name = f"scaled-{secrets.token_hex(3)}"
     resource.kube.create(resource.body({"replicas": 3, "minReplicas": 2}, name))
     resource.kube.patch(
@@ -334,7 +334,7 @@ def test_it_can_be_scaled(resource: Resource) -> None:
     assert resource.kube.get(resource.kind, name, resource.namespace)["spec"]["replicas"] == 5
 
 
-def test_the_whole_status_is_kept(resource: Resource) -> None:
+def test_all_fields_of_the_status_are_stored(resource: Resource) -> None:
     name = f"status-{secrets.token_hex(3)}"
     resource.kube.create(resource.body({}, name))
     version = yaml.safe_load(CRD.read_text())["spec"]["versions"][0]
@@ -344,7 +344,7 @@ def test_the_whole_status_is_kept(resource: Resource) -> None:
 
 
 def _example(schema: Json) -> Any:
-    """A value that has every field of a schema."""
+    """Return a value that has every field of a schema."""
     if "properties" in schema:
         return {name: _example(below) for name, below in schema["properties"].items()}
     if "items" in schema:
@@ -355,72 +355,74 @@ def _example(schema: Json) -> Any:
     return schema["enum"][0] if "enum" in schema else known[schema["type"]]
 
 
-# --- what the operator makes of it ------------------------------------------------------------------------------------
+# --- objects of the operator ------------------------------------------------------------------------------------------
 
 
-def some_of(everything: Json, seed: int) -> Json:
-    """A spec that has some of all fields, the same for a seed."""
-    chance = random.Random(seed)
-    return {field: copy.deepcopy(value) for field, value in everything.items() if chance.random() < 0.5}
+def random_subset(everything: Json, seed: int) -> Json:
+    """Return a spec with a random subset of the fields, the same for the same seed."""
+    generator = random.Random(seed)
+    return {field: copy.deepcopy(value) for field, value in everything.items() if generator.random() < 0.5}
 
 
 @pytest.mark.parametrize("name", bodies())
-def test_objects_do_not_differ_from_what_the_api_server_makes_of_them(kube: Kube, place: str, name: str) -> None:
-    for manifest in _placed(bodies()[name], place):
+def test_objects_equal_what_the_api_server_stores(kube: Kube, shared_namespace: str, name: str) -> None:
+    for manifest in _children_in(bodies()[name], shared_namespace):
         assert resources.differs(manifest, kube.dry_run(manifest)) == ""
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_objects_of_any_spec_do_not_differ_either(kube: Kube, place: str, resource: Resource, seed: int) -> None:
-    spec = some_of(EVERYTHING, seed)
-    if resource.judge(spec):
-        pytest.fail(resource.judge(spec))
+def test_objects_of_a_random_spec_equal_what_the_api_server_stores(
+    kube: Kube, shared_namespace: str, resource: Resource, seed: int
+) -> None:
+    spec = random_subset(EVERYTHING, seed)
+    assert resource.rejection(spec) == ""
     body = kube.dry_run(resource.body(spec))
     body["spec"].setdefault("image", "disqued:1")
-    for manifest in _placed(body, place):
+    for manifest in _children_in(body, shared_namespace):
         assert resources.differs(manifest, kube.dry_run(manifest)) == ""
 
 
-def _placed(body: Json, namespace: str) -> tuple[Json, ...]:
-    placed = copy.deepcopy(body)
-    placed["metadata"] |= {"namespace": namespace, "uid": "0b5f1c80-0000-4000-8000-000000000001"}
-    return children(placed)
+def _children_in(body: Json, namespace: str) -> tuple[Json, ...]:
+    moved = copy.deepcopy(body)
+    moved["metadata"] |= {"namespace": namespace, "uid": "0b5f1c80-0000-4000-8000-000000000001"}
+    return children(moved)
 
 
 @pytest.mark.parametrize("name", ["minimal", "production", "ephemeral"])
-def test_pods_are_restricted_ones(kube: Kube, place: str, name: str) -> None:
-    found = next(one for one in _placed(bodies()[name], place) if one["kind"] == "StatefulSet")["spec"]["template"]
-    metadata = found["metadata"] | {"name": "shown", "namespace": place}
+def test_pods_satisfy_the_restricted_pod_security_standard(kube: Kube, shared_namespace: str, name: str) -> None:
+    objects = _children_in(bodies()[name], shared_namespace)
+    found = next(one for one in objects if one["kind"] == "StatefulSet")["spec"]["template"]
+    metadata = found["metadata"] | {"name": "checked", "namespace": shared_namespace}
     volumes = [*(one for one in found["spec"]["volumes"] if one["name"] != names.DATA), {"name": names.DATA}]
     spec = found["spec"] | {"serviceAccountName": "default", "volumes": volumes}
     kube.dry_run({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, method="POST")
 
 
-def test_objects_at_rest_are_not_written_and_those_changed_by_hand_are_found(kube: Kube, resource: Resource) -> None:
-    """With a real owner, and no pods."""
-    owner = kube.create(resource.body({"nodeSelector": {"a": "b"}, "image": "disqued:1"}, "rest"))
+def test_unchanged_objects_are_not_written_and_manual_changes_are_detected(kube: Kube, resource: Resource) -> None:
+    """Uses a real owner and a StatefulSet without pods."""
+    owner = kube.create(resource.body({"nodeSelector": {"a": "b"}, "image": "disqued:1"}, "idle"))
     body = copy.deepcopy(owner) | {"apiVersion": f"{resource.group}/{names.VERSION}"}
     before = {one["kind"] + one["metadata"]["name"]: one for one in _owned(body, resource)}
     applied = {key: kube.apply(manifest) for key, manifest in before.items()}
     for key, manifest in before.items():
         live = kube.get(manifest["kind"], manifest["metadata"]["name"], resource.namespace)
         assert resources.differs(manifest, live) == ""
-        assert _asked_for(kube.apply(manifest)) == _asked_for(applied[key])
+        assert _without_system_fields(kube.apply(manifest)) == _without_system_fields(applied[key])
     del body["spec"]["nodeSelector"]
     (after,) = [one for one in _owned(body, resource) if one["kind"] == "StatefulSet"]
-    live = kube.get("StatefulSet", "rest", resource.namespace)
+    live = kube.get("StatefulSet", "idle", resource.namespace)
     assert resources.differs(after, live) == f"metadata.annotations.{names.APPLIED}"
     assert "nodeSelector" not in kube.apply(after)["spec"]["template"]["spec"]
-    kube.patch("Service", "rest-members", resource.namespace, {"spec": {"publishNotReadyAddresses": False}})
-    live = kube.get("Service", "rest-members", resource.namespace)
-    assert resources.differs(before["Servicerest-members"], live) == "spec.publishNotReadyAddresses"
-    kube.apply(before["Servicerest-members"])
-    live = kube.get("Service", "rest-members", resource.namespace)
-    assert resources.differs(before["Servicerest-members"], live) == ""
+    kube.patch("Service", "idle-members", resource.namespace, {"spec": {"publishNotReadyAddresses": False}})
+    live = kube.get("Service", "idle-members", resource.namespace)
+    assert resources.differs(before["Serviceidle-members"], live) == "spec.publishNotReadyAddresses"
+    kube.apply(before["Serviceidle-members"])
+    live = kube.get("Service", "idle-members", resource.namespace)
+    assert resources.differs(before["Serviceidle-members"], live) == ""
 
 
-def _asked_for(live: Json) -> Json:
-    """An object without what controllers write to it."""
+def _without_system_fields(live: Json) -> Json:
+    """Return an object without the fields that the API server and controllers write."""
     metadata = {
         name: value for name, value in live["metadata"].items() if name not in {"resourceVersion", "managedFields"}
     }
@@ -428,7 +430,7 @@ def _asked_for(live: Json) -> Json:
 
 
 def _owned(body: Json, resource: Resource) -> list[Json]:
-    """The objects of a resource of our definition, no pods."""
+    """Return the objects of a resource of the renamed definition, for a cluster with no pods."""
     manifests = resources.desired(parse(body), Wanted(0))
     for manifest in manifests:
         for owner in manifest["metadata"]["ownerReferences"]:

@@ -1,6 +1,6 @@
-"""Spark's jobs in cluster mode: fill a queue while the cluster grows, shrinks and is upgraded, and drain it.
+"""Spark jobs in cluster mode: one fills a queue while the cluster is scaled and upgraded, another drains it.
 
-The jobs are those of manifests/spark, submitted by a pod as people do it; nothing of it needs an operator of Spark.
+The jobs are those of manifests/spark, which a pod submits, as in production. No Spark operator is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from e2e.support.times import Times
 
 ROWS = 40_000
 PAUSE_MS = 4
-"""After each row, in the task that adds it, so that the job is at work while the cluster changes."""
+"""Pause after each row in the task that adds it, so that the job runs while the cluster changes."""
 SLOWLY = (
     "SELECT id AS order, repeat('x', 100) AS what, "
     f"java_method('java.lang.Thread', 'sleep', {PAUSE_MS}L) AS pause FROM range(0, {ROWS}, 1, 40)"
@@ -31,15 +31,15 @@ KNOWN_S = 20
 
 @pytest.fixture
 def spark(kube: Kube, cluster: DisqueCluster, settings: Settings) -> Spark:
-    """A namespace in which jobs of Spark may run."""
-    made = Spark(kube, cluster, settings.spark_image)
-    made.install()
-    return made
+    """A namespace prepared for Spark jobs."""
+    installed = Spark(kube, cluster, settings.spark_image)
+    installed.install()
+    return installed
 
 
-@pytest.mark.alone  # several Javas at once take the time that others' limits count on
+@pytest.mark.alone  # several JVMs slow other tests down, beyond their time limits
 @pytest.mark.timeout(900)
-def test_a_job_fills_a_queue_while_the_cluster_changes_and_another_drains_it(
+def test_spark_job_fills_a_queue_while_the_cluster_changes_and_another_drains_it(
     cluster: DisqueCluster, spark: Spark, settings: Settings, times: Times
 ) -> None:
     cluster.create(replicas=3)
@@ -55,7 +55,7 @@ def test_a_job_fills_a_queue_while_the_cluster_changes_and_another_drains_it(
     cluster.wait_running(5)
     cluster.patch(replicas=3)
     cluster.wait_running(3)
-    assert enqueue.is_running(), "the job was at work all the time"
+    assert enqueue.is_running(), "the job must still run, or the test shows nothing"
     cluster.patch(image=settings.next_image)
     cluster.wait(lambda status: status.get("phase") == "Running", "is upgraded", UPGRADE_S)
     assert enqueue.wait_done()["jobs"] == f"{ROWS:,}"
@@ -72,37 +72,37 @@ def test_a_job_fills_a_queue_while_the_cluster_changes_and_another_drains_it(
 
 
 def queued(cluster: DisqueCluster) -> int:
-    """Jobs that wait, over all nodes."""
+    """Return the number of queued jobs on all nodes."""
     with cluster.brokers() as brokers:
         return sum(int(broker.info("jobs")["queued_jobs"]) for broker in brokers)
 
 
-MAY = {
+ALLOWED = {
     "spark-submit": {"create pods", "watch pods", "create configmaps", "patch services"},
     "spark-driver": {"create pods", "watch pods", "deletecollection pods", "create configmaps"},
     "spark-executor": set[str](),
 }
-ASKED = (
+CHECKED = (
     "create pods", "watch pods", "deletecollection pods", "create configmaps", "patch services", "get secrets",
     "create pods/exec", "list nodes", "get disqueclusters.disque.dev", "create serviceaccounts", "patch roles",
 )  # fmt: skip
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("account", MAY)
-def test_accounts_may_do_what_spark_needs_and_see_no_secrets(account: str, namespace: str) -> None:
+@pytest.mark.parametrize("account", ALLOWED)
+def test_service_accounts_have_the_permissions_that_spark_needs_and_no_others(account: str, namespace: str) -> None:
     user = f"system:serviceaccount:{namespace}:{account}"
 
-    def may() -> set[str]:
-        return {action for action in ASKED if can(user, namespace, *action.split())}
+    def allowed() -> set[str]:
+        return {action for action in CHECKED if can(user, namespace, *action.split())}
 
-    # The API server learns of new roles a moment after it has taken them.
-    poll(lambda: may() >= MAY[account], f"{account} may do {MAY[account]}", KNOWN_S)
-    assert may() == MAY[account]
+    # New roles take effect a moment after they are created.
+    poll(lambda: allowed() >= ALLOWED[account], f"{account} may do {ALLOWED[account]}", KNOWN_S)
+    assert allowed() == ALLOWED[account]
 
 
 def can(user: str, namespace: str, verb: str, resource: str) -> bool:
-    """Whether a user may do this in a namespace."""
+    """Return whether a user may do this in a namespace."""
     kind, _, part = resource.partition("/")
     words = ["kubectl", "auth", "can-i", verb, kind, "--subresource", part, "--as", user, "--namespace", namespace]
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.startswith("yes")

@@ -1,4 +1,4 @@
-"""Pods are replaced one at a time under load, and clients do not notice; what needs no restart gets none."""
+"""Rolling upgrades and configuration changes under load, which clients must not notice."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from e2e.support.times import Times
 
 NO_IMAGE = "localhost/there-is-no-such-image:1"
 GRACE_S = 75
-"""Longer than a kubelet takes to show a new Secret in a pod."""
+"""Longer than a kubelet takes to update a mounted Secret."""
 STALL_MS = 5000
 
 
 def created(pod: Json) -> str:
-    """When a pod was made."""
+    """Return the creation time of a pod."""
     return str(pod["metadata"]["creationTimestamp"])
 
 
 def images(cluster: DisqueCluster) -> list[str]:
-    """What the pods run, by ordinal."""
+    """Return the images of the pods, sorted by ordinal."""
     return [image(pod) for pod in cluster.pods()]
 
 
 def image(pod: Json) -> str:
-    """What a pod runs."""
+    """Return the image of a pod."""
     return str(pod["spec"]["containers"][0]["image"])
 
 
-def test_a_new_image_comes_pod_by_pod_and_clients_do_not_notice(
+def test_new_image_is_rolled_out_pod_by_pod_without_client_errors(
     cluster: DisqueCluster, load: Load, settings: Settings, times: Times
 ) -> None:
     cluster.create(replicas=3)
@@ -48,15 +48,15 @@ def test_a_new_image_comes_pod_by_pod_and_clients_do_not_notice(
         account = load.settle()
     assert images(cluster) == [settings.next_image] * 3
     assert cluster.ids() == ids
-    made = [created(pod) for pod in cluster.pods()]
-    assert made == sorted(made, reverse=True), "the highest goes first"
+    creation = [created(pod) for pod in cluster.pods()]
+    assert creation == sorted(creation, reverse=True), "the highest ordinal is replaced first"
     account.check(at_least=500)
     times.note("upgrade_slowest_1_percent_of_adds_ms", account.percentile_ms(0.99))
     times.note("upgrade_duplicates", account.duplicates)
     assert account.percentile_ms(0.99) < STALL_MS, str(account)
 
 
-def test_a_broken_image_stops_the_upgrade_and_is_taken_back(
+def test_missing_image_stops_the_rollout_and_can_be_rolled_back(
     cluster: DisqueCluster, load: Load, settings: Settings
 ) -> None:
     cluster.create(replicas=3)
@@ -75,7 +75,7 @@ def test_a_broken_image_stops_the_upgrade_and_is_taken_back(
     account.check(at_least=300)
 
 
-def test_a_setting_changes_with_a_restart_only_where_that_is_needed(cluster: DisqueCluster, load: Load) -> None:
+def test_directive_change_restarts_pods_only_if_needed(cluster: DisqueCluster, load: Load) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
     uids = [cluster.uid(ordinal) for ordinal in range(3)]
@@ -96,7 +96,7 @@ def test_a_setting_changes_with_a_restart_only_where_that_is_needed(cluster: Dis
 
 
 def wait_directive(cluster: DisqueCluster, name: str, value: str) -> None:
-    """Until all brokers have it."""
+    """Wait until all brokers have this value."""
 
     def everywhere() -> bool:
         with cluster.brokers() as brokers:
@@ -105,11 +105,11 @@ def wait_directive(cluster: DisqueCluster, name: str, value: str) -> None:
     poll(everywhere, f"{name} is {value} on all nodes", SETTLE_S)
 
 
-def test_a_restart_that_is_asked_for_keeps_every_queue(kube: Kube, cluster: DisqueCluster, settings: Settings) -> None:
+def test_requested_restart_keeps_all_queues(kube: Kube, cluster: DisqueCluster, settings: Settings) -> None:
     cluster.create(replicas=2)
     cluster.wait_running(2)
     uids = {cluster.uid(ordinal) for ordinal in range(2)}
-    # One copy: of two nodes one is always away, and what a queue has is in the file of its node alone.
+    # One copy: during the restart one of the two nodes is always down, and a queued job is only in its node's AOF.
     with Load(kube, cluster, settings.image, replicate=1) as load:
         cluster.annotate(restart_at="2026-01-01")
         cluster.wait_pods(
@@ -120,18 +120,18 @@ def test_a_restart_that_is_asked_for_keeps_every_queue(kube: Kube, cluster: Disq
     account.check(at_least=200)
 
 
-def test_a_password_is_rotated_while_clients_go_on(cluster: DisqueCluster, load: Load, times: Times) -> None:
+def test_password_rotation_does_not_interrupt_clients(cluster: DisqueCluster, load: Load, times: Times) -> None:
     cluster.create(replicas=3, auth={"graceSeconds": GRACE_S})
     cluster.wait_running(3)
     former = cluster.password
     uids = [cluster.uid(ordinal) for ordinal in range(3)]
     with load:
         begin_s = cluster.patch(auth={"rotation": 1})
-        poll(lambda: cluster.password != former, "there is a new password", SETTLE_S)
-        poll(lambda: accepts(cluster, cluster.password), "all nodes take it", SETTLE_S)
-        times.since("password_known_to_all_nodes_s", begin_s)
-        assert accepts(cluster, former), "the former one is taken for a while"
-        poll(lambda: not accepts(cluster, former), "the former one is taken no more", GRACE_S + SETTLE_S)
+        poll(lambda: cluster.password != former, "a new password exists", SETTLE_S)
+        poll(lambda: accepts(cluster, cluster.password), "all nodes accept it", SETTLE_S)
+        times.since("password_rotated_on_all_nodes_s", begin_s)
+        assert accepts(cluster, former), "the former password is accepted during the grace period"
+        poll(lambda: not accepts(cluster, former), "the former password is rejected", GRACE_S + SETTLE_S)
         cluster.wait_running(3)
         account = load.settle()
     assert [cluster.uid(ordinal) for ordinal in range(3)] == uids, "nothing was restarted"
@@ -139,7 +139,7 @@ def test_a_password_is_rotated_while_clients_go_on(cluster: DisqueCluster, load:
 
 
 def accepts(cluster: DisqueCluster, password: str | None) -> bool:
-    """Whether all nodes take a password."""
+    """Return whether all nodes accept a password."""
     for pod in cluster.pod_names():
         with Broker(cluster.kube, cluster.namespace, pod, password) as broker:
             try:

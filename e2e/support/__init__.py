@@ -1,1 +1,1 @@
-"""What tests against a real Kubernetes share: the API, clusters, brokers, load and its account; nothing is shipped."""
+"""Shared code of the end-to-end tests: API client, clusters, brokers, load and its account. Not shipped."""

@@ -1,6 +1,6 @@
-"""The account of a load: what producers were answered, what consumers were given, and whether it adds up.
+"""The account of a load: the jobs that producers added, the jobs that consumers received, and whether they match.
 
-Pure: it reads the lines that `support.loadpod` writes.
+A pure function of the lines that `support.loadpod` writes.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from typing import Final
 from disqued.client.values import JobId
 
 ONCE: Final = "once"
-"""The kind of job that must not be delivered twice."""
+"""The kind of at-most-once jobs."""
 
 
 @dataclass
 class Account:
-    """Jobs by their keys; each was given to one ADDJOB, which the client repeats when the connection breaks."""
+    """What happened to each job. A key identifies an ADDJOB call, which the client repeats if the connection breaks."""
 
     added: dict[str, str] = field(default_factory=dict)
-    """The kind of each job that was answered with an ID."""
+    """Kind of each job whose ADDJOB replied with an ID, by key."""
     job_ids: dict[str, str] = field(default_factory=dict)
-    """The IDs of those, by key."""
+    """IDs of the added jobs, by key."""
     unknown: dict[str, str] = field(default_factory=dict)
-    """The error of each that was not; it may exist."""
+    """Error of each ADDJOB that failed, by key; the job may exist."""
     delivered: Counter[str] = field(default_factory=Counter)
-    """Deliveries by job ID."""
+    """Number of deliveries, by job ID."""
     keys: dict[str, str] = field(default_factory=dict)
     """Keys of delivered jobs, by ID."""
     taken: dict[str, str] = field(default_factory=dict)
-    """Keys of jobs that were taken and not acknowledged, by ID."""
+    """Keys of jobs that were delivered and deliberately not acknowledged, by ID."""
     milliseconds: list[int] = field(default_factory=list)
-    """How long each answered ADDJOB took."""
+    """Duration of each successful ADDJOB, in ms."""
     failed: list[str] = field(default_factory=list)
-    """Calls of consumers that failed."""
+    """Failed calls of consumers."""
 
     def read(self, lines: Iterable[str]) -> None:
-        """Take the facts of a log."""
+        """Add the records of a log."""
         for line in lines:
             match line.split(" "):
                 case ["add", kind, took_ms, *pairs]:
@@ -59,42 +59,42 @@ class Account:
 
     @property
     def lost(self) -> set[str]:
-        """Added, to be delivered at least once, and never delivered."""
+        """Keys of at-least-once jobs that were added and never delivered."""
         return {key for key, kind in self.added.items() if kind != ONCE} - set(self.keys.values())
 
     @property
     def lost_once(self) -> set[str]:
-        """At-most-once jobs that were added and never delivered."""
+        """Keys of at-most-once jobs that were added and never delivered."""
         return {key for key, kind in self.added.items() if kind == ONCE} - set(self.keys.values())
 
     @property
     def twice_once(self) -> set[str]:
-        """At-most-once jobs that were delivered more than once."""
+        """Keys of at-most-once jobs that were delivered more than once."""
         again = (job_id for job_id, count in self.delivered.items() if count > 1)
         return {self.keys[job_id] for job_id in again if JobId(job_id).at_most_once}
 
     @property
     def unexpected(self) -> set[str]:
-        """Delivered, and added by nobody."""
+        """Keys of jobs that were delivered but never added."""
         return set(self.keys.values()) - self.added.keys() - self.unknown.keys()
 
     @property
     def duplicates(self) -> int:
-        """Deliveries too many of the same job."""
+        """The number of repeated deliveries of the same job."""
         return self.delivered.total() - len(self.delivered)
 
     @property
     def repeated(self) -> int:
-        """Jobs too many of the same key: the client repeated an ADDJOB whose answer was lost."""
+        """The number of extra jobs with the same key: the client repeated an ADDJOB whose reply was lost."""
         return len(self.keys) - len(set(self.keys.values()))
 
     @property
     def slowest_ms(self) -> int:
-        """The slowest answer."""
+        """Duration of the slowest ADDJOB."""
         return max(self.milliseconds, default=0)
 
     def percentile_ms(self, share: float) -> int:
-        """The time in which so large a share of the answers came."""
+        """Return the duration that this share of the ADDJOB calls did not exceed."""
         ordered = sorted(self.milliseconds)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
 
@@ -106,17 +106,17 @@ class Account:
             f"99 % within {self.percentile_ms(0.99)} ms, slowest {self.slowest_ms} ms, failed calls {len(self.failed)}"
         )
 
-    def check(self, at_least: int, *, once_may_go: bool = False, calls_may_fail: bool = False) -> None:
-        """Nothing is lost, nothing comes from nowhere, at-most-once jobs come once, and enough was at stake.
+    def check(self, at_least: int, *, once_may_be_lost: bool = False, calls_may_fail: bool = False) -> None:
+        """Assert that no job was lost or invented, that no at-most-once job was repeated, and that enough were added.
 
-        `once_may_go`: something was killed, and at-most-once jobs with it, as promised. `calls_may_fail`: the cluster
-        could not be reached for longer than clients are patient.
+        `once_may_be_lost`: a node was killed, so at-most-once jobs may be lost, as documented. `calls_may_fail`: the
+        cluster was unreachable for longer than clients retry.
         """
         assert not self.lost, f"{self}: lost {sorted(self.lost)[:20]}"
-        assert not self.unexpected, f"{self}: from nowhere {sorted(self.unexpected)[:20]}"
+        assert not self.unexpected, f"{self}: never added {sorted(self.unexpected)[:20]}"
         assert not self.twice_once, f"{self}: twice {sorted(self.twice_once)[:20]}"
         lost_once = {key: self.job_ids[key] for key in sorted(self.lost_once)[:20]}
-        assert once_may_go or not lost_once, f"{self}: lost {lost_once}"
+        assert once_may_be_lost or not lost_once, f"{self}: lost {lost_once}"
         assert calls_may_fail or not self.failed, f"{self}: {self.failed[:5]}"
         assert calls_may_fail or not self.unknown, f"{self}: {list(self.unknown.items())[:5]}"
         assert len(self.added) >= at_least, str(self)

@@ -1,4 +1,4 @@
-"""A broker in a pod, asked by way of the API server: no route to pod addresses is needed.
+"""Connections to brokers in pods, through the API server, so no route to pod addresses is needed.
 
 with Broker(kube, "e2e-1", "shop-0", password) as broker:
     broker.info("jobs")["registered_jobs"]
@@ -24,14 +24,14 @@ Word = bytes | str | int
 
 PORT: Final = 7711
 REPLY_S: Final = 20.0
-LOOK_S: Final = 0.25
+POLL_S: Final = 0.25
 
 UNREACHABLE: Final = (OSError, EOFError, ApiException, urllib3.exceptions.HTTPError, hiredis.ReplyError)
-"""What asking a broker can fail with while its pod comes and goes; one that loads answers with an error."""
+"""Errors of a call to a broker whose pod starts or stops. A broker that loads its AOF replies with an error."""
 
 
 class Broker:
-    """A connection to the broker of one pod, made when it is first used."""
+    """A connection to the broker of one pod, opened by the first call."""
 
     def __init__(self, kube: Kube, namespace: str, pod: str, password: str | None = None) -> None:
         self.pod = pod
@@ -50,21 +50,21 @@ class Broker:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
             self._reader = hiredis.Reader()
 
     def call(self, *words: Word) -> Any:
-        """The reply to a command; an error is raised."""
+        """Run a command and return its reply; raises an error reply."""
         [reply] = self.pipeline([words])
         if isinstance(reply, hiredis.ReplyError):
             raise reply
         return reply
 
     def pipeline(self, commands: list[tuple[Word, ...]]) -> list[Any]:
-        """The replies to many commands; errors are among them."""
+        """Run many commands and return their replies; error replies are returned too."""
         try:
             if self._socket is None:
                 self._connect()
@@ -89,11 +89,11 @@ class Broker:
         while (reply := self._reader.gets()) is False:
             data = self._socket.recv(1 << 16)
             if not data:
-                raise EOFError(f"{self.pod} hung up")
+                raise EOFError(f"{self.pod} closed the connection")
             self._reader.feed(data)
         return reply
 
-    # --- what it says -------------------------------------------------------------------------------------------------
+    # --- state of the node --------------------------------------------------------------------------------------------
 
     @property
     def id(self) -> str:
@@ -101,41 +101,44 @@ class Broker:
         return str(self.call("CLUSTER", "MYID").decode())
 
     def info(self, section: str = "all") -> dict[str, str]:
-        """The fields of INFO."""
+        """Return the fields of INFO."""
         lines = self.call("INFO", section).decode().splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def jobs(self) -> int:
-        """How many jobs it has, whatever their state."""
+        """Return the number of jobs on the node, in any state."""
         return int(self.info("jobs")["registered_jobs"])
 
     def has_work(self) -> bool:
-        """Whether it has a job that will be delivered.
+        """Return whether the node has a job that can still be delivered.
 
-        An at-most-once job that was delivered stays until it expires if it was acknowledged at another node.
+        A delivered at-most-once job that was acknowledged on another node stays here until it expires.
         """
         if self.info("jobs")["queued_jobs"] != "0":
             return True
         return any(not JobId(job_id).at_most_once for job_id in self.job_ids())
 
     def view(self) -> dict[str, set[str]]:
-        """The nodes it knows by their IDs, with their flags, `disconnected` among them where there is no connection."""
+        """Return the flags of each known node, by ID; includes `disconnected` if there is no connection to it."""
         lines = [line.split() for line in self.call("CLUSTER", "NODES").decode().splitlines()]
         return {words[0]: set(words[2].split(",")) | ({words[5]} - {"connected"}) for words in lines if words}
 
     def directive(self, name: str) -> str:
-        """CONFIG GET of one directive."""
+        """Return the value of a directive, from CONFIG GET."""
         return str(self.call("CONFIG", "GET", name)[1].decode())
 
     def job_ids(self) -> set[str]:
-        """The IDs of all jobs it has."""
+        """Return the IDs of all jobs on the node."""
         cursor, ids = self.call("JSCAN", "COUNT", 10_000_000)
         assert cursor == b"0", cursor
         return {job_id.decode() for job_id in ids}
 
 
 def poll(condition: Callable[[], T | None], what: str, within_s: float) -> T:
-    """Ask brokers until the condition returns something true; they have no watch. Unreachable ones are asked again."""
+    """Call the condition until it returns something true, and return that; brokers have no watch.
+
+    Errors of unreachable brokers are ignored until the deadline.
+    """
     deadline_s = time.monotonic() + within_s
     last: BaseException | T | None = None
     while True:
@@ -146,12 +149,12 @@ def poll(condition: Callable[[], T | None], what: str, within_s: float) -> T:
         except UNREACHABLE as error:
             last = error
         if time.monotonic() > deadline_s:
-            raise WaitFailedError(f"not within {within_s:.0f} s: {what}. At the end: {last!r}")
-        time.sleep(LOOK_S)
+            raise WaitFailedError(f"timed out after {within_s:.0f} s: {what}; last result: {last!r}")
+        time.sleep(POLL_S)
 
 
 @contextlib.contextmanager
 def connected(kube: Kube, namespace: str, pods: list[str], password: str | None) -> Iterator[list[Broker]]:
-    """Brokers of some pods."""
+    """Open connections to the brokers of these pods."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(Broker(kube, namespace, pod, password)) for pod in pods]

@@ -1,4 +1,4 @@
-"""What is kept of a namespace when a test failed: objects, events, logs, what the brokers say."""
+"""Diagnostics of a failed test: the objects, events and logs of a namespace, and replies of the brokers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from e2e.support.cluster import Members
 from e2e.support.kube import PATHS, Json, Kube
 
 LEFT_OUT: Final = frozenset(("Secret", "Event", "Node", "PersistentVolume", "Namespace", "CustomResourceDefinition"))
-ASKED: Final = (("INFO", "all"), ("CLUSTER", "NODES"), ("CLUSTER", "INFO"), ("CLUSTER", "LEAVING", "status"))
+COMMANDS: Final = (("INFO", "all"), ("CLUSTER", "NODES"), ("CLUSTER", "INFO"), ("CLUSTER", "LEAVING", "status"))
 
 
-def keep(kube: Kube, namespace: str, folder: Path) -> None:
-    """Write what there is; what can not be had is left out, with the reason."""
+def collect(kube: Kube, namespace: str, folder: Path) -> None:
+    """Write diagnostics to the folder; where something cannot be read, its file has the error."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in PATHS.keys() - LEFT_OUT - {"ClusterRole", "ClusterRoleBinding"}:
         _write(folder / f"{kind}.json", partial(_objects, kube, kind, namespace))
@@ -30,7 +30,7 @@ def keep(kube: Kube, namespace: str, folder: Path) -> None:
         name = pod["metadata"]["name"]
         _write(folder / f"{name}.log", partial(kube.logs, name, namespace))
         if any(status.get("restartCount") for status in pod["status"].get("containerStatuses", [])):
-            _write(folder / f"{name}.former.log", partial(kube.logs, name, namespace, previous=True))
+            _write(folder / f"{name}.previous.log", partial(kube.logs, name, namespace, previous=True))
     for cluster in {pod["metadata"].get("labels", {}).get("disque.dev/cluster") for pod in pods} - {None}:
         _write(folder / f"{cluster}.brokers.txt", partial(_brokers, Members(kube, namespace, cluster)))
 
@@ -43,7 +43,7 @@ def _write(path: Path, text: Callable[[], str]) -> None:
     try:
         path.write_text(text())
     except (ApiException, urllib3.exceptions.HTTPError) as error:
-        path.write_text(f"not to be had: {error}")
+        path.write_text(f"cannot read: {error}")
 
 
 def _pods(kube: Kube, namespace: str) -> list[Json]:
@@ -69,7 +69,7 @@ def _brokers(members: Members) -> str:
     answers = []
     with members.brokers() as brokers:
         for broker in brokers:
-            for words in ASKED:
+            for words in COMMANDS:
                 try:
                     reply = broker.call(*words)
                     shown = reply.decode() if isinstance(reply, bytes) else repr(reply)

@@ -1,4 +1,4 @@
-"""Helm and kubectl, as people use them: a release of a chart in a namespace."""
+"""Runs Helm and kubectl as users do; a `Release` is a chart installed in a namespace."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ OPERATOR: Final = ROOT / "charts" / "disque-operator"
 CLUSTER: Final = ROOT / "charts" / "disque-cluster"
 COMMAND_S: Final = 240
 OLDEST: Final = "1.29.0"
-"""The oldest Kubernetes that the charts take; what `helm template` without a cluster knows by itself may be older."""
+"""The oldest Kubernetes version that the charts support; the default of `helm template` may be older."""
 
 
 class RefusedError(Exception):
-    """Helm or kubectl did not do it; the text is what they said."""
+    """Helm or kubectl failed; the text is its output."""
 
 
 def run(program: str, *arguments: str, given: str = "") -> str:
-    """Run one of them on the Kubernetes of the tests; what it wrote."""
+    """Run a program against the Kubernetes under test and return its standard output."""
     path = shutil.which(program)
     assert path is not None, f"{program} is not installed"
     done = subprocess.run(
@@ -38,33 +38,33 @@ def run(program: str, *arguments: str, given: str = "") -> str:
 
 
 def rendered(chart: Path, values: Path, namespace: str, *arguments: str) -> list[Json]:
-    """The objects of a release for the Kubernetes of the tests."""
+    """Return the objects that a chart renders to with these values."""
     given = ("--namespace", namespace, "--values", str(values), "--kube-version", OLDEST)
     text = run("helm", "template", "demo", str(chart), *given, *arguments)
     return [item for item in yaml.safe_load_all(text) if item]
 
 
 class Release:
-    """A release. It is uninstalled when the context ends, if it is still there."""
+    """A Helm release; it is uninstalled when the context ends."""
 
     def __init__(self, namespace: str, name: str) -> None:
         self.namespace = namespace
         self.name = name
 
     def install(self, chart: Path, values: Mapping[str, Any], *arguments: str) -> str:
-        """Install a chart, or upgrade what is there; what people read then."""
+        """Install or upgrade the release, and return the output of Helm, which includes the notes."""
         return self._run("upgrade", str(chart), "--install", "--values", "-", *arguments, given=yaml.safe_dump(values))
 
     def rollback(self) -> None:
-        """Go back to what was before."""
+        """Roll back to the previous revision."""
         self._run("rollback")
 
     def test(self) -> str:
-        """Run the tests of the chart; what Helm says of them, with the output of their pods."""
+        """Run the tests of the chart and return the output of Helm, with the logs of the test pods."""
         return self._run("test", "--logs")
 
     def uninstall(self) -> None:
-        """Take it away."""
+        """Uninstall the release, if it exists."""
         self._run("uninstall", "--ignore-not-found", "--wait")
 
     def _run(self, verb: str, *arguments: str, given: str = "") -> str:

@@ -1,11 +1,11 @@
-"""The API server, object by object as plain JSON, and waiting for what objects say by watching them.
+"""A client of the API server: objects as plain JSON, and waiting for conditions by watching objects.
 
     kube = Kube()
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "e2e-1"}})
     pod = kube.wait("Pod", "e2e-1", lambda pods: next(filter(is_ready, pods), None), "a pod is ready", within_s=30)
 
-Kinds are named as in manifests; `PATHS` says where each one lives. Of the client library only its configuration, its
-connection and its two streams (exec, port-forward) are used.
+Kinds are named as in manifests; `PATHS` has the API path of each. Only the configuration, the
+connection and the streams (exec, port-forward) of the client library are used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 MANAGER: Final = "disque-e2e"
 REQUEST_S: Final = 15.0
 RECONNECT_S: Final = 0.5
-"""Between two attempts while the API server is away."""
+"""Pause between attempts while the API server is down."""
 
 PATHS: Final = {
     "Namespace": ("api/v1", "namespaces"),
@@ -68,11 +68,11 @@ SERVER_ERROR: Final = 500
 
 
 class WaitFailedError(AssertionError):
-    """What was waited for did not come in time."""
+    """A wait timed out."""
 
 
 class Kube:
-    """The API server that a kubeconfig names; that of the environment if none is given."""
+    """A client of the API server in a kubeconfig, by default the one in KUBECONFIG."""
 
     def __init__(self, kubeconfig: str | None = None) -> None:
         self.kubeconfig = kubeconfig or os.environ.get("KUBECONFIG", "")
@@ -83,11 +83,11 @@ class Kube:
     # --- objects ------------------------------------------------------------------------------------------------------
 
     def get(self, kind: str, name: str, namespace: str = "") -> Json:
-        """An object; ApiException 404 when there is none."""
+        """Return an object; ApiException 404 if it does not exist."""
         return self._json("GET", _path(kind, namespace, name))
 
     def find(self, kind: str, name: str, namespace: str = "") -> Json | None:
-        """An object, or None."""
+        """Return an object, or None if it does not exist."""
         try:
             return self.get(kind, name, namespace)
         except ApiException as error:
@@ -96,22 +96,25 @@ class Kube:
             raise
 
     def all(self, kind: str, namespace: str = "", labels: str = "") -> list[Json]:
-        """The objects of a kind, in a namespace or in all of them, with these labels."""
+        """Return the objects of a kind with these labels, in a namespace or in all of them."""
         items: list[Json] = self._listed(kind, namespace, labels)["items"]
         return items
 
     def create(self, manifest: Json) -> Json:
-        """A new object; ApiException when it is refused."""
+        """Create an object; ApiException if it is rejected."""
         return self._json("POST", _path(manifest["kind"], _namespace(manifest)), manifest)
 
     def apply(self, manifest: Json) -> Json:
-        """Have an object be as the manifest says (server-side apply); what others set is overruled."""
+        """Apply a manifest (server-side apply) and take over conflicting fields."""
         path = _path(manifest["kind"], _namespace(manifest), manifest["metadata"]["name"])
         query = {"fieldManager": MANAGER, "force": "true"}
         return self._json("PATCH", path, manifest, query, "application/apply-patch+yaml")
 
     def dry_run(self, manifest: Json, method: str = "PATCH") -> Json:
-        """What would become of an object; ApiException when it or a field of it is refused. Nothing is kept."""
+        """Return the object that a request would store, without storing it.
+
+        Raises ApiException if the API server rejects the object, or a field of it as unknown.
+        """
         query = {"dryRun": "All", "fieldValidation": "Strict"}
         named = "" if method == "POST" else manifest["metadata"]["name"]
         path = _path(manifest["kind"], _namespace(manifest), named)
@@ -120,18 +123,18 @@ class Kube:
         return self._json(method, path, manifest, query | {"fieldManager": MANAGER}, "application/apply-patch+yaml")
 
     def patch(self, kind: str, name: str, namespace: str, change: Json, part: str = "") -> Json:
-        """Merge a change into an object, or into a subresource of it."""
+        """Apply a merge patch to an object, or to a subresource of it."""
         path = _path(kind, namespace, name) + (f"/{part}" if part else "")
         return self._json("PATCH", path, change, None, "application/merge-patch+json")
 
     def delete(self, kind: str, name: str, namespace: str = "", grace_s: int | None = None) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object, if it exists."""
         options = {"propagationPolicy": "Background"} | ({} if grace_s is None else {"gracePeriodSeconds": grace_s})
         with _ignoring(NOT_FOUND):
             self._json("DELETE", _path(kind, namespace, name), options)
 
     def evict(self, pod: str, namespace: str) -> bool:
-        """Ask for a pod to go, as `kubectl drain` does; False when a disruption budget forbids it at the moment."""
+        """Evict a pod, as `kubectl drain` does; False if a disruption budget does not allow it now."""
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
         try:
             self._json("POST", _path("Pod", namespace, pod) + "/eviction", eviction)
@@ -145,18 +148,18 @@ class Kube:
     # --- pods ---------------------------------------------------------------------------------------------------------
 
     def logs(self, pod: str, namespace: str, *, previous: bool = False) -> str:
-        """What the only container of a pod wrote, or its former run; each line begins with its time."""
+        """Return the log of a pod's only container, or of its previous run; each line starts with a timestamp."""
         query = {"timestamps": "true"} | ({"previous": "true"} if previous else {})
         return self._read("GET", _path("Pod", namespace, pod) + "/log", None, query).decode(errors="replace")
 
     def execute(self, pod: str, namespace: str, *command: str) -> str:
-        """Run a command in a pod; what it wrote."""
+        """Run a command in a pod and return its output."""
         run = client.CoreV1Api(self._api).connect_get_namespaced_pod_exec
         output = stream(run, pod, namespace, command=list(command), stdin=False, stdout=True, stderr=True, tty=False)
         return str(output)
 
     def forward(self, pod: str, namespace: str, port: int) -> Any:
-        """A connection to a port of a pod, through the API server: a socket."""
+        """Return a socket that is connected to a port of a pod, through the API server."""
         run = client.CoreV1Api(self._api).connect_get_namespaced_pod_portforward
         return portforward(run, pod, namespace, ports=str(port)).socket(port)
 
@@ -173,26 +176,27 @@ class Kube:
         name: str = "",
         labels: str = "",
     ) -> T:
-        """Watch objects, one or many, until the condition returns something true of them; that is returned.
+        """Watch objects until the condition returns something true for them, and return that.
 
-        The condition is asked with all of them, at first and after each change. Who waits outlives the API server.
+        The condition is called with all matching objects, first and after each change. The wait survives an outage of
+        the API server.
         """
         deadline_s = time.monotonic() + within_s
         while True:
             seen: dict[str, Json] = {}
-            with _bearing_with():
+            with _retrying():
                 for objects in self._changes(kind, namespace, name, labels, deadline_s, seen):
                     if found := condition(objects):
                         return found
             if time.monotonic() >= deadline_s:
                 shown = json.dumps([_short(item) for item in seen.values()], indent=1)
-                raise WaitFailedError(f"not within {within_s:.0f} s: {what}. At the end:\n{shown}")
+                raise WaitFailedError(f"timed out after {within_s:.0f} s: {what}; last state:\n{shown}")
             time.sleep(RECONNECT_S)
 
     def _changes(
         self, kind: str, namespace: str, name: str, labels: str, deadline_s: float, seen: dict[str, Json]
     ) -> Iterator[list[Json]]:
-        """All objects whenever one changed, until the deadline. `seen` shows them too."""
+        """Yield all objects after each change, until the deadline. `seen` is updated with them, by UID."""
         listed = self._listed(kind, namespace, labels, name)
         seen.update({item["metadata"]["uid"]: {"kind": kind, **item} for item in listed["items"]})
         yield list(seen.values())
@@ -269,7 +273,7 @@ class Kube:
 
 
 class _RelistError(Exception):
-    """The watch fell behind."""
+    """The watch expired; the objects must be listed again."""
 
 
 def _lines(response: urllib3.HTTPResponse) -> Iterator[Json]:
@@ -301,11 +305,11 @@ def _message(text: str) -> str:
 
 
 def _short(item: Json) -> Json:
-    """What a person needs to see of an object that is not as it should be."""
+    """Return the parts of an object that help to explain a failed wait."""
     status = item.get("status", {})
     return {
         "name": item["metadata"]["name"],
-        "going": "deletionTimestamp" in item["metadata"],
+        "deleting": "deletionTimestamp" in item["metadata"],
         **{key: value for key, value in status.items() if isinstance(value, str | int)},
         "conditions": [
             " ".join(str(entry.get(key, "")) for key in ("type", "status", "reason", "message"))
@@ -316,8 +320,8 @@ def _short(item: Json) -> Json:
 
 
 @contextlib.contextmanager
-def _bearing_with() -> Iterator[None]:
-    """An API server that is away, or just begins, or whose watch fell behind, is asked again."""
+def _retrying() -> Iterator[None]:
+    """Suppress errors after which the caller tries again: the API server is down or starting, or a watch expired."""
     try:
         yield
     except (urllib3.exceptions.HTTPError, _RelistError):

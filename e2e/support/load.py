@@ -1,12 +1,12 @@
-"""Load from pods, through the client service, and what became of every job.
+"""Load from pods, through the client Service, with an account of every job.
 
     with Load(kube, cluster, image) as load:
         ...  # something happens to the cluster
         account = load.settle()
     account.check(at_least=500)
 
-A producer and a consumer, each a pod; `fill` adds many jobs at once that nobody takes. They stay with a machine that
-the test leaves alone, if it says so: they are the witnesses.
+The producer and the consumer are pods. A `Backlog` adds many jobs at once and leaves them queued. A test that stops a
+Kubernetes node can keep these pods off it with `avoid`, because their logs are the evidence.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from e2e.support.settings import RESULTS
 
 SCRIPT: Final = Path(__file__).with_name("loadpod.py")
 KEPT: Final = RESULTS / "load"
-"""What the pods wrote, with the time of each line."""
+"""The logs of the pods, with timestamps."""
 START_S: Final = 60
-FLOWS: Final = 20
+STARTED: Final = 20
 ENOUGH: Final = 500
-"""So many jobs are added before anything happens to the cluster, and before the load ends."""
+"""How many jobs are added before the test changes the cluster, and before the load ends."""
 SETTLE_S: Final = 90
 USER: Final = 10001
 STOP: Final = ("python", "-c", "import os, signal; os.kill(1, signal.SIGTERM)")
 
 
 class Load:
-    """Pods that add and take jobs, until the context ends."""
+    """Pods that add and consume jobs until the context ends."""
 
     def __init__(
         self, kube: Kube, cluster: Members, image: str, *, rate: int = 40, replicate: int = 2, avoid: str = ""
@@ -48,7 +48,7 @@ class Load:
         self._rate = rate
         self._replicate = replicate
         self._avoid = avoid
-        """A machine on which it does not run."""
+        """A Kubernetes node on which the pods must not run."""
         self._running: list[str] = []
 
     def __enter__(self) -> Self:
@@ -60,21 +60,21 @@ class Load:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:  # otherwise what they wrote is kept with the results, and they go with their namespace
+        if error is None:  # after a failure their logs are collected first; the namespace is deleted later
             for pod in self._running:
                 self._kube.delete("Pod", pod, self._cluster.namespace, grace_s=0)
 
     def produce(self) -> None:
-        """Begin to add; it flows when this returns."""
+        """Start the producer and wait until it has added some jobs."""
         self._start("producer", "produce", {"rate": self._rate, "replicate": self._replicate})
-        self._wait_added(FLOWS)
+        self._wait_added(STARTED)
 
     def consume(self) -> None:
-        """Begin to take."""
+        """Start the consumer."""
         self._start("consumer", "consume", {})
 
     def settle(self) -> Account:
-        """End the producer when it has added enough, wait until no node has work left, and read what was written."""
+        """Stop the producer after it has added enough, wait until all jobs are done, and return the account."""
         self._wait_added(ENOUGH)
         self.stop("producer")
         self.wait_empty()
@@ -90,12 +90,12 @@ class Load:
         poll(added, f"{count} jobs are added", SETTLE_S)
 
     def wait_empty(self, within_s: float = SETTLE_S) -> None:
-        """Until everything is done and no node has a job that it could still deliver."""
+        """Wait until no node has a job that it can still deliver."""
         with self._cluster.brokers() as brokers:
             poll(lambda: not any(broker.has_work() for broker in brokers), "no node has work left", within_s)
 
     def stop(self, role: str) -> None:
-        """End the pod of a role, and take what it wrote."""
+        """Stop the pod of a role, and read its log."""
         pod = self._pod(role)
         namespace = self._cluster.namespace
         self._kube.execute(pod, namespace, *STOP)
@@ -167,8 +167,8 @@ class Load:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-class Filling(Load):
-    """Jobs that are added at once and that nobody takes, until `consume`."""
+class Backlog(Load):
+    """Jobs that are added at once and stay queued until `consume`."""
 
     def __init__(
         self,
@@ -182,9 +182,9 @@ class Filling(Load):
     ) -> None:
         super().__init__(kube, cluster, image, replicate=replicate)
         self._jobs = jobs
-        """How many of each kind,"""
+        """Number of jobs of each kind."""
         self._take = take
-        """and how many are taken and not acknowledged."""
+        """Number of jobs that are fetched and not acknowledged."""
 
     def __enter__(self) -> Self:
         self._kube.apply(self._script())
@@ -200,19 +200,19 @@ class Filling(Load):
         return self
 
     def settle(self) -> Account:
-        """Wait until no node has work left, end the consumer, and read what it wrote."""
+        """Wait until all jobs are done, stop the consumer, and return the account."""
         self.wait_empty()
         self.stop("consumer")
         return self.account
 
 
 def _facts(text: str) -> Iterator[str]:
-    """The lines of a log without their times."""
+    """Yield the lines of a log without their timestamps."""
     return (line.partition(" ")[2] for line in text.splitlines())
 
 
-def _not_on(machine: str) -> Json:
-    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [machine]}]}]
+def _not_on(node: str) -> Json:
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]}]}]
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
 
@@ -222,5 +222,5 @@ def _is_running(pods: list[Json]) -> Any:
 
 def _has_ended(pods: list[Json]) -> Any:
     failed = [pod for pod in pods if pod["status"]["phase"] == "Failed"]
-    assert not failed, "a pod of the load failed; its log is kept with the results"
+    assert not failed, "a pod of the load failed; see its log in the results"
     return [pod for pod in pods if pod["status"]["phase"] == "Succeeded"]

@@ -1,4 +1,4 @@
-"""The operator: in the cluster by its plain manifests, or as a process here that a test can kill."""
+"""The operator: installed in the cluster from its manifests, or a local process that a test can kill."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ START_S: Final = 90
 END_S: Final = 60
 LEASE_S: Final = 30
 FIRST: Final = ("CustomResourceDefinition", "Namespace", "ServiceAccount", "ClusterRole", "Role")
-"""Kinds that others build on, in this order."""
+"""Kinds that other objects depend on, in the order of their creation."""
 
 
 def documents(folder: Path) -> list[Json]:
-    """The objects in the manifests of a folder, those that others build on first."""
+    """Return the objects in the manifests of a folder, dependencies first."""
     texts = (path.read_text() for path in sorted(folder.glob("*.yaml")))
     objects = [document for text in texts for document in yaml.safe_load_all(text) if document]
     return sorted(objects, key=lambda item: FIRST.index(item["kind"]) if item["kind"] in FIRST else len(FIRST))
 
 
 def install(kube: Kube, image: str) -> Json:
-    """Apply the resource definition and the operator, and wait until it runs; its Deployment. Safe to do twice."""
+    """Apply the resource definition and the operator, wait until it runs, and return its Deployment. Idempotent."""
     for manifest in documents(CRDS):
         kube.apply(manifest)
         name = manifest["metadata"]["name"]
@@ -49,13 +49,13 @@ def install(kube: Kube, image: str) -> Json:
 
 
 def deployment() -> Json:
-    """The Deployment of the plain manifests."""
+    """Return the Deployment of the operator's manifests."""
     [found] = [item for item in documents(PLAIN) if item["kind"] == "Deployment"]
     return found
 
 
 def uninstall(kube: Kube) -> None:
-    """Take the operator and the resource definition away, and wait until they are gone: the next run may begin."""
+    """Delete the operator and the resource definition, and wait until they are gone, so that the next run can start."""
     manifests = [*reversed(documents(PLAIN)), *documents(CRDS)]
     for manifest in manifests:
         with contextlib.suppress(ApiException):
@@ -78,10 +78,10 @@ def _with_image(manifest: Json, image: str) -> Json:
 
 
 def wait_available(kube: Kube, deployment: Json, replicas: int) -> None:
-    """Until a Deployment has so many pods, all of the newest template."""
+    """Wait until a Deployment has this number of available pods, all of the current template."""
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
 
-    def look(found: list[Json]) -> bool:
+    def is_available(found: list[Json]) -> bool:
         return any(
             status.get("observedGeneration") == item["metadata"]["generation"]
             and item["spec"]["replicas"] == replicas
@@ -91,12 +91,12 @@ def wait_available(kube: Kube, deployment: Json, replicas: int) -> None:
             for status in (item.get("status", {}),)
         )
 
-    kube.wait("Deployment", namespace, look, f"{replicas} operators run", name=name, within_s=START_S)
+    kube.wait("Deployment", namespace, is_available, f"{replicas} operators run", name=name, within_s=START_S)
 
 
 @contextlib.contextmanager
-def away(kube: Kube, deployment: Json) -> Iterator[None]:
-    """No operator in the cluster until the context ends."""
+def stopped(kube: Kube, deployment: Json) -> Iterator[None]:
+    """Stop the operator in the cluster until the context ends."""
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     scale(kube, deployment, 0)
     labels = ",".join(f"{key}={value}" for key, value in deployment["spec"]["selector"]["matchLabels"].items())
@@ -109,15 +109,16 @@ def away(kube: Kube, deployment: Json) -> Iterator[None]:
 
 
 def scale(kube: Kube, deployment: Json, replicas: int) -> None:
-    """Have so many operators in the cluster."""
+    """Set the number of operators in the cluster."""
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     kube.patch("Deployment", name, namespace, {"spec": {"replicas": replicas}})
 
 
 class OperatorProcess:
-    """An operator on this machine, for one namespace, under the identity of all that come after it.
+    """An operator process on this machine that watches one namespace.
 
-    `dies_after` has it kill itself right after so many actions.
+    Processes with the same identity share the Lease. With `dies_after` the process kills itself after this number of
+    actions.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class OperatorProcess:
         options = ("--namespaces", namespace, "--image", image, "--identity", identity, "--log-format", "text")
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "e2e.support.mortal", str(dies_after), *options],
+                [sys.executable, "-m", "e2e.support.crashing_operator", str(dies_after), *options],
                 cwd=ROOT,
                 env={**os.environ, "KUBECONFIG": kubeconfig},
                 stdin=subprocess.DEVNULL,
@@ -137,42 +138,42 @@ class OperatorProcess:
             )
 
     def is_dead(self) -> bool:
-        """Whether it has ended."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def killed_itself(self, within_s: float) -> bool:
-        """Wait for its end; False when it lives on."""
+        """Wait for the process to kill itself; False if it still runs after the timeout."""
         try:
             return self._process.wait(within_s) == -signal.SIGKILL
         except subprocess.TimeoutExpired:
             return False
 
     def kill(self) -> None:
-        """SIGKILL, if it still runs."""
+        """Send SIGKILL, if the process still runs."""
         self._process.kill()
         self._process.wait()
 
 
-def lives(
+def crash_repeatedly(
     namespace: str, image: str, log: Path, kubeconfig: str, *, quiet_s: float, most: int, actions: Sequence[int] = (1,)
 ) -> int:
-    """Operators one after the other, each of which kills itself after its first action, until one has nothing to do.
+    """Run operators one after the other, each killing itself after `actions`, until one is idle for `quiet_s`.
 
-    Returns how many died. The last one is killed as well.
+    Returns the number of operators that killed themselves. The last one is killed as well.
     """
     for number in range(most):
         operator = OperatorProcess(namespace, image, log, kubeconfig, dies_after=actions[number % len(actions)])
         try:
             if not operator.killed_itself(quiet_s):
-                assert not operator.is_dead(), f"the operator ended by itself:\n{tail(log)}"
+                assert not operator.is_dead(), f"the operator exited unexpectedly:\n{tail(log)}"
                 return number
         finally:
             operator.kill()
-    raise AssertionError(f"{most} operators were not enough:\n{tail(log)}")
+    raise AssertionError(f"not finished after {most} operators:\n{tail(log)}")
 
 
 def reaches_pods(cluster: DisqueCluster) -> bool:
-    """Whether an operator on this machine could speak to the brokers."""
+    """Return whether this machine can connect to the brokers in their pods."""
     try:
         with socket.create_connection((cluster.pods()[0]["status"]["podIP"], cluster.port), timeout=3):
             return True
@@ -181,5 +182,5 @@ def reaches_pods(cluster: DisqueCluster) -> bool:
 
 
 def tail(log: Path, lines: int = 40) -> str:
-    """The end of a log."""
+    """Return the last lines of a log."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

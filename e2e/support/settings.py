@@ -1,4 +1,4 @@
-"""What the environment says: the Kubernetes to use, the images in it, and how to break it."""
+"""Settings from environment variables: the Kubernetes cluster, the images, and commands that disrupt the cluster."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = ROOT / "build" / "e2e"
-"""Times, and what is kept of tests that failed."""
+"""Measurements, and diagnostics of failed tests."""
 
 HOOK_S: Final = 300
-"""Machines may take a minute to be ready again after the API server is."""
+"""Nodes may become ready a minute later than the API server."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The variables of the environment, each with what it is for; `e2e/README.md` lists them for people."""
+    """The environment variables, documented in `e2e/README.md`."""
 
     image: str
-    """E2E_IMAGE: brokers and load."""
+    """E2E_IMAGE: image of the brokers and the load."""
     next_image: str
-    """E2E_NEXT_IMAGE: another name of the same, or a later one, for upgrades."""
+    """E2E_NEXT_IMAGE: image to upgrade the brokers to; a later version, or the same image by another name."""
     operator_image: str
-    """E2E_OPERATOR_IMAGE."""
+    """E2E_OPERATOR_IMAGE: image of the operator."""
     spark_image: str
-    """E2E_SPARK_IMAGE: drivers and executors."""
+    """E2E_SPARK_IMAGE: image of Spark drivers and executors."""
     node_stop: str
-    """E2E_NODE_STOP: a shell command that loses the machine $NODE at once."""
+    """E2E_NODE_STOP: shell command that stops the node $NODE immediately."""
     node_start: str
-    """E2E_NODE_START: and one that brings it back."""
+    """E2E_NODE_START: shell command that starts the node $NODE."""
     api_stop: str
-    """E2E_API_STOP: a shell command that takes the API server away."""
+    """E2E_API_STOP: shell command that stops the API server."""
     api_start: str
-    """E2E_API_START: and one that brings it back."""
+    """E2E_API_START: shell command that starts the API server."""
     keep: bool
-    """E2E_KEEP: leave the operator and its resource definition behind."""
+    """E2E_KEEP: do not uninstall the operator and its resource definition."""
 
     @classmethod
     def read(cls) -> Settings:
-        """The settings of this run."""
+        """Read the settings from the environment."""
         environ = os.environ
         image = environ.get("E2E_IMAGE", "localhost/disqued:e2e")
         return cls(
@@ -58,7 +58,7 @@ class Settings:
 
 
 def run_hook(command: str, **variables: str) -> None:
-    """Run a command of the environment."""
+    """Run one of the shell commands of the settings."""
     subprocess.run(
         ["sh", "-ec", command],
         check=True,

@@ -1,7 +1,6 @@
-"""How long things took, as JSON: what `docs/operations/kubernetes.md` shows.
+"""Durations measured by the tests, as JSON; `docs/operations/kubernetes.md` shows them.
 
-Each worker of the run writes a file of its own, line by line, so that what was measured is there whatever happens
-later; `collect` puts them together.
+Each worker appends to its own file, so that measurements survive a crash; `collect` merges the files.
 """
 
 from __future__ import annotations
@@ -19,30 +18,30 @@ TIMES: Final = "times.json"
 
 
 class Times:
-    """Figures of one run."""
+    """Records the measurements of one worker."""
 
     def __init__(self, folder: Path = RESULTS) -> None:
         self._file = folder / LINES / f"{os.getpid()}.jsonl"
         self._file.parent.mkdir(parents=True, exist_ok=True)
 
     def note(self, name: str, value: float) -> None:
-        """Keep a figure; the unit stands in its name."""
+        """Record a value; its name includes the unit."""
         with self._file.open("a") as file:
             file.write(json.dumps({"name": name, "value": round(value, 2)}) + "\n")
 
     def since(self, name: str, begin_s: float) -> None:
-        """Keep the seconds since a moment of the monotonic clock."""
+        """Record the seconds since a time of the monotonic clock."""
         self.note(name, time.monotonic() - begin_s)
 
 
-def forget(folder: Path = RESULTS) -> None:
-    """Before a run: what former ones left."""
+def clear(folder: Path = RESULTS) -> None:
+    """Delete the measurements of earlier runs."""
     for file in (folder / LINES).glob("*.jsonl"):
         file.unlink()
 
 
 def collect(folder: Path = RESULTS) -> dict[str, float]:
-    """All figures by name, in one file; of several of a name the highest."""
+    """Write all values by name to one file, and return them; of several values of a name the highest."""
     times: dict[str, float] = {}
     for file in (folder / LINES).glob("*.jsonl"):
         for line in file.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Prometheus finds the pods of brokers and operator as the documentation says, and dashboards have their data."""
+"""Prometheus discovers the pods of brokers and operator with the documented configuration, and dashboards have data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 PAGE: Final = (ROOT / "docs" / "howto" / "monitoring.md").read_text(encoding="utf-8")
-THROUGH_THE_API: Final = [
+API_SERVER_PROXY: Final = [
     {
         "source_labels": ["__meta_kubernetes_namespace", "__meta_kubernetes_pod_name", "__address__"],
         "regex": r"([^;]+);([^;]+);.*:(\d+)",
@@ -36,12 +36,12 @@ THROUGH_THE_API: Final = [
         "target_label": "__metrics_path__",
     }
 ]
-"""The way to pods where Prometheus does not run beside them."""
+"""Relabeling that reads pods through the API server, because this Prometheus runs outside the cluster."""
 
 
 @contextlib.contextmanager
 def api_server() -> Iterator[str]:
-    """The API server for those without a certificate: its address."""
+    """Run a proxy to the API server that needs no authentication; yields its address."""
     with subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True) as proxy:
         try:
             assert proxy.stdout is not None
@@ -52,12 +52,12 @@ def api_server() -> Iterator[str]:
 
 
 def meta(kind: str, texts: Json) -> Json:
-    """The labels in which Prometheus tells what a pod says of itself."""
+    """Return the labels that Prometheus makes from labels or annotations of a pod."""
     return {f"__meta_kubernetes_pod_{kind}_{re.sub(r'[^a-zA-Z0-9_]', '_', name)}": text for name, text in texts.items()}
 
 
 def discovered(pods: list[Json]) -> Iterator[Json]:
-    """What Prometheus finds by `role: pod`: a target for each port. Debian's is built without that."""
+    """Yield the targets of `role: pod`, one for each port; Debian builds Prometheus without this discovery."""
     for pod in pods:
         about = pod["metadata"]
         labels = {
@@ -74,16 +74,16 @@ def discovered(pods: list[Json]) -> Iterator[Json]:
 
 
 def documented_job(pods: list[Json], address: str) -> Json:
-    """What the page has people write, for these pods, which are read through the API server."""
+    """Return the scrape job of the page, for these pods, read through the API server."""
     [block] = [block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "kubernetes_sd_configs" in block]
     [job] = yaml.safe_load(block)["scrape_configs"]
     assert job.pop("kubernetes_sd_configs") == [{"role": "pod"}]
     job["static_configs"] = list(discovered(pods))
-    job["relabel_configs"] += [*THROUGH_THE_API, {"target_label": "__address__", "replacement": address}]
+    job["relabel_configs"] += [*API_SERVER_PROXY, {"target_label": "__address__", "replacement": address}]
     return dict(job)
 
 
-def test_pods_are_found_and_dashboards_have_data(
+def test_prometheus_discovers_pods_and_dashboards_have_data(
     cluster: DisqueCluster, kube: Kube, load: Load, operator: Json, tmp_path: Path
 ) -> None:
     cluster.create(replicas=3)
@@ -100,15 +100,15 @@ def test_pods_are_found_and_dashboards_have_data(
         def instances(query: str) -> set[str]:
             return {series["metric"].get("instance", "") for series in prometheus.ask(query)}
 
-        prometheus.until(lambda: instances(f'up{{job="disque",{of}}} == 1') == members, "every member is read")
-        prometheus.until(partial(prometheus.has, 'up{job="disque-operator"} == 1'), "the operator is read")
+        prometheus.until(lambda: instances(f'up{{job="disque",{of}}} == 1') == members, "every member is scraped")
+        prometheus.until(partial(prometheus.has, 'up{job="disque-operator"} == 1'), "the operator is scraped")
         assert instances(f"disque_cluster_size{{{of}}} == 3") == members
         addresses = {series["metric"]["address"] for series in prometheus.ask(f"disque_cluster_link_up{{{of}}}")}
         assert {address.partition(".")[0] for address in addresses} == members
         ready = f'disque_operator_cluster_condition{{{of},condition="Ready"}} == 1'
-        prometheus.until(partial(prometheus.has, ready), "the operator tells of the cluster")
+        prometheus.until(partial(prometheus.has, ready), "the operator reports the cluster")
 
         [overview] = [board for board in BOARDS if board.uid == uids.OVERVIEW]
-        waited_for = {(panel.title, with_choices(asked.expr)) for panel in overview.panels() for asked in panel.queries}
-        for title, query in sorted(waited_for):
+        queries = {(panel.title, with_choices(target.expr)) for panel in overview.panels() for target in panel.queries}
+        for title, query in sorted(queries):
             prometheus.until(partial(prometheus.has, query), f"{title} has data: {query}")

@@ -1,4 +1,4 @@
-"""A way to the API server that a test can cut: a listener on this machine that passes bytes on."""
+"""A TCP proxy to the API server, which a test can cut to simulate a network partition."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 import yaml
 
-LOOK_S: Final = 0.2
+POLL_S: Final = 0.2
 CHUNK: Final = 1 << 16
 HTTPS: Final = 443
 
 
-class Wire:
-    """Passes on what a kubeconfig's clients and its server say, until it is cut. Used as a context.
+class ApiProxy:
+    """Forwards connections to the server of a kubeconfig, until it is cut. A context manager.
 
-    `kubeconfig` is a file that leads through it.
+    `kubeconfig` is the path of a kubeconfig file that uses the proxy.
     """
 
     def __init__(self, kubeconfig: str, folder: Path) -> None:
@@ -33,7 +33,7 @@ class Wire:
         self._listener = socket.create_server(("127.0.0.1", 0))
         cluster["tls-server-name"] = self._server[0]
         cluster["server"] = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
-        path = folder / "wire.kubeconfig"
+        path = folder / "proxy.kubeconfig"
         path.write_text(yaml.safe_dump(config))
         self.kubeconfig = str(path)
         self._selector = selectors.DefaultSelector()
@@ -56,11 +56,11 @@ class Wire:
         self._selector.close()
 
     def cut(self) -> None:
-        """Nothing is passed on any more: connections hang, new ones are taken and hang as well."""
+        """Stop forwarding: existing connections hang, and new ones are accepted and hang."""
         self._is_cut.set()
 
-    def mend(self) -> None:
-        """It is passed on again; what hung breaks off."""
+    def restore(self) -> None:
+        """Forward again; connections that hang are closed."""
         self._is_cut.clear()
 
     def _run(self) -> None:
@@ -68,25 +68,25 @@ class Wire:
         while not self._ending.is_set():
             if self._is_cut.is_set():
                 cut = True
-                self._ending.wait(LOOK_S)
+                self._ending.wait(POLL_S)
                 continue
             if cut:
                 cut = False
-                self._hang_up()
-            for key, _ in self._selector.select(LOOK_S):
+                self._close_all()
+            for key, _ in self._selector.select(POLL_S):
                 self._serve(key.fileobj)
-        self._hang_up()
+        self._close_all()
 
     def _serve(self, ready: Any) -> None:
         if ready is self._listener:
             self._accept()
         elif ready in self._ends:
-            self._pass_on(ready)
+            self._forward(ready)
 
     def _accept(self) -> None:
         ours, _ = self._listener.accept()
         try:
-            theirs = socket.create_connection(self._server, timeout=LOOK_S * 10)
+            theirs = socket.create_connection(self._server, timeout=POLL_S * 10)
         except OSError:
             ours.close()
             return
@@ -95,7 +95,7 @@ class Wire:
             self._ends[one] = other
             self._selector.register(one, selectors.EVENT_READ)
 
-    def _pass_on(self, one: socket.socket) -> None:
+    def _forward(self, one: socket.socket) -> None:
         try:
             data = one.recv(CHUNK)
             if data:
@@ -112,6 +112,6 @@ class Wire:
                 self._selector.unregister(end)
             end.close()
 
-    def _hang_up(self) -> None:
+    def _close_all(self) -> None:
         while self._ends:
             self._close(next(iter(self._ends)))
