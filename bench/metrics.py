@@ -30,7 +30,7 @@ from brokers import BROKERS, Running
 from disqued.build import FLAVOUR
 from disqued.core.telemetry.histogram import PER_NS, Histogram
 from disqued.httproutes import Answer, Exchange, Request
-from disqued.metrics.surroundings import Surroundings
+from disqued.metrics.server import ServerFigures
 from disqued.server import metricspage
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode
@@ -121,10 +121,10 @@ class Reader:
 def scrape(local: LocalNode, query: str) -> tuple[Turns, int]:
     """Make one page: how it went, and its size."""
     turns, reader = Turns(), Reader()
-    (route,) = metricspage.routes(Surroundings(lambda: ""))
+    (route,) = metricspage.routes(ServerFigures(lambda: ""))
     exchange = Exchange(cast(AbstractEventLoop, turns), route, Request(query=query))
     exchange.client = reader
-    exchange.again(0, lambda: route.handler(local.node, exchange))
+    exchange.call_later(0, lambda: route.handler(local.node, exchange))
     turns.run()
     return turns, reader.size_bytes
 

@@ -181,6 +181,6 @@ def test_only_the_page_itself_is_named_to_those_who_look_for_pages() -> None:
     async def act(shell: Shell) -> None:
         console = Console(partial(Caller, asyncio.get_running_loop(), shell), shell.node.state.commands.items())
         assert {route.path for route in console.routes} > {"/", "/console/events", "/console/jobs", "/console/act"}
-        assert [route.path for route in console.routes if route.named] == ["/"]
+        assert [route.path for route in console.routes if route.listed] == ["/"]
 
     play(act)

@@ -10,7 +10,7 @@ from disqued.config.glob import glob_match
 from disqued.console import choice as choice_module
 from disqued.console.choice import MEASURED, MOST_WORK, SCANNED, Choice
 from disqued.console.figures import queue_figures
-from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
+from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
 from disqued.testing.local import LocalNode
 
 PATIENCE = 400
@@ -156,8 +156,8 @@ def found_names(names: list[bytes]) -> Any:
 
 def test_a_pattern_that_takes_long_is_tried_on_one_name_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     tries = Tries(monkeypatch)
-    choice = Choice(b"*" + b"a" * (LONGEST_PATTERN - 2) + b"b", "length", 5)
-    choice.scanned(found_names([b"%03d" % number + b"a" * (LONGEST_NAME - 3) for number in range(SCANNED)]))
+    choice = Choice(b"*" + b"a" * (MAX_PATTERN_BYTES - 2) + b"b", "length", 5)
+    choice.scanned(found_names([b"%03d" % number + b"a" * (MAX_NAME_BYTES - 3) for number in range(SCANNED)]))
     assert tries.count == 0
     for number in range(SCANNED):
         assert not choice.complete
@@ -174,23 +174,23 @@ def test_a_pattern_that_takes_no_time_is_tried_on_many_names_at_a_time(monkeypat
     choice.scanned(found_names(names))
     assert choice.sift()
     assert tries.count == SCANNED
-    choice.scanned(found_names([name.rjust(LONGEST_NAME) for name in names]))
+    choice.scanned(found_names([name.rjust(MAX_NAME_BYTES) for name in names]))
     assert choice.sift()
-    assert (tries.count - SCANNED) * 2 * LONGEST_NAME <= MOST_WORK
+    assert (tries.count - SCANNED) * 2 * MAX_NAME_BYTES <= MOST_WORK
 
 
 def test_a_word_is_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     tries = Tries(monkeypatch)
-    choice = Choice(b"a" * LONGEST_PATTERN, "length", 5)
-    choice.scanned(found_names([b"a" * LONGEST_NAME] * SCANNED))
+    choice = Choice(b"a" * MAX_PATTERN_BYTES, "length", 5)
+    choice.scanned(found_names([b"a" * MAX_NAME_BYTES] * SCANNED))
     assert len(choice.to_measure()) == MEASURED
     assert tries.count == 0
 
 
 def test_queues_with_names_that_are_too_long_are_left_out() -> None:
     choice = Choice(b"", "length", 5)
-    choice.scanned(found_names([b"q" * LONGEST_NAME, b"q" * (LONGEST_NAME + 1)]))
-    assert choice.to_measure() == [b"q" * LONGEST_NAME]
+    choice.scanned(found_names([b"q" * MAX_NAME_BYTES, b"q" * (MAX_NAME_BYTES + 1)]))
+    assert choice.to_measure() == [b"q" * MAX_NAME_BYTES]
     assert choice.settled
 
 

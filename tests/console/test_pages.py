@@ -16,7 +16,7 @@ from console.conftest import OWN, ConsoleNode, OpenNode
 from disqued.console.jobs import MOST_BODY_BYTES
 from disqued.console.routes import MOST_LIVE
 from disqued.console.text import key_of
-from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
+from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
 from disqued.testing.ports import LOOPBACK, free_port
 from persistence.samples import kept, make_job
 from server.test_http import LONG
@@ -120,9 +120,9 @@ def test_queues_are_searched_and_one_may_be_opened(open_node: OpenNode) -> None:
         "most=",
         "most=000000100000000",
         "most=" + "1" * 5000,
-        "match=" + "a" * (LONGEST_PATTERN + 1),
+        "match=" + "a" * (MAX_PATTERN_BYTES + 1),
         "match=" + "%FF*" * 100,
-        "queue=" + "q" * (LONGEST_NAME + 1),
+        "queue=" + "q" * (MAX_NAME_BYTES + 1),
         "&".join(["a=1"] * 20),
     ],
 )
@@ -132,10 +132,10 @@ def test_what_can_not_be_asked_for_is_refused(acting_node: ConsoleNode, query: s
 
 def test_what_is_as_long_as_possible_is_shown(open_node: OpenNode) -> None:
     node = open_node()
-    name = "%FF" * LONGEST_NAME
+    name = "%FF" * MAX_NAME_BYTES
     with node.client() as client:
-        client.call("ADDJOB", b"\xff" * LONGEST_NAME, "x", 0)
-    said = node.state(f"match={'%FF' * LONGEST_PATTERN}&queue={name}&most=100", lambda said: said["complete"])
+        client.call("ADDJOB", b"\xff" * MAX_NAME_BYTES, "x", 0)
+    said = node.state(f"match={'%FF' * MAX_PATTERN_BYTES}&queue={name}&most=100", lambda said: said["complete"])
     assert [queue["queue"] for queue in said["queues"]] == [name]
     assert said["opened"]["queue"] == name
 

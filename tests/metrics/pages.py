@@ -1,4 +1,4 @@
-"""The page of metrics of a node in virtual time, read as Prometheus reads it."""
+"""The metrics page of a node in virtual time, parsed as Prometheus parses it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from prometheus_client.samples import Sample
 
 from disqued.metrics.exposition import Encoder, page
-from disqued.metrics.queues import Wanted, parse
-from disqued.metrics.surroundings import Surroundings
+from disqued.metrics.queues import Selection, parse
+from disqued.metrics.server import ServerFigures
 from disqued.testing.local import LocalNode
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 class Page:
-    """What one page says."""
+    """A parsed page."""
 
     def __init__(self, text: str, *, openmetrics: bool = False) -> None:
         self.text = text
@@ -48,18 +48,18 @@ class Page:
         return set(self._samples)
 
 
-def around(why_not_ready: str = "") -> Surroundings:
-    """A server around a node."""
-    return Surroundings(lambda: why_not_ready)
+def figures(why_not_ready: str = "") -> ServerFigures:
+    """The statistics of a server."""
+    return ServerFigures(lambda: why_not_ready)
 
 
 def parts(local: LocalNode, query: str = "", accept: str = "") -> Iterator[bytes]:
-    """The page as it is made."""
+    """Generate the page in parts."""
     wanted = parse(query, local.config.metrics_queues)
-    assert isinstance(wanted, Wanted), wanted
-    return page(local.node, around(), wanted, Encoder(accept))
+    assert isinstance(wanted, Selection), wanted
+    return page(local.node, figures(), wanted, Encoder(accept))
 
 
 def scrape(local: LocalNode, query: str = "", accept: str = "") -> Page:
-    """What Prometheus gets."""
+    """Return the page as Prometheus gets it."""
     return Page(b"".join(parts(local, query, accept)).decode(), openmetrics=accept == OPENMETRICS)

@@ -1,4 +1,4 @@
-"""Every metric is declared once, named by the rules of Prometheus, and on the reference page."""
+"""Every metric is declared once, follows the naming rules of Prometheus, and is on the reference page."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ UNITS = ("_seconds", "_bytes", "_total", "_info", "_ratio")
 WRONG_UNITS = re.compile(r"_(ms|milliseconds|minutes|kb|mb|percent|count)(_|$)")
 
 
-def test_the_reference_page_is_what_the_rows_say() -> None:
+def test_reference_page_matches_the_catalog() -> None:
     run = subprocess.run([sys.executable, "-m", "disqued.metrics.docs"], capture_output=True, check=True)
     assert PAGE.read_bytes() == run.stdout, "write it anew: python -m disqued.metrics.docs > docs/metrics.md"
 
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
-def test_a_metric_is_named_and_described(metric: Metric[Any]) -> None:
+def test_metric_has_a_valid_name_and_help(metric: Metric[Any]) -> None:
     assert re.fullmatch(r"(disque|process)_[a-z]+(_[a-z]+)*", metric.name)
     assert metric.kind in {COUNTER, GAUGE, HISTOGRAM}
     assert metric.name.endswith("_total") == (metric.kind == COUNTER)
@@ -42,14 +42,14 @@ def test_a_metric_is_named_and_described(metric: Metric[Any]) -> None:
         assert metric.name.endswith("_seconds")
 
 
-def test_no_name_stands_for_two_things() -> None:
+def test_names_are_unique() -> None:
     names = [metric.name for metric in ALL]
     assert len(names) == len(set(names))
     assert len(SERIES) == sum(len(metric.series) for metric in ALL)
 
 
 @pytest.mark.parametrize("accept", ["", OPENMETRICS, "text/plain;version=1.0.0;escaping=allow-utf-8"])
-def test_the_page_has_what_is_declared_and_nothing_else(accept: str) -> None:
+def test_page_has_exactly_the_declared_metrics(accept: str) -> None:
     cluster = Cluster(2)
     one = cluster.members[0]
     two = cluster.members[1]
@@ -66,13 +66,13 @@ def test_the_page_has_what_is_declared_and_nothing_else(accept: str) -> None:
     assert {name: page.kinds[name] for name in page.names} == {name: kinds[name] for name in page.names}
 
 
-def test_a_node_that_loads_has_a_page() -> None:
+def test_loading_node_has_a_metrics_page() -> None:
     local = LocalNode()
     local.node.state.loading = True
     assert scrape(local).value("disque_loading") == 1
 
 
-def test_a_histogram_has_each_value_in_one_bucket() -> None:
+def test_histogram_puts_each_value_into_one_bucket() -> None:
     histogram = Histogram((1, 5, 10), PER_MS)
     for value in (0, 1, 2, 5, 6, 10, 11, 1 << 40):
         histogram.observe(value)

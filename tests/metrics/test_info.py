@@ -1,4 +1,4 @@
-"""What INFO shows Prometheus gets too, or there is a reason why not."""
+"""Every field of INFO has a metric, or a reason why not."""
 
 from __future__ import annotations
 
@@ -128,11 +128,11 @@ IN_INFO = {
     "queues_asked_for": "disque_queues_asked_for",
     "queues_wanted_elsewhere": "disque_queues_wanted_elsewhere",
 }
-"""Each field with the metric that says the same, or why there is none. Fields of commands and messages are one each."""
+"""INFO field -> its metric, or the reason why there is none. Fields of commands and of messages are one entry each."""
 
 
 def fields(client: LocalClient) -> set[str]:
-    """The names of all that INFO shows now."""
+    """The names of all current INFO fields."""
     lines = ask(client, "INFO", "all").decode().split("\r\n")
     names = [line.partition(":")[0] for line in lines if ":" in line]
     return {name.partition("_")[0] if name.startswith(("cmdstat_", "busstat_")) else name for name in names}
@@ -140,7 +140,7 @@ def fields(client: LocalClient) -> set[str]:
 
 @pytest.fixture(scope="module")
 def shown() -> set[str]:
-    """What a node shows that loads, one with a file, and one that leaves."""
+    """The fields of a loading node, of one with an append only file, and of one that is leaving."""
     host = FakeHost()
     records = [kept(make_job(random.Random(seed), b"body %d" % seed)) for seed in range(3500)]
     host.disk.put("disque.aof", b"".join(records))
@@ -158,11 +158,11 @@ def shown() -> set[str]:
     return loading | with_file | fields(leaving.admin)
 
 
-def test_each_field_of_info_is_a_metric_or_says_why_not(shown: set[str]) -> None:
+def test_each_info_field_has_a_metric_or_a_reason(shown: set[str]) -> None:
     assert shown - IN_INFO.keys() == set(), "say which metric this is, or why there is none"
     assert IN_INFO.keys() - shown == set(), "INFO has no such field"
 
 
-def test_metrics_that_stand_for_fields_exist() -> None:
+def test_metrics_of_info_fields_exist() -> None:
     names = {metric.name for metric in ALL}
     assert {where for where in IN_INFO.values() if " " not in where} - names == set()

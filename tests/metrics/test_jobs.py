@@ -1,4 +1,4 @@
-"""What metrics say after jobs were added, delivered, finished and lost."""
+"""Metrics of jobs: added, delivered, acknowledged, expired and evicted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def client(local: LocalNode) -> LocalClient:
 
 
 def states(local: LocalNode) -> tuple[float, ...]:
-    """The numbers of jobs, in the order of STATES."""
+    """The number of jobs by state, in the order of STATES."""
     jobs = scrape(local).by("state", "disque_jobs")
     return tuple(jobs[state] for state in STATES)
 
@@ -40,7 +40,7 @@ def test_jobs_are_counted_by_their_state(local: LocalNode, client: LocalClient) 
     assert states(local) == (0, 0, 0, 2, 0)
 
 
-def test_a_delayed_job_that_is_queued_early_deleted_or_acknowledged_is_delayed_no_more(
+def test_delayed_job_is_not_counted_after_enqueue_delete_or_acknowledgement(
     local: LocalNode, client: LocalClient
 ) -> None:
     early, deleted, done = (client.add("q", "x", "DELAY", 50) for _ in range(3))
@@ -51,7 +51,7 @@ def test_a_delayed_job_that_is_queued_early_deleted_or_acknowledged_is_delayed_n
     assert states(local) == (0, 0, 0, 1, 0)
 
 
-def test_a_copy_of_a_delayed_job_is_active_and_acknowledgements_that_others_do_not_know_are_seen() -> None:
+def test_copy_of_a_delayed_job_is_active_and_unconfirmed_acknowledgements_are_counted() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=5)
     one, two = cluster.members
@@ -64,7 +64,7 @@ def test_a_copy_of_a_delayed_job_is_active_and_acknowledgements_that_others_do_n
     assert states(one) == (0, 0, 0, 0, 1)
 
 
-def test_a_job_that_waits_for_copies_is_seen_and_what_became_of_it_is_counted() -> None:
+def test_job_waiting_for_replication_and_its_outcome_are_counted() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=5)
     one, two = cluster.members
@@ -94,7 +94,7 @@ def test_a_job_that_waits_for_copies_is_seen_and_what_became_of_it_is_counted() 
     assert page.value("disque_errors_total", code="NOREPL") == 1
 
 
-def test_deliveries_are_counted_with_the_age_of_the_jobs(local: LocalNode, client: LocalClient) -> None:
+def test_deliveries_are_counted_with_job_age(local: LocalNode, client: LocalClient) -> None:
     client.add("q")
     client.add("q")
     local.run(seconds=3)
@@ -109,7 +109,7 @@ def test_deliveries_are_counted_with_the_age_of_the_jobs(local: LocalNode, clien
     assert page.value("disque_job_delivery_age_seconds_count") == 3
 
 
-def test_requeues_are_counted_by_their_reason(local: LocalNode, client: LocalClient) -> None:
+def test_requeues_are_counted_by_reason(local: LocalNode, client: LocalClient) -> None:
     client.add("q", "x", "DELAY", 1, "RETRY", 2)
     local.run(seconds=1.1)
     (job,) = client.take("q")
@@ -125,7 +125,7 @@ def test_requeues_are_counted_by_their_reason(local: LocalNode, client: LocalCli
     assert scrape(local).by("reason", "disque_jobs_requeued_total") == expected
 
 
-def test_a_job_that_another_node_has_queued_here_is_counted_as_such() -> None:
+def test_job_queued_by_another_node_is_counted() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=5)
     one, two = cluster.members
@@ -140,7 +140,7 @@ def test_a_job_that_another_node_has_queued_here_is_counted_as_such() -> None:
     assert scrape(two).by("state", "disque_cluster_nodes")["leaving"] == 1
 
 
-def test_only_jobs_that_nobody_had_done_are_counted_as_expired(local: LocalNode, client: LocalClient) -> None:
+def test_only_unacknowledged_jobs_are_counted_as_expired(local: LocalNode, client: LocalClient) -> None:
     client.add("q", "x", "TTL", 2)
     client.add("once", "x", "TTL", 2, "RETRY", 0)
     client.add("once", "x", "TTL", 2, "RETRY", 0)
@@ -151,7 +151,7 @@ def test_only_jobs_that_nobody_had_done_are_counted_as_expired(local: LocalNode,
     assert page.value("disque_records_expired_total") == 3
 
 
-def test_acknowledgements_of_clients_are_counted(local: LocalNode, client: LocalClient) -> None:
+def test_client_acknowledgements_are_counted(local: LocalNode, client: LocalClient) -> None:
     jobs = [client.add("q") for _ in range(3)]
     client.call("ACKJOB", *jobs[:2])
     client.call("ACKJOB", jobs[0])
@@ -159,7 +159,7 @@ def test_acknowledgements_of_clients_are_counted(local: LocalNode, client: Local
     assert scrape(local).value("disque_jobs_acked_total") == 3
 
 
-def test_jobs_that_move_to_where_clients_wait_are_counted_on_both_sides() -> None:
+def test_imported_jobs_are_counted_on_both_nodes() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=5)
     one, two = cluster.members
@@ -181,7 +181,7 @@ def limit(local: LocalNode, size_bytes: int) -> None:
     assert local.client().call("CONFIG", "SET", "maxmemory", size_bytes) == b"OK"
 
 
-def test_what_is_forgotten_to_make_room_is_counted(local: LocalNode, client: LocalClient) -> None:
+def test_evictions_are_counted(local: LocalNode, client: LocalClient) -> None:
     limit(local, 4 << 20)
     for _ in range(20):
         client.add("once", "x" * 50_000, "RETRY", 0)

@@ -1,4 +1,4 @@
-"""What metrics say of clients, commands, the cluster and the disk."""
+"""Metrics of clients, commands, the cluster and the disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_clients_and_bytes_are_counted() -> None:
     assert scrape(local).value("disque_connected_clients") == 1
 
 
-def test_commands_are_counted_by_their_outcome() -> None:
+def test_commands_are_counted_by_outcome() -> None:
     local = LocalNode()
     local.host.command_ns = 40_000
     client = local.client()
@@ -49,7 +49,7 @@ def test_commands_are_counted_by_their_outcome() -> None:
     assert page.value("disque_command_duration_seconds_sum", command="addjob") == pytest.approx(3 * 40e-6)
 
 
-def test_what_is_counted_begins_anew_when_that_is_asked_for() -> None:
+def test_config_resetstat_resets_counters() -> None:
     local = LocalNode()
     client = local.client()
     client.add("q")
@@ -62,7 +62,7 @@ def test_what_is_counted_begins_anew_when_that_is_asked_for() -> None:
     assert page.value("disque_jobs", state="queued") == 1
 
 
-def test_codes_that_nobody_knows_are_bounded() -> None:
+def test_number_of_unknown_error_codes_is_limited() -> None:
     local = LocalNode()
     client = local.client()
     client.call("DEBUG", "ERROR", "x" * 100_000)
@@ -73,7 +73,7 @@ def test_codes_that_nobody_knows_are_bounded() -> None:
     assert {code: count for code, count in errors.items() if count} == {"other": 101, "NOREPL": 1}
 
 
-def test_a_node_that_is_used_up_says_why_it_refuses() -> None:
+def test_refusals_are_counted_by_reason() -> None:
     local = logging_node()
     client = local.client()
     client.add("q")
@@ -92,7 +92,7 @@ def test_a_node_that_is_used_up_says_why_it_refuses() -> None:
     assert page.value("disque_aof_unwritten_bytes") == 0
 
 
-def test_the_append_only_file_is_measured() -> None:
+def test_append_only_file_has_metrics() -> None:
     local = logging_node()
     client = local.client()
     assert scrape(local).value("disque_aof_enabled") == 1
@@ -113,7 +113,7 @@ def test_the_append_only_file_is_measured() -> None:
     assert page.value("disque_aof_last_rewrite_ok") == 1
 
 
-def test_jobs_that_were_found_on_disk_are_counted_by_their_state() -> None:
+def test_loaded_jobs_are_counted_by_state() -> None:
     local = logging_node()
     client = local.client()
     client.add("later", "x", "DELAY", 100)
@@ -130,7 +130,7 @@ def test_jobs_that_were_found_on_disk_are_counted_by_their_state() -> None:
     assert scrape(local).value("disque_jobs", state="delayed") == 0
 
 
-def test_without_an_append_only_file_there_is_nothing_to_tell_of_it() -> None:
+def test_node_without_an_append_only_file_has_no_aof_metrics() -> None:
     page = scrape(LocalNode())
     assert page.value("disque_aof_enabled") == 0
     assert page.value("disque_aof_size_bytes") == 0
@@ -138,11 +138,11 @@ def test_without_an_append_only_file_there_is_nothing_to_tell_of_it() -> None:
 
 
 def address(member: Member) -> tuple[tuple[str, str], ...]:
-    """The labels of a node in what others tell of it."""
+    """The labels of a node in the metrics of other nodes."""
     return (("peer", member.id.decode()), ("address", f"{member.ip.decode()}:{member.config.port}"))
 
 
-def test_other_nodes_are_seen_as_they_are() -> None:
+def test_other_nodes_have_metrics() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=10)
     one, two, three = cluster.members
@@ -171,7 +171,7 @@ def test_other_nodes_are_seen_as_they_are() -> None:
     assert scrape(one).value("disque_cluster_nodes", state="failed") == 1
 
 
-def test_how_far_clocks_are_apart_is_known() -> None:
+def test_clock_skew_is_measured() -> None:
     cluster = Cluster(2)
     one, two = cluster.members
     two.skew_ms = -3000
@@ -180,7 +180,7 @@ def test_how_far_clocks_are_apart_is_known() -> None:
     assert scrape(one).value("disque_clock_skew_seconds", **dict(address(two))) == pytest.approx(3, abs=0.1)
 
 
-def test_what_info_shows_is_what_it_was() -> None:
+def test_info_is_unchanged() -> None:
     local = LocalNode()
     local.host.command_ns = 1000
     client = local.client()

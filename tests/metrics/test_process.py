@@ -1,4 +1,4 @@
-"""What the system says about the process, without a long look at it."""
+"""Statistics of the process, read in short steps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from disqued.metrics.process import AT_A_TIME, PROC, Process, list_files
 
 
 def look(one: Process) -> int:
-    """Look to the end: how many breaks there were."""
+    """Run all steps; return their number."""
     return len(list(one.steps()))
 
 
 @pytest.fixture(params=["told", "listed"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Old systems do not tell how many files are open."""
+    """Both ways to count open files: older systems do not know their number."""
     if request.param == "listed":
         monkeypatch.setattr(process, "open_files", lambda _folder: 0)
     elif (PROC / "self" / "fd").stat().st_size == 0:
@@ -29,7 +29,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.usefixtures("way")
-def test_figures_are_those_of_prometheus_client() -> None:
+def test_statistics_match_prometheus_client() -> None:
     theirs = {
         sample.name: sample.value for family in ProcessCollector(registry=None).collect() for sample in family.samples
     }
@@ -64,17 +64,17 @@ def crowd(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_many_files_are_listed_a_few_at_a_time(crowd: Path) -> None:
+def test_many_open_files_are_listed_in_steps(crowd: Path) -> None:
     steps = list(list_files(crowd))
     assert steps[-1] == 2 * AT_A_TIME + 5 - 1, "one of them is the folder"
     assert max(after - before for before, after in itertools.pairwise(steps)) == AT_A_TIME
 
 
-def test_a_system_that_tells_needs_no_list(way: str) -> None:
+def test_open_files_are_not_listed_when_the_system_knows_their_number(way: str) -> None:
     assert (look(Process()) == 0) == (way == "told")
 
 
-def test_a_system_without_such_a_folder_has_no_figures(tmp_path: Path) -> None:
+def test_system_without_proc_has_no_statistics(tmp_path: Path) -> None:
     one = Process(tmp_path)
     look(one)
     assert one.figures == {}

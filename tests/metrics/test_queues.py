@@ -1,4 +1,4 @@
-"""Which queues have series, how their names are written, and that many of them hold nobody up."""
+"""The selection of queues, their labels, and that many queues do not block the event loop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disqued.config import Config
-from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
-from disqued.metrics.labels import label_of
-from disqued.metrics.queues import AT_A_TIME, Survey, Wanted, parse
+from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
+from disqued.metrics.queues import AT_A_TIME, QueueScan, Selection, label_of, parse
 from disqued.testing.local import LocalNode
 from metrics.pages import OPENMETRICS, parts, scrape
 
@@ -27,7 +26,7 @@ HOSTILE = [
     b"\\n",
     b"#{}= ,",
     b"",
-    b"x" * LONGEST_NAME,
+    b"x" * MAX_NAME_BYTES,
 ]
 
 
@@ -43,7 +42,7 @@ def with_queues(lengths: dict[bytes, int], most: int = 100) -> LocalNode:
     return local
 
 
-def test_queues_are_told_apart_with_what_happened_to_them() -> None:
+def test_each_queue_has_its_own_series() -> None:
     local = with_queues({b"one": 3, b"two": 1})
     client = local.client()
     local.run(seconds=2)
@@ -62,7 +61,7 @@ def test_queues_are_told_apart_with_what_happened_to_them() -> None:
     assert page.value("disque_queues_left_out") == 0
 
 
-def test_the_oldest_job_is_that_of_all_queues_also_of_those_without_series() -> None:
+def test_oldest_job_includes_queues_without_series() -> None:
     local = with_queues({b"old": 1}, most=1)
     assert scrape(local).value("disque_oldest_waiting_job_age_seconds") == 0
     local.run(seconds=5)
@@ -95,7 +94,7 @@ def test_the_oldest_job_is_that_of_all_queues_also_of_those_without_series() -> 
         ("queue=nothing", set()),
     ],
 )
-def test_the_longest_queues_have_series_or_those_that_are_asked_for(query: str, names: set[str]) -> None:
+def test_longest_or_requested_queues_have_series(query: str, names: set[str]) -> None:
     local = with_queues({b"q%d" % number: number for number in range(5)} | {b"q0": 1}, most=2)
     local.client().take("q0")
     page = scrape(local, query)
@@ -106,15 +105,15 @@ def test_the_longest_queues_have_series_or_those_that_are_asked_for(query: str, 
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("queues=many", "queues is all, none or a number of queues, queue a glob pattern; not 'many'"),
-        ("queues=-1", "not '-1'"),
-        ("queues=99999999999999999999", "not '99999999999999999999'"),
-        ("limit=3", "There is no such parameter; queues is all, none or a number"),
-        ("queue=" + "*" * (LONGEST_PATTERN + 1), "A pattern has 128 bytes at most"),
-        ("queues=" + "9" * 5000, "not '" + "9" * LONGEST_PATTERN + "'"),
+        ("queues=many", "invalid value 'many'; use queues=all, queues=none or queues=NUMBER, and queue=PATTERN"),
+        ("queues=-1", "invalid value '-1'"),
+        ("queues=99999999999999999999", "invalid value '99999999999999999999'"),
+        ("limit=3", "unknown parameter; use queues=all, queues=none or queues=NUMBER"),
+        ("queue=" + "*" * (MAX_PATTERN_BYTES + 1), "pattern is longer than 128 bytes"),
+        ("queues=" + "9" * 5000, "invalid value '" + "9" * MAX_PATTERN_BYTES + "'"),
     ],
 )
-def test_what_can_not_be_asked_for_is_explained(query: str, said: str) -> None:
+def test_invalid_query_is_explained(query: str, said: str) -> None:
     answer = parse(query, 100)
     assert isinstance(answer, str)
     assert said in answer
@@ -122,7 +121,7 @@ def test_what_can_not_be_asked_for_is_explained(query: str, said: str) -> None:
 
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_any_name_is_a_label_that_reads_back(name: bytes, accept: str) -> None:
+def test_label_of_any_name_round_trips(name: bytes, accept: str) -> None:
     local = with_queues({name: 2})
     page = scrape(local, accept=accept)
     assert page.by("queue", "disque_queue_jobs") == {label_of(name): 2}
@@ -130,7 +129,7 @@ def test_any_name_is_a_label_that_reads_back(name: bytes, accept: str) -> None:
     assert "\0" not in page.text
 
 
-def test_labels_can_be_read_by_people() -> None:
+def test_labels_are_readable() -> None:
     assert label_of(b"mail.welcome") == "mail.welcome"
     assert label_of("café ☕".encode()) == "café ☕"
     assert label_of(b"\xff\0") == "\\xff\\x00"
@@ -139,7 +138,7 @@ def test_labels_can_be_read_by_people() -> None:
 
 
 @given(st.binary(max_size=12))
-def test_from_a_label_the_name_can_be_told(name: bytes) -> None:
+def test_label_determines_the_name(name: bytes) -> None:
     def byte(found: re.Match[str]) -> str:
         code = found[0]
         return "\\" if code == "\\\\" else chr(0xDC00 + bytes.fromhex(code[2:])[0])
@@ -152,36 +151,36 @@ def test_from_a_label_the_name_can_be_told(name: bytes) -> None:
     assert raw == name
 
 
-def test_a_name_that_is_too_long_has_no_series() -> None:
-    local = with_queues({b"x" * (LONGEST_NAME + 1): 5, b"y": 1})
+def test_queue_with_a_long_name_has_no_series() -> None:
+    local = with_queues({b"x" * (MAX_NAME_BYTES + 1): 5, b"y": 1})
     page = scrape(local)
     assert page.by("queue", "disque_queue_jobs") == {"y": 1}
     assert page.value("disque_queues_left_out") == 1
 
 
-def test_many_queues_are_looked_at_in_small_steps_while_others_come_and_go() -> None:
+def test_many_queues_are_scanned_in_steps_while_queues_change() -> None:
     count = 20 * AT_A_TIME
     local = with_queues({b"q%d" % number: 1 for number in range(count)})
     client = local.client()
-    survey = Survey(local.node.state, Wanted(count))
+    scan = QueueScan(local.node.state, Selection(count))
     steps = 0
-    for _ in survey.steps():
+    for _ in scan.steps():
         steps += 1
         client.call("ADDJOB", f"new{steps}", "x", 0)
         client.take(f"q{count - steps}")
     assert steps >= 20
-    names = {queue.name for _, _, queue in survey.chosen}
-    assert len(names) == len(survey.chosen) == count
+    names = {queue.name for _, _, queue in scan.chosen}
+    assert len(names) == len(scan.chosen) == count
 
 
-def test_a_pattern_that_takes_long_is_tried_on_one_name_at_a_time() -> None:
+def test_slow_pattern_matches_one_name_per_step() -> None:
     local = with_queues({b"a" * 50 + b"%d" % number: 1 for number in range(20)})
-    survey = Survey(local.node.state, Wanted(100, b"*a*a*a*a*b"))
-    assert sum(1 for _ in survey.steps()) > 20
-    assert survey.chosen == []
+    scan = QueueScan(local.node.state, Selection(100, b"*a*a*a*a*b"))
+    assert sum(1 for _ in scan.steps()) > 20
+    assert scan.chosen == []
 
 
-def test_a_page_of_many_queues_comes_in_many_small_parts() -> None:
+def test_page_of_many_queues_has_small_parts() -> None:
     local = with_queues({b"q%d" % number: 1 for number in range(2000)})
     made = list(parts(local, "queues=all"))
     assert max(map(len, made)) < 12_000
@@ -190,7 +189,7 @@ def test_a_page_of_many_queues_comes_in_many_small_parts() -> None:
     assert len(scrape(local).by("queue", "disque_queue_jobs")) == 100
 
 
-def test_how_many_queues_have_series_can_be_changed_while_the_node_runs() -> None:
+def test_metrics_queues_can_be_changed_at_runtime() -> None:
     local = with_queues({b"q%d" % number: 1 for number in range(5)})
     client = local.client()
     assert client.call("CONFIG", "SET", "metrics-queues", "3") == b"OK"

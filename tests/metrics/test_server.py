@@ -1,4 +1,4 @@
-"""The page `/metrics` of real processes: formats, bounds, what only the server knows, and that nobody is held up."""
+"""The page `/metrics` of real processes: formats, limits, metrics of the server, and that slow clients block nobody."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ASK = b"GET /metrics?queues=all HTTP/1.1\r\nHost: node\r\n\r\n"
 
 
 class Reply:
-    """One answer."""
+    """An HTTP reply."""
 
     def __init__(self, reply: http.client.HTTPResponse) -> None:
         self.status = reply.status
@@ -37,7 +37,7 @@ class Reply:
 
 
 class Scraped:
-    """A node and its HTTP port."""
+    """A node with its HTTP port."""
 
     def __init__(self, server: ServerProcess, port: int) -> None:
         self.server = server
@@ -76,7 +76,7 @@ def node(tmp_path: Path) -> Iterator[Scraped]:
         yield node
 
 
-def test_prometheus_gets_the_format_it_asks_for(node: Scraped) -> None:
+def test_accept_header_selects_the_format(node: Scraped) -> None:
     plain = node.get("/metrics")
     assert (plain.status, plain.type) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert Page(plain.text).value("disque_ready") == 1
@@ -86,7 +86,7 @@ def test_prometheus_gets_the_format_it_asks_for(node: Scraped) -> None:
     assert Page(chosen.text, openmetrics=True).value("disque_ready") == 1
 
 
-def test_the_page_is_only_read(node: Scraped) -> None:
+def test_page_accepts_only_get(node: Scraped) -> None:
     head = node.get("/metrics", "HEAD")
     assert (head.status, head.text) == (200, "")
     assert head.type.startswith("text/plain; version=0.0.4")
@@ -94,11 +94,11 @@ def test_the_page_is_only_read(node: Scraped) -> None:
     wrong = node.get("/metrics?queues=few")
     assert (wrong.status, wrong.text) == (
         400,
-        "queues is all, none or a number of queues, queue a glob pattern; not 'few'\n",
+        "invalid value 'few'; use queues=all, queues=none or queues=NUMBER, and queue=PATTERN\n",
     )
 
 
-def test_one_connection_serves_for_many_pages_which_are_counted(node: Scraped) -> None:
+def test_one_connection_serves_many_requests_which_are_counted(node: Scraped) -> None:
     with contextlib.closing(node.connect()) as connection:
         for _ in range(3):
             connection.request("GET", "/metrics")
@@ -117,7 +117,7 @@ def test_one_connection_serves_for_many_pages_which_are_counted(node: Scraped) -
     assert page.value("disque_scrape_duration_seconds") > 0
 
 
-def test_the_server_tells_of_its_process_and_its_loop(node: Scraped) -> None:
+def test_page_has_process_and_event_loop_metrics(node: Scraped) -> None:
     deadline = time.monotonic() + 30
     while node.page().value("disque_event_loop_lag_seconds_count") < 3:
         assert time.monotonic() < deadline
@@ -131,7 +131,7 @@ def test_the_server_tells_of_its_process_and_its_loop(node: Scraped) -> None:
     assert page.by("build", "disque_build_info", version=__version__, python=platform.python_version()) == {FLAVOUR: 1}
 
 
-def test_a_node_that_loads_says_so(tmp_path: Path) -> None:
+def test_loading_node_reports_it(tmp_path: Path) -> None:
     records = [kept(make_job(random.Random(seed), b"body %d" % seed)) for seed in range(100)]
     (tmp_path / "disque.aof").write_bytes(b"".join(records) * (LONG // 100))
     with scraped(tmp_path, "--appendonly", "yes") as node:
@@ -144,7 +144,7 @@ def test_a_node_that_loads_says_so(tmp_path: Path) -> None:
 
 
 def _ping(client: socket.socket) -> bytes:
-    """What comes last once a node answered everything."""
+    """Send PING and return the end of all replies."""
     client.sendall(b"PING\r\n")
     received = b""
     while not received.endswith(b"+PONG\r\n"):
@@ -152,7 +152,7 @@ def _ping(client: socket.socket) -> bytes:
     return received[-7:]
 
 
-def test_who_reads_nothing_of_long_pages_hinders_nobody(node: Scraped) -> None:
+def test_client_that_does_not_read_does_not_block_others(node: Scraped) -> None:
     adds = [encode("ADDJOB", f"a-queue-with-a-rather-long-name-of-its-own-{number}", "x", 0) for number in range(MANY)]
     with node.server.connect() as client, contextlib.ExitStack() as silent:
         client.sendall(b"".join(adds))
@@ -160,7 +160,7 @@ def test_who_reads_nothing_of_long_pages_hinders_nobody(node: Scraped) -> None:
         for _ in range(MOST_AT_A_TIME):
             silent.callback(node.silent_client().close)
         refused = node.get("/metrics")
-        while refused.status == 200:  # until all of them are being answered
+        while refused.status == 200:  # until the limit of pending requests is reached
             refused = node.get("/metrics")
         assert (refused.status, refused.text) == (503, "Too many requests wait for this page\n")
         assert node.get("/livez").status == 200

@@ -1,4 +1,4 @@
-"""How the page is made on a loop: in turns, between which everybody else has theirs, and with nothing left behind."""
+"""The page is generated in steps between which other work runs, and leaves no state behind."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from uvloop import new_event_loop
 
 from disqued.metrics.exposition import Encoder, page
-from disqued.metrics.queues import Wanted
-from disqued.metrics.surroundings import Surroundings
+from disqued.metrics.queues import Selection
+from disqued.metrics.server import ServerFigures
 from disqued.server import metricspage
 from disqued.server.httpport import HttpPort
 from disqued.testing.local import LocalNode
-from metrics.pages import around
+from metrics.pages import figures
 
 PART_NS = 1_000_000
-"""What a part seems to take."""
+"""The time that one part takes on the fake clock."""
 
 
 class Stage:
-    """An HTTP port with one page on a loop that runs."""
+    """An HTTP port with one page on a running event loop."""
 
-    def __init__(self, local: LocalNode, server: Surroundings) -> None:
+    def __init__(self, local: LocalNode, server: ServerFigures) -> None:
         loop = asyncio.get_running_loop()
         self.port = HttpPort(loop, local.node, metricspage.routes(server), server.http_answers)
         self.turns = 0
@@ -57,7 +57,7 @@ class Stage:
         writer.transport.abort()
 
 
-def play(local: LocalNode, server: Surroundings, act: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
+def play(local: LocalNode, server: ServerFigures, act: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         stage = Stage(local, server)
         opened = await stage.open()
@@ -78,11 +78,11 @@ def busy(queues: int) -> LocalNode:
     return local
 
 
-def test_everybody_else_has_turns_while_a_long_page_is_made() -> None:
+def test_other_work_runs_while_a_long_page_is_generated() -> None:
     local = busy(1000)
-    parts = len(list(page(local.node, around(), Wanted(1000), Encoder(""))))
+    parts = len(list(page(local.node, figures(), Selection(1000), Encoder(""))))
     local.host.command_ns = PART_NS
-    server = around()
+    server = figures()
     turns = 0
 
     async def act(stage: Stage) -> None:
@@ -99,7 +99,7 @@ def test_everybody_else_has_turns_while_a_long_page_is_made() -> None:
     assert server.scrape_ns >= parts * PART_NS
 
 
-def test_nothing_is_left_of_a_page_that_was_read_or_given_up() -> None:
+def test_page_leaves_no_state_after_it_was_read_or_aborted() -> None:
     local = busy(1000)
     gc.collect()
     gc.disable()
@@ -110,8 +110,8 @@ def test_nothing_is_left_of_a_page_that_was_read_or_given_up() -> None:
             await stage.leave_early()
             await stage.fetch("?queues=all")
 
-        play(local, around(), act)
-        left = [one for one in gc.get_objects() if type(one).__name__ in {"_Making", "Survey", "Exchange"}]
+        play(local, figures(), act)
+        left = [one for one in gc.get_objects() if type(one).__name__ in {"_Making", "QueueScan", "Exchange"}]
         assert left == []
     finally:
         gc.enable()

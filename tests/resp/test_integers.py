@@ -1,4 +1,4 @@
-"""Integers in arguments: what C's `strtoll` takes when it takes all of the word."""
+"""Integers in arguments are parsed like C's `strtoll` applied to the whole word."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("word", "value"), TAKEN.items())
-def test_integers_are_read(word: bytes, value: int) -> None:
+def test_integers_are_parsed(word: bytes, value: int) -> None:
     assert parse_integer(word) == value
     assert require_integer(word) == value
 
 
 @pytest.mark.parametrize("word", REFUSED)
-def test_other_words_are_no_integers(word: bytes) -> None:
+def test_invalid_integers_are_refused(word: bytes) -> None:
     assert parse_integer(word) is None
     with pytest.raises(NotAnInteger, match="ERR value is not an integer or out of range"):
         require_integer(word)
 
 
 @given(st.integers(-(1 << 70), 1 << 70))
-def test_exactly_the_numbers_of_64_bits_are_integers(value: int) -> None:
+def test_only_64_bit_integers_are_valid(value: int) -> None:
     assert parse_integer(b"%d" % value) == (value if -(1 << 63) <= value < 1 << 63 else None)
 
 
 @given(st.binary(max_size=6) | st.text("0123456789+- ", max_size=6).map(str.encode))
-def test_a_word_is_an_integer_if_it_is_a_sign_and_digits(word: bytes) -> None:
+def test_integer_is_an_optional_sign_and_digits(word: bytes) -> None:
     is_number = word == b"" or re.fullmatch(rb"[+-]?[0-9]+", word) is not None
     assert parse_integer(word) == (int(word or b"0") if is_number else None)
 
@@ -58,12 +58,12 @@ def test_a_word_is_an_integer_if_it_is_a_sign_and_digits(word: bytes) -> None:
     ("word", "text"),
     [(b"x", "ERR timeout is not an integer or out of range"), (b"-1", "ERR timeout is negative")],
 )
-def test_timeouts_have_their_own_errors(word: bytes, text: str) -> None:
+def test_invalid_timeouts_have_their_own_errors(word: bytes, text: str) -> None:
     with pytest.raises(ReplyError) as caught:
         require_timeout_ms(word)
     assert caught.value.text == text
 
 
-def test_a_timeout_of_zero_means_none() -> None:
+def test_timeout_of_zero_means_none() -> None:
     assert require_timeout_ms(b"0") == 0
     assert require_timeout_ms(b"1500") == 1500

@@ -1,4 +1,4 @@
-"""A request that there is no room for is passed over: what follows is read as if nothing had been."""
+"""A request without memory is passed over, and the requests after it are parsed normally."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD = REQUEST.index(BODY)
 
 @pytest.mark.parametrize("begun", [0, 1, 70_000, len(BODY) - 1, len(BODY), len(BODY) + 1])
 @pytest.mark.parametrize("step", [1, 7, 4096, 1 << 20])
-def test_wherever_it_is_cut(begun: int, step: int) -> None:
+def test_request_is_passed_over_for_any_chunking(begun: int, step: int) -> None:
     parser = RequestParser()
     parser.feed(REQUEST[: HEAD + begun])
     assert parser.next() is None
@@ -40,7 +40,7 @@ def test_wherever_it_is_cut(begun: int, step: int) -> None:
     assert found == [([b"ADDJOB", b"mail", b"", b"0"], True), ([b"PING"], False)]
 
 
-def test_an_argument_at_the_end_of_its_request_is_passed_over_as_well() -> None:
+def test_last_argument_of_a_request_is_passed_over() -> None:
     parser = RequestParser()
     parser.feed(b"*2\r\n$4\r\nECHO\r\n$100000\r\nxx")
     assert parser.next() is None
@@ -52,7 +52,7 @@ def test_an_argument_at_the_end_of_its_request_is_passed_over_as_well() -> None:
     assert parser.next() == [b"PING"]
 
 
-def test_a_big_argument_in_any_cut_is_what_was_sent() -> None:
+def test_big_argument_is_complete_for_any_chunking() -> None:
     chance = random.Random(5)
     for _ in range(200):
         cuts = sorted(chance.sample(range(1, len(REQUEST)), chance.randrange(1, 8)))

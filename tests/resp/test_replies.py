@@ -75,7 +75,7 @@ def test_reply_is_read_from_a_stream_with_its_type(reply: Reply) -> None:
 
 
 @given(st.lists(REPLY, max_size=3), CUTS)
-def test_replies_are_read_from_chunks_wherever_they_are_cut(replies: list[Reply], cuts: list[int]) -> None:
+def test_replies_are_read_from_chunks_of_any_size(replies: list[Reply], cuts: list[int]) -> None:
     read = read_replies(chunks(b"".join(map(written, replies)), cuts), NO_LIMIT)
     assert read == replies
     assert list(map(type, read)) == list(map(type, replies))
@@ -135,6 +135,6 @@ def test_error_message_escapes_bytes_that_are_not_text() -> None:
 
 
 @pytest.mark.parametrize("wire", [b"HTTP/1.1 400 Bad Request\r\n", b"$x\r\n", b"+OK\n"])
-def test_another_protocol_is_an_error_that_shows_its_first_line(wire: bytes) -> None:
+def test_other_protocol_is_an_error_with_its_first_line(wire: bytes) -> None:
     with pytest.raises(ReplyFormatError, match="Not a reply of a Disque server: b'"):
         read_reply(stream(wire))

@@ -1,4 +1,4 @@
-"""The request parser: what it takes, what it refuses, and that neither depends on how the bytes were cut."""
+"""The request parser: what it accepts, what it refuses, and that the chunking makes no difference."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from disqued.resp.request import RequestParser
 from disqued.testing.local import encode
 
 Outcome = tuple[list[list[bytes]], str | None]
-"""The requests that came out, and the text of the protocol error that ended them, if one did."""
+"""The parsed requests, and the text of the protocol error that ended them, if any."""
 
 LINE_OF_BLANKS = b" " * (MAX_LINE_BYTES + 1)
 
 
 def parse(*chunks: bytes, parser: RequestParser | None = None) -> Outcome:
-    """Feed the chunks one after the other, reading all requests after each."""
+    """Feed the chunks one by one, and read all requests after each."""
     parser = parser or RequestParser()
     requests: list[list[bytes]] = []
     try:
@@ -38,7 +38,7 @@ def by_the_byte(data: bytes) -> list[bytes]:
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
-    """The data in pieces, cut at the given places."""
+    """Split the data at the given positions."""
     edges = [0, *sorted(min(place, len(data)) for place in places), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 
@@ -65,7 +65,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize(("data", "requests"), ACCEPTED.values(), ids=ACCEPTED)
-def test_requests_come_out_whatever_the_cut(data: bytes, requests: list[list[bytes]]) -> None:
+def test_requests_are_parsed_for_any_chunking(data: bytes, requests: list[list[bytes]]) -> None:
     assert parse(data) == (requests, None)
     assert parse(*by_the_byte(data)) == (requests, None)
     assert parse(data + b"*1\r\n$9\r\nunfin") == (requests, None)
@@ -99,7 +99,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("data", "text"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_request_is_refused_whatever_the_cut(data: bytes, text: str) -> None:
+def test_invalid_request_is_refused_for_any_chunking(data: bytes, text: str) -> None:
     good = b"*1\r\n$4\r\nPING\r\n"
     assert parse(data) == ([], text)
     assert parse(data + b"\r\njunk $5 *\x00\xff\r\n") == ([], text)
@@ -109,23 +109,23 @@ def test_what_is_no_request_is_refused_whatever_the_cut(data: bytes, text: str) 
 
 
 @pytest.mark.parametrize("head", [b"*%d\r\n" % MAX_ARGUMENTS, b"*1\r\n$%d\r\n" % MAX_BULK_BYTES])
-def test_the_limits_themselves_are_allowed(head: bytes) -> None:
+def test_values_at_the_limits_are_allowed(head: bytes) -> None:
     assert parse(head) == ([], None)
 
 
-def test_a_line_of_the_greatest_length_is_a_request() -> None:
+def test_line_of_maximum_length_is_a_request() -> None:
     words = b"a " * (MAX_LINE_BYTES // 2)
     assert parse(words + b"\n") == ([[b"a"] * (MAX_LINE_BYTES // 2)], None)
     assert parse(words + b" \n") == ([], "too big inline request")
 
 
-def test_a_huge_argument_is_refused_at_its_header_before_any_of_it_is_kept() -> None:
+def test_huge_argument_is_refused_at_its_header() -> None:
     parser = RequestParser()
     assert parse(b"*1\r\n$%d\r\n" % (MAX_BULK_BYTES + 1), parser=parser) == ([], "invalid bulk length")
     assert parser.buffered_bytes < 32
 
 
-def test_before_a_client_has_authenticated_ten_short_arguments_have_to_do() -> None:
+def test_limits_are_lower_before_authentication() -> None:
     def restricted() -> RequestParser:
         parser = RequestParser()
         parser.restrict(unauthenticated=True)
@@ -138,7 +138,7 @@ def test_before_a_client_has_authenticated_ten_short_arguments_have_to_do() -> N
     assert parse(b"*2\r\n$4\r\nAUTH\r\n$16385\r\n", parser=restricted()) == ([], "invalid bulk length")
 
 
-def test_the_restriction_goes_when_the_client_has_authenticated() -> None:
+def test_limits_are_restored_after_authentication() -> None:
     parser = RequestParser()
     parser.restrict(unauthenticated=True)
     parser.restrict(unauthenticated=False)
@@ -146,7 +146,7 @@ def test_the_restriction_goes_when_the_client_has_authenticated() -> None:
     assert parse(encode(*words), parser=parser) == ([words], None)
 
 
-def test_what_waits_is_counted_until_its_request_is_complete() -> None:
+def test_input_is_counted_until_its_request_is_complete() -> None:
     parser = RequestParser()
     request = encode("ADDJOB", b"queue", b"x" * 1000, b"0")
     for at in range(len(request) - 1):
@@ -158,7 +158,7 @@ def test_what_waits_is_counted_until_its_request_is_complete() -> None:
     assert parser.buffered_bytes == 0
 
 
-def test_discarded_input_is_gone_and_the_parser_starts_afresh() -> None:
+def test_parser_can_be_used_after_discard() -> None:
     parser = RequestParser()
     assert parse(b"*3\r\n$1\r\na\r\n$5\r\nab", parser=parser) == ([], None)
     parser.discard()
@@ -167,7 +167,7 @@ def test_discarded_input_is_gone_and_the_parser_starts_afresh() -> None:
 
 
 def copied_bytes(chunks: list[bytes]) -> int:
-    """How many bytes the parser put into new buffers: each time its buffer is another object, all of it was copied."""
+    """Count the bytes that the parser copied into new buffers: a new buffer object is a copy of all its bytes."""
     parser = RequestParser()
     copied = 0
     for chunk in chunks:
@@ -182,13 +182,13 @@ def copied_bytes(chunks: list[bytes]) -> int:
 
 
 @pytest.mark.parametrize("chunk_bytes", [100, 1460, 65536])
-def test_a_long_argument_is_put_together_once_however_many_pieces_it_came_in(chunk_bytes: int) -> None:
+def test_long_argument_is_joined_once_for_any_number_of_pieces(chunk_bytes: int) -> None:
     request = encode("ADDJOB", "queue", b"x" * 2_000_000, 0)
     chunks = [request[at : at + chunk_bytes] for at in range(0, len(request), chunk_bytes)]
     assert copied_bytes(chunks) < 1.1 * len(request)
 
 
-def test_many_small_requests_are_copied_at_most_once_more() -> None:
+def test_many_small_requests_are_copied_at_most_once() -> None:
     stream = encode("PING", b"x" * 20) * 5000
     chunks = [stream[at : at + 1000] for at in range(0, len(stream), 1000)]
     assert copied_bytes(chunks) < 2 * len(stream)
@@ -200,7 +200,7 @@ CUTS = st.lists(st.integers(0, 3000), max_size=12)
 
 
 @given(REQUESTS, CUTS)
-def test_any_requests_cut_anywhere_come_out_the_same(requests: list[list[bytes]], places: list[int]) -> None:
+def test_any_requests_are_parsed_for_any_chunking(requests: list[list[bytes]], places: list[int]) -> None:
     data = b"".join(encode(*request) for request in requests)
     assert parse(*cut(data, places)) == (requests, None)
 
@@ -214,12 +214,12 @@ JUNK = st.lists(PIECES, max_size=40).map(b"".join) | st.binary(max_size=100)
 @given(JUNK, CUTS)
 @example(b"*1\r\n$1\r\n\r", [9])
 @example(b"*-1\r", [4])
-def test_any_bytes_give_requests_or_one_protocol_error_whatever_the_cut(data: bytes, places: list[int]) -> None:
+def test_any_bytes_give_requests_or_one_protocol_error_for_any_chunking(data: bytes, places: list[int]) -> None:
     whole = parse(data)
     assert parse(*cut(data, places)) == whole
     assert parse(*by_the_byte(data)) == whole
     assert all(request for request in whole[0]), "a request without words came out"
 
 
-def test_the_error_names_what_was_wrong_on_one_line() -> None:
+def test_error_is_one_line_with_the_invalid_value() -> None:
     assert ProtocolError("expected '$', got '\xff'").encode() == b"-ERR Protocol error: expected '$', got '\xff'\r\n"

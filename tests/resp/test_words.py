@@ -1,4 +1,4 @@
-"""Splitting lines into words, against the rules of inline requests and a plain second implementation."""
+"""Splitting lines into words, compared with the rules of inline requests and a simple second implementation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_words_are_split_and_unquoted(line: bytes, words: list[bytes]) -> None:
 @pytest.mark.parametrize(
     "line", [b'PING "unbalanced', b'PING "a"b', b"'a'b", b"it's", rb'"open\"', rb"'open\'", b'"a""b"', b'"\\']
 )
-def test_unbalanced_quotes_are_no_words(line: bytes) -> None:
+def test_unbalanced_quotes_are_refused(line: bytes) -> None:
     assert split_words(line) is None
 
 
@@ -49,12 +49,12 @@ LINES = st.lists(st.sampled_from([bytes([b]) for b in b"ab \t\"'\\xnf0\x00\n\xff
 
 @given(LINES)
 @example(rb"'a\' b")
-def test_the_same_words_as_a_scan_by_character(line: bytes) -> None:
+def test_words_match_a_scan_by_character(line: bytes) -> None:
     assert split_words(line) == _scan(line)
 
 
 @given(st.lists(st.binary()))
-def test_quoted_words_come_back(words: list[bytes]) -> None:
+def test_quoted_words_round_trip(words: list[bytes]) -> None:
     line = b" ".join(map(quote_word, words))
     assert split_words(line) == words
     assert line.decode("ascii").isprintable()

@@ -143,7 +143,7 @@ class Feed:
     def begin(self, _node: object, exchange: Exchange) -> None:
         exchange.at_end(self._end)
         exchange.stream(Answer(OK, b"first ", content_type="text/event-stream"))
-        exchange.again(self.every_s, lambda: self._beat(exchange))
+        exchange.call_later(self.every_s, lambda: self._beat(exchange))
 
     def _beat(self, exchange: Exchange) -> None:
         if exchange.reads:
@@ -151,7 +151,7 @@ class Feed:
             self.sent += 1
         else:
             self.left_out += 1
-        exchange.again(self.every_s, lambda: self._beat(exchange))
+        exchange.call_later(self.every_s, lambda: self._beat(exchange))
 
     def _end(self) -> None:
         self.ended += 1

@@ -20,11 +20,11 @@ from server.httpstage import FEED, GET, LIVE, WAITING, Feed, Stage, lonely, play
 @pytest.mark.parametrize(
     ("request_bytes", "status", "text"),
     [
-        (b"GET / HTTP/1.0\r\n\r\n", 404, b"There is no such page. There are: /livez, /readyz, /stopz\n"),
-        (b"GET /livez/ HTTP/1.0\r\n\r\n", 404, b"There is no such page."),
-        (b"GET http://node/livez HTTP/1.0\r\n\r\n", 404, b"There is no such page."),
-        (b"POST /livez HTTP/1.0\r\n\r\n", 405, b"This page can only be read (GET)\n"),
-        (b"CONNECT /livez HTTP/1.0\r\n\r\n", 405, b"This page can only be read (GET)\n"),
+        (b"GET / HTTP/1.0\r\n\r\n", 404, b"page not found; available pages: /livez, /readyz, /stopz\n"),
+        (b"GET /livez/ HTTP/1.0\r\n\r\n", 404, b"page not found; available pages: "),
+        (b"GET http://node/livez HTTP/1.0\r\n\r\n", 404, b"page not found; available pages: "),
+        (b"POST /livez HTTP/1.0\r\n\r\n", 405, b"method not allowed; use GET\n"),
+        (b"CONNECT /livez HTTP/1.0\r\n\r\n", 405, b"method not allowed; use GET\n"),
         (b"POST /livez HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", 413, b"A request has no body here\n"),
         (b"POST /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n", 413, b"A request has no body here\n"),
         (b"GET /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: gzip\r\n\r\n", 501, b"This way to send a request is not"),
@@ -115,7 +115,7 @@ def _echo(_node: object, exchange: Exchange) -> None:
     exchange.answer(OK, exchange.request.method + " " + exchange.request.body.decode())
 
 
-ECHO = Route("/echo", _echo, methods=("POST",), most_body_bytes=10)
+ECHO = Route("/echo", _echo, methods=("POST",), max_body_bytes=10)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ ECHO = Route("/echo", _echo, methods=("POST",), most_body_bytes=10)
         ),
         (b"POST /echo HTTP/1.0\r\nContent-Length: -1\r\n\r\n", 400, b"This is no request of HTTP\n"),
         (b"POST /echo HTTP/1.0\r\nContent-Length: 10\r\n\r\n012", 400, b"This is no request of HTTP\n"),
-        (b"GET /echo HTTP/1.0\r\n\r\n", 405, b"Ask with POST\n"),
+        (b"GET /echo HTTP/1.0\r\n\r\n", 405, b"method not allowed; use POST\n"),
     ],
 )
 def test_a_page_may_take_bodies_of_a_bounded_size(request_bytes: bytes, status: int, text: bytes) -> None:

@@ -98,7 +98,7 @@ def test_who_does_not_read_an_answer_that_goes_on_is_hung_up_on(monkeypatch: pyt
 def test_an_answer_that_goes_wrong_on_its_way_ends_the_connection_only() -> None:
     def begin(_node: object, exchange: Exchange) -> None:
         exchange.stream(Answer(OK, b"first"))
-        exchange.again(0.01, lambda: fail(exchange))
+        exchange.call_later(0.01, lambda: fail(exchange))
 
     def fail(_exchange: Exchange) -> None:
         raise ZeroDivisionError

@@ -38,6 +38,6 @@ def routes() -> tuple[Route, ...]:
     return tuple(
         Route("/", Asset(path).show)
         if path.name == _INDEX
-        else Route(f"/console/{path.name}", Asset(path).show, named=False)
+        else Route(f"/console/{path.name}", Asset(path).show, listed=False)
         for path in files
     )

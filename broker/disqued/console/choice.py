@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from disqued.config.glob import glob_match
 from disqued.console.figures import bytes_of
-from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
+from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
 from disqued.resp.replies import Reply
 
 SCANNED: Final = 250
@@ -19,7 +19,7 @@ SCANNED: Final = 250
 MEASURED: Final = 50
 """and queues that are asked for their figures at a time."""
 MOST_CHOSEN: Final = 100
-MOST_WORK: Final = LONGEST_PATTERN * (LONGEST_NAME + 16)
+MOST_WORK: Final = MAX_PATTERN_BYTES * (MAX_NAME_BYTES + 16)
 """Steps of patterns that are taken at a time: the most that one name takes, the 16 are for reading the pattern."""
 
 _Rank: TypeAlias = "tuple[int, bytes]"
@@ -70,7 +70,7 @@ class Choice:
             return
         self._cursor = bytes_of(reply[0])
         self.round_ended = self._cursor == b"0"
-        names = [name for name in map(bytes_of, reply[1]) if len(name) <= LONGEST_NAME and name not in self._lengths]
+        names = [name for name in map(bytes_of, reply[1]) if len(name) <= MAX_NAME_BYTES and name not in self._lengths]
         if not self._by_length and self._full:
             last = max(self._rank(name, 0) for name in self._lengths)
             names = [name for name in names if self._rank(name, 0) < last]

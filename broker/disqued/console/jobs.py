@@ -97,7 +97,7 @@ class Search:
         if self._cursor == b"0" or len(self._ids) >= FOUND or self._exchange.now_s() >= self._until_s:
             self._show(None)
         else:
-            self._exchange.again(PAUSE_S, lambda: self.scan(queue, state, self._cursor))
+            self._exchange.call_later(PAUSE_S, lambda: self.scan(queue, state, self._cursor))
 
     def _show(self, reply: Reply) -> None:
         """Describe what was found, unless the node refused to look."""

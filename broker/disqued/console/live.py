@@ -45,28 +45,28 @@ class Live:
         exchange = self._exchange
         now_s = exchange.now_s()
         if self._began and not exchange.reads:
-            exchange.again(STEP_S, self.step)
+            exchange.call_later(STEP_S, self.step)
         elif now_s >= self._beat_s:
             self._beat_s = now_s + BEAT_S
             self._beat()
         elif names := self._choice.to_measure():
             self._ask(_qstats(names), lambda replies: self._measured(names, replies))
         elif self._choice.sift():
-            exchange.again(STEP_S, self.step)
+            exchange.call_later(STEP_S, self.step)
         elif now_s >= self._scan_s:
             self._ask([[b"qscan", *self._choice.scan()]], self._scanned)
         else:
-            exchange.again(min(self._beat_s, self._scan_s) - now_s, self.step)
+            exchange.call_later(min(self._beat_s, self._scan_s) - now_s, self.step)
 
     def _scanned(self, replies: list[Reply]) -> None:
         self._choice.scanned(replies[0])
         if self._choice.round_ended or not isinstance(replies[0], list):
             self._scan_s = self._exchange.now_s() + REST_S
-        self._exchange.again(STEP_S, self.step)
+        self._exchange.call_later(STEP_S, self.step)
 
     def _measured(self, names: Sequence[bytes], replies: list[Reply]) -> None:
         self._choice.measured(_lengths(names, [queue_figures(reply) for reply in replies]))
-        self._exchange.again(STEP_S, self.step)
+        self._exchange.call_later(STEP_S, self.step)
 
     def _beat(self) -> None:
         """Ask for all that is shown."""
@@ -106,7 +106,7 @@ class Live:
                 "opened": opened,
             }
         )
-        self._exchange.again(STEP_S, self.step)
+        self._exchange.call_later(STEP_S, self.step)
 
     def _send(self, said: dict[str, Any]) -> None:
         event = f"event: state\ndata: {json.dumps(said, separators=(',', ':'))}\n\n".encode()

@@ -25,8 +25,8 @@ from disqued.errors import ReplyError
 from disqued.httproutes import (
     BAD_REQUEST,
     FORBIDDEN,
-    LONGEST_NAME,
-    LONGEST_PATTERN,
+    MAX_NAME_BYTES,
+    MAX_PATTERN_BYTES,
     OK,
     UNAUTHORIZED,
     UNAVAILABLE,
@@ -62,9 +62,9 @@ class Console:
         """All its pages."""
         return (
             *assets.routes(),
-            Route("/console/events", self._events, MOST_LIVE, ("GET",), named=False),
-            Route("/console/jobs", self._jobs, MOST_ASKING, named=False),
-            Route("/console/act", self._act, MOST_ASKING, ("POST",), actions.MOST_BYTES, named=False),
+            Route("/console/events", self._events, MOST_LIVE, ("GET",), listed=False),
+            Route("/console/jobs", self._jobs, MOST_ASKING, listed=False),
+            Route("/console/act", self._act, MOST_ASKING, ("POST",), actions.MOST_BYTES, listed=False),
         )
 
     def _events(self, node: Node, exchange: Exchange) -> None:
@@ -77,11 +77,11 @@ class Console:
         if sort not in SORTS or not most.isdigit() or len(most) > _DIGITS or not 0 < int(most) <= MOST_CHOSEN:
             exchange.answer(BAD_REQUEST, f"sort is one of {', '.join(SORTS)}, most a number up to {MOST_CHOSEN}")
             return
-        if len(sought) > LONGEST_PATTERN:
-            exchange.answer(BAD_REQUEST, f"A name or pattern to look for has {LONGEST_PATTERN} bytes at most")
+        if len(sought) > MAX_PATTERN_BYTES:
+            exchange.answer(BAD_REQUEST, f"A name or pattern to look for has {MAX_PATTERN_BYTES} bytes at most")
             return
-        if opened is not None and len(opened) > LONGEST_NAME:
-            exchange.answer(BAD_REQUEST, f"Queues whose names have more than {LONGEST_NAME} bytes are not shown")
+        if opened is not None and len(opened) > MAX_NAME_BYTES:
+            exchange.answer(BAD_REQUEST, f"Queues whose names have more than {MAX_NAME_BYTES} bytes are not shown")
             return
         ask = self._enter(node, exchange, MOST_TEXT_BYTES)
         if ask is not None:

@@ -1,5 +1,5 @@
-"""Makes the page for Prometheus of what the rooms count, and the reference page of it.
+"""The metrics page for Prometheus, and its reference page.
 
-Each metric is declared once, as a row beside what it counts (`metrics.py` of the rooms). Here they are put together,
-read and written, within bounds: a page of many queues is made in small pieces.
+Each subsystem declares its metrics once, as rows in its `metrics.py`. This package combines, reads and formats them. A
+page of many queues is generated in small parts, so the event loop is not blocked.
 """

@@ -1,4 +1,4 @@
-"""All metrics of a broker: what the page for Prometheus shows, and what may be named anywhere else."""
+"""The list of all metrics of a node: those of the metrics page, which alerts and dashboards can use."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Any, Final
 
 from disqued.core.runtime.subsystem import NodeMetric, QueueMetric
 from disqued.core.telemetry.metric import Metric
-from disqued.metrics import queues, surroundings
+from disqued.metrics import queues, server
 from disqued.node import ROOMS
 
 NODE: Final[tuple[NodeMetric, ...]] = ROOMS.node_metrics
 QUEUE: Final[tuple[QueueMetric, ...]] = ROOMS.queue_metrics
 QUEUE_LABEL: Final = "queue"
-"""Stands in front of the labels of the latter."""
+"""The first label of metrics of queues."""
 
-ALL: Final[tuple[Metric[Any], ...]] = (*NODE, *queues.METRICS, *QUEUE, *surroundings.METRICS)
+ALL: Final[tuple[Metric[Any], ...]] = (*NODE, *queues.METRICS, *QUEUE, *server.METRICS)
 SERIES: Final = frozenset(series for metric in ALL for series in metric.series)
-"""The names under which Prometheus keeps them."""
+"""The names of all series in Prometheus."""
 
 
 def labels_of(metric: Metric[Any]) -> tuple[str, ...]:
-    """The labels that its series have."""
+    """Return the labels of the series of a metric."""
     return (QUEUE_LABEL, *metric.labels) if metric in QUEUE else metric.labels

@@ -1,7 +1,7 @@
-"""The page for Prometheus, in small parts: prometheus-client writes them, in the format that was asked for.
+"""Generates the metrics page for Prometheus in small parts, in the requested format, with prometheus-client.
 
-Whoever wants the page takes part after part and may do other things in between. Making one takes a few milliseconds at
-most, however many queues, nodes or clients there are.
+The caller takes one part after another and can do other work in between. One part takes a few milliseconds at most, for
+any number of queues, nodes or clients.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from prometheus_client.registry import Collector
 from disqued.core.runtime.subsystem import QueueSeen
 from disqued.core.telemetry.histogram import Histogram
 from disqued.core.telemetry.metric import COUNTER, GAUGE, HISTOGRAM, Metric, Sample
-from disqued.metrics import queues, surroundings
+from disqued.metrics import queues, server
 from disqued.metrics.catalog import QUEUE_LABEL
-from disqued.metrics.queues import Survey, Wanted
+from disqued.metrics.queues import QueueScan, Selection
 
 if TYPE_CHECKING:
-    from disqued.metrics.surroundings import Surroundings
+    from disqued.metrics.server import ServerFigures
     from disqued.node import Node
 
 Family: TypeAlias = (
@@ -34,11 +34,11 @@ _FAMILIES: Final[dict[str, type[Family]]] = {
     HISTOGRAM: metrics_core.HistogramMetricFamily,
 }
 _IN_A_PART: Final = {COUNTER: 100, GAUGE: 100, HISTOGRAM: 10}
-"""Samples that are written without a break; a histogram has a line for each of its buckets."""
+"""Maximum number of samples per part; a histogram has one line per bucket."""
 
 
 class _Families(Collector):
-    """What prometheus-client takes to write."""
+    """An adapter of metric families for prometheus-client."""
 
     def __init__(self, *families: Family) -> None:
         self._families = families
@@ -48,20 +48,20 @@ class _Families(Collector):
 
 
 class Encoder:
-    """Writes in one of the formats of Prometheus."""
+    """Encodes metrics in one of the formats of Prometheus."""
 
     def __init__(self, accept: str) -> None:
-        """`accept` is what the client says that it can read (the header of that name)."""
+        """`accept` is the value of the header `Accept`, which selects the format."""
         self._write, self.content_type = choose_encoder(accept)
         self.end = self._write(_Families())
-        """What stands at the end of a page."""
+        """The end of a page."""
 
     def text(self, family: Family) -> bytes:
-        """One metric."""
+        """Encode one metric."""
         return self._write(_Families(family)).removesuffix(self.end)
 
     def parts(self, metric: Metric[Any], labels: tuple[str, ...], samples: Iterable[Sample]) -> Iterator[bytes]:
-        """One metric in parts of a few samples each, the first of which has what is said about it."""
+        """Encode one metric in parts of a few samples; the first part has its help and type."""
         make = _FAMILIES[metric.kind]
         head = self.text(make(metric.name, metric.help, labels=labels))
         yield head
@@ -75,40 +75,40 @@ class Encoder:
 
 def _add(family: Family, labels: tuple[str, ...], value: float | Histogram) -> None:
     if isinstance(value, Histogram):
-        assert isinstance(family, metrics_core.HistogramMetricFamily), "only its kind has histograms"
+        assert isinstance(family, metrics_core.HistogramMetricFamily), "a histogram needs a histogram family"
         bounds = [str(bound / value.per_second) for bound in value.bounds]
         buckets = list(zip([*bounds, "+Inf"], accumulate(value.counts()), strict=True))
         family.add_metric(labels, buckets, value.sum / value.per_second)
     else:
-        assert not isinstance(family, metrics_core.HistogramMetricFamily), "it has nothing else"
+        assert not isinstance(family, metrics_core.HistogramMetricFamily), "a histogram family has only histograms"
         family.add_metric(labels, value)
 
 
-def _of_queues(metric: Metric[QueueSeen], survey: Survey) -> Iterator[Sample]:
-    """The samples of all queues that were chosen."""
-    for _, label, queue in survey.chosen:
-        for values, value in metric.read(QueueSeen(queue, survey.now_ms)):
+def _of_queues(metric: Metric[QueueSeen], scan: QueueScan) -> Iterator[Sample]:
+    """The samples of all selected queues."""
+    for _, label, queue in scan.chosen:
+        for values, value in metric.read(QueueSeen(queue, scan.now_ms)):
             yield ((label, *values), value)
 
 
-def page(node: Node, around: Surroundings, wanted: Wanted, encoder: Encoder) -> Iterator[bytes]:
-    """The page in parts, some of them empty: each stands for work after which others may have a turn."""
+def page(node: Node, figures: ServerFigures, selection: Selection, encoder: Encoder) -> Iterator[bytes]:
+    """Generate the page in parts; after each part, which may be empty, other work can run."""
     state = node.state
-    survey = Survey(state, wanted)
-    for _ in survey.steps():
+    scan = QueueScan(state, selection)
+    for _ in scan.steps():
         yield b""
-    for _ in around.look():
+    for _ in figures.look():
         yield b""
     yield b""
     for of_node in node.rooms.node_metrics:
         yield from encoder.parts(of_node, of_node.labels, of_node.read(state))
-    for of_survey in queues.METRICS:
-        yield from encoder.parts(of_survey, of_survey.labels, of_survey.read(survey))
+    for of_scan in queues.METRICS:
+        yield from encoder.parts(of_scan, of_scan.labels, of_scan.read(scan))
     for of_queue in node.rooms.queue_metrics:
-        yield from encoder.parts(of_queue, (QUEUE_LABEL, *of_queue.labels), _of_queues(of_queue, survey))
-    for of_server in surroundings.METRICS:
-        yield from encoder.parts(of_server, of_server.labels, of_server.read(around))
+        yield from encoder.parts(of_queue, (QUEUE_LABEL, *of_queue.labels), _of_queues(of_queue, scan))
+    for of_server in server.METRICS:
+        yield from encoder.parts(of_server, of_server.labels, of_server.read(figures))
     yield encoder.end
-    while survey.chosen:  # to free a hundred thousand of them takes long, too
-        del survey.chosen[-queues.AT_A_TIME :]
+    while scan.chosen:  # freeing a hundred thousand of them at once would also take long
+        del scan.chosen[-queues.AT_A_TIME :]
         yield b""

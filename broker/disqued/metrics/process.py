@@ -1,7 +1,7 @@
-"""What the system says about this process: the figures and names of prometheus-client's `ProcessCollector`, in steps.
+"""Statistics of this process from /proc, with the names of prometheus-client's `ProcessCollector`, in steps.
 
-That one lists all open files at once, which takes a millisecond for each thousand clients. Here the system is asked how
-many there are (Linux 6.2 and later knows), and otherwise they are listed a few at a time.
+`ProcessCollector` lists all open files at once, which takes a millisecond per thousand clients. This module reads the
+number of open files (Linux 6.2 and later), or lists them in steps.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Final
 
 PROC: Final = Path("/proc")
 AT_A_TIME: Final = 1000
-"""Open files that are listed without a break."""
+"""Number of open files that are listed in one step."""
 _USER_TICKS: Final = 11
 _SYSTEM_TICKS: Final = 12
 _START_TICKS: Final = 19
 _VIRTUAL_BYTES: Final = 20
 _RESIDENT_PAGES: Final = 21
-"""Where they stand behind the name of the program in `/proc/self/stat`."""
+"""Positions after the name of the program in `/proc/self/stat`."""
 
 
 class Process:
-    """One process as /proc shows it; figures are missing where there is no such folder."""
+    """The statistics of this process; empty on systems without /proc."""
 
     def __init__(self, proc: Path = PROC) -> None:
         self._stat = proc / "self" / "stat"
         self._files = proc / "self" / "fd"
         self._booted_s = _booted_s(proc)
         self.figures: dict[str, float] = {}
-        """By the names that Prometheus knows them by."""
+        """The statistics, by the name of the metric."""
 
     def steps(self) -> Iterator[None]:
-        """Look anew, with a break after each few files that are listed."""
+        """Read the statistics again, in steps of a limited number of files."""
         try:
             facts = self._facts()
             count = open_files(self._files)
@@ -47,7 +47,7 @@ class Process:
         self.figures = facts | {"process_open_fds": float(count)}
 
     def _facts(self) -> dict[str, float]:
-        """All but the number of files."""
+        """Return all statistics except the number of open files."""
         parts = self._stat.read_bytes().rpartition(b")")[2].split()
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -61,13 +61,13 @@ class Process:
 
 
 def open_files(folder: Path) -> int:
-    """How many files stand in `/proc/self/fd`, as the folder itself says; 0 when it does not know."""
+    """Return the number of files in `/proc/self/fd` from the size of the directory; 0 if it is unknown."""
     return folder.stat().st_size
 
 
 def list_files(folder: Path) -> Iterator[int]:
-    """Count them one by one: how many there were until now, after each few, and at last how many there are."""
-    count = -1  # the folder is open itself
+    """Count the files one by one; yields the count so far after each step, and finally the total."""
+    count = -1  # excludes the open directory itself
     with os.scandir(folder) as files:
         for count, _ in enumerate(files):
             if count % AT_A_TIME == 0:
@@ -76,7 +76,7 @@ def list_files(folder: Path) -> Iterator[int]:
 
 
 def _booted_s(proc: Path) -> float:
-    """When the system started, as unix time; 0 when nobody says so."""
+    """Return the boot time as Unix time; 0 if it is unknown."""
     try:
         lines = (proc / "stat").read_bytes().splitlines()
     except OSError:

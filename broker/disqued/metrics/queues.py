@@ -1,4 +1,4 @@
-"""Which queues have series: the longest ones, or those that are asked for. All are looked at, a few at a time."""
+"""Selects the queues that have series: the longest ones, or those that the request names. Scans all queues in steps."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from urllib.parse import parse_qsl
 from disqued.config.glob import glob_match
 from disqued.config.kinds import BadValueError, Count
 from disqued.core.telemetry.metric import gauge
-from disqued.httproutes import LONGEST_NAME, LONGEST_PATTERN
-from disqued.metrics.labels import label_of
+from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
 
 if TYPE_CHECKING:
     from disqued.core.queues.queue import Queue
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
     from disqued.core.telemetry.metric import Metric
 
 AT_A_TIME: Final = 200
-"""Queues that are looked at without a break."""
+"""Number of queues that are scanned in one step."""
 _NONE: Final = b"none"
-_USAGE: Final = "queues is all, none or a number of queues, queue a glob pattern"
+_USAGE: Final = "use queues=all, queues=none or queues=NUMBER, and queue=PATTERN"
 
 
 class Rank(NamedTuple):
-    """What queues are chosen by: length, clients that wait, and then age."""
+    """The sort key of queues: length, blocked clients, age."""
 
     length: int
     waiting: int
@@ -34,57 +33,57 @@ class Rank(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which queues somebody wants to see."""
+class Selection:
+    """The queues that a request selects: at most `most`, matching `pattern`."""
 
     most: int
     pattern: bytes | None = None
 
 
-def parse(query: str, most: int) -> Wanted | str:
-    """What stands behind the question mark, or what is wrong with it; `most` queues where it does not say how many."""
+def parse(query: str, most: int) -> Selection | str:
+    """Parse the query string; returns an error text if it is invalid. `most` is the default number of queues."""
     pattern: bytes | None = None
     for name, value in parse_qsl(query, keep_blank_values=True, encoding="latin-1"):
         word = value.encode("latin-1")
-        if name == "queue" and len(word) <= LONGEST_PATTERN:
+        if name == "queue" and len(word) <= MAX_PATTERN_BYTES:
             pattern = word
         elif name == "queues":
             try:
                 most = 0 if word == _NONE else Count().parse(word)
             except BadValueError:
-                return f"{_USAGE}; not {value[:LONGEST_PATTERN]!r}"
+                return f"invalid value {value[:MAX_PATTERN_BYTES]!r}; {_USAGE}"
         elif name == "queue":
-            return f"A pattern has {LONGEST_PATTERN} bytes at most"
+            return f"pattern is longer than {MAX_PATTERN_BYTES} bytes"
         else:
-            return f"There is no such parameter; {_USAGE}"
-    return Wanted(most, pattern)
+            return f"unknown parameter; {_USAGE}"
+    return Selection(most, pattern)
 
 
-class Survey:
-    """One look at all queues of a node."""
+class QueueScan:
+    """One scan of all queues of a node."""
 
-    def __init__(self, state: NodeState, wanted: Wanted) -> None:
+    def __init__(self, state: NodeState, selection: Selection) -> None:
         self._state = state
-        self._wanted = wanted
+        self._selection = selection
         self.chosen: list[tuple[Rank, str, Queue]] = []
-        """The queues that have series, with their labels; a heap, so that the one to be given up first is the first."""
+        """The selected queues with their labels, as a heap: the first one is the first to be replaced."""
         self.oldest_ms = 0
-        """When the oldest job that waits in any queue was created; 0 when none waits."""
+        """Creation time of the oldest queued job; 0 if no job is queued."""
         self.now_ms = 0
-        """When the last queue was looked at."""
+        """The end of the scan."""
 
     @property
     def left_out(self) -> int:
-        """How many queues have none."""
+        """The number of queues without series."""
         return max(len(self._state.lifecycle.queues) - len(self.chosen), 0)
 
     @property
     def oldest_age_s(self) -> float:
-        """How old the oldest job is that waits in any queue."""
+        """The age of the oldest queued job."""
         return max(self.now_ms - self.oldest_ms, 0) / 1000 if self.oldest_ms else 0.0
 
     def steps(self) -> Iterator[None]:
-        """Look at all, with a break after each few of them."""
+        """Scan all queues in steps."""
         queues = self._state.lifecycle.queues
         cursor, found = queues.scan(0, AT_A_TIME)
         while True:
@@ -96,23 +95,23 @@ class Survey:
         self.now_ms = int(self._state.now_ms)
 
     def _look_at(self, queues: list[Queue]) -> Iterator[None]:
-        pattern = self._wanted.pattern
+        pattern = self._selection.pattern
         for queue in queues:
             oldest = queue.oldest()
             if oldest is not None:
                 created_ms = int(oldest.ctime) // 1_000_000
                 self.oldest_ms = min(created_ms, self.oldest_ms or created_ms)
-            if len(queue.name) > LONGEST_NAME:
+            if len(queue.name) > MAX_NAME_BYTES:
                 continue
             if pattern is not None:
-                yield  # some patterns take long
+                yield  # some patterns take long to match
                 if not glob_match(pattern, queue.name):
                     continue
             self._choose(queue)
 
     def _choose(self, queue: Queue) -> None:
-        """Take a queue if there is room, or if it is longer than one that was chosen."""
-        most = self._wanted.most
+        """Select a queue if there is room, or if it ranks above a selected one."""
+        most = self._selection.most
         rank = Rank(int(queue.length), int(queue.waiting), -int(queue.number))
         if len(self.chosen) < most:
             heapq.heappush(self.chosen, (rank, label_of(queue.name), queue))
@@ -120,16 +119,31 @@ class Survey:
             heapq.heapreplace(self.chosen, (rank, label_of(queue.name), queue))
 
 
-METRICS: Final[tuple[Metric[Survey], ...]] = (
+def label_of(name: bytes) -> str:
+    r"""Return the name of a queue as the value of a label.
+
+    A name is any bytes, a label is text. Bytes that are not UTF-8 and characters that are not printable are written in
+    hexadecimal, `\xff`, and a backslash is doubled. So the labels of two queues always differ, and no label has a zero
+    byte, which Prometheus cannot read.
+    """
+    text = name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else "".join(f"\\x{byte:02x}" for byte in character.encode())
+
+
+METRICS: Final[tuple[Metric[QueueScan], ...]] = (
     gauge(
         "disque_queues_left_out",
-        "Queues without series: shorter than those that have them (`metrics-queues`), not asked for, or with names of "
-        f"more than {LONGEST_NAME} bytes.",
-        lambda survey: survey.left_out,
+        "Queues without series: shorter than those with series (`metrics-queues`), not selected by the request, or "
+        f"with names longer than {MAX_NAME_BYTES} bytes.",
+        lambda scan: scan.left_out,
     ),
     gauge(
         "disque_oldest_waiting_job_age_seconds",
-        "How long ago the oldest job was created that waits in any queue of this node; 0 when none waits.",
-        lambda survey: survey.oldest_age_s,
+        "Age of the oldest job in any queue of this node, since its creation; 0 if no job is queued.",
+        lambda scan: scan.oldest_age_s,
     ),
 )

@@ -1,4 +1,4 @@
-"""Turns client bytes into requests and replies into bytes.
+"""The client protocol, RESP: parses requests, encodes replies, reads replies.
 
-Here belong the wire format and its limits. What a command means does not: nothing here knows a job or a queue.
+The package knows the wire format and its limits, but no commands, jobs or queues.
 """

@@ -1,6 +1,6 @@
-"""Integers in command arguments: what C's `strtoll` in base 10 takes, if it takes all of the word.
+"""Parses integers in command arguments, like C's `strtoll` in base 10 applied to the whole word.
 
-So `+5` is valid, the empty word is 0, and a leading blank or a value beyond 64 bits is refused.
+So `+5` is valid and the empty word is 0. A leading blank or a value outside 64 bits is refused.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from disqued.errors import NotAnInteger, ReplyError
 
 _LIMIT: Final = 1 << 63
 _LONGEST_FAST: Final = 18
-"""Digits that fit 63 bits whatever they are."""
+"""Number of digits that always fit into 63 bits."""
 
 
 def parse_integer(word: bytes) -> int | None:
-    """The value of `word`, or None when it is no integer of 64 bits."""
+    """Return the value of `word`, or None if it is not a 64-bit integer."""
     length = len(word)
     if 0 < length <= _LONGEST_FAST:
         value = 0
@@ -30,7 +30,7 @@ def parse_integer(word: bytes) -> int | None:
 
 
 def _parse_unusual(word: bytes) -> int | None:
-    """Signs, empty words, and numbers long enough to overflow."""
+    """Parse signs, empty words, and numbers that are long enough to overflow."""
     digits = word[1:] if word[:1] in {b"+", b"-"} else word
     if not word:
         return 0
@@ -43,7 +43,7 @@ def _parse_unusual(word: bytes) -> int | None:
 
 
 def require_integer(word: bytes) -> int:
-    """The value of `word`; raises `NotAnInteger`."""
+    """Return the value of `word`. Raises `NotAnInteger`."""
     value = parse_integer(word)
     if value is None:
         raise NotAnInteger
@@ -51,7 +51,7 @@ def require_integer(word: bytes) -> int:
 
 
 def require_timeout_ms(word: bytes) -> int:
-    """A timeout in milliseconds, 0 for none; raises the two errors for timeouts."""
+    """Return a timeout in milliseconds, 0 for none. Raises ReplyError if it is not an integer or negative."""
     value = parse_integer(word)
     if value is None:
         raise ReplyError("ERR timeout is not an integer or out of range")

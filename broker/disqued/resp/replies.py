@@ -1,7 +1,7 @@
-"""Reads replies with the types that they have on the wire, in RESP2 and RESP3.
+"""Reads replies with their wire types, in RESP2 and RESP3.
 
-For readers that must tell a status from a string, or that want only the beginning of long strings. Programs that need
-speed and values read with hiredis instead (`disqued.client.wire`), which returns bytes for both.
+For callers that distinguish simple from bulk strings, or that keep only the beginning of long strings. Callers that
+need speed use hiredis instead (`disqued.client.wire.Decoder`), which returns bytes for both kinds of strings.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Status(bytes):
 
 
 class Truncated(bytes):
-    """The beginning of a string of which the source keeps no more; `size_bytes` is the length of the whole string."""
+    """The beginning of a long string; `size_bytes` is the length of the whole string."""
 
     size_bytes: int
 
     def __new__(cls, beginning: bytes, size_bytes: int) -> Self:
-        """The bytes that were kept."""
+        """Create the string from the kept bytes."""
         string = super().__new__(cls, beginning)
         string.size_bytes = size_bytes
         return string
@@ -41,13 +41,13 @@ class Failure:
 
     @property
     def message(self) -> str:
-        """The text for people; bytes that are not UTF-8 are escaped."""
+        """The text as a `str`; bytes that are not UTF-8 are escaped."""
         return self.text.decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """A map, in the order sent."""
+    """A map, in the order of the wire."""
 
     items: list[tuple[Reply, Reply]]
 
@@ -56,17 +56,17 @@ Reply: TypeAlias = "Status | Failure | Pairs | bytes | int | float | bool | list
 
 
 class ReplyFormatError(Exception):
-    """The bytes are not a reply. Usually a server of another protocol listens on that port."""
+    """The bytes are not a reply. Usually the server speaks another protocol."""
 
 
 class Source(Protocol):
-    """What replies are read from."""
+    """A source of replies."""
 
     def read_line(self) -> bytes:
-        """The next line with its line end; without one at the end of the input."""
+        """Return the next line with its line end; without one at the end of the input."""
 
     def read_string(self, size_bytes: int) -> bytes:
-        """A string of that length, maybe `Truncated`; skips the line end behind it. Raises EOFError."""
+        """Return a string of that length, possibly `Truncated`, and skip its line end. Raises EOFError."""
 
 
 class StreamSource:
@@ -76,11 +76,11 @@ class StreamSource:
         self._file = file
 
     def read_line(self) -> bytes:
-        """The next line."""
+        """Return the next line."""
         return self._file.readline()
 
     def read_string(self, size_bytes: int) -> bytes:
-        """The whole string."""
+        """Return the whole string."""
         data = self._file.read(size_bytes + _CRLF_BYTES)
         if len(data) < size_bytes + _CRLF_BYTES:
             raise _cut_off()
@@ -92,7 +92,7 @@ class StreamSource:
 
 
 class ChunkSource:
-    """Reads from chunks in memory, and copies at most `max_bytes` of each string: a job's body may have megabytes."""
+    """Reads from chunks in memory, and copies at most `max_bytes` of each string, because bodies can be large."""
 
     def __init__(self, chunks: Iterable[bytes | bytearray | memoryview], max_bytes: int) -> None:
         self._chunks = iter(chunks)
@@ -110,7 +110,7 @@ class ChunkSource:
         return True
 
     def read_line(self) -> bytes:
-        """The next line."""
+        """Return the next line."""
         line = b""
         while not line.endswith(b"\r\n") and self.has_more():
             end = self._chunk.find(b"\n", self._position) + 1 or len(self._chunk)
@@ -119,7 +119,7 @@ class ChunkSource:
         return line
 
     def read_string(self, size_bytes: int) -> bytes:
-        """The string, or its first `max_bytes`."""
+        """Return the string, or its first `max_bytes`."""
         data = self._take(size_bytes, self._max_bytes)
         self._take(_CRLF_BYTES, 0)
         return data if len(data) == size_bytes else Truncated(data, size_bytes)
@@ -139,7 +139,7 @@ class ChunkSource:
 
 
 def read_reply(source: Source) -> Reply:
-    """The next reply.
+    """Read the next reply.
 
     Raises:
         EOFError: the input ends before the reply does.
@@ -159,7 +159,7 @@ def read_reply(source: Source) -> Reply:
 
 
 def read_replies(chunks: Iterable[bytes | bytearray | memoryview], max_bytes: int) -> list[Reply]:
-    """All replies in the chunks, which must end with a whole one; of long strings the first `max_bytes`."""
+    """Read all replies in the chunks, which must be complete; longer strings are truncated to `max_bytes`."""
     source = ChunkSource(chunks, max_bytes)
     replies: list[Reply] = []
     while source.has_more():

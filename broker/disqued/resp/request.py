@@ -1,12 +1,12 @@
-"""Incremental parser of client requests: multi bulk and inline, in any cut.
+"""Incremental parser of client requests, multi bulk and inline, in chunks of any size.
 
-Bytes go in by `feed`, complete requests come out of `next`, one list of arguments each. Every limit is checked when a
-header is read, before the data that it announces is buffered. A long argument that arrives in many pieces is collected
-as a list and joined once, so that input costs linear time whatever its cut; what was parsed of an incomplete request is
-kept and not read again.
+`feed` takes bytes, `next` returns complete requests as lists of arguments. Every limit is checked when a header is
+read, before the data that it announces is buffered. A long argument that arrives in pieces is collected and joined
+once, so the cost is linear for any chunking. The parsed part of an incomplete request is kept and not parsed again.
 
-A request that its node has no room for is passed over (`pass_over`): the rest of its big argument is dropped as it
-arrives, and the request comes out marked as such, so that it can be answered and the connection goes on.
+When the node has no memory for a request, the request is passed over (`pass_over`): the rest of its big argument is
+discarded as it arrives, and `next` returns the request marked as incomplete. The node replies with an error, and the
+connection stays open.
 """
 
 from __future__ import annotations
@@ -29,66 +29,66 @@ _STAR: Final = 42
 _DOLLAR: Final = 36
 _CR: Final = 13
 _BIG_BYTES: Final = 64 << 10
-"""Longer arguments are put together on their own."""
+"""Longer arguments are joined separately."""
 _PIECE_BYTES: Final = 56
-"""What an object takes beside the bytes in it."""
+"""Overhead of a bytes object."""
 _MORE: Final = -1
 """The header is not complete yet."""
 
 
 class RequestParser:
-    """One connection's input."""
+    """The input of one connection."""
 
     def __init__(self) -> None:
         self._buffer = b""
         self._position: i64 = 0
         self._pieces: list[bytes] = []
-        """Input behind `_buffer`, joined when there is enough of it to go on."""
+        """Input that follows `_buffer`, joined when there is enough to continue."""
         self._pieces_bytes: i64 = 0
         self._wanted_bytes: i64 = 0
-        """Input that must arrive before parsing can go on."""
+        """Input that must arrive before parsing can continue."""
         self._arguments: list[bytes] = []
         self._missing: i64 = 0
-        """Arguments that the current multi bulk request still lacks; 0 between requests."""
+        """Missing arguments of the current multi bulk request; 0 between requests."""
         self._parsed_bytes: i64 = 0
-        """What the arguments read of an incomplete request took up in the input."""
+        """Input that the parsed arguments of an incomplete request took."""
         self._bulk_bytes: i64 = _MORE
-        """Length of the argument being read, if its header was read."""
+        """Length of the current argument, if its header was read."""
         self._passing_over: bool = False
-        """What is still to come of the argument is dropped."""
+        """Whether the rest of the current argument is discarded."""
         self.passed_over: bool = False
-        """The request handed out last is not whole; whoever looks at it resets the mark."""
+        """Whether the last returned request is incomplete; the reader resets it."""
         self.max_arguments: i64 = MAX_ARGUMENTS
         self.max_bulk_bytes: i64 = MAX_BULK_BYTES
 
     def restrict(self, unauthenticated: bool) -> None:
-        """Lower or lift the limits for a client that has to authenticate first."""
+        """Lower the limits for a client that has to authenticate first, or restore them."""
         self.max_arguments = MAX_ARGUMENTS_UNAUTHENTICATED if unauthenticated else MAX_ARGUMENTS
         self.max_bulk_bytes = MAX_BULK_BYTES_UNAUTHENTICATED if unauthenticated else MAX_BULK_BYTES
 
     @property
     def buffered_bytes(self) -> int:
-        """Input received and not yet handed out as a request."""
+        """Input that was received and not yet returned as a request."""
         return len(self._buffer) - self._position + self._pieces_bytes + self._parsed_bytes
 
     @property
     def held_bytes(self) -> i64:
-        """The memory that input takes, of complete requests that wait as well as of an incomplete one."""
+        """The memory of the input, of complete requests in the buffer and of an incomplete one."""
         size: i64 = len(self._buffer) + self._pieces_bytes + self._parsed_bytes
         return size + _PIECE_BYTES * (len(self._pieces) + len(self._arguments))
 
     @property
     def coming_bytes(self) -> i64:
-        """What is announced of the argument that is being read and did not arrive yet."""
+        """The part of the current argument that has not arrived yet."""
         return self._wanted_bytes if self._wanted_bytes > 0 and not self._passing_over else 0
 
     @property
     def argument_bytes(self) -> i64:
-        """The announced length of the argument that is being read and did not arrive yet."""
+        """The announced length of the current argument, if it is incomplete."""
         return self._bulk_bytes if self._wanted_bytes > 0 and not self._passing_over else 0
 
     def pass_over(self) -> None:
-        """Drop the argument of which `coming_bytes` are still to come, and mark its request."""
+        """Discard the current argument, of which `coming_bytes` are missing, and mark its request."""
         self._buffer = b""
         self._position = 0
         self._pieces = []
@@ -97,7 +97,7 @@ class RequestParser:
         self.passed_over = True
 
     def _drop(self, data: bytes) -> None:
-        """Input of an argument that is passed over: keep what comes behind it."""
+        """Discard input of an argument that is passed over, and keep what follows it."""
         missing: i64 = self._wanted_bytes
         self._wanted_bytes -= len(data)
         if self._wanted_bytes <= 0:
@@ -109,7 +109,7 @@ class RequestParser:
             self._position = 0
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they arrived."""
+        """Add received bytes."""
         if self._passing_over:
             self._drop(data)
             return
@@ -122,7 +122,7 @@ class RequestParser:
         self._wanted_bytes -= len(data)
 
     def discard(self) -> None:
-        """Forget all input that waits: the connection is about to close."""
+        """Discard all buffered input: the connection is about to close."""
         self._buffer = b""
         self._position = 0
         self._pieces = []
@@ -135,7 +135,7 @@ class RequestParser:
         self._passing_over = False
 
     def next(self) -> list[bytes] | None:
-        """The next complete request, or None until more bytes arrive.
+        """Return the next complete request, or None if more bytes are needed.
 
         An inline line without words and an empty multi bulk request are skipped. Raises ProtocolError, after which the
         parser must not be used again.
@@ -168,14 +168,14 @@ class RequestParser:
             arguments = self._arguments
             self._arguments = []
             if self._position >= len(self._buffer):
-                self._buffer = b""  # what was a big request would stay until the next one comes
+                self._buffer = b""  # frees the memory of a big request
                 self._position = 0
             return arguments
 
     def _join_argument(self) -> bool:
-        """Make a big argument that is complete of the collected pieces, without a copy in between.
+        """Join the pieces of a complete big argument without an intermediate copy.
 
-        False when its end is cut so that this is not worth it.
+        Returns False if the chunking of its end makes that too expensive.
         """
         last = self._pieces[-1]
         own: i64 = len(last) + self._wanted_bytes - 2
@@ -195,7 +195,7 @@ class RequestParser:
         return True
 
     def _join(self) -> None:
-        """Put the collected pieces behind what is left of the buffer."""
+        """Append the collected pieces to the rest of the buffer."""
         self._pieces.insert(0, self._buffer[self._position :])
         self._buffer = b"".join(self._pieces)
         self._position = 0
@@ -203,7 +203,7 @@ class RequestParser:
         self._pieces_bytes = 0
 
     def _read_arguments(self) -> bool:
-        """Read arguments until the request is complete; False when input runs out."""
+        """Read arguments until the request is complete; False if more input is needed."""
         while self._missing > 0:
             if self._bulk_bytes == _MORE:
                 if self._position >= len(self._buffer):
@@ -231,7 +231,7 @@ class RequestParser:
         return True
 
     def _header(self, limit: i64, invalid: str, too_long: str) -> i64:
-        """The number of a `*` or `$` line, `_MORE` when it is incomplete, -2 for any negative number."""
+        """Return the number of a `*` or `$` line, `_MORE` if it is incomplete, -2 for any negative number."""
         buffer = self._buffer
         size: i64 = len(buffer)
         position: i64 = self._position + 1
@@ -251,7 +251,7 @@ class RequestParser:
         return self._unusual_header(invalid, too_long)
 
     def _unusual_header(self, invalid: str, too_long: str) -> i64:
-        """A header line that is incomplete, negative or wrong."""
+        """Handle a header line that is incomplete, negative or invalid."""
         end = self._buffer.find(b"\r", self._position)
         if end < 0 or end - self._position > MAX_LINE_BYTES:
             if len(self._buffer) - self._position > MAX_LINE_BYTES:
@@ -266,7 +266,7 @@ class RequestParser:
         return -2
 
     def _inline(self) -> list[bytes] | None:
-        """The words of a line, empty words dropped; None when its end has not arrived."""
+        """Return the words of a line without empty ones; None if its end has not arrived."""
         end = self._buffer.find(b"\n", self._position)
         if end < 0 or end - self._position > MAX_LINE_BYTES:
             if len(self._buffer) - self._position > MAX_LINE_BYTES:

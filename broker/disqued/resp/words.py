@@ -1,10 +1,10 @@
-r"""Words of a line: the quoting that inline requests and configuration lines share.
+r"""Splits lines into words, with the quoting of inline requests and configuration lines.
 
-Words are separated by white space. The last part of a word may stand in double quotes (escapes `\n \r \t \b \a \xHH`, a
-backslash before any other character is that character) or in single quotes (`\'` is the only escape); the closing quote
+Words are separated by white space. The last part of a word can be in double quotes (escapes `\n \r \t \b \a \xHH`, a
+backslash before any other character is that character) or in single quotes (`\'` is the only escape). The closing quote
 ends the word and must be followed by white space or the end of the line (Disque protocol, "inline requests"). Lines
-without quotes are the common case and are split at C speed; the others take one match of a regular expression for each
-word. It is possessive, so that the cost stays linear for any input.
+without quotes, the common case, are split at C speed; other lines take one match of a regular expression per word. The
+expression is possessive, so the cost is linear for any input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from typing import Final
 
 _WORD: Final = re.compile(
-    rb"""([^\s"']*)                              # the part in front of a quote, or the whole word
+    rb"""([^\s"']*)                              # the part before a quote, or the whole word
          (?: "( (?: [^"\\] | \\. )*+ )"          # the part in double quotes
            | '( (?: \\' | [^'] )*+ )' )?         # the part in single quotes
          (?: \s+ | \Z )""",
@@ -27,7 +27,7 @@ _QUOTED: Final = {value: b"\\" + letter for letter, value in _ESCAPED.items()} |
 
 
 def split_words(line: bytes) -> list[bytes] | None:
-    """The words of `line`, quoting removed, empty quoted words included; None for unbalanced quotes."""
+    """Return the unquoted words of `line`, including empty quoted words; None if the quotes are unbalanced."""
     if b'"' not in line and b"'" not in line:
         return line.split()
     line = line.strip(_BLANKS)
@@ -48,7 +48,7 @@ def split_words(line: bytes) -> list[bytes] | None:
 
 
 def quote_word(word: bytes) -> bytes:
-    """`word` in double quotes and printable ASCII; `split_words` gives it back."""
+    """Quote `word` as printable ASCII in double quotes; the reverse of `split_words`."""
     return b'"' + _SPECIAL.sub(_escape, word) + b'"'
 
 

@@ -1,4 +1,4 @@
-"""Encodes replies, and requests. Frequent numbers (lengths, small integers) are encoded once, at import."""
+"""Encodes replies and requests. Frequent numbers (lengths, small integers) are encoded once, at import."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ _INTEGERS: Final[list[bytes]] = [b":%d\r\n" % n for n in range(_CACHED)]
 
 
 def bulk_header(length: int) -> bytes:
-    """What stands before a bulk of `length` bytes."""
+    """Encode the header of a bulk string of `length` bytes."""
     if length < _CACHED:
         return _BULK_HEADERS[length]
     return b"$%d\r\n" % length
 
 
 def bulk(value: bytes) -> bytes:
-    """A bulk string."""
+    """Encode a bulk string."""
     return bulk_header(len(value)) + value + CRLF
 
 
 def array_header(length: int) -> bytes:
-    """What stands before the elements of an array."""
+    """Encode the header of an array."""
     if length < _CACHED:
         return _ARRAY_HEADERS[length]
     return b"*%d\r\n" % length
 
 
 def integer(value: int) -> bytes:
-    """An integer reply."""
+    """Encode an integer."""
     if 0 <= value < _CACHED:
         return _INTEGERS[value]
     return b":%d\r\n" % value
 
 
 def status(text: bytes) -> bytes:
-    """A status line; `text` holds no line end."""
+    """Encode a simple string; `text` must not contain a line end."""
     return b"+" + text + CRLF
 
 
 def request(words: Sequence[bytes]) -> bytes:
-    """A request, as clients send it: an array of bulk strings."""
+    """Encode a request: an array of bulk strings."""
     return array_header(len(words)) + b"".join([bulk(word) for word in words])

@@ -116,7 +116,7 @@ class _Wait:
         elif left_s <= 0:
             exchange.answer(OK, f"not safe: {why}")
         else:
-            exchange.again(min(LOOK_EVERY_S, left_s), self.look)
+            exchange.call_later(min(LOOK_EVERY_S, left_s), self.look)
 
 
 ROUTES: Final = (Route("/livez", livez), Route("/readyz", readyz), Route("/stopz", stopz, MOST_WAITING))

@@ -5,7 +5,7 @@ do harm to the clients of the broker, nor to keep probes from being answered:
 
 - One request is taken per turn of the event loop, however many come: clients are served in between.
 - There are MOST_CONNECTIONS at most. One more takes the place of the one that has waited longest for a request.
-- A request has MOST_BYTES at most, and no body, unless its page takes one (`Route.most_body_bytes`, which is not more
+- A request has MOST_BYTES at most, and no body, unless its page takes one (`Route.max_body_bytes`, which is not more
   than MOST_BYTES). What comes while it is answered counts for the next one.
 - Within DEADLINE_S a client has sent a whole request, and read the last answer (or the last part of one that goes on),
   or it is hung up on.
@@ -25,8 +25,8 @@ import h11
 
 from disqued.core.runtime.failures import report_bug
 from disqued.httproutes import (
-    BUG,
     CONTENT_TOO_LARGE,
+    INTERNAL_ERROR,
     LENGTH_REQUIRED,
     UNAVAILABLE,
     Answer,
@@ -203,7 +203,7 @@ class HttpConnection:
         event = parser.next_event()
         if isinstance(event, h11.Request):
             route = at(self._port.routes, _path(event))
-            refusal = _refuse_body(event, route.most_body_bytes if route is not None else 0)
+            refusal = _refuse_body(event, route.max_body_bytes if route is not None else 0)
             if refusal is not None:
                 self._refuse(*refusal)
                 return
@@ -293,7 +293,7 @@ class HttpConnection:
         exchange = self._exchange
         if exchange is not None:
             report_bug(self._port.node.state, f"the page {exchange.route.path} could not be made", bug)
-            exchange.answer(BUG, _FAILED)
+            exchange.answer(INTERNAL_ERROR, _FAILED)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -453,7 +453,7 @@ class HttpPort:
 
     def may_begin(self, route: Route) -> bool:
         """Whether one more request for a page may wait."""
-        return self._open.get(route.path, 0) < route.most
+        return self._open.get(route.path, 0) < route.max_pending
 
     def began(self, connection: HttpConnection, route: Route) -> None:
         """A request is being answered."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.httproutes import BAD_REQUEST, OK, Answer, Exchange, Route
 from disqued.metrics.exposition import Encoder, page
-from disqued.metrics.queues import Wanted, parse
+from disqued.metrics.queues import Selection, parse
 
 if TYPE_CHECKING:
-    from disqued.metrics.surroundings import Surroundings
+    from disqued.metrics.server import ServerFigures
     from disqued.node import Node
 
 MOST_AT_A_TIME: Final = 4
@@ -27,31 +27,33 @@ UNREAD_S: Final = 0.02
 """How soon it is looked again whether the client took what it was sent."""
 
 
-def routes(around: Surroundings) -> tuple[Route, ...]:
+def routes(figures: ServerFigures) -> tuple[Route, ...]:
     """The page of a server."""
-    return (Route("/metrics", partial(_answer, around), MOST_AT_A_TIME),)
+    return (Route("/metrics", partial(_answer, figures), MOST_AT_A_TIME),)
 
 
-def _answer(around: Surroundings, node: Node, exchange: Exchange) -> None:
-    wanted = parse(exchange.query, node.state.config.metrics_queues)
-    if isinstance(wanted, str):
-        exchange.answer(BAD_REQUEST, wanted)
+def _answer(figures: ServerFigures, node: Node, exchange: Exchange) -> None:
+    selection = parse(exchange.query, node.state.config.metrics_queues)
+    if isinstance(selection, str):
+        exchange.answer(BAD_REQUEST, selection)
         return
     encoder = Encoder(exchange.request.headers.get("accept", ""))
     if exchange.request.method == "HEAD":
         exchange.send(Answer(OK, b"", content_type=encoder.content_type))
         return
-    _Making(around, node, exchange, wanted, encoder).go_on()
+    _Making(figures, node, exchange, selection, encoder).go_on()
 
 
 class _Making:
     """One page that is being made."""
 
-    def __init__(self, around: Surroundings, node: Node, exchange: Exchange, wanted: Wanted, encoder: Encoder) -> None:
-        self._around = around
+    def __init__(
+        self, figures: ServerFigures, node: Node, exchange: Exchange, selection: Selection, encoder: Encoder
+    ) -> None:
+        self._figures = figures
         self._exchange = exchange
         self._encoder = encoder
-        self._parts = page(node, around, wanted, encoder)
+        self._parts = page(node, figures, selection, encoder)
         self._stopwatch_ns = node.state.host.stopwatch_ns
         self._spent_ns = 0
         self._begun = False
@@ -60,7 +62,7 @@ class _Making:
         """Make and send more of it, and come back, unless that was all."""
         exchange = self._exchange
         if self._begun and not exchange.reads:
-            exchange.again(UNREAD_S, self.go_on)
+            exchange.call_later(UNREAD_S, self.go_on)
             return
         began_ns = self._stopwatch_ns()
         until_ns = began_ns + TURN_NS
@@ -77,10 +79,10 @@ class _Making:
         self._send(b"".join(made))
         self._spent_ns += self._stopwatch_ns() - began_ns
         if is_over:
-            self._around.scrape_ns = self._spent_ns
+            self._figures.scrape_ns = self._spent_ns
             exchange.finish()
         else:
-            exchange.again(0.0, self.go_on)
+            exchange.call_later(0.0, self.go_on)
 
     def _send(self, data: bytes) -> None:
         if not data:

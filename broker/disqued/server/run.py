@@ -23,7 +23,7 @@ from disqued.config.kinds import IfFree
 from disqued.console.routes import Console
 from disqued.federation.needs import withdraw
 from disqued.membership.nodesconf import encode, restore
-from disqued.metrics.surroundings import Surroundings
+from disqued.metrics.server import ServerFigures
 from disqued.node import Node, Rooms
 from disqued.server import daemon, listener, logs, metricspage
 from disqued.server.bus import Bus
@@ -139,13 +139,13 @@ class Run:
         host = self._host
         host.disk.attach(loop, shell.disk_done)
         backlog = self._config.tcp_backlog
-        around = Surroundings(lambda: why_not_ready(self._node))
-        routes = (*ROUTES, *metricspage.routes(around), *self._console(loop, shell).routes)
-        http = HttpPort(loop, self._node, routes, around.http_answers)
+        figures = ServerFigures(lambda: why_not_ready(self._node))
+        routes = (*ROUTES, *metricspage.routes(figures), *self._console(loop, shell).routes)
+        http = HttpPort(loop, self._node, routes, figures.http_answers)
         # Who reaches the port for clients finds this one answering too.
         servers = await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
         servers += await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
-        lag = LoopLag(loop, around.loop_lag)
+        lag = LoopLag(loop, figures.loop_lag)
         if self._http_sockets:
             lag.start()
             logs.write("notice", f"Probes, metrics and the console are on port {self._config.http_port} (HTTP)")
