@@ -33,7 +33,7 @@ def test_check_accepts_jobs_that_were_added_and_delivered() -> None:
         ((f"add plain 1 p.2 {OTHER}",), "lost ['p.2']"),
         ((f"add once 1 p.2 {OTHER}",), f"lost {{'p.2': '{OTHER}'}}"),
         ((f"got {ONCE} p.1",), "twice ['p.1']"),
-        ((f"got {OTHER} p.9",), "never added ['p.9']"),
+        ((f"got {OTHER} p.9",), "unexpected ['p.9']"),
         (("unknown p.2 plain NotReplicated NOREPL not enough",), "NOREPL"),
         (("failed get ConnectionFailed no node",), "no node"),
     ],

@@ -11,25 +11,26 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from disqued.client.values import JobId
+from disqued.testing.account import JobAccount
 
 ONCE: Final = "once"
 """The kind of at-most-once jobs."""
 
 
 @dataclass
-class Account:
-    """What happened to each job. A key identifies an ADDJOB call, which the client repeats if the connection breaks."""
+class Account(JobAccount[str]):
+    """Jobs by key. A key identifies an ADDJOB call, which the client repeats if the connection breaks."""
 
-    added: dict[str, str] = field(default_factory=dict)
-    """Kind of each job whose ADDJOB replied with an ID, by key."""
+    kinds: dict[str, str] = field(default_factory=dict)
+    """Kind of each added job, by key."""
     job_ids: dict[str, str] = field(default_factory=dict)
     """IDs of the added jobs, by key."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Error of each ADDJOB that failed, by key; the job may exist."""
-    delivered: Counter[str] = field(default_factory=Counter)
-    """Number of deliveries, by job ID."""
     keys: dict[str, str] = field(default_factory=dict)
     """Keys of delivered jobs, by ID."""
+    deliveries: Counter[str] = field(default_factory=Counter)
+    """Number of deliveries, by job ID."""
     taken: dict[str, str] = field(default_factory=dict)
     """Keys of jobs that were delivered and deliberately not acknowledged, by ID."""
     milliseconds: list[int] = field(default_factory=list)
@@ -43,14 +44,17 @@ class Account:
             match line.split(" "):
                 case ["add", kind, took_ms, *pairs]:
                     for key, job_id in zip(pairs[::2], pairs[1::2], strict=True):
-                        self.added[key] = kind
+                        self.add(key)
+                        self.kinds[key] = kind
                         self.job_ids[key] = job_id
                         self.milliseconds.append(int(took_ms))
                 case ["unknown", key, kind, *error]:
+                    self.attempted.add(key)
                     self.unknown[key] = f"{kind} {' '.join(error)}"
                 case ["got", *pairs]:
                     for job_id, key in zip(pairs[::2], pairs[1::2], strict=True):
-                        self.delivered[job_id] += 1
+                        self.delivered[key] += 1
+                        self.deliveries[job_id] += 1
                         self.keys[job_id] = key
                 case ["took", *pairs]:
                     self.taken |= dict(zip(pairs[::2], pairs[1::2], strict=True))
@@ -59,64 +63,58 @@ class Account:
 
     @property
     def lost(self) -> set[str]:
-        """Keys of at-least-once jobs that were added and never delivered."""
-        return {key for key, kind in self.added.items() if kind != ONCE} - set(self.keys.values())
+        """Jobs that were added, must be delivered at least once, and were never delivered."""
+        return {key for key in self.undelivered if self.kinds[key] != ONCE}
 
     @property
     def lost_once(self) -> set[str]:
-        """Keys of at-most-once jobs that were added and never delivered."""
-        return {key for key, kind in self.added.items() if kind == ONCE} - set(self.keys.values())
+        """At-most-once jobs that were added and never delivered."""
+        return self.undelivered - self.lost
 
     @property
     def twice_once(self) -> set[str]:
-        """Keys of at-most-once jobs that were delivered more than once."""
-        again = (job_id for job_id, count in self.delivered.items() if count > 1)
+        """At-most-once jobs that were delivered more than once."""
+        again = (job_id for job_id, count in self.deliveries.items() if count > 1)
         return {self.keys[job_id] for job_id in again if JobId(job_id).at_most_once}
 
     @property
-    def unexpected(self) -> set[str]:
-        """Keys of jobs that were delivered but never added."""
-        return set(self.keys.values()) - self.added.keys() - self.unknown.keys()
-
-    @property
     def duplicates(self) -> int:
-        """The number of repeated deliveries of the same job."""
-        return self.delivered.total() - len(self.delivered)
+        """Deliveries beyond the first one of each job ID."""
+        return self.deliveries.total() - len(self.deliveries)
 
     @property
     def repeated(self) -> int:
-        """The number of extra jobs with the same key: the client repeated an ADDJOB whose reply was lost."""
-        return len(self.keys) - len(set(self.keys.values()))
+        """Additional jobs with the same key: the client repeated an ADDJOB whose reply was lost."""
+        return len(self.keys) - len(self.delivered)
 
     @property
     def slowest_ms(self) -> int:
-        """Duration of the slowest ADDJOB."""
+        """The slowest reply."""
         return max(self.milliseconds, default=0)
 
     def percentile_ms(self, share: float) -> int:
-        """Return the duration that this share of the ADDJOB calls did not exceed."""
+        """The time within which this share of the replies arrived."""
         ordered = sorted(self.milliseconds)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0
 
     def __str__(self) -> str:
         return (
-            f"added {len(self.added)}, unknown {len(self.unknown)}, delivered {len(self.keys)}, "
-            f"duplicates {self.duplicates}, repeated {self.repeated}, lost {len(self.lost)}, "
-            f"once: lost {len(self.lost_once)}, twice {len(self.twice_once)}, unexpected {len(self.unexpected)}, "
-            f"99 % within {self.percentile_ms(0.99)} ms, slowest {self.slowest_ms} ms, failed calls {len(self.failed)}"
+            f"{super().__str__()}, repeated {self.repeated}, once: lost {len(self.lost_once)}, "
+            f"twice {len(self.twice_once)}, 99 % within {self.percentile_ms(0.99)} ms, slowest {self.slowest_ms} ms, "
+            f"failed calls {len(self.failed)}"
         )
 
-    def check(self, at_least: int, *, once_may_be_lost: bool = False, calls_may_fail: bool = False) -> None:
-        """Assert that no job was lost or invented, that no at-most-once job was repeated, and that enough were added.
+    def check(self, at_least: int, *, once_may_go: bool = False, calls_may_fail: bool = False) -> None:
+        """Assert that no job is lost or unexpected, at-most-once jobs come once, and enough were added.
 
-        `once_may_be_lost`: a node was killed, so at-most-once jobs may be lost, as documented. `calls_may_fail`: the
+        With `once_may_go`, a node was killed, and at-most-once jobs with it, as documented. With `calls_may_fail`, the
         cluster was unreachable for longer than clients retry.
         """
         assert not self.lost, f"{self}: lost {sorted(self.lost)[:20]}"
-        assert not self.unexpected, f"{self}: never added {sorted(self.unexpected)[:20]}"
+        assert not self.unexpected, f"{self}: unexpected {sorted(self.unexpected)[:20]}"
         assert not self.twice_once, f"{self}: twice {sorted(self.twice_once)[:20]}"
         lost_once = {key: self.job_ids[key] for key in sorted(self.lost_once)[:20]}
-        assert once_may_be_lost or not lost_once, f"{self}: lost {lost_once}"
+        assert once_may_go or not lost_once, f"{self}: lost {lost_once}"
         assert calls_may_fail or not self.failed, f"{self}: {self.failed[:5]}"
         assert calls_may_fail or not self.unknown, f"{self}: {list(self.unknown.items())[:5]}"
         assert len(self.added) >= at_least, str(self)

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from disqued.testing.account import JobAccount
 from support.cluster import RealCluster, RealNode
-from support.totalqueue import Account, Workload
+from support.totalqueue import Workload
 from support.wires import WiredCluster, Wires
 
 pytestmark = pytest.mark.slow
@@ -46,7 +47,7 @@ def hang(node: RealNode) -> None:
     node.cont()
 
 
-def publish(account: Account, record_property: Callable[[str, object], None]) -> None:
+def publish(account: JobAccount[bytes], record_property: Callable[[str, object], None]) -> None:
     """Put the figures where reports of test runs are made from."""
     record_property("total-queue", str(account))
     print(account)  # noqa: T201 (shown with -rP)

@@ -64,7 +64,7 @@ def test_a_job_whose_holders_all_die_is_lost_and_the_checker_says_so(tmp_path: P
         two.restart()
         three.restart()
         account = work.settle(cluster)
-        assert account.lost, "delayed jobs were waiting when all died"
+        assert account.undelivered, "delayed jobs were waiting when all died"
         with pytest.raises(AssertionError, match="lost"):
             account.check(at_least=1)
 

@@ -29,12 +29,12 @@ def test_a_job_goes_through(tally: Tally) -> None:
     tally.report(worker, Counted(A, Count(5)))
     tally.report(worker, Acknowledged(A, 13.0))
     assert (worker.held, worker.acknowledged, worker.definitions) == ({B}, 1, 5)
-    assert list(tally.acknowledged_s) == [A]
+    assert list(tally.jobs.completed) == [A]
     tally.report(worker, Counted(B, Count(0, 1)))
     tally.report(worker, Acknowledged(B, 12.0))
     assert tally.is_complete
     assert tally.total == Count(5, 1)
-    assert (tally.redeliveries, tally.elapsed_s) == (0, 3.0)
+    assert (tally.jobs.duplicates, tally.elapsed_s) == (0, 3.0)
     assert (tally.latencies_s, tally.hold_times_s) == ([3.0, 2.0], [2.0, 1.0])
 
 
@@ -49,7 +49,7 @@ def test_a_job_done_twice_counts_once(tally: Tally) -> None:
         tally.report(alive, Acknowledged(job_id, 16.0))
         tally.report(alive, Acknowledged(job_id, 99.0))
     assert tally.total == Count(10)
-    assert (tally.redeliveries, tally.elapsed_s) == (1, 6.0)
+    assert (tally.jobs.duplicates, tally.elapsed_s) == (1, 6.0)
     assert disagreement(tally, Count(10)) is None
 
 
@@ -84,9 +84,14 @@ def test_a_job_may_be_done_before_it_is_known_that_it_was_added() -> None:
     tally.report(worker, Taken((A,), 11.0))
     tally.report(worker, Counted(A, Count(5)))
     tally.report(worker, Acknowledged(A, 12.0))
-    assert (tally.is_complete, tally.invented) == (False, 1)
+    assert (tally.is_complete, len(tally.jobs.unexpected)) == (False, 1)
     tally.added(Added((A,), 10.0, ()))
-    assert (tally.is_complete, tally.invented, tally.lost, tally.latencies_s) == (True, 0, 0, [2.0])
+    assert (tally.is_complete, len(tally.jobs.unexpected), len(tally.jobs.uncompleted), tally.latencies_s) == (
+        True,
+        0,
+        0,
+        [2.0],
+    )
 
 
 def test_lost_and_invented_jobs_are_told(tally: Tally) -> None:

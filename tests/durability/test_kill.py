@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from durability.conftest import LONG, POLICIES, Make
-from support.durable import DurableNode, Ledger, fill, load, nap
+from support.durable import DurableNode, StoredJobs, fill, load, nap
 
 LIVES: Final = 10
 """How many processes work with one file before a new one is begun."""
@@ -27,16 +27,16 @@ TEMPORARY: Final = "temp-rewriteaof*"
 def test_during_adds(make: Make, policy: str, points: int) -> None:
     chance = random.Random(f"adds {policy} {points}")
     for number in range(points // LIVES):
-        node, ledger = make(str(number), policy), Ledger()
+        node, stored = make(str(number), policy), StoredJobs()
         node.start()
         for life in range(LIVES):
-            with load(node, ledger, seed=(policy, number, life)):
+            with load(node, stored, seed=(policy, number, life)):
                 nap(chance, 60)
                 node.kill()
             node.start()
-            ledger.check(node.jobs(ledger.added))
-        ledger.check(node.jobs())
-        assert len(ledger.added) > 10 * LIVES, "there was enough at stake"
+            stored.check(node.jobs(stored.bodies))
+        stored.check(node.jobs())
+        assert len(stored.added) > 10 * LIVES, "there was enough at stake"
         node.kill()
 
 
@@ -54,17 +54,17 @@ def test_during_rewrites(make: Make, policy: str, points: int) -> None:
     growing = ("--auto-aof-rewrite-min-size", "1", "--auto-aof-rewrite-percentage", "5", "--hz", "500")
     for number in range(points // LIVES):
         by_itself = number % 2 == 1
-        node, ledger = make(str(number), policy, *growing if by_itself else ()), Ledger()
+        node, stored = make(str(number), policy, *growing if by_itself else ()), StoredJobs()
         node.start()
-        fill(node, ledger, 300)
+        fill(node, stored, 300)
         before, began_s = rewritten(node), time.monotonic()
-        with load(node, ledger, seed=(policy, number)):
+        with load(node, stored, seed=(policy, number)):
             if not by_itself:
                 node.call("BGREWRITEAOF")
             node.until(lambda node=node, before=before: rewritten(node) > before, "the file is rewritten")
         took_ms = min((time.monotonic() - began_s) * 1000, 150)
         for life in range(LIVES):
-            with load(node, ledger, seed=(policy, number, life)):
+            with load(node, stored, seed=(policy, number, life)):
                 if not by_itself:
                     node.call("BGREWRITEAOF")
                 nap(chance, took_ms * 1.5)
@@ -72,8 +72,8 @@ def test_during_rewrites(make: Make, policy: str, points: int) -> None:
             begun += bool(list(node.directory.glob(TEMPORARY)))
             node.start()
             node.until(lambda node=node: not list(node.directory.glob(TEMPORARY)), "nobody needs it any more")
-            ledger.check(node.jobs(ledger.added))
-        ledger.check(node.jobs())
+            stored.check(node.jobs(stored.bodies))
+        stored.check(node.jobs())
         node.kill()
     assert begun > 0, "some were killed in the middle of a rewrite"
 
@@ -81,10 +81,10 @@ def test_during_rewrites(make: Make, policy: str, points: int) -> None:
 @pytest.mark.parametrize("points", [30, pytest.param(100, marks=LONG)])
 def test_during_load(make: Make, points: int) -> None:
     chance = random.Random(f"load {points}")
-    node, ledger = make("node", "everysec"), Ledger()
+    node, stored = make("node", "everysec"), StoredJobs()
     node.start()
-    fill(node, ledger, 4000)
-    with load(node, ledger):
+    fill(node, stored, 4000)
+    with load(node, stored):
         nap(chance, 100)
         node.kill()
     loaded, loading = node.log.count("DB loaded"), node.log.count("Loading the append only file")
@@ -96,7 +96,7 @@ def test_during_load(make: Make, points: int) -> None:
     assert node.log.count("DB loaded") - loaded < points, "some were killed before they had loaded all"
     assert node.log.count("Loading the append only file") > loading, "some when they had begun to"
     node.start()
-    ledger.check(node.jobs())
+    stored.check(node.jobs())
 
 
 @pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
@@ -105,9 +105,9 @@ def test_during_the_end(make: Make, command: tuple[str, ...], points: int) -> No
     chance = random.Random(f"end {command} {points}")
     ends: Counter[int] = Counter()
     for number in range(points // LIVES):
-        node, ledger = make(str(number), POLICIES[number % len(POLICIES)]), Ledger()
+        node, stored = make(str(number), POLICIES[number % len(POLICIES)]), StoredJobs()
         node.start()
-        fill(node, ledger, 300)
+        fill(node, stored, 300)
         began_s = time.monotonic()
         with contextlib.closing(node.connect()) as ending:
             ending.send(*command)
@@ -116,13 +116,13 @@ def test_during_the_end(make: Make, command: tuple[str, ...], points: int) -> No
         took_ms = (time.monotonic() - began_s) * 1000
         node.start()
         for life in range(LIVES):
-            with load(node, ledger, seed=(command, number, life)), contextlib.closing(node.connect()) as ending:
+            with load(node, stored, seed=(command, number, life)), contextlib.closing(node.connect()) as ending:
                 nap(chance, 20)
                 ending.send(*command)
                 nap(chance, took_ms * 1.5)
                 ends[node.kill()] += 1
             node.start()
-            ledger.check(node.jobs(ledger.added))
-        ledger.check(node.jobs())
+            stored.check(node.jobs(stored.bodies))
+        stored.check(node.jobs())
         node.kill()
     assert set(ends) == {0, -signal.SIGKILL}, "some ended before they were killed, some did not"

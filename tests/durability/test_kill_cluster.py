@@ -12,7 +12,7 @@ import pytest
 
 from disqued.testing.ports import LOOPBACK
 from durability.conftest import LONG, POLICIES, Make
-from support.durable import DurableNode, Ledger, load, nap
+from support.durable import DurableNode, StoredJobs, is_once, load, nap
 
 
 def wait_whole(nodes: list[DurableNode]) -> None:
@@ -29,7 +29,7 @@ def test_in_a_cluster_of_three(make: Make, killed: int, points: int) -> None:
     """Each job that was answered has its copies on disk, at two nodes, whoever was killed."""
     chance = random.Random(f"cluster {killed} {points}")
     nodes = [make(policy, policy, "--cluster-node-timeout", "1000") for policy in POLICIES]
-    ledger = Ledger()
+    stored = StoredJobs()
     for node in nodes:
         node.start()
     for node in nodes[1:]:
@@ -38,7 +38,7 @@ def test_in_a_cluster_of_three(make: Make, killed: int, points: int) -> None:
     for life in range(points // 3):
         with contextlib.ExitStack() as loads:
             for node in nodes:
-                loads.enter_context(load(node, ledger, "REPLICATE", 2, clients=2, seed=(killed, life, node.port)))
+                loads.enter_context(load(node, stored, "REPLICATE", 2, clients=2, seed=(killed, life, node.port)))
             nap(chance, 100)
             victims = chance.sample(nodes, killed)
             for node in victims:
@@ -48,8 +48,8 @@ def test_in_a_cluster_of_three(make: Make, killed: int, points: int) -> None:
             node.begin()
         wait_whole(nodes)
         found = [node.jobs() for node in nodes]
-        ledger.check({job_id: body for jobs in found for job_id, body in jobs.items()}, revives=True)
-        copies = Counter(job_id for jobs in found for job_id in jobs)
-        answered = ledger.pending & ledger.added_s.keys()
-        single = [job_id for job_id in answered if copies[job_id] < 2 and not ledger.is_once(job_id)]
+        stored.check({job_id: body for jobs in found for job_id, body in jobs.items()}, revives=True)
+        copies = Counter(body for jobs in found for body in jobs.values())
+        answered = {body for body in stored.uncompleted if stored.added[body] > 0}
+        single = [body for body in answered if copies[body] < 2 and not is_once(body)]
         assert not single, f"{len(single)} jobs have no second copy on disk"

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from durability.conftest import LONG, POLICIES, Make
-from support.durable import Ledger, load, nap
+from support.durable import StoredJobs, load, nap
 from support.faultydisk import last_sync, lose_power
 
 LIVES: Final = 10
@@ -34,10 +34,10 @@ def test_always_loses_nothing(make_faulty: Make, points: int) -> None:
     chance = random.Random(f"always {points}")
     unsynced = 0
     for number in range(points // LIVES):
-        node, ledger = make_faulty(str(number), "always"), Ledger()
+        node, stored = make_faulty(str(number), "always"), StoredJobs()
         node.start()
         for life in range(LIVES):
-            with load(node, ledger, seed=(number, life)):
+            with load(node, stored, seed=(number, life)):
                 nap(chance, 60)
                 if life % 2:
                     node.call("BGREWRITEAOF")
@@ -46,9 +46,9 @@ def test_always_loses_nothing(make_faulty: Make, points: int) -> None:
             size = node.aof.stat().st_size
             unsynced += lose_power(node.aof, chance).size < size
             node.start()
-            ledger.check(node.jobs(ledger.added))
-        ledger.check(node.jobs())
-        assert len(ledger.added) > 10 * LIVES, "there was enough at stake"
+            stored.check(node.jobs(stored.bodies))
+        stored.check(node.jobs())
+        assert len(stored.added) > 10 * LIVES, "there was enough at stake"
         node.kill()
     assert unsynced > 0, "there was something to take away"
 
@@ -58,21 +58,21 @@ def test_everysec_loses_its_window_at_most(make_faulty: Make, nodes: int) -> Non
     chance = random.Random(f"everysec {nodes}")
     lost = 0
     for number in range(nodes):
-        node, ledger = make_faulty(str(number), "everysec"), Ledger()
+        node, stored = make_faulty(str(number), "everysec"), StoredJobs()
         node.start()
         for life in range(LONG_LIVES):
             began_s = time.monotonic()
-            with load(node, ledger, clients=1, seed=(number, life), pause_s=0.01):
+            with load(node, stored, clients=1, seed=(number, life), pause_s=0.01):
                 nap(chance, 2500)
                 node.kill()
             since_s = max(began_s, lose_power(node.aof, chance).began_s)
             node.start()
-            found = node.jobs(ledger.added)
-            last_s = ledger.forgive(found, since_s)
+            found = node.jobs(stored.bodies)
+            last_s = stored.forgive(found, since_s)
             lost += last_s > 0
             assert last_s - since_s < WINDOW_S + REFUSAL_S + SPARE_S
-            ledger.check(found)
-        ledger.check(node.jobs())
+            stored.check(found)
+        stored.check(node.jobs())
         node.kill()
     assert lost > 0, "not all of it was synced"
 
@@ -80,29 +80,29 @@ def test_everysec_loses_its_window_at_most(make_faulty: Make, nodes: int) -> Non
 def test_no_promises_nothing_and_invents_nothing(make_faulty: Make) -> None:
     chance = random.Random("no")
     for life in range(5):
-        node, ledger = make_faulty(str(life), "no"), Ledger()
+        node, stored = make_faulty(str(life), "no"), StoredJobs()
         node.start()
-        with load(node, ledger, seed=life):
+        with load(node, stored, seed=life):
             nap(chance, 100)
             node.kill()
         assert lose_power(node.aof, chance).size == 0
         node.start()
         found = node.jobs()
-        ledger.forgive(found, 0.0)
-        ledger.check(found)
+        stored.forgive(found, 0.0)
+        stored.check(found)
         node.kill()
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_clean_end_syncs_all(make_faulty: Make, policy: str) -> None:
     chance = random.Random(policy)
-    node, ledger = make_faulty("node", policy), Ledger()
+    node, stored = make_faulty("node", policy), StoredJobs()
     for life, number in enumerate((signal.SIGTERM, signal.SIGINT) * 2):
         node.start()
-        ledger.check(node.jobs(ledger.added))
-        with load(node, ledger, seed=(policy, life)):
+        stored.check(node.jobs(stored.bodies))
+        with load(node, stored, seed=(policy, life)):
             nap(chance, 60)
             assert node.end(number) == 0
         assert last_sync(node.aof).size == node.aof.stat().st_size
     node.start()
-    ledger.check(node.jobs())
+    stored.check(node.jobs())

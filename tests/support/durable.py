@@ -2,18 +2,18 @@
 
     with ForkServer() as fork_server:
         node = DurableNode(fork_server, tmp_path / "node", "--appendonly", "yes")
-        ledger = Ledger()
+        stored = StoredJobs()
         for _ in range(10):
             node.start()
-            with load(node, ledger, clients=3):
+            with load(node, stored, clients=3):
                 ...
                 node.kill()
             node.start()
-            ledger.check(node.jobs())
+            stored.check(node.jobs())
 
-The clients pipeline adds, acknowledgements and fetches, and write down what was answered: a job that was added has to
-be there after each restart, one that was acknowledged, or taken at most once, must not. What was not answered may have
-happened or not; `check` finds out which, and from then on it stays so.
+The clients pipeline adds, acknowledgements and fetches, and record the replies. After each restart a job that was added
+must be stored; one that was acknowledged, or delivered at most once, must not. A command without a reply may have taken
+effect or not: `check` finds out which, and from then on it must stay so.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from typing import Any, Final
 
 from disqued.client import ResponseError
 from disqued.client.wire import encode
+from disqued.testing.account import JobAccount
 from disqued.testing.ports import LOOPBACK, free_port
 from disqued.testing.processes import wait_until
 from support.forkserver import ForkedProcess, ForkServer
@@ -132,99 +133,85 @@ class DurableNode(NodeAccess):
             self.process.send_signal(number)
 
 
-class Ledger:
-    """What clients were told, and what was checked, over all the lives of a node."""
+class StoredJobs(JobAccount[bytes]):
+    """The account of the clients of a node, by bodies, to compare with the jobs that the node has stored."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lock = threading.Lock()
-        self.attempted: set[bytes] = set()
-        """Bodies that were given to an ADDJOB; each one is given to one only."""
-        self.added: dict[bytes, bytes] = {}
-        """Bodies by the IDs that were answered,"""
-        self.added_s: dict[bytes, float] = {}
-        """and when they were, by the monotonic clock."""
-        self.doubtful: set[bytes] = set()
-        """IDs of jobs that may be done: somebody asked for that and had no answer."""
-        self.done: set[bytes] = set()
-        """IDs of jobs that are done: acknowledged, or delivered at most once;"""
-        self.done_s: dict[bytes, float] = {}
-        """when that was answered."""
+        self.bodies: dict[bytes, bytes] = {}
+        """The bodies of added jobs by their IDs."""
         self.numbers = iter(range(1 << 62))
 
-    @property
-    def pending(self) -> set[bytes]:
-        """IDs of jobs that have to be there."""
-        return self.added.keys() - self.done - self.doubtful
+    def check(self, found: Mapping[bytes, bytes], *, revives: bool = False) -> None:  # type: ignore[override]
+        """Assert that the jobs of the node, bodies by IDs, are as clients were told; then they decide what was in
+        doubt.
 
-    def lost(self, found: dict[bytes, bytes]) -> set[bytes]:
-        """The jobs that had to be found and were not."""
-        return self.pending - found.keys()
-
-    def check(self, found: dict[bytes, bytes], *, revives: bool = False) -> None:
-        """Compare with the jobs of the node, and take over what was in doubt.
-
-        Acknowledged jobs may be there again where a node that was not told yet `revives` them; those that are delivered
-        at most once may not.
+        With `revives`, acknowledged jobs may be stored again by a node that has not been told yet. Jobs that are
+        delivered at most once may not.
         """
-        lost = self.lost(found)
-        assert not lost, f"{len(lost)} of {len(self.pending)} jobs are lost: {sorted(lost)[:5]}"
-        revived = {job_id for job_id in self.done & found.keys() if self.is_once(job_id) or not revives}
-        assert not revived, f"{len(revived)} jobs are there again: {sorted(revived)[:5]}"
-        self.check_origin(found)
-        self.done |= self.doubtful - found.keys()
-        self.added.update(found)
-        self.doubtful &= found.keys() if revives else set()
-        self.doubtful |= {job_id for job_id in found if self.is_once(job_id)}  # somebody may take it at any time
+        stored = set(found.values())
+        missing = self.missing(stored)
+        assert not missing, f"{len(missing)} of {len(self.uncompleted)} jobs are lost: {sorted(missing)[:5]}"
+        revived = {body for body in self.revived(stored) if is_once(body) or not revives}
+        assert not revived, f"{len(revived)} jobs are stored again: {sorted(revived)[:5]}"
+        self._check_origin(found)
+        for body in self.doubtful - stored:
+            self.complete(body)
+        for job_id, body in found.items():
+            self.bodies[job_id] = body
+            self.added.setdefault(body, 0.0)
+        self.doubtful = self.doubtful & stored if revives else set()
+        self.doubtful |= {body for body in stored if is_once(body)}  # a client may fetch it at any time
 
-    def end(self, job_id: bytes) -> None:
-        """Somebody was told that a job is done."""
-        self.done.add(job_id)
-        self.done_s[job_id] = time.monotonic()
+    def _check_origin(self, found: Mapping[bytes, bytes]) -> None:
+        """Assert that each stored job was sent by a client, has its ID, and is stored once."""
+        assert len(set(found.values())) == len(found), "a job is stored under two IDs"
+        for job_id, body in found.items():
+            assert body in self.attempted, f"nobody added {body!r}"
+            known = self.bodies.get(job_id, body)
+            assert known == body, f"{job_id!r} has another body: {body!r}, not {known!r}"
+            assert job_id in self.bodies or body not in self.added, f"{body!r} is stored under another ID"
 
-    def forgive(self, found: dict[bytes, bytes], since_s: float) -> float:
-        """Forget what was answered since some time and is not so; when the last of it was answered, 0 if there is none.
+    def forgive(self, found: Mapping[bytes, bytes], since_s: float) -> float:
+        """Forget what was answered since a time and is not true; returns when the last of it was answered, 0 if none.
 
-        Jobs that were added then may be gone, and those that were done then may be there.
+        Jobs that were added since then may be missing, and those that were completed may be stored.
         """
-        gone = {job_id for job_id in self.lost(found) if self.added_s[job_id] >= since_s}
-        back = {job_id for job_id in self.done & found.keys() if self.done_s[job_id] >= since_s}
-        last_s = max([*[self.added_s[job_id] for job_id in gone], *[self.done_s[job_id] for job_id in back]], default=0)
-        for job_id in gone:
-            del self.added[job_id]
-        self.done -= back
+        stored = set(found.values())
+        gone = {body for body in self.missing(stored) if self.added[body] >= since_s}
+        back = {body for body in self.revived(stored) if self.completed[body] >= since_s}
+        last_s = max([*[self.added[body] for body in gone], *[self.completed[body] for body in back]], default=0.0)
+        for body in gone:
+            del self.added[body]
+        for body in back:
+            del self.completed[body]
+        self.bodies = {job_id: body for job_id, body in self.bodies.items() if body not in gone}
         return last_s
 
-    def check_origin(self, found: dict[bytes, bytes]) -> None:
-        """Each job that was found was added by somebody, as it is, and once."""
-        unanswered = self.attempted - set(self.added.values())
-        for job_id, body in found.items():
-            if job_id in self.added:
-                assert body == self.added[job_id], "a job has another body"
-            else:
-                assert body in unanswered, f"nobody added {body!r}"
-                unanswered.remove(body)
 
-    def is_once(self, job_id: bytes) -> bool:
-        """Whether it is a job that is delivered at most once; one that nobody took may be done all the same."""
-        return self.added.get(job_id, b"").startswith(AT_MOST_ONCE)
+def is_once(body: bytes) -> bool:
+    """Whether a job is delivered at most once; one that nobody fetched may be completed nevertheless."""
+    return body.startswith(AT_MOST_ONCE)
 
 
 class Client(threading.Thread):
-    """Pipelines commands until the node is gone."""
+    """Pipelines commands until the node ends."""
 
     def __init__(
-        self, node: DurableNode, ledger: Ledger, seed: object, options: Sequence[Word], pause_s: float
+        self, node: DurableNode, stored: StoredJobs, seed: object, options: Sequence[Word], pause_s: float
     ) -> None:
         super().__init__(daemon=True)
         self._pause_s = pause_s
         self._node = node
-        self._ledger = ledger
+        self._stored = stored
         self._chance = random.Random(f"{seed}")
         self._options = options
-        self._mine: list[bytes] = []
+        self._mine: list[tuple[bytes, bytes]] = []
+        """IDs and bodies of jobs to acknowledge."""
         self.ending = threading.Event()
         self.refused: list[str] = []
-        """The errors that were answered."""
+        """The error replies."""
 
     def run(self) -> None:
         with contextlib.suppress(OSError, EOFError), contextlib.closing(self._node.connect()) as connection:
@@ -240,55 +227,55 @@ class Client(threading.Thread):
                     self.ending.wait(self._pause_s)
 
     def _command(self) -> list[Word]:
-        """The next thing to ask for, written down as a thing that may happen."""
-        ledger = self._ledger
+        """The next command, recorded as one that may take effect."""
+        stored = self._stored
         luck = self._chance.random()
         if luck < 0.25 and self._mine:
-            job_id = self._mine.pop(self._chance.randrange(len(self._mine)))
-            with ledger.lock:
-                ledger.doubtful.add(job_id)
+            job_id, body = self._mine.pop(self._chance.randrange(len(self._mine)))
+            with stored.lock:
+                stored.doubtful.add(body)
             return [self._chance.choice(("ACKJOB", "FASTACK", "DELJOB")), job_id]
         if luck < 0.3:
             return ["GETJOB", "NOHANG", "COUNT", 3, "FROM", AT_MOST_ONCE]
         once = luck < 0.4
-        with ledger.lock:
-            number = next(ledger.numbers)
+        with stored.lock:
+            number = next(stored.numbers)
             body = b"%b %d %b" % (AT_MOST_ONCE if once else b"work", number, b"x" * self._chance.randrange(200))
-            ledger.attempted.add(body)
+            stored.attempted.add(body)
         if once:
             return ["ADDJOB", AT_MOST_ONCE, body, 0, "RETRY", 0]
         delay: list[Word] = ["DELAY", 1000] if luck < 0.5 else []
         return ["ADDJOB", "work", body, 0, "RETRY", 2000, *delay, *self._options]
 
     def _note(self, words: list[Word], reply: Any) -> None:
-        """Write down what was answered."""
-        ledger = self._ledger
-        with ledger.lock:
+        """Record a reply."""
+        stored = self._stored
+        with stored.lock:
             match words[0]:
                 case "ADDJOB":
                     body = words[2]
                     assert isinstance(body, bytes)
-                    ledger.added[reply] = body
-                    ledger.added_s[reply] = time.monotonic()
-                    if words[1] == AT_MOST_ONCE:
-                        ledger.doubtful.add(reply)  # somebody may be taking it
+                    stored.add(body, time.monotonic())
+                    stored.bodies[reply] = body
+                    if is_once(body):
+                        stored.doubtful.add(body)  # a client may be fetching it
                     else:
-                        self._mine.append(reply)
+                        self._mine.append((reply, body))
                 case "GETJOB":
-                    for _, job_id, _ in reply or []:
-                        ledger.end(job_id)
+                    for _, _, body in reply or []:
+                        stored.complete(body, time.monotonic())
                 case _:
                     job_id = words[1]
                     assert isinstance(job_id, bytes)
-                    ledger.end(job_id)
+                    stored.complete(stored.bodies[job_id], time.monotonic())
 
 
 @contextlib.contextmanager
 def load(
-    node: DurableNode, ledger: Ledger, *options: Word, clients: int = 3, seed: object = 0, pause_s: float = 0.0
+    node: DurableNode, stored: StoredJobs, *options: Word, clients: int = 3, seed: object = 0, pause_s: float = 0.0
 ) -> Iterator[list[Client]]:
-    """Clients that work while the context lasts, or until the node is gone, with pauses if they shall do less."""
-    threads = [Client(node, ledger, f"{seed} {number}", options, pause_s) for number in range(clients)]
+    """Clients that work while the context lasts or until the node ends, with pauses of `pause_s`."""
+    threads = [Client(node, stored, f"{seed} {number}", options, pause_s) for number in range(clients)]
     for thread in threads:
         thread.start()
     try:
@@ -300,14 +287,16 @@ def load(
             thread.join()
 
 
-def fill(node: DurableNode, ledger: Ledger, jobs: int) -> None:
-    """Add jobs to a node, which are all answered."""
-    bodies = [b"work %d" % next(ledger.numbers) for _ in range(jobs)]
-    ledger.attempted.update(bodies)
+def fill(node: DurableNode, stored: StoredJobs, jobs: int) -> None:
+    """Add jobs, all of which are answered."""
+    bodies = [b"work %d" % next(stored.numbers) for _ in range(jobs)]
+    stored.attempted.update(bodies)
     added = node.pipeline([["ADDJOB", "work", body, 0, "RETRY", 2000] for body in bodies])
-    ledger.added.update(zip(added, bodies, strict=True))
+    for job_id, body in zip(added, bodies, strict=True):
+        stored.add(body)
+        stored.bodies[job_id] = body
 
 
 def nap(chance: random.Random, most_ms: float) -> None:
-    """Let some time pass, up to so many milliseconds, so that what follows comes at a point nobody chose."""
+    """Sleep for a random time, so that what follows happens at a random point."""
     time.sleep(chance.random() * most_ms / 1000)

@@ -1,12 +1,12 @@
-"""Clients of a node in virtual time, what they were told, and whether it is true after the node came back.
+"""Clients of a node in virtual time, and the account of what they were told, checked after the node came back.
 
     promises = Promises(local, Random(1))
-    promises.act()  # somebody adds, acknowledges, takes or pauses something, and is answered sooner or later
+    promises.act()  # a client adds, acknowledges, takes or pauses something, and is answered sooner or later
     local.crash()
     come_back(local)
     promises.check()
 
-What was answered has to be true. What was not answered may have happened or not, and is not looked at.
+What was answered must be true. What was not answered may have taken effect or not, and is not checked.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from disqued.testing.account import JobAccount
 from support.aofcontent import job_ids
 from support.asking import ask
 
@@ -31,25 +32,24 @@ class Promises:
         self._local = local
         self._chance = chance
         self._asked: list[tuple[LocalClient, str, bytes]] = []
-        """Who waits for an answer: what was wanted, and of which job or queue."""
-        self._there: dict[bytes, None] = {}
-        """Jobs that have to be there,"""
+        """Clients that wait for a reply, with what they asked for and the job or queue."""
+        self._jobs = JobAccount[bytes]()
+        """By job IDs."""
         self._once: dict[bytes, None] = {}
-        """and those that may be taken once."""
-        self._gone: set[bytes] = set()
-        """Jobs that must not be there,"""
-        self._dropping: list[bytes] = []
-        """or soon must not."""
+        """Jobs that are delivered at most once and can still be taken."""
+        self._dropped: list[bytes] = []
+        """Jobs that must not be there once all are dropped."""
         self._pauses: dict[bytes, bytes] = {}
-        """Of queues of which that is certain."""
+        """The states of the queues whose state is certain."""
 
     def act(self) -> None:
-        """Somebody asks for something."""
+        """Have a client ask for something."""
         chance = self._chance
         luck = chance.random()
-        if luck < 0.35 and self._there:
-            job_id = chance.choice(list(self._there))
-            del self._there[job_id]
+        kept = self._kept()
+        if luck < 0.35 and kept:
+            job_id = chance.choice(kept)
+            self._jobs.doubtful.add(job_id)
             self._ask("ack", job_id, "ACKJOB", job_id)
         elif luck < 0.45:
             self._ask("take", b"", "GETJOB", "NOHANG", "FROM", "once")
@@ -61,12 +61,17 @@ class Promises:
         else:
             self._ask("add", b"", "ADDJOB", "q", chance.randbytes(9), 0, "RETRY", 60)
 
+    def _kept(self) -> list[bytes]:
+        """Jobs that must be there until they are acknowledged, in the order in which they were added."""
+        uncompleted = self._jobs.uncompleted
+        return [job_id for job_id in self._jobs.added if job_id in uncompleted and job_id not in self._once]
+
     def drop_all(self) -> None:
-        """Somebody drops all jobs and queues."""
-        self.hear()
-        self._asked = []  # nobody can tell whether it was done before or after
-        self._dropping += [*self._there, *self._once]
-        self._there = {}
+        """Have a client drop all jobs and queues."""
+        self.receive()
+        self._asked = []  # whether these took effect before or after is unknown
+        self._dropped += self._jobs.uncompleted
+        self._jobs.doubtful |= self._jobs.uncompleted
         self._once = {}
         self._pauses = {}
         self._ask("drop all", b"", "DEBUG", "FLUSHALL")
@@ -75,10 +80,10 @@ class Promises:
         client = self._local.client()
         client.send(*words)
         self._asked.append((client, what, name))
-        self.hear()
+        self.receive()
 
-    def hear(self) -> None:
-        """Take the answers that came."""
+    def receive(self) -> None:
+        """Take the replies that have arrived."""
         waiting = []
         for client, what, name in self._asked:
             if not client.silent:
@@ -91,38 +96,40 @@ class Promises:
         self._asked = waiting
 
     def _take(self, what: str, name: bytes, reply: Reply) -> None:
-        """Somebody was answered; who was refused has changed nothing."""
+        """Record a reply; a refused command has changed nothing."""
         match what, reply:
             case "add", bytes() as job_id:
-                self._there[job_id] = None
+                self._jobs.add(job_id)
             case "add once", bytes() as job_id:
+                self._jobs.add(job_id)
                 self._once[job_id] = None
             case "ack", 1:
-                self._gone.add(name)
+                self._jobs.complete(name)
             case "take", [[_, bytes() as job_id, _]]:
                 self._once.pop(job_id, None)
-                self._gone.add(job_id)
+                self._jobs.complete(job_id)
             case "pause", bytes() as word:
                 self._pauses[name] = word
             case "drop all", b"OK":
-                self._gone.update(self._dropping)
-                self._dropping = []
+                for job_id in self._dropped:
+                    self._jobs.complete(job_id)
+                self._dropped = []
                 self._pauses = dict.fromkeys(QUEUES, b"none")
 
     def check(self) -> None:
-        """The node came back: is everything as clients were told?"""
-        self.hear()
-        takes = sum(what == "take" for _, what, _ in self._asked)  # each may have got one job, or none
+        """Assert that everything is as the clients were told, after the node came back."""
+        self.receive()
+        takes = sum(what == "take" for _, what, _ in self._asked)  # each may have taken one job, or none
         self._asked = []
-        self._dropping = []
+        self._dropped = []
         found = job_ids(self._local)
-        missing = self._there.keys() - found
-        assert not missing, f"lost: {missing}"
-        missing = self._once.keys() - found
-        assert len(missing) <= takes, f"lost: {missing}, {takes} were to be delivered"
-        assert not self._gone & found, f"came back: {self._gone & found}"
+        missing = self._jobs.missing(found)
+        lost = missing - self._once.keys()
+        assert not lost, f"lost: {lost}"
+        assert len(missing) <= takes, f"lost: {missing}, {takes} were being delivered"
+        assert not self._jobs.revived(found), f"came back: {self._jobs.revived(found)}"
         client = self._local.client()
         for queue, word in self._pauses.items():
             assert ask(client, "PAUSE", queue, "state") == word, queue
-        self._there.update({job_id: None for job_id in self._once if job_id in found})  # they are delivered no more
-        self._once = {}
+        self._jobs.doubtful |= missing
+        self._once = {}  # a restart delivers none of these: those that are left are kept

@@ -10,13 +10,13 @@ from disqued.demo.tally import NodeTally, Tally, percentile
 
 def figures(tally: Tally) -> Table:
     """What became of every job, rate and latencies."""
-    jobs = len(tally.acknowledged_s)
+    jobs = len(tally.jobs.completed)
     rate = jobs / tally.elapsed_s if tally.elapsed_s else 0.0
     rows = {
-        "jobs added": f"{len(tally.added_s):,}",
+        "jobs added": f"{len(tally.jobs.added):,}",
         "jobs done": f"{jobs:,}",
-        "jobs lost": f"{tally.lost:,}",
-        "deliveries repeated": f"{tally.redeliveries:,}",
+        "jobs lost": f"{len(tally.jobs.uncompleted):,}",
+        "deliveries repeated": f"{tally.jobs.duplicates:,}",
         "jobs per second": f"{rate:,.0f}",
         "add to ack, p50 / p99": _milliseconds(tally.latencies_s),
         "take to ack, p50 / p99": _milliseconds(tally.hold_times_s),
@@ -71,13 +71,14 @@ def disagreement(tally: Tally, direct: Count) -> str | None:
     """What is wrong with the result, or None."""
     if tally.total != direct:
         return f"the broker's workers counted {_words(tally.total)}, the direct count is {_words(direct)}"
-    if tally.lost or tally.invented:
-        return f"{tally.lost} jobs were lost, {tally.invented} were delivered that nobody added"
+    lost, unexpected = len(tally.jobs.uncompleted), len(tally.jobs.unexpected)
+    if lost or unexpected:
+        return f"{lost} jobs were lost, {unexpected} were delivered that nobody added"
     for node in tally.nodes:
         if node.killed_s is not None and not node.is_back:
             return f"{node.name} was killed and did not come back into the cluster"
     killed = [worker for worker in tally.workers if worker.killed]
-    if killed and not tally.redeliveries:
+    if killed and not tally.jobs.duplicates:
         return f"{killed[0].name} was killed holding {len(killed[0].held)} jobs, but no job was delivered again"
     return None
 

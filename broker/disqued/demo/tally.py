@@ -13,6 +13,7 @@ from disqued.client import JobId
 from disqued.demo.producer import Added
 from disqued.demo.source import Count
 from disqued.demo.worker import Acknowledged, Counted, Report, Taken
+from disqued.testing.account import JobAccount
 
 
 @dataclass(slots=True)
@@ -53,16 +54,15 @@ class Tally:
     nodes: list[NodeTally] = field(default_factory=list)
     node_of: dict[str, NodeTally] = field(default_factory=dict)
     workers: list[WorkerTally] = field(default_factory=list)
-    added_s: dict[JobId, float] = field(default_factory=dict)
-    acknowledged_s: dict[JobId, float] = field(default_factory=dict)
+    jobs: JobAccount[JobId] = field(default_factory=JobAccount)
     _taken_s: dict[JobId, float] = field(default_factory=dict)
     _hold_times_s: dict[JobId, float] = field(default_factory=dict)
     _counts: dict[JobId, Count] = field(default_factory=dict)
-    _deliveries: int = 0
 
     def added(self, report: Added) -> None:
         """Jobs were added, and nodes got copies."""
-        self.added_s.update(dict.fromkeys(report.ids, report.at_s))
+        for job_id in report.ids:
+            self.jobs.add(job_id, report.at_s)
         for holders in report.holders:
             for node_id in holders:
                 if node_id in self.node_of:
@@ -72,7 +72,7 @@ class Tally:
         """Take in what a worker says."""
         match report:
             case Taken(ids, at_s):
-                self._deliveries += len(ids)
+                self.jobs.delivered.update(ids)
                 self._taken_s.update(dict.fromkeys(ids, at_s))
                 worker.held.update(ids)
             case Counted(job_id, count):
@@ -81,44 +81,29 @@ class Tally:
             case Acknowledged(job_id, at_s):
                 worker.held.discard(job_id)
                 worker.acknowledged += 1
-                if job_id not in self.acknowledged_s:
-                    self.acknowledged_s[job_id] = at_s
+                if job_id not in self.jobs.completed:
+                    self.jobs.complete(job_id, at_s)
                     self._hold_times_s[job_id] = at_s - self._taken_s[job_id]
 
     @property
     def is_complete(self) -> bool:
         """True when every job is added and acknowledged."""
-        return len(self.added_s) == self.expected and not self.lost
+        return len(self.jobs.added) == self.expected and not self.jobs.uncompleted
 
     @property
     def is_well_begun(self) -> bool:
         """True when a third of the jobs is done."""
-        return 3 * len(self.acknowledged_s) >= self.expected
+        return 3 * len(self.jobs.completed) >= self.expected
 
     @property
     def is_halfway(self) -> bool:
         """True when half of the jobs have been delivered."""
-        return 2 * len(self._taken_s) >= self.expected
+        return 2 * len(self.jobs.delivered) >= self.expected
 
     @property
     def is_nearly_over(self) -> bool:
         """True when three quarters of the jobs have been delivered."""
-        return 4 * len(self._taken_s) >= 3 * self.expected
-
-    @property
-    def lost(self) -> int:
-        """Jobs that were added and not acknowledged; at the end there is none."""
-        return len(self.added_s.keys() - self.acknowledged_s.keys())
-
-    @property
-    def invented(self) -> int:
-        """Jobs that were delivered and never added; there is never one."""
-        return len(self._taken_s.keys() - self.added_s.keys())
-
-    @property
-    def redeliveries(self) -> int:
-        """Deliveries beyond the first one of each job."""
-        return self._deliveries - len(self._taken_s)
+        return 4 * len(self.jobs.delivered) >= 3 * self.expected
 
     @property
     def total(self) -> Count:
@@ -128,7 +113,8 @@ class Tally:
     @property
     def latencies_s(self) -> list[float]:
         """From adding to acknowledging, for each job done."""
-        return [at_s - self.added_s[job_id] for job_id, at_s in self.acknowledged_s.items() if job_id in self.added_s]
+        added = self.jobs.added
+        return [at_s - added[job_id] for job_id, at_s in self.jobs.completed.items() if job_id in added]
 
     @property
     def hold_times_s(self) -> list[float]:
@@ -138,9 +124,8 @@ class Tally:
     @property
     def elapsed_s(self) -> float:
         """From the first job added to the last one acknowledged."""
-        if not self.acknowledged_s or not self.added_s:
-            return 0.0
-        return max(self.acknowledged_s.values()) - min(self.added_s.values())
+        jobs = self.jobs
+        return max(jobs.completed.values()) - min(jobs.added.values()) if jobs.completed and jobs.added else 0.0
 
 
 def percentile(values: list[float], percent: float) -> float:

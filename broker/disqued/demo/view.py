@@ -67,7 +67,7 @@ class PlainView:
                 self._tell(f"{node.name} was started again")
             if node.is_back:
                 self._tell(f"{node.name} is back in the cluster")
-        self._line(BROKERED, len(tally.acknowledged_s))
+        self._line(BROKERED, len(tally.jobs.completed))
 
     def _tell(self, line: str) -> None:
         if line not in self._told:
@@ -112,7 +112,7 @@ class LiveView:
     def reported(self, tally: Tally) -> None:
         """Move the second bar and repaint nodes and workers."""
         self._progress.start_task(self._brokered)
-        self._progress.update(self._brokered, completed=len(tally.acknowledged_s))
+        self._progress.update(self._brokered, completed=len(tally.jobs.completed))
         self._live.update(Group(self._progress, _nodes(tally), _workers(tally)))
 
     def __enter__(self) -> Self:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from disqued.testing.account import JobAccount
+
 if TYPE_CHECKING:
     from disqued.testing.snapshot import Snapshot
 
@@ -235,6 +237,21 @@ class History:
         return any(
             setback.at_ms >= from_ms and until_ms > setback.since_ms for setback in self.setbacks.get(member, [])
         )
+
+    def account(self) -> JobAccount[int]:
+        """What became of every job, by the number of its attempt."""
+        account = JobAccount[int]()
+        for attempt in self.attempts:
+            account.attempted.add(attempt.number)
+            if attempt.job_id is not None:
+                account.add(attempt.number, attempt.added_ms / 1000)
+            if attempt.deliveries:
+                account.delivered[attempt.number] = len(attempt.deliveries)
+            if attempt.acks_sent_ms:
+                account.doubtful.add(attempt.number)
+            if attempt.ack_replied_ms:
+                account.complete(attempt.number, attempt.ack_replied_ms / 1000)
+        return account
 
     def attempt_of(self, body: bytes) -> Attempt | None:
         """Whose body it is; None for one that was never added."""

@@ -22,6 +22,7 @@ from typing import Final
 from disqued.config import Config, load
 from disqued.core.host import disk
 from disqued.testing import checkers, logcheckers
+from disqued.testing.account import JobAccount
 from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
 from disqued.testing.faults import Faults
 from disqued.testing.history import History
@@ -67,9 +68,8 @@ class Result:
     events: int
     real_s: float
     virtual_s: float
-    added: int
-    deliveries: Counter[int] = field(default_factory=Counter)
-    """How many jobs were delivered how often."""
+    account: JobAccount[int] = field(default_factory=JobAccount)
+    """By the numbers of the attempts."""
     heal_to_last_ms: int = 0
     rare: Counter[str] = field(default_factory=Counter)
     faults: dict[str, int] = field(default_factory=dict)
@@ -265,8 +265,7 @@ class Simulation:
             events=network.events,
             real_s=real_s,
             virtual_s=(network.now_ms - START_MS) / 1000,
-            added=len(history.attempts),
-            deliveries=Counter(len(attempt.deliveries) for attempt in history.attempts),
+            account=history.account(),
             heal_to_last_ms=max(0, history.last_delivery_ms - history.healed_ms),
             rare=self._rarities.count(),
             faults=history.faults,
@@ -290,9 +289,9 @@ def report(result: Result, arguments: argparse.Namespace) -> str:
     """One line for a run that kept all promises, all there is to know for one that did not."""
     rate = int(result.events / result.real_s)
     line = (
-        f"seed {result.seed} ({result.mix}): {'ok' if not result.violations else 'FAILED'}, {result.added} jobs, "
-        f"{result.events} events at {rate}/s, {result.virtual_s:.0f} s in {result.real_s:.2f} s, last delivery "
-        f"{result.heal_to_last_ms} ms after healing, digest {result.digest[:12]}"
+        f"seed {result.seed} ({result.mix}): {'ok' if not result.violations else 'FAILED'}, "
+        f"{len(result.account.attempted)} jobs, {result.events} events at {rate}/s, {result.virtual_s:.0f} s in "
+        f"{result.real_s:.2f} s, last delivery {result.heal_to_last_ms} ms after healing, digest {result.digest[:12]}"
     )
     if not result.violations:
         return line
@@ -304,7 +303,7 @@ def report(result: Result, arguments: argparse.Namespace) -> str:
         line,
         *result.violations[:VIOLATIONS_SHOWN],
         f"faults: {result.faults}",
-        f"deliveries per job: {dict(sorted(result.deliveries.items()))}",
+        f"jobs: {result.account}",
         f"commit {_commit()}; to repeat: {command}",
     ]
     return "\n".join(details)
