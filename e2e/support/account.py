@@ -104,17 +104,17 @@ class Account(JobAccount[str]):
             f"failed calls {len(self.failed)}"
         )
 
-    def check(self, at_least: int, *, once_may_go: bool = False, calls_may_fail: bool = False) -> None:
+    def check(self, at_least: int, *, once_may_be_lost: bool = False, calls_may_fail: bool = False) -> None:
         """Assert that no job is lost or unexpected, at-most-once jobs come once, and enough were added.
 
-        With `once_may_go`, a node was killed, and at-most-once jobs with it, as documented. With `calls_may_fail`, the
-        cluster was unreachable for longer than clients retry.
+        With `once_may_be_lost`, a node was killed, and at-most-once jobs with it, as documented. With `calls_may_fail`,
+        the cluster was unreachable for longer than clients retry.
         """
         assert not self.lost, f"{self}: lost {sorted(self.lost)[:20]}"
         assert not self.unexpected, f"{self}: unexpected {sorted(self.unexpected)[:20]}"
         assert not self.twice_once, f"{self}: twice {sorted(self.twice_once)[:20]}"
         lost_once = {key: self.job_ids[key] for key in sorted(self.lost_once)[:20]}
-        assert once_may_go or not lost_once, f"{self}: lost {lost_once}"
+        assert once_may_be_lost or not lost_once, f"{self}: lost {lost_once}"
         assert calls_may_fail or not self.failed, f"{self}: {self.failed[:5]}"
         assert calls_may_fail or not self.unknown, f"{self}: {list(self.unknown.items())[:5]}"
         assert len(self.added) >= at_least, str(self)
