@@ -31,7 +31,7 @@ FROM tools AS wheel
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/build \
  && python3 locked.py /opt/build/bin/python requirements.lock hatchling hatch-mypyc 'mypy[mypyc]' setuptools
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY broker broker
 COPY operator operator
 # Hooks are off unless asked for: this one compiles the hot path (mypyc).
@@ -115,6 +115,7 @@ ARG REVISION
 ARG CREATED
 LABEL org.opencontainers.image.title="disqued-spark" \
       org.opencontainers.image.description="Spark with Disque queues as source and sink, for drivers and executors" \
+      org.opencontainers.image.licenses="BSD-3-Clause" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \
@@ -131,6 +132,7 @@ ARG REVISION
 ARG CREATED
 LABEL org.opencontainers.image.title="disqued-operator" \
       org.opencontainers.image.description="Makes each DisqueCluster a running cluster of brokers; with kubectl-disque" \
+      org.opencontainers.image.licenses="BSD-3-Clause" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \
@@ -153,6 +155,7 @@ ARG REVISION
 ARG CREATED
 LABEL org.opencontainers.image.title="disqued" \
       org.opencontainers.image.description="Disque, complete, in Python: an in-memory, replicated job broker" \
+      org.opencontainers.image.licenses="BSD-3-Clause" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -101,6 +102,21 @@ def test_every_command_is_described_and_tested(command: Command) -> None:
 def test_every_directive_is_on_the_reference_page() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in page] == []
+
+
+def test_the_license_is_the_same_everywhere() -> None:
+    name = "BSD-3-Clause"
+    assert (
+        (ROOT / "LICENSE")
+        .read_text()
+        .startswith("BSD 3-Clause License\n\nCopyright (c) 2026, the disqued contributors\n")
+    )
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"] == name
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    assert dockerfile.count(f'org.opencontainers.image.licenses="{name}"') == dockerfile.count("image.title=") == 3
+    for chart in (ROOT / "charts").glob("*/Chart.yaml"):
+        assert f"artifacthub.io/license: {name}\n" in chart.read_text()
+    assert "(LICENSE)" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("error", reply_errors(), ids=lambda error: error.__name__)
