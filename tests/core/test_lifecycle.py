@@ -163,7 +163,7 @@ class Scenes(Life):
         lifecycle.postpone(self.admitted(retry_s=0), NOW_MS)
         taken = self.admitted()
         self.take_only(taken, NOW_MS)
-        lifecycle.let_go(taken)
+        lifecycle.end_lease(taken)
         lifecycle.delay_until(self.shared(), NOW_MS + 1000)
         lifecycle.requeue_loaded(self.shared(), NOW_MS, 0)
         lifecycle.requeue_loaded(self.shared(), NOW_MS, NOW_MS + 100)
@@ -264,7 +264,7 @@ def test_a_job_can_be_dropped_in_any_state(state: int) -> None:
 def test_the_highest_number_of_copies_is_that_of_the_jobs_that_are_not_done() -> None:
     life = Life()
     lifecycle = life.lifecycle
-    assert lifecycle.levels.highest() == 1
+    assert lifecycle.replication_counts.highest() == 1
     jobs = {repl: life.new_job(repl=repl) for repl in (3, 1, 65535, 2, 7)}
     for job in jobs.values():
         lifecycle.await_copies(job, NOW_MS)
@@ -273,7 +273,7 @@ def test_the_highest_number_of_copies_is_that_of_the_jobs_that_are_not_done() ->
             lifecycle.acknowledge(jobs[repl], NOW_MS)
             lifecycle.acknowledge(jobs[repl], NOW_MS)
         lifecycle.drop(jobs[repl])
-        assert lifecycle.levels.highest() == left
+        assert lifecycle.replication_counts.highest() == left
 
 
 def test_a_job_that_is_requeued_wakes_half_a_second_before_to_announce_it() -> None:

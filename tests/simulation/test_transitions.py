@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from disqued.core.jobs.job import BY_TIMER, DELIVERED, IN_HAND, Job
+from disqued.core.jobs.job import BY_TIMER, DELIVERED, LEASED, Job
 from disqued.core.lifecycle.lifecycle import Lifecycle
 from disqued.core.queues.queue import Queue
 from disqued.testing.sim import simulate
@@ -26,14 +26,14 @@ _place = Lifecycle.place
 def take_without_flag(self: Lifecycle, queue: Queue, now_ms: int) -> Job | None:
     job = _take(self, queue, now_ms)
     if job is not None:
-        job.flags &= ~IN_HAND
+        job.flags &= ~LEASED
     return job
 
 
 def dequeue_with_flag(self: Lifecycle, job: Job) -> bool:
     if not _dequeue(self, job):
         return False
-    job.flags |= DELIVERED | IN_HAND
+    job.flags |= DELIVERED | LEASED
     return True
 
 
@@ -71,12 +71,12 @@ def test_a_verb_that_breaks_the_table_is_noticed(
 
 
 def test_flags_that_change_outside_of_the_verbs_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_in_hand = Lifecycle.is_in_hand
+    is_leased = Lifecycle.is_leased
 
     def meddle(self: Lifecycle, job: Job, now_ms: int) -> bool:
         job.flags ^= BY_TIMER
-        return is_in_hand(self, job, now_ms)
+        return is_leased(self, job, now_ms)
 
-    monkeypatch.setattr(Lifecycle, "is_in_hand", meddle)
+    monkeypatch.setattr(Lifecycle, "is_leased", meddle)
     violations = [text for seed in SEEDS for text in simulate(seed).violations]
     assert any("something other than a verb changed" in text for text in violations)

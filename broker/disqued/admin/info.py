@@ -148,7 +148,7 @@ def _jobs(state: NodeState) -> Fields:
         ("registered_jobs", lifecycle.table.count),
         ("queued_jobs", int(lifecycle.queued_jobs)),
         ("jobs_waiting_for_copies", len(state.waits_for_copies)),
-        ("max_replicate", lifecycle.levels.highest()),
+        ("max_replicate", lifecycle.replication_counts.highest()),
     ]
 
 

@@ -123,7 +123,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_max_replicate",
         "The most copies that a job of this node asks for; 1 if none asks for more.",
-        lambda state: int(state.lifecycle.levels.highest()),
+        lambda state: int(state.lifecycle.replication_counts.highest()),
     ),
     gauge(
         "disque_queues",

@@ -57,10 +57,10 @@ def queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         return
     lifecycle = state.lifecycle
     flags = frame.message_flags
-    if lifecycle.is_in_hand(job, state.now_ms) and not flags & kinds.INCR_NACKS and _was_just_taken(state, job):
+    if lifecycle.is_leased(job, state.now_ms) and not flags & kinds.INCR_NACKS and _was_just_taken(state, job):
         tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
     else:
-        lifecycle.let_go(job)
+        lifecycle.end_lease(job)
     if job.state == QUEUED and precedes(job.id, peer.id, state.view.node_id):
         lifecycle.dequeue(job)
         state.counters.add(DUPLICATE_ENQUEUES_DROPPED)

@@ -44,7 +44,7 @@ def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
         tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id))
         state.lifecycle.postpone(job, state.now_ms)
         state.counters.add(REQUEUES_PREVENTED)
-    elif state.lifecycle.is_in_hand(job, state.now_ms):
+    elif state.lifecycle.is_leased(job, state.now_ms):
         tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
         state.counters.add(REQUEUES_PREVENTED)
 

@@ -61,7 +61,7 @@ def hear_working(state: NodeState, peer: Peer, frame: Frame) -> None:
     job = job_held_with(state, peer, frame)
     if job is None:
         return
-    state.lifecycle.let_go(job)  # or two nodes that both handed it out would hold each other back for ever
+    state.lifecycle.end_lease(job)  # or two nodes that both handed it out would hold each other back for ever
     state.lifecycle.dequeue(job)
     state.lifecycle.postpone(job, state.now_ms)
 

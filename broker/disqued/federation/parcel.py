@@ -65,7 +65,7 @@ class Parcel:
         self._bytes += len(packed)
         self.jobs += 1
         # The retry time begins anew where the job is queued now; this copy must not be faster.
-        state.lifecycle.let_go(job)
+        state.lifecycle.end_lease(job)
         state.lifecycle.postpone(job, state.now_ms)
         return self.jobs < self.room and self._bytes < MAX_BYTES
 

@@ -57,7 +57,7 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
     if job.state == ACKED:
         _tell_acknowledged(state, peer, job)
         return
-    if job.retry_s > 0 and lifecycle.is_in_hand(job, now_ms):
+    if job.retry_s > 0 and lifecycle.is_leased(job, now_ms):
         return  # queued there and taken here at once: it is not to be delivered twice
     if job.requeue_at_ms == 0:
         job.requeue_at_ms = now_ms

@@ -77,7 +77,7 @@ def check_node(member: Member, history: History) -> None:
             history.violate(now_ms, f"node {member.number}: nothing wakes {job.id!r}")
         if job.is_dummy and job.state != ACKED:
             history.violate(now_ms, f"node {member.number}: {job.id!r} has no holders")
-    if (lifecycle.queued_jobs, lifecycle.levels.highest()) != (queued.total(), highest):
+    if (lifecycle.queued_jobs, lifecycle.replication_counts.highest()) != (queued.total(), highest):
         history.violate(now_ms, f"node {member.number}: what is queued, or the copies asked for, are miscounted")
     if (lifecycle.acked_jobs, lifecycle.delayed_jobs) != (acked, delayed):
         history.violate(now_ms, f"node {member.number}: what is acknowledged, or waits for its delay, is miscounted")

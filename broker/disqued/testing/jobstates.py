@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, BY_TIMER, DELAYED, DELIVERED, IN_HAND, STATE_NAMES
+from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, BY_TIMER, DELAYED, DELIVERED, LEASED, STATE_NAMES
 from disqued.core.lifecycle.transitions import OUTSIDE, TRANSITIONS, VERBS, Transition
 
 _CALLED: Final = {
@@ -24,7 +24,7 @@ _CALLED: Final = {
     "take": "GETJOB or NEEDJOBS hands the oldest job of a queue out",
     "dequeue": "DEQUEUE, WORKING, or another holder that queued the job has precedence",
     "postpone": "the retry time starts again: WORKING, QUEUED",
-    "let_go": "another holder queued the job or handed it out",
+    "end_lease": "another holder queued the job or handed it out",
     "delay_until": "ENQUEUE with a delay: another node decided when the job is queued here",
     "requeue_loaded": "the append only file is loaded, and the job was in its queue when the last run ended",
     "wake": "the wake time of the job has come",
@@ -38,7 +38,7 @@ _FLAGS: Final = {
     BCAST_QUEUED: ("bcast-queued", "it was queued before, here or elsewhere: the next queueing is told to all holders"),
     BCAST_WILLQUEUE: ("bcast-willqueue", "holders are told half a second before the next queueing"),
     DELIVERED: ("delivered", "this node handed the job out at least once"),
-    IN_HAND: ("in-hand", "this node handed the job out, and as far as it knows no node has queued it since"),
+    LEASED: ("leased", "this node handed the job out, and as far as it knows no node has queued it since"),
     BY_TIMER: ("by-timer", "this node queued the job last because its retry time was over"),
     DELAYED: ("delayed", "the job waits here for the end of its delay and was never queued"),
 }

@@ -1,8 +1,8 @@
-"""Serialised jobs: the form in which a job travels over the cluster bus and stands on disk.
+"""The serialised form of a job, as it is sent over the cluster bus and written to disk.
 
 Little endian: length of the rest (4), ID (40), state and GC attempts (1), flags (1), copies (2), expiry (4), creation
-(8), delay (4), retry (4), NACKs (2), deliveries (2), then queue, body and holders, each behind its length or number (4)
-(Disque `serializeJob`). On the bus the expiry is relative, the seconds left plus one, and the mark DELIVERED is not
+(8), delay (4), retry (4), NACKs (2), deliveries (2), then queue, body and holders, each after its length or number (4)
+(Disque `serializeJob`). On the bus the expiry is relative, the seconds left plus one, and the flag DELIVERED is not
 sent.
 """
 
@@ -25,7 +25,7 @@ _FIXED_BYTES: Final = 76
 LEAST_BYTES: Final = _FIXED_BYTES + 2 * _LENGTH_BYTES
 """A job with an empty name, an empty body and no holders."""
 MAX_HOLDERS: Final = 4096
-"""Nodes that may have one job; a cluster has fewer."""
+"""The largest number of holders that is accepted; a cluster has fewer nodes."""
 ID_AT: Final = 4
 STATE_AT: Final = 44
 _FLAGS_AT: Final = 45
@@ -37,11 +37,11 @@ _RETRY_AT: Final = 64
 _NACKS_AT: Final = 68
 _DELIVERIES_AT: Final = 70
 BODY_AT: Final = _FIXED_BYTES + _LENGTH_BYTES
-"""Where the fields stand, the body behind the queue's name. (Native reads cost less than a tuple of objects.)"""
+"""The offsets of the fields; the body follows the name of the queue. (Native reads cost less than `Struct.unpack`.)"""
 _SENT_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
-"""Who handed a job out is no business of other nodes."""
+"""Flags that are sent. The others say what this node did with the job."""
 STORED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED
-"""The other marks mean nothing to a node that starts anew."""
+"""Flags that are written to disk. The others mean nothing after a restart."""
 _MAX_CTIME: Final = (1 << 63) - 1
 _MAX_EXPIRE: Final = (1 << 32) - 1
 
@@ -59,23 +59,23 @@ def read_u32(data: bytes, at: i64) -> i64:
 
 
 class CorruptJob(Exception):
-    """Bytes that are no serialised job; the text says why."""
+    """The bytes are not a serialised job; the text says why."""
 
 
 @mypyc_attr(acyclic=True)
 class Unpacked:
-    """A job that was read. `job.expire_at_s` is what stood there, `holders` the IDs back to back."""
+    """A job that was read. `job.expire_at_s` is the value as sent or stored; `holders` are the IDs, concatenated."""
 
     def __init__(self, job: Job, holders: bytes, state: i64, end: i64) -> None:
         self.job = job
         self.holders = holders
         self.state: i64 = state
         self.end: i64 = end
-        """Where the next job may begin."""
+        """The offset after the job, where the next one may begin."""
 
 
 def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes:
-    """Serialise a job; `holders` is their number and their IDs (`Holders.pack`)."""
+    """Serialise a job; `holders` are the number of holders and their IDs (`Holders.pack`)."""
     queue = job.queue
     body = job.body
     fixed = _FIXED.pack(
@@ -102,18 +102,18 @@ def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
 
 
 def pack_for_disk(job: Job, state: i64, holders: bytes) -> bytes:
-    """Serialise a job for the append only file, as one in that state."""
+    """Serialise a job for the append only file, with the given state."""
     return pack(job, state, i64(job.flags) & STORED_FLAGS, i64(job.expire_at_s), holders)
 
 
 def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
-    """Read the job that begins at `at` and ends at `end` or before. Raises CorruptJob."""
+    """Read the job that begins at offset `at` and ends no later than `end`. Raises CorruptJob."""
     if end - at < LEAST_BYTES:
         raise CorruptJob(f"{end - at} bytes are too few for a job")
     size = read_u32(data, at)
     stop: i64 = at + _LENGTH_BYTES + size
     if stop > end or size < LEAST_BYTES - _LENGTH_BYTES:
-        raise CorruptJob(f"the job says it is {size} bytes long, there are {end - at - _LENGTH_BYTES}")
+        raise CorruptJob(f"the job claims {size} bytes, and {end - at - _LENGTH_BYTES} are left")
     queue_at: i64 = at + _FIXED_BYTES
     body_at: i64 = queue_at + read_u32(data, queue_at - _LENGTH_BYTES) + _LENGTH_BYTES
     if body_at + _LENGTH_BYTES > stop:
@@ -124,13 +124,13 @@ def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
         raise CorruptJob("the body is longer than the job")
     holders: i64 = read_u32(data, body_end)
     if holders > MAX_HOLDERS or holders_at + holders * NODE_ID_BYTES != stop:
-        raise CorruptJob(f"the job says it has {holders} holders, which is too many or not what is left of it")
+        raise CorruptJob(f"the job claims {holders} holders, which does not fit its length")
     job_id = data[at + ID_AT : at + ID_AT + JOB_ID_BYTES]
     if not is_job_id(job_id):
         raise CorruptJob("the job has no valid ID")
     created = read_u32(data, at + CTIME_AT + 4)
     if created > _MAX_CTIME >> 32:
-        raise CorruptJob("the job was created in a far future")
+        raise CorruptJob("the creation time is out of range")
     job = Job(
         job_id,
         data[queue_at : body_at - _LENGTH_BYTES],

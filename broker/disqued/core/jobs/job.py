@@ -1,12 +1,11 @@
-"""The job: what every node keeps of it.
+"""The record that a node keeps of a job.
 
-A million of them must fit in memory, so a job is one slotted record. It carries the links of the two structures it
-lives in (its queue and the timer wheel), so that joining and leaving them allocates nothing and takes
-constant time. `acyclic` keeps jobs out of Python's cycle collector: links are cleared whenever a job leaves a
-structure.
+A million jobs must fit in memory, so a job is one slotted record. It has the links of the two structures that hold it,
+its queue and the timer wheel, so adding and removing it takes constant time and allocates nothing. `acyclic` keeps jobs
+out of Python's cycle collector: links are cleared whenever a job leaves a structure.
 
-Fields, states and flags are those of the Disque job structure; `ctime`, `delay_s`, `retry_s`, counters and flags travel
-over the cluster bus and to disk as they are.
+Fields, states and flags are those of the Disque job structure. `ctime`, `delay_s`, `retry_s`, counters and flags are
+sent over the cluster bus and written to disk unchanged.
 """
 
 from __future__ import annotations
@@ -28,31 +27,32 @@ ACKED: Final = 3
 STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked")
 
 BCAST_QUEUED: Final = 1
-"""Announce the next queueing to the other holders."""
+"""Tell the other holders of the next queueing."""
 BCAST_WILLQUEUE: Final = 2
-"""Announce shortly before the next requeueing that it is about to happen."""
+"""Tell the other holders half a second before the next queueing."""
 DELIVERED: Final = 4
-"""This node handed the job out at least once."""
-IN_HAND: Final = 8
-"""This node handed the job out, and no node queued it since, as far as is known here: a worker of ours may be at it."""
+"""This node delivered the job at least once."""
+LEASED: Final = 8
+"""This node delivered the job, and as far as it knows no node has queued it since: a worker may be processing it."""
 BY_TIMER: Final = 16
-"""This node queued the job last because its retry time was over. Like IN_HAND it is neither sent nor stored."""
+"""The last time this node queued the job, the reason was its retry time. Like LEASED it is neither sent nor stored."""
 DELAYED: Final = 32
-"""The job waits here for the end of its delay and was never queued: such jobs are counted. Neither sent nor stored."""
+"""The job was never queued and waits here for the end of its delay. Neither sent nor stored."""
 
 NOWHERE: Final = 0
 IN_LINE: Final = 1
 IN_LATE: Final = 2
 IN_RECLAIMABLE: Final = 3
-"""What a job's links are used for: its queue's line, its queue's side structure, the list of what may be evicted."""
+"""The structure that uses the queue links of a job: none, the line or the side structure of its queue (`ByAge`), or the
+list of jobs that may be evicted."""
 
 MAX_COUNTER: Final = 65535
-"""Counters are 16 bits on the wire and stay at the highest value."""
+"""Counters have 16 bits on the wire and stop at the largest value."""
 
 
 @mypyc_attr(acyclic=True)
 class Job(Timed):
-    """One job as this node knows it."""
+    """One job, as this node knows it."""
 
     def __init__(
         self,
@@ -75,18 +75,18 @@ class Job(Timed):
         self.queue = queue
         self.body = body
         self.ctime: i64 = ctime
-        """Creation in unix milliseconds * 1000000, unique on the creating node: the order of delivery."""
+        """Creation time in unix milliseconds * 1000000, unique on the creating node; the order of delivery."""
         self.expire_at_s: i64 = expire_at_s
         self.delay_s: i64 = delay_s
         self.retry_s: i64 = retry_s
-        """Seconds until an unacknowledged job is queued again; 0 for at most once."""
+        """Seconds until an unacknowledged job is queued again; 0 for at-most-once jobs."""
         self.requeue_at_ms: i64 = 0
-        """When this node queues the job next; 0 for never again."""
+        """When this node queues the job next, in unix milliseconds; 0 for never."""
         self.delivered: NodeIds | None = None
-        """Nodes that may have a copy, this one included if it keeps one; None while it is this node alone, empty for a
-        job that is not known here but for its acknowledgement (a dummy). Lists are shared, see `holders`."""
+        """The holders: nodes that may have a copy, this node included if it keeps one. None if only this node has it.
+        Empty for a dummy, the acknowledgement of a job that this node does not have. Jobs share lists (`holders`)."""
         self.confirmed: NodeIds | None = None
-        """Nodes known to have a copy (wait-repl) or to know the acknowledgement (acked)."""
+        """Nodes that confirmed a copy (in state wait-repl) or the acknowledgement (in state acked)."""
         self.repl: i32 = repl
         self.nacks: i32 = 0
         self.additional_deliveries: i32 = 0
@@ -97,10 +97,10 @@ class Job(Timed):
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it may still have to be done by somebody: not acknowledged, nor delivered at most once."""
+        """Whether a worker may still have to process it: it is not acknowledged, and no delivered at-most-once job."""
         return self.state != ACKED and not (self.retry_s == 0 and self.flags & DELIVERED != 0)
 
     @property
     def is_dummy(self) -> bool:
-        """Whether only the acknowledgement is known, not the job."""
+        """Whether this node has only the acknowledgement, not the job."""
         return self.delivered is not None and len(self.delivered) == 0

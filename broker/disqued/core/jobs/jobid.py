@@ -1,12 +1,12 @@
-"""Job IDs: what they look like, how they are made, what can be read from them.
+"""Job IDs: their format, how they are made, and what can be read from them.
 
 `D-` + first 8 digits of the creating node's ID + `-` + 24 random characters of the base64 alphabet + `-` + 4 hex
 digits: the time to live in minutes, odd for at-least-once jobs and even for at-most-once ones (Disque README, "Job
-IDs"). 40 bytes. Random characters are drawn many at a time, which makes an ID three slices and one join.
+IDs"). An ID has 40 bytes. Random characters are drawn in large batches, so that an ID costs one slice and one join.
 
-In the ID of a job that is added under a key (ADDJOB KEY) the first 16 of the 24 characters are a *stamp*, which stands
-for its queue and its key: 96 bits, so that no two of all that a node remembers are alike. The other 8 stay random: a
-key may be used again when its window is over, and IDs must not repeat, for other nodes remember which are done.
+In the ID of a job that is added under a key (ADDJOB KEY), the first 16 of the 24 characters are a *stamp*: a hash of
+queue and key. It has 96 bits, so no two keys that a node remembers collide. The other 8 characters stay random: a key
+may be used again when its window is over, and IDs must not repeat, because other nodes remember which jobs are done.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _MAX_MINUTES: Final = 65535
 _STAMP_BYTES: Final = 12
 _STAMP_FROM: Final = 11
 _STAMP_TO: Final = 27
-"""Where the stamp of a job that was added under a key stands."""
+"""The position of the stamp in an ID."""
 MAX_TTL_S: Final = (1 << 32) - 1
-"""A time to live has 32 bits on the wire."""
+"""The largest time to live: it has 32 bits on the wire."""
 _DASH: Final = 45
 
 
 class JobIds:
-    """Makes the IDs of the jobs one node creates."""
+    """Makes the IDs of the jobs that one node creates."""
 
     def __init__(self, node_id: bytes, random_bytes: Callable[[int], bytes]) -> None:
         self._prefix = b"D-" + node_id[:8] + b"-"
@@ -62,35 +62,35 @@ class JobIds:
 
 
 def stamp_for(queue: bytes, key: bytes) -> bytes:
-    """What stands for a queue and a key in IDs; the length goes in too, or "ab" and "c" would be "a" and "bc"."""
+    """The stamp of a queue and a key. The hash includes the length of the queue name: "ab", "c" is not "a", "bc"."""
     words = len(queue).to_bytes(8, "big") + queue + key
     return b2a_base64(blake2b(words, digest_size=_STAMP_BYTES).digest(), newline=False)
 
 
 def stamped(job_id: bytes, characters: bytes) -> bytes:
-    """A new ID with a stamp in it."""
+    """The ID, with a stamp in place of its first 16 random characters."""
     return job_id[:_STAMP_FROM] + characters + job_id[_STAMP_TO:]
 
 
 def stamp_of(job_id: bytes) -> bytes:
-    """The characters of an ID that are the stamp if its job was added under a key, and random if not."""
+    """The stamp in an ID; random characters if its job was added without a key."""
     return job_id[_STAMP_FROM:_STAMP_TO]
 
 
 def is_job_id(word: bytes) -> bool:
-    """Whether a word has the form of a job ID; nothing else is verified."""
+    """Whether a word has the format of a job ID; its characters are not verified."""
     return len(word) == JOB_ID_BYTES and word[0] == 68 and word[1] == _DASH and word[10] == _DASH and word[35] == _DASH
 
 
 def require_job_ids(words: list[bytes], first: int) -> None:
-    """Raise BadJobId unless all words from index `first` on are job IDs."""
+    """Raise BadJobId unless all words, beginning at index `first`, are job IDs."""
     for index in range(first, len(words)):
         if not is_job_id(words[index]):
             raise BadJobId
 
 
 def ttl_minutes(job_id: bytes) -> int:
-    """The TTL field of an ID; characters that are no hex digits count as 0. Odd: at-least-once."""
+    """The TTL field of an ID, in minutes; odd for at-least-once jobs. A character that is no hex digit counts as 0."""
     minutes = 0
     for character in job_id[36:40].lower():
         digit = b"0123456789abcdef".find(bytes((character,)))
@@ -99,7 +99,7 @@ def ttl_minutes(job_id: bytes) -> int:
 
 
 def ttl_range_s(job_id: bytes) -> tuple[int, int]:
-    """The least and the greatest time to live, in seconds, that the ID can stand for."""
+    """The smallest and the largest time to live, in seconds, that the ID can mean."""
     minutes = ttl_minutes(job_id)
     if minutes & 1:
         return (minutes - 1) * 60, MAX_TTL_S if minutes == _MAX_MINUTES else minutes * 60 + 59
@@ -107,5 +107,5 @@ def ttl_range_s(job_id: bytes) -> tuple[int, int]:
 
 
 def is_made_by(job_id: bytes, node_id: bytes) -> bool:
-    """Whether the ID names that node as its maker."""
+    """Whether the ID names that node as the job's creator."""
     return job_id[2:10] == node_id[:8]

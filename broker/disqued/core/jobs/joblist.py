@@ -1,6 +1,6 @@
-"""A list of jobs, linked through the jobs themselves: joining and leaving allocate nothing and always cost the same.
+"""A list of jobs that is linked through the jobs: adding and removing take constant time and allocate nothing.
 
-A job has one pair of links and is in one such list at a time; its `place` says in which (`job`).
+A job has one pair of links, so it is in one such list at a time; its `place` says in which.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from disqued.core.jobs.job import Job
 
 @mypyc_attr(acyclic=True)
 class JobList:
-    """Jobs in an order that whoever adds them decides."""
+    """Jobs in the order in which the caller adds them."""
 
     def __init__(self) -> None:
         self.first: Job | None = None

@@ -1,9 +1,9 @@
 """All jobs of a node, by ID.
 
-The table is cut into 256 dicts by characters of the ID: one dict of millions of entries stalls the node for more than
-a tenth of a second whenever it grows, one of 256 for less than a millisecond. The cut also carries the scan: a cursor
-names a cell, one 64th of a dict again by a character of the ID, so that a scan needs no snapshot and sees every job
-that stays exactly once.
+The table is split into 256 dicts by characters of the ID. A single dict of millions of entries would stall the node for
+more than a tenth of a second when it grows; one of 256 does so for less than a millisecond. Scans use the same split: a
+cursor is the number of a cell, one 64th of a dict, again by characters of the ID. A scan therefore needs no snapshot
+and returns each job that stays exactly once.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ SHARDS: Final = 256
 _CELLS_PER_SHARD: Final = 64
 _SMALL_DICT_BYTES: Final = 4096
 _ENTRY_BYTES: Final = 200
-"""No dict that grew by itself takes so much for an entry."""
+"""More than a dict that was only added to takes for an entry."""
 CELLS: Final = SHARDS * _CELLS_PER_SHARD
 
 
 def _shard(job_id: bytes) -> i64:
-    """Which dict an ID lives in; mixes three random characters, each of which alone is uneven."""
+    """The number of the dict that holds an ID, from three random characters; one alone is unevenly distributed."""
     a: i64 = job_id[11]
     b: i64 = job_id[12]
     c: i64 = job_id[13]
@@ -32,7 +32,7 @@ def _shard(job_id: bytes) -> i64:
 
 
 def _cell(job_id: bytes) -> i64:
-    """Which cell of its dict an ID lives in."""
+    """The cell of its dict to which an ID belongs."""
     a: i64 = job_id[14]
     b: i64 = job_id[15]
     return (a * 7 + b) & (_CELLS_PER_SHARD - 1)
@@ -42,9 +42,9 @@ V = TypeVar("V")
 
 
 def compacted(entries: dict[bytes, V]) -> dict[bytes, V]:
-    """The same dict, or a smaller one with the same entries if most of what it held is gone.
+    """The same dict, or a smaller copy if most of its entries were removed.
 
-    A dict keeps its size as long as nothing is added.
+    A dict does not shrink when entries are removed.
     """
     if sys.getsizeof(entries) > _SMALL_DICT_BYTES + _ENTRY_BYTES * len(entries):
         return dict(entries)
@@ -59,41 +59,41 @@ class JobTable:
         self.count: i64 = 0
 
     def get(self, job_id: bytes) -> Job | None:
-        """The job of a well-formed ID, if it is known."""
+        """The job with this well-formed ID, or None."""
         return self._shards[_shard(job_id)].get(job_id)
 
     def add(self, job: Job) -> None:
-        """Register a job that is not known yet."""
+        """Register a job whose ID is not registered."""
         self._shards[_shard(job.id)][job.id] = job
         self.count += 1
 
     def remove(self, job: Job) -> None:
-        """Forget a registered job."""
+        """Remove a registered job."""
         del self._shards[_shard(job.id)][job.id]
         self.count -= 1
 
     def shrink(self, number: int) -> None:
-        """Have one of the dicts, whichever number it is, take less memory if most of what it held is gone."""
+        """Compact dict `number` (modulo the number of dicts) if most of its entries are gone."""
         at = number % SHARDS
         self._shards[at] = compacted(self._shards[at])
 
     def jobs(self) -> list[Job]:
-        """All jobs, as they are now."""
+        """A list of all jobs."""
         return [job for shard in self._shards for job in shard.values()]
 
     def jobs_of(self, number: i64) -> list[Job]:
-        """The jobs of one of the dicts, from 0 up to SHARDS, as they are now."""
+        """A list of the jobs in one dict; `number` is less than SHARDS."""
         return list(self._shards[number].values())
 
     def occupied_cell(self, first: int) -> int:
-        """The first cell from `first` on in a dict that holds any job; CELLS when there is none."""
+        """The first cell, beginning with `first`, in a dict that holds jobs; CELLS if there is none."""
         cell = first
         while cell < CELLS and not self._shards[cell // _CELLS_PER_SHARD]:
             cell = (cell // _CELLS_PER_SHARD + 1) * _CELLS_PER_SHARD
         return cell
 
     def scan_cells(self, first: int, count: int) -> list[list[Job]]:
-        """The jobs of up to `count` cells from `first` on, cell by cell, not beyond the dict of the first."""
+        """The jobs of up to `count` cells beginning with `first`, one list per cell, all in the dict of the first."""
         shard_number = first // _CELLS_PER_SHARD
         start = first % _CELLS_PER_SHARD
         cells: list[list[Job]] = [[] for _ in range(min(count, _CELLS_PER_SHARD - start))]

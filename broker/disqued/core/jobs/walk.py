@@ -1,7 +1,7 @@
-"""Going through all jobs of a node, some at a time, while jobs come and go.
+"""Iterates over all jobs of a node, a few at a time, while jobs are added and removed.
 
-One pass looks at every job that stays, dict by dict of the table; what came behind the place it has reached is found by
-the next pass. A pass holds the jobs of one dict, a 256th of all, and nothing else.
+A pass returns each job that stays, one dict of the table after the other. A job that is added to a dict which was
+already visited is found by the next pass. A pass holds the jobs of one dict, a 256th of all.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from disqued.core.jobs.table import SHARDS, JobTable
 
 
 class Walk:
-    """Where a pass through the table stands."""
+    """A pass through the table, and its position."""
 
     def __init__(self) -> None:
         self._jobs: list[Job] = []
         self._at: i64 = 0
         self._next: i64 = SHARDS
-        """Which dict is the next."""
+        """The number of the next dict."""
 
     @property
     def over(self) -> bool:
-        """Whether the pass has seen all jobs."""
+        """Whether the pass has returned all jobs."""
         return self._next >= SHARDS and self._at >= len(self._jobs)
 
     def begin(self) -> None:
@@ -33,7 +33,7 @@ class Walk:
         self._at = 0
 
     def next(self, table: JobTable) -> Job | None:
-        """The next job that is still there; None at the end of the pass."""
+        """The next job that is still registered; None at the end of the pass."""
         while True:
             while self._at < len(self._jobs):
                 job = self._jobs[self._at]
@@ -48,6 +48,6 @@ class Walk:
             self._next += 1
 
     def again(self) -> None:
-        """Have the last job come once more: nothing could be done about it now."""
+        """Return the last job once more: the caller could not process it yet."""
         if self._at > 0:
             self._at -= 1

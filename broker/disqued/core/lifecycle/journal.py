@@ -1,7 +1,7 @@
-"""What changed and is to be logged: the verbs of the lifecycle note it, the persistence room turns it into records.
+"""The journal: the verbs of the lifecycle note here what changed, and the persistence room turns it into records.
 
-Notes are turned into bytes once per turn of the event loop (`persistence.records`), so a job is logged as it is then:
-with the holders it was sent to, and with the mark of a delivery that came at once.
+Notes become bytes once per turn of the event loop (`persistence.records`). A job is therefore logged as it is at the
+end of the turn, with its holders and with the flag of a delivery in the same turn.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """The changes since the last turn, in order. Nothing is noted while it is off."""
+    """The changes of this turn, in order. While it is off, nothing is noted."""
 
     def __init__(self) -> None:
         self.on: bool = False
-        """Whether anybody writes down what is noted; kept by the persistence room."""
+        """Whether changes are logged. Set by the persistence room."""
         self.changes: list[object] = []
-        """A job that is to be found after a restart, the ID of one that is not, or a queue whose pause changed."""
+        """Each note is a job to keep, the ID of a job to forget, or a queue whose pause changed."""
 
     def keep(self, job: Job) -> None:
-        """The job is here to stay until `forget`."""
+        """Note that the job must survive a restart, until `forget`."""
         if self.on:
             self.changes.append(job)
 
     def forget(self, job: Job) -> None:
-        """The job is done or gone, and is not to come back."""
+        """Note that the job is done or gone and must not come back after a restart."""
         if self.on:
             self.changes.append(job.id)
 
     def paused(self, queue: Queue) -> None:
-        """The pause of the queue changed."""
+        """Note that the pause of the queue changed."""
         if self.on:
             self.changes.append(queue)

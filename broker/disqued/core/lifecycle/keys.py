@@ -1,12 +1,11 @@
 """The keys of recently added jobs: adding a job again under the same key returns the ID of the first one.
 
-A key is remembered by its stamp, the characters that stand for queue and key in the ID of the job (`jobs.jobid`). So a
-key can be forgotten by the ID of its job, and the job needs no field for it. The window in which a key counts begins
-when the client gets the ID of the job. Until then the key is kept without a time limit: the job may still fail to
-get its copies, and then its key is forgotten.
+A key is remembered by its stamp, the characters that stand for queue and key in the ID of the job (`jobs.jobid`). The
+ID of a job is therefore enough to forget its key, and the job needs no field for it. The deduplication window begins
+when the client gets the ID of the job. Until then the key is kept without a time limit: if the job does not get its
+copies, its key is forgotten.
 
-Only this node knows: the others are told nothing. What is remembered is counted as memory, and each key has its end on
-the timers, where as many as come can go, a bounded number at a time.
+Keys are local to the node. They are counted as memory, and each has a timer for the end of its window.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
     from disqued.core.timers.wheel import TimerWheel
 
 DEFAULT_WINDOW_S: Final = 300
-"""For how long a key counts without a word about that."""
+"""The default of ADDJOB WINDOW."""
 SHARDS: Final = 256
-"""One dict of millions of entries would stall the node whenever it grows, as in the table of jobs."""
+"""The number of dicts. One dict of millions of entries would stall the node when it grows, as in the job table."""
 
 
 def _shard(stamp: bytes) -> i64:
-    """Which dict a stamp lives in; characters are of 64 kinds."""
+    """The number of the dict that holds a stamp; each character is one of 64."""
     first: i64 = stamp[0]
     second: i64 = stamp[1]
     return (first * 37 + second * 101) & (SHARDS - 1)
@@ -39,17 +38,17 @@ def _shard(stamp: bytes) -> i64:
 
 @mypyc_attr(acyclic=True)
 class Remembered(Alarm):
-    """A key: the job that was added under it, and until when that counts."""
+    """A key: the job that was added under it, and its window."""
 
     def __init__(self, job_id: bytes, window_s: i64) -> None:
         super().__init__()
         self.job_id = job_id
         self.window_s: i64 = window_s
         self.added_ms: i64 = 0
-        """When the client was told that the job is added; 0 while it waits for that."""
+        """When the client got the ID of the job; 0 while it waits for it."""
 
     def ring(self, state: Any) -> None:
-        """The window is over."""
+        """Forget the key: its window is over."""
         state.lifecycle.keys.forget(self.job_id)
 
 
@@ -63,11 +62,11 @@ class Keys:
         self.count: i64 = 0
 
     def get(self, stamp: bytes) -> Remembered | None:
-        """What is remembered of the queue and key that have this stamp."""
+        """The remembered key that has this stamp."""
         return self._shards[_shard(stamp)].get(stamp)
 
     def add(self, job_id: bytes, window_s: i64) -> None:
-        """Remember the key of a new job, in place of what was remembered of that key before."""
+        """Remember the key of a new job; it replaces an older job under the same key."""
         stamp = stamp_of(job_id)
         shard = self._shards[_shard(stamp)]
         former = shard.get(stamp)
@@ -79,7 +78,7 @@ class Keys:
         shard[stamp] = Remembered(job_id, window_s)
 
     def begin(self, job_id: bytes, added_ms: i64, now_ms: i64) -> None:
-        """The client is told that the job was added at `added_ms`: the window of its key, if it has one, begins now."""
+        """Begin the window of a job's key, if it has one: its client is told that the job was added at `added_ms`."""
         if self.count == 0:
             return
         known = self.get(stamp_of(job_id))
@@ -88,7 +87,7 @@ class Keys:
             self._timers.arm(known, now_ms + known.window_s * 1000)
 
     def forget(self, job_id: bytes) -> None:
-        """The next add under the key of this job, if it has one, is a new job."""
+        """Forget the key of this job, if it has one: the next ADDJOB under the key makes a new job."""
         if self.count == 0:
             return
         stamp = stamp_of(job_id)
@@ -110,6 +109,6 @@ class Keys:
         self.count = 0
 
     def shrink(self, number: int) -> None:
-        """Have one of the dicts, whichever number it is, take less memory if most of what it held is gone."""
+        """Compact dict `number` (modulo the number of dicts) if most of its entries are gone."""
         at = number % SHARDS
         self._shards[at] = compacted(self._shards[at])

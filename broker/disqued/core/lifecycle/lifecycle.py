@@ -21,8 +21,8 @@ from disqued.core.jobs.job import (
     BY_TIMER,
     DELAYED,
     DELIVERED,
-    IN_HAND,
     IN_RECLAIMABLE,
+    LEASED,
     MAX_COUNTER,
     NOBODY,
     QUEUED,
@@ -33,7 +33,7 @@ from disqued.core.jobs.table import JobTable
 from disqued.core.lifecycle.events import Events
 from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.keys import Keys
-from disqued.core.lifecycle.replicationcounts import Levels
+from disqued.core.lifecycle.replicationcounts import ReplicationCounts
 from disqued.core.memory.accounting import Memory, queue_bytes
 from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT, Placement, Queue, QueueType, Release
 from disqued.core.queues.queues import Queues
@@ -42,32 +42,32 @@ from disqued.core.timers.wheel import NEAR_MS, TimerWheel
 
 WILLQUEUE_LEAD_MS: Final = 500
 JITTER_MS: Final = 500
-"""Requeue times are spread over this width, so that the holders of a job do not act at once."""
+"""The width over which requeue times are spread, so that the holders of a job do not all act at once."""
 EXPIRY_GRACE_MS: Final = 1000
-"""Expiry is kept in whole seconds, rounded down: so much later a job has had all of its time, wherever in a second it
-was created. (The original ends jobs that wake for another reason up to a second early.)"""
+"""How long a job lives beyond `expire_at_s`, which is rounded down to whole seconds: no job ends before its time.
+(The original ends a job that wakes for another reason up to a second early.)"""
 COLLECTION_MS: Final = 1000
 MAX_COLLECTION_MS: Final = 180_000
-"""How long until the holders of an acknowledged job are asked again: twice as long after each attempt."""
+"""The time until the holders of an acknowledged job are asked again. It doubles with each attempt."""
 MAX_COLLECTIONS: Final = 10
-"""Attempts beyond are not counted."""
+"""Further attempts are not counted."""
 _CHANCES: Final = 1 << 31
-"""Shifts come from a linear congruential generator of this modulus, seeded once: every queueing needs one."""
+"""The modulus of the linear congruential generator behind `_jitter_ms`: each queueing needs a random shift."""
 
 SPENT_MS_PER_S: Final = 875
-"""A job that waited for more than an eighth of its retry time gets all of it anew when a worker takes it, so that it
-does not come back while the worker has hardly begun. Jobs that waited less keep their timers, which costs nothing."""
+"""When a worker takes a job that has less than this of its retry time left (7/8), the retry time starts again, so that
+the job does not come back while the worker has hardly begun. A job that waited less keeps its timer."""
 
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 _FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
-_NOT_IN_HAND: Final = 255 - IN_HAND
-_NO_LONGER_TAKEN: Final = 255 - IN_HAND - BY_TIMER
+_NOT_LEASED: Final = 255 - LEASED
+_NO_LONGER_TAKEN: Final = 255 - LEASED - BY_TIMER
 _NOT_DELAYED: Final = 255 - DELAYED
 _ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
-"""What the flags of a copy may be: it was not delivered here."""
+"""The flags that a copy keeps: this node did not deliver the job."""
 
 SILENT: Final = 0
-"""Another node asked for the queueing: nobody has to be told."""
+"""Another node asked for the queueing, so no node has to be told."""
 COUNT_DELIVERY: Final = 1
 COUNT_NACK: Final = 2
 
@@ -104,10 +104,10 @@ class Lifecycle(Release):
         self.timers = TimerWheel(int(draw() * NEAR_MS))
         self.memory = Memory(resident)
         self.keys = Keys(self.timers, self.memory)
-        """Those under which jobs were added here lately."""
+        """The keys of recently added jobs."""
         self.journal = Journal()
         self.ready: list[Queue] = []
-        """Queues whose waiting clients can be served."""
+        """Queues with jobs and with clients that wait for them."""
         self.wanted: list[Queue] = []
         """Queues with jobs that other nodes asked for."""
         self.events = Events()
@@ -115,19 +115,19 @@ class Lifecycle(Release):
         self.queued_jobs: i64 = 0
         """In all queues together."""
         self.delayed_jobs: i64 = 0
-        """Those that wait here for the end of their delay."""
+        """Jobs that wait here for the end of their delay."""
         self.requeued_by_timer = Count()
-        """How often a job that had been queued before was queued again because its retry time was over."""
-        self.levels = Levels()
-        """Of all jobs that are not acknowledged."""
+        """How often a job was queued again because its retry time was over."""
+        self.replication_counts = ReplicationCounts()
+        """REPLICATE of all jobs that are not acknowledged."""
 
     def _jitter_ms(self) -> i64:
-        """A random shift of up to a quarter of a second either way."""
+        """A random shift of up to a quarter of a second, in either direction."""
         self._chance = (self._chance * 1103515245 + 12345) & (_CHANCES - 1)
         return (self._chance >> 8) % JITTER_MS - JITTER_MS // 2
 
     def _arm(self, job: Job) -> None:
-        """Set the wake time that follows from the job's state; `_arm_collection` does for acknowledged ones."""
+        """Set the wake time of a job that is not acknowledged; `arm_collection` sets that of an acknowledged one."""
         awake_ms: i64 = job.expire_at_s * 1000 + EXPIRY_GRACE_MS
         requeue_at_ms = job.requeue_at_ms
         if requeue_at_ms != 0 and (job.state == ACTIVE or job.state == QUEUED):
@@ -138,7 +138,7 @@ class Lifecycle(Release):
         self.timers.arm(job, awake_ms)
 
     def arm_collection(self, job: Job, now_ms: i64) -> None:
-        """Set when to ask anew whether all holders of an acknowledged job know: later with each attempt."""
+        """Set the time at which the holders of an acknowledged job are asked again, later with each attempt."""
         awake_ms: i64 = job.expire_at_s * 1000 + EXPIRY_GRACE_MS
         attempts = i64(job.gc_retry)
         period_ms: i64 = min(COLLECTION_MS << attempts, MAX_COLLECTION_MS)
@@ -150,26 +150,26 @@ class Lifecycle(Release):
         self.table.add(job)
         self.memory.add(job)
         if job.repl > 1:
-            self.levels.add(i64(job.repl))
+            self.replication_counts.add(i64(job.repl))
 
     def admit(self, job: Job, now_ms: i64) -> None:
-        """Register a new local job that waits for no other node's copy, and queue it unless it is delayed."""
+        """Register a new local job that needs no copy on another node, and queue it unless it has a delay."""
         self._register(job)
         self.plan(job, now_ms)
         self.place(job, now_ms)
 
     def plan(self, job: Job, now_ms: i64) -> None:
-        """Set when a new local job is queued: after its delay, or again after its retry time."""
+        """Set the time at which a new local job is queued: after its delay, or again after its retry time."""
         job.requeue_at_ms = now_ms + (job.delay_s if job.delay_s > 0 else job.retry_s) * 1000
 
     def await_copies(self, job: Job, now_ms: i64) -> None:
-        """Register a new local job that is not placed before other nodes have their copies."""
+        """Register a new local job that is placed later, when other nodes have copies."""
         self._register(job)
         self.plan(job, now_ms)
         self._arm(job)
 
     def place(self, job: Job, now_ms: i64) -> None:
-        """The job has its copies: it becomes active, and is queued unless it is delayed."""
+        """Activate a job that has its copies, and queue it unless it has a delay."""
         if job.state != WAIT_REPL:
             return
         job.state = ACTIVE
@@ -192,7 +192,7 @@ class Lifecycle(Release):
             self.delayed_jobs -= 1
 
     def keep_copy(self, job: Job, now_ms: i64) -> None:
-        """Register a copy of another node's job: active, to be queued here if nobody does before."""
+        """Register a copy of another node's job as active. It is queued here if no other node queues it before."""
         job.flags = (job.flags | BCAST_QUEUED) & _ORIGINAL_FLAGS
         if job.retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
@@ -203,7 +203,7 @@ class Lifecycle(Release):
         self._arm(job)
 
     def keep_import(self, job: Job, now_ms: i64) -> None:
-        """Register a job that another node had queued and gives away: active, and free to be queued here silently."""
+        """Register a job that another node gives away as active. It can be queued here without an announcement."""
         job.flags = job.flags & BCAST_WILLQUEUE
         job.requeue_at_ms = now_ms + job.retry_s * 1000
         self._register(job)
@@ -212,11 +212,12 @@ class Lifecycle(Release):
         self._arm(job)
 
     def keep_loaded(self, job: Job, now_ms: i64, *, stored: i64, handed_on: bool) -> bool:
-        """Register a job that was found on disk, where its state was `stored`: it is active, and due as it would be.
+        """Register a job from disk as active, with the wake time that it would have. True: queue it now.
 
-        It is queued when its delay is over if it never was, and else after its retry time; what may have been delivered
-        at most once is not queued again. A file that the last run `handed_on` says for certain what was queued and
-        what was not. True: this is a job that is to be queued now (`requeue_loaded`).
+        A job that was never queued is queued when its delay is over, any other job after its retry time. An
+        at-most-once job that may have been delivered is not queued again. `stored` is the state in the file. Only a
+        file that the last run `handed_on` says for certain which jobs were queued; the caller then queues those with
+        `requeue_loaded`.
         """
         retry_s = job.retry_s
         was_queued = handed_on and stored == QUEUED
@@ -247,10 +248,10 @@ class Lifecycle(Release):
         return was_queued
 
     def requeue_loaded(self, job: Job, now_ms: i64, ask_at_ms: i64) -> None:
-        """Queue a job that was in its queue when the last run ended: nobody is told, and no delivery is counted.
+        """Queue a job that was queued when the last run ended. No node is told, and no delivery is counted.
 
-        Other holders may have queued or finished it meanwhile. They are asked at `ask_at_ms`, if that is not 0, and the
-        job is queued half a second later unless one says so.
+        Another holder may have queued or finished the job meanwhile. If `ask_at_ms` is not 0, the holders are asked at
+        that time, and the job is queued half a second later unless one objects.
         """
         if self.table.get(job.id) is not job:
             return
@@ -262,7 +263,7 @@ class Lifecycle(Release):
         self.requeue_at(job, ask_at_ms + WILLQUEUE_LEAD_MS)
 
     def keep_dummy(self, job: Job, now_ms: i64) -> None:
-        """Register the acknowledgement of a job that is not known here."""
+        """Register the acknowledgement of a job that this node does not have."""
         job.delivered = NOBODY
         self._register(job)
         job.state = ACKED
@@ -326,18 +327,18 @@ class Lifecycle(Release):
             self.events.requeued(job, counting)
 
     def _is_expected_elsewhere(self, job: Job, now_ms: i64) -> bool:
-        """Whether a new job is queued so late, its queue was paused, that other holders are about to queue it."""
+        """Whether a new job is queued so late, after a pause of its queue, that other holders are about to queue it."""
         expected_ms: i64 = job.ctime // 1_000_000 + (job.delay_s + job.retry_s) * 1000
         return now_ms + WILLQUEUE_LEAD_MS + JITTER_MS // 2 >= expected_ms
 
     def offer(self, queue: Queue) -> None:
-        """Have the clients that wait for this queue served, if jobs may leave it."""
+        """Have the clients that wait for this queue served, unless the queue is empty or paused for output."""
         if not queue.ready and queue.length > 0 and not queue.pause & PAUSED_OUT:
             queue.ready = True
             self.ready.append(queue)
 
     def take(self, queue: Queue, now_ms: i64) -> Job | None:
-        """Hand out the oldest job of a queue that is not paused in output."""
+        """Hand out the next job of a queue; None when the queue is empty or paused for output."""
         if queue.length == 0 or queue.pause & PAUSED_OUT:
             return None
         job = queue.oldest()
@@ -347,7 +348,7 @@ class Lifecycle(Release):
         queue.used_ms = now_ms
         queue.jobs_out += 1
         job.state = ACTIVE
-        job.flags |= DELIVERED | IN_HAND
+        job.flags |= DELIVERED | LEASED
         if job.retry_s == 0:
             # Before the client gets it: a job that was delivered at most once must never come back.
             self.journal.forget(job)
@@ -357,7 +358,7 @@ class Lifecycle(Release):
         return job
 
     def dequeue(self, job: Job) -> bool:
-        """Take a job out of its queue without delivering it; False when it was not queued."""
+        """Take a job out of its queue without delivering it; False if it was not queued."""
         if job.state != QUEUED:
             return False
         self._leave_queue(job)
@@ -370,28 +371,28 @@ class Lifecycle(Release):
         queue.remove(job)
         self.queued_jobs -= 1
 
-    def is_in_hand(self, job: Job, now_ms: i64) -> bool:
-        """Whether a worker of this node may be at the job, and this node will see to it when its time is over."""
-        return job.state == ACTIVE and job.flags & IN_HAND != 0 and job.requeue_at_ms - now_ms > WILLQUEUE_LEAD_MS
+    def is_leased(self, job: Job, now_ms: i64) -> bool:
+        """Whether a worker of this node may be processing the job, and its retry time is not about to end."""
+        return job.state == ACTIVE and job.flags & LEASED != 0 and job.requeue_at_ms - now_ms > WILLQUEUE_LEAD_MS
 
-    def let_go(self, job: Job) -> None:
-        """Another node queued the job: whoever was at it here is given up, and it does not wait here for its delay."""
-        job.flags &= _NOT_IN_HAND
+    def end_lease(self, job: Job) -> None:
+        """Another node queued the job: end the lease of a worker of this node, and the wait for the delay."""
+        job.flags &= _NOT_LEASED
         self._end_delay(job)
 
     def requeue_at(self, job: Job, at_ms: i64) -> None:
-        """Have an active job queued at a time that somebody else decided."""
+        """Set the time at which an active job is queued, as another node or the caller decided."""
         job.requeue_at_ms = at_ms
         self._arm(job)
 
     def delay_until(self, job: Job, at_ms: i64) -> None:
-        """Have a copy queued here for the first time when its delay, which another node decided, is over."""
+        """Have a copy queued here for the first time when its delay is over; another node decided the delay."""
         job.flags &= _FIRST_QUEUEING
         self._delay(job)
         self.requeue_at(job, at_ms)
 
     def postpone(self, job: Job, now_ms: i64) -> None:
-        """Start the time to the next requeueing anew; nothing happens to jobs that are not requeued."""
+        """Start the retry time again. Does nothing to a job that is never requeued."""
         if job.retry_s == 0 or job.requeue_at_ms == 0:
             return
         job.flags |= BCAST_WILLQUEUE
@@ -399,11 +400,11 @@ class Lifecycle(Release):
         self._arm(job)
 
     def acknowledge(self, job: Job, now_ms: i64) -> bool:
-        """The job is done; False when that was known. Who waits for its copies has to be answered before."""
+        """Mark a job as done; False if it was. The caller answers the client that waits for its copies before."""
         if job.state == ACKED:
             return False
         if job.repl > 1:
-            self.levels.remove(i64(job.repl))
+            self.replication_counts.remove(i64(job.repl))
         if job.state != WAIT_REPL:
             self.journal.forget(job)
         if job.state == QUEUED:
@@ -426,7 +427,7 @@ class Lifecycle(Release):
         self.drop(job)
 
     def drop(self, job: Job) -> None:
-        """Forget a job, whatever its state."""
+        """Forget a job in any state."""
         if job.state == WAIT_REPL:
             self.events.dropped_unplaced(job)
         elif job.state != ACKED:
@@ -438,14 +439,14 @@ class Lifecycle(Release):
         if job.state == ACKED:
             self.acked_jobs -= 1
         elif job.repl > 1:
-            self.levels.remove(i64(job.repl))
+            self.replication_counts.remove(i64(job.repl))
         if job.place == IN_RECLAIMABLE:
             self.memory.forbid_eviction(job)
         self.memory.remove(job)
         self.table.remove(job)
 
     def wake(self, job: Job, now_ms: i64) -> bool:
-        """Do what is due: expire, announce, requeue. True when the job's life is over."""
+        """Do what is due for a job: expire, announce or requeue it. True if the job expired."""
         if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= now_ms:
             self.queues.type_of(job.queue).release.expire(job)
             return True
@@ -485,7 +486,7 @@ class Lifecycle(Release):
             job.requeue_at_ms = 0
 
     def make_queue(self, name: bytes, now_ms: i64) -> Queue:
-        """The queue of that name, made when missing."""
+        """The queue of that name; it is made if it does not exist."""
         queue = self.queues.get(name)
         if queue is None:
             queue = self.queues.get_or_make(name, now_ms)
@@ -493,7 +494,7 @@ class Lifecycle(Release):
         return queue
 
     def pause(self, name: bytes, wanted: i64, now_ms: i64) -> None:
-        """Replace the pause of a queue; one that is not paused is not made for that."""
+        """Set the pause flags of a queue. A queue that does not exist is only made if the flags are not 0."""
         queue = self.queues.get(name)
         if queue is None:
             if wanted == 0:
@@ -511,7 +512,7 @@ class Lifecycle(Release):
             self.wanted.append(queue)
 
     def remove_queue(self, queue: Queue) -> None:
-        """Forget an empty queue that nobody waits for."""
+        """Remove an empty queue that no client waits for."""
         assert queue.length == 0
         assert queue.waiting == 0
         self.events.queue_gone(queue)

@@ -19,7 +19,7 @@ from disqued.core.jobs.job import (
     BY_TIMER,
     DELAYED,
     DELIVERED,
-    IN_HAND,
+    LEASED,
     QUEUED,
     WAIT_REPL,
 )
@@ -73,7 +73,7 @@ class Transition:
 
 
 _UNFINISHED: Final = (WAIT_REPL, ACTIVE, QUEUED)
-_LOCAL_FLAGS: Final = DELIVERED | IN_HAND | BY_TIMER | DELAYED
+_LOCAL_FLAGS: Final = DELIVERED | LEASED | BY_TIMER | DELAYED
 """Flags that say what this node did with a job; a copy from another node begins without them."""
 
 TRANSITIONS: Final = (
@@ -98,7 +98,7 @@ TRANSITIONS: Final = (
         "for another node, or after a controlled restart",
         sets=BCAST_QUEUED,
         announces=True,
-        clears=IN_HAND | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED,
     ),
     Transition(
         "enqueue",
@@ -108,7 +108,7 @@ TRANSITIONS: Final = (
         lacks=BCAST_QUEUED,
         sets=BCAST_QUEUED,
         announces=True,
-        clears=IN_HAND | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED,
     ),
     Transition(
         "enqueue",
@@ -118,7 +118,7 @@ TRANSITIONS: Final = (
         lacks=BCAST_QUEUED,
         sets=BCAST_QUEUED,
         announces=True,
-        clears=IN_HAND | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED,
         event=REQUEUED,
     ),
     Transition(
@@ -128,7 +128,7 @@ TRANSITIONS: Final = (
         "again",
         needs=BCAST_QUEUED,
         announces=True,
-        clears=IN_HAND | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED,
         counts=ADDITIONAL_DELIVERIES,
         event=REQUEUED,
     ),
@@ -138,21 +138,21 @@ TRANSITIONS: Final = (
         QUEUED,
         "NACK",
         announces=True,
-        clears=IN_HAND | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED,
         counts=NACKS,
         event=REQUEUED,
     ),
     Transition("enqueue", (ACTIVE,), None, "it must not be queued again", retried=False),
     # It leaves its queue.
-    Transition("take", (QUEUED,), ACTIVE, retried=False, sets=DELIVERED | IN_HAND, record=FORGET),
-    Transition("take", (QUEUED,), ACTIVE, retried=True, sets=DELIVERED | IN_HAND),
+    Transition("take", (QUEUED,), ACTIVE, retried=False, sets=DELIVERED | LEASED, record=FORGET),
+    Transition("take", (QUEUED,), ACTIVE, retried=True, sets=DELIVERED | LEASED),
     Transition(
         "take",
         (QUEUED,),
         ACTIVE,
         "an eighth of its retry time is over",
         retried=True,
-        sets=DELIVERED | IN_HAND,
+        sets=DELIVERED | LEASED,
         then=("postpone",),
     ),
     Transition("take", (QUEUED,), None, "its queue is paused for output"),
@@ -160,7 +160,7 @@ TRANSITIONS: Final = (
     # Its next queueing changes.
     Transition("postpone", _UNFINISHED, None, "it is to be queued again", retried=True, sets=BCAST_WILLQUEUE),
     Transition("postpone", _UNFINISHED, None, "it is never queued again"),
-    Transition("let_go", _UNFINISHED, None, clears=IN_HAND | DELAYED),
+    Transition("end_lease", _UNFINISHED, None, clears=LEASED | DELAYED),
     Transition("delay_until", (ACTIVE,), None, sets=DELAYED, clears=BCAST_QUEUED),
     Transition("requeue_loaded", (ACTIVE,), None, "no other node may have it", then=("enqueue",)),
     Transition(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disqued.core.jobs.job import BY_TIMER, IN_HAND
+from disqued.core.jobs.job import BY_TIMER, LEASED
 from disqued.testing.cluster import Cluster
 from support.stories import added, job_at, talk
 
@@ -82,7 +82,7 @@ def test_a_nack_at_another_node_brings_the_job_back_at_once(cluster: Cluster) ->
     assert second.admin.call("NACK", job) == 1
     cluster.run(milliseconds=20)
     assert in_queues(cluster) == 1
-    assert not job_at(first, job).flags & IN_HAND
+    assert not job_at(first, job).flags & LEASED
 
 
 def test_two_nodes_that_both_handed_it_out_do_not_hold_each_other_back(cluster: Cluster) -> None:
@@ -94,7 +94,7 @@ def test_two_nodes_that_both_handed_it_out_do_not_hold_each_other_back(cluster: 
     assert second.admin.take("mail") == [job]
     cluster.run(milliseconds=10)
     cluster.heal()
-    assert all(job_at(member, job).flags & IN_HAND for member in (first, second))
+    assert all(job_at(member, job).flags & LEASED for member in (first, second))
     cluster.until(lambda: in_queues(cluster) == 1, within_s=3 * RETRY_S)
 
 
