@@ -1,4 +1,4 @@
-"""What the operator hears from brokers and tells them: real ones, on the loopback address."""
+"""Queries and commands to real brokers on the loopback address."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def look(node: RealNode, *passwords: str) -> tuple[Broker, Connection]:
 
 @contextmanager
 def password(node: RealNode, text: str) -> Iterator[None]:
-    """It wants this password for a while."""
+    """Set a password on the broker until the context ends."""
     connection = node.connect()
     connection.call("CONFIG", "SET", "requirepass", text)
     try:
@@ -43,7 +43,7 @@ def password(node: RealNode, text: str) -> Iterator[None]:
         connection.close()
 
 
-def test_a_node_says_who_it_is_and_whom_it_knows(cluster: RealCluster) -> None:
+def test_query_returns_the_node_id_and_the_peers(cluster: RealCluster) -> None:
     one, *others = cluster.nodes
     node, connection = look(one)
     assert node.pod == "c-0"
@@ -62,7 +62,7 @@ def test_a_node_says_who_it_is_and_whom_it_knows(cluster: RealCluster) -> None:
     }
 
 
-def test_its_jobs_and_queues_are_counted(cluster: RealCluster) -> None:
+def test_query_counts_jobs_and_queues(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     before, _ = look(one)
     for number in range(5):
@@ -72,7 +72,7 @@ def test_its_jobs_and_queues_are_counted(cluster: RealCluster) -> None:
     assert node.queues == before.queues + 1
 
 
-def test_the_name_that_a_member_announces_is_its_host(cluster: RealCluster) -> None:
+def test_announced_host_name_is_the_host_of_a_peer(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
     two.call("CONFIG", "SET", "cluster-announce-hostname", "localhost")
 
@@ -84,7 +84,7 @@ def test_the_name_that_a_member_announces_is_its_host(cluster: RealCluster) -> N
     cluster.wait_until(lambda: hosts()[two.id] == "127.0.0.1")
 
 
-def test_a_leaving_node_says_how_far_it_is(cluster: RealCluster) -> None:
+def test_leaving_broker_reports_its_progress(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
     asyncio.run(brokers.send_command(look(one)[1], one.id, ("CLUSTER", "LEAVING", "yes")))
     cluster.wait_until(lambda: (leaving := look(one)[0].leaving) is not None and leaving.done)
@@ -96,21 +96,21 @@ def test_a_leaving_node_says_how_far_it_is(cluster: RealCluster) -> None:
     assert look(one)[0].leaving is None
 
 
-def test_a_command_for_another_node_is_not_carried_out(cluster: RealCluster) -> None:
+def test_command_for_another_node_id_is_not_sent(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
     with pytest.raises(RefusedError, match=f"node {one.id} answers instead of {two.id}"):
         asyncio.run(brokers.send_command(look(one)[1], two.id, ("CLUSTER", "LEAVING", "yes")))
     assert look(one)[0].leaving is None
 
 
-def test_what_a_node_refuses_is_told(cluster: RealCluster) -> None:
+def test_error_of_a_broker_is_reported(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     with pytest.raises(RefusedError, match="Unknown node"):
         asyncio.run(brokers.send_command(look(one)[1], one.id, ("CLUSTER", "FORGET", "0" * 40)))
 
 
 @pytest.mark.parametrize("set_to", ["new", "old", "older", ""])
-def test_the_password_that_a_node_takes_is_found(cluster: RealCluster, set_to: str) -> None:
+def test_accepted_password_is_found(cluster: RealCluster, set_to: str) -> None:
     one = cluster.nodes[0]
     with password(one, set_to):
         node, connection = look(one, "new", "old", "older")
@@ -119,7 +119,7 @@ def test_the_password_that_a_node_takes_is_found(cluster: RealCluster, set_to: s
         asyncio.run(brokers.send_command(connection, node.node_id, ("PING",)))
 
 
-def test_both_passwords_of_a_node_are_known(cluster: RealCluster) -> None:
+def test_both_passwords_of_a_broker_are_returned(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     with password(one, "old"):
         node, connection = look(one, "old")
@@ -130,7 +130,7 @@ def test_both_passwords_of_a_node_are_known(cluster: RealCluster) -> None:
         asyncio.run(brokers.send_command(connection, node.node_id, ("CONFIG", "SET", "requirepass-former", "")))
 
 
-def test_a_node_with_another_password_is_no_unreachable_one(cluster: RealCluster) -> None:
+def test_broker_with_an_unknown_password_is_reported_as_locked(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     with password(one, "strange"):
         for passwords in ((), ("new", "old")):
@@ -138,7 +138,7 @@ def test_a_node_with_another_password_is_no_unreachable_one(cluster: RealCluster
                 look(one, *passwords)
 
 
-def test_a_node_that_hangs_is_told_as_silent_in_time(cluster: RealCluster) -> None:
+def test_hanging_broker_is_unreachable_after_the_timeout(cluster: RealCluster) -> None:
     one = cluster.nodes[2]
     one.stop()
     try:
@@ -150,7 +150,7 @@ def test_a_node_that_hangs_is_told_as_silent_in_time(cluster: RealCluster) -> No
         one.cont()
 
 
-def test_nobody_at_the_address_is_told_as_silent() -> None:
+def test_refused_connection_is_unreachable() -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
@@ -158,7 +158,7 @@ def test_nobody_at_the_address_is_told_as_silent() -> None:
             asyncio.run(brokers.query("c-0", address, (), (), time.time()))
 
 
-def test_something_else_at_the_address_is_told_as_silent() -> None:
+def test_server_of_another_protocol_is_unreachable() -> None:
     async def main() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read(10)
@@ -173,7 +173,7 @@ def test_something_else_at_the_address_is_told_as_silent() -> None:
     asyncio.run(main())
 
 
-def test_a_member_that_is_gone_is_seen_failing_and_silent(tmp_path: Path) -> None:
+def test_killed_member_is_reported_as_failing_and_silent(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2) as cluster:
         one, two = cluster.nodes
         gone = two.id
@@ -184,7 +184,7 @@ def test_a_member_that_is_gone_is_seen_failing_and_silent(tmp_path: Path) -> Non
         assert peer.silent_s > 0
 
 
-def test_a_node_that_loads_says_so_and_nothing_else(tmp_path: Path) -> None:
+def test_loading_broker_reports_only_that_it_is_loading(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 1, "--appendonly", "yes") as cluster:
         [one] = cluster.nodes
         for start in range(0, 40_000, 500):

@@ -1,6 +1,6 @@
-"""The CustomResourceDefinition: that it is current, complete, and one with what the operator reads and writes.
+"""The CustomResourceDefinition: it is generated from the model and matches what the operator reads and writes.
 
-What an API server makes of it is tested in e2e/test_schema.py.
+e2e/test_schema.py tests how an API server applies it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.manifests import EVERYTHING, ROOT, SAMPLES, sample
 
 FILE = ROOT / "manifests" / "crd" / "disqueclusters.yaml"
 LARGEST_ANNOTATION = 262144
-"""`kubectl apply` keeps the whole object in one."""
+"""`kubectl apply` stores the whole object in an annotation."""
 METADATA = {"name": "jobs", "namespace": "shop"}
 
 
@@ -37,7 +37,7 @@ def schema(part: str) -> Json:
 
 
 def nodes(tree: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """All schemas in a schema, with where they stand."""
+    """Yield all schemas in a schema, with their paths."""
     yield path, tree
     for name, below in tree.get("properties", {}).items():
         yield from nodes(below, f"{path}.{name}")
@@ -47,7 +47,7 @@ def nodes(tree: Json, path: str = "") -> Iterator[tuple[str, Json]]:
 
 
 def with_defaults(value: Any, tree: Json) -> Any:
-    """What an API server makes of a value."""
+    """Return a value with defaults, as an API server would."""
     if isinstance(value, list):
         return [with_defaults(entry, tree["items"]) for entry in value]
     if not isinstance(value, dict) or "properties" not in tree:
@@ -60,7 +60,7 @@ def with_defaults(value: Any, tree: Json) -> Any:
 
 
 def unknown(value: Any, tree: Json, path: str = "spec") -> Iterator[str]:
-    """Fields of a value that a schema does not know."""
+    """Yield fields of a value that a schema does not have."""
     if isinstance(value, list):
         for entry in value:
             yield from unknown(entry, tree["items"], f"{path}[]")
@@ -72,56 +72,56 @@ def unknown(value: Any, tree: Json, path: str = "spec") -> Iterator[str]:
                 yield f"{path}.{name}"
 
 
-def test_the_file_is_current() -> None:
+def test_definition_is_up_to_date() -> None:
     assert FILE.read_text() == page(), "write it: make manifests"
 
 
-def test_the_reference_page_is_current() -> None:
+def test_reference_page_is_up_to_date() -> None:
     assert (ROOT / "docs" / "disquecluster.md").read_text() == docs.page(), "write it: make docs"
 
 
-def test_kubectl_can_apply_it() -> None:
+def test_definition_fits_into_the_annotation_of_kubectl_apply() -> None:
     assert len(FILE.read_text()) < LARGEST_ANNOTATION
 
 
-def test_the_schema_has_the_fields_that_the_operator_reads() -> None:
+def test_schema_has_exactly_the_fields_of_the_model() -> None:
     assert set(schema("spec")["properties"]) == {field_name(name) for name in SpecFields.model_fields}
 
 
-def test_both_sides_have_the_same_defaults() -> None:
+def test_defaults_of_schema_and_parser_are_equal() -> None:
     assert parse({"metadata": METADATA, "spec": with_defaults({}, schema("spec"))}) == Spec(
         name="jobs", namespace="shop"
     )
 
 
-def test_a_spec_with_every_field_is_known_whole() -> None:
+def test_schema_knows_every_field() -> None:
     assert set(EVERYTHING) == set(schema("spec")["properties"])
     assert list(unknown(EVERYTHING, schema("spec"))) == []
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.yaml")))
-def test_samples_use_known_fields_only(name: str) -> None:
+def test_samples_use_only_fields_of_the_schema(name: str) -> None:
     clusters = [body for body in sample(name) if body["kind"] == names.KIND]
     assert [field for body in clusters for field in unknown(body["spec"], schema("spec"))] == []
 
 
 @pytest.mark.parametrize("part", ["spec", "status"])
-def test_every_field_is_described_in_a_sentence(part: str) -> None:
+def test_every_field_has_a_description(part: str) -> None:
     fields = [(path, node) for path, node in nodes(schema(part), part) if not path.endswith("[]")]
     foreign = ("affinity", "tolerations", "topologySpreadConstraints", "clients", "resources")
     ours = [(path, node) for path, node in fields if not set(path.replace("[]", "").split(".")[:-1]) & set(foreign)]
     assert [path for path, node in ours if not node.get("description", "").endswith(".")] == []
 
 
-def test_every_rule_says_what_to_do() -> None:
+def test_every_rule_has_a_message() -> None:
     root = version()["schema"]["openAPIV3Schema"]
     rules = [rule for _, node in nodes(root) for rule in node.get("x-kubernetes-validations", ())]
     assert len(rules) > 40
     assert [rule["rule"] for rule in rules if len(rule["message"]) < 20 or "\n" in rule["message"]] == []
 
 
-def test_what_rules_look_at_is_bounded() -> None:
-    """Rules have a budget that is reckoned from the longest value there may be."""
+def test_values_that_rules_read_are_bounded() -> None:
+    """The cost limit of rules is computed from the largest possible value."""
     unbounded = []
     for path, node in nodes(schema("spec")["properties"]["config"], "config"):
         if node.get("type") == "string" and "maxLength" not in node:
@@ -131,13 +131,13 @@ def test_what_rules_look_at_is_bounded() -> None:
     assert unbounded == []
 
 
-def test_every_directive_is_either_free_or_the_operators() -> None:
+def test_every_directive_is_either_free_or_owned() -> None:
     known = {option.name for option in OPTIONS if option.in_file}
     assert {option.name for option in FREE} | set(OWNED) == known | {"include"}
     assert not {option.name for option in FREE} & set(OWNED)
 
 
-def test_people_can_list_scale_and_find_it() -> None:
+def test_printer_columns_scale_and_short_names() -> None:
     assert set(version()["subresources"]) == {"status", "scale"}
     columns = [column["name"] for column in version()["additionalPrinterColumns"] if not column["priority"]]
     assert columns == ["Desired", "Ready", "Formed", "Phase", "Jobs", "Version", "Age"]

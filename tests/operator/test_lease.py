@@ -1,4 +1,4 @@
-"""Who may act: leases over a store that behaves as the API server does, in virtual time."""
+"""Leases over a store that behaves like the API server, in virtual time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from disque_operator.lease import DURATION_S, RENEW_S, RETRY_S, STOP_S, Lease
 from support.virtualtime import now_s, run
 
 
-class Shelf:
-    """One Lease, with versions. An operator can be cut off from it, or its requests be slow."""
+class LeaseStore:
+    """One Lease with versions."""
 
     def __init__(self) -> None:
         self.lease: Json | None = None
@@ -26,50 +26,50 @@ class Shelf:
         self.reads = 0
 
 
-class Way:
-    """One operator's way to the shelf."""
+class StoreClient:
+    """The connection of one operator to the store. It can be broken or slow."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
+    def __init__(self, store: LeaseStore) -> None:
+        self.store = store
         self.broken = False
-        self.missed = False
-        """Requests arrive, answers do not."""
+        self.loses_responses = False
+        """Whether requests arrive and responses are lost."""
         self.delay_s = 0.0
 
     async def get(self, _kind: str, _namespace: str, _name: str) -> Json | None:
-        await self._travel()
-        self.shelf.reads += 1
-        return copy.deepcopy(self.shelf.lease)
+        await self._send()
+        self.store.reads += 1
+        return copy.deepcopy(self.store.lease)
 
     async def create(self, _kind: str, _namespace: str, body: Json) -> Json:
-        await self._travel()
-        if self.shelf.lease is not None:
+        await self._send()
+        if self.store.lease is not None:
             raise KubeError(CONFLICT, "already exists")
         return await self._put(body)
 
     async def replace(self, _kind: str, _namespace: str, body: Json) -> Json:
-        await self._travel()
-        if self.shelf.lease is None or body["metadata"]["resourceVersion"] != str(self.shelf.version):
+        await self._send()
+        if self.store.lease is None or body["metadata"]["resourceVersion"] != str(self.store.version):
             raise KubeError(CONFLICT, "the object has been modified")
         return await self._put(body)
 
-    async def _travel(self) -> None:
+    async def _send(self) -> None:
         if self.broken:
             raise KubeError(UNREACHABLE, "no route")
         await asyncio.sleep(self.delay_s)
 
     async def _put(self, body: Json) -> Json:
-        self.shelf.version += 1
-        self.shelf.writes += 1
-        self.shelf.lease = copy.deepcopy(body)
-        self.shelf.lease["metadata"]["resourceVersion"] = str(self.shelf.version)
-        if self.missed:
+        self.store.version += 1
+        self.store.writes += 1
+        self.store.lease = copy.deepcopy(body)
+        self.store.lease["metadata"]["resourceVersion"] = str(self.store.version)
+        if self.loses_responses:
             await asyncio.sleep(1e6)
-        return copy.deepcopy(self.shelf.lease)
+        return copy.deepcopy(self.store.lease)
 
 
-def lease(way: Way, identity: str) -> Lease:
-    return Lease(way, namespace="ns", name="l", identity=identity, clock=now_s)
+def lease(client: StoreClient, identity: str) -> Lease:
+    return Lease(client, namespace="ns", name="l", identity=identity, clock=now_s)
 
 
 @asynccontextmanager
@@ -84,7 +84,7 @@ async def running(*leases: Lease) -> AsyncIterator[list[asyncio.Task[None]]]:
 
 
 async def never_both(one: Lease, other: Lease, seconds: float) -> None:
-    """For so long, looked at ten times a second."""
+    """Check ten times a second that never both are held."""
     for _ in range(int(seconds * 10)):
         assert not (one.held and other.held)
         await asyncio.sleep(0.1)
@@ -95,10 +95,10 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
-def test_the_first_one_acts_and_the_second_waits() -> None:
+def test_first_operator_acts_and_second_waits() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        one, two = lease(Way(shelf), "one"), lease(Way(shelf), "two")
+        store = LeaseStore()
+        one, two = lease(StoreClient(store), "one"), lease(StoreClient(store), "two")
         async with running(one):
             await one.gained()
             async with running(two):
@@ -109,10 +109,10 @@ def test_the_first_one_acts_and_the_second_waits() -> None:
     run(main())
 
 
-def test_who_ends_in_order_gives_it_to_the_next_at_once() -> None:
+def test_orderly_shutdown_releases_the_lease_at_once() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        one, two = lease(Way(shelf), "one"), lease(Way(shelf), "two")
+        store = LeaseStore()
+        one, two = lease(StoreClient(store), "one"), lease(StoreClient(store), "two")
         async with running(one) as [task]:
             await one.gained()
             async with running(two):
@@ -126,16 +126,16 @@ def test_who_ends_in_order_gives_it_to_the_next_at_once() -> None:
     run(main())
 
 
-def test_who_is_cut_off_stops_before_the_other_one_begins() -> None:
+def test_disconnected_holder_stops_before_another_one_acts() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        way = Way(shelf)
-        one, two = lease(way, "one"), lease(Way(shelf), "two")
+        store = LeaseStore()
+        client = StoreClient(store)
+        one, two = lease(client, "one"), lease(StoreClient(store), "two")
         async with running(one):
             await one.gained()
             async with running(two):
                 await asyncio.sleep(20)
-                way.broken = True
+                client.broken = True
                 began_s = now_s()
                 await one.lost()
                 lost_s = now_s()
@@ -144,21 +144,21 @@ def test_who_is_cut_off_stops_before_the_other_one_begins() -> None:
                 await two.gained()
                 assert now_s() - lost_s >= DURATION_S - STOP_S - 1e-6
                 assert now_s() - began_s <= DURATION_S + RETRY_S
-                way.broken = False
+                client.broken = False
                 await never_both(one, two, 60)
                 assert two.held
 
     run(main())
 
 
-def test_a_renewal_whose_answer_is_lost_does_not_count_for_the_holder() -> None:
+def test_renewal_with_a_lost_response_does_not_extend_the_lease() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        way = Way(shelf)
-        one, two = lease(way, "one"), lease(Way(shelf), "two")
+        store = LeaseStore()
+        client = StoreClient(store)
+        one, two = lease(client, "one"), lease(StoreClient(store), "two")
         async with running(one):
             await one.gained()
-            way.missed = True
+            client.loses_responses = True
             async with running(two):
                 await one.lost()
                 assert not two.held
@@ -167,11 +167,11 @@ def test_a_renewal_whose_answer_is_lost_does_not_count_for_the_holder() -> None:
     run(main())
 
 
-def test_the_time_counts_from_before_a_slow_renewal() -> None:
+def test_lease_time_counts_from_the_start_of_a_slow_renewal() -> None:
     async def main() -> None:
-        way = Way(Shelf())
-        way.delay_s = 1.5
-        one = lease(way, "one")
+        client = StoreClient(LeaseStore())
+        client.delay_s = 1.5
+        one = lease(client, "one")
         async with running(one):
             await one.gained()
             assert one.remaining_s == pytest.approx(STOP_S - 3.0)
@@ -179,14 +179,14 @@ def test_the_time_counts_from_before_a_slow_renewal() -> None:
     run(main())
 
 
-def test_the_wall_clock_does_not_matter() -> None:
+def test_wall_clock_is_irrelevant() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        one, two = lease(Way(shelf), "one"), lease(Way(shelf), "two")
+        store = LeaseStore()
+        one, two = lease(StoreClient(store), "one"), lease(StoreClient(store), "two")
         async with running(one):
             await one.gained()
-            assert shelf.lease is not None
-            shelf.lease["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
+            assert store.lease is not None
+            store.lease["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
             async with running(two):
                 await never_both(one, two, 60)
                 assert one.held
@@ -194,18 +194,18 @@ def test_the_wall_clock_does_not_matter() -> None:
     run(main())
 
 
-def test_the_same_pod_takes_it_back_without_waiting() -> None:
+def test_same_identity_acquires_the_lease_without_waiting() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        before = lease(Way(shelf), "pod-1")
+        store = LeaseStore()
+        before = lease(StoreClient(store), "pod-1")
         task = asyncio.create_task(before.run())
         await before.gained()
-        way = Way(shelf)
-        before._store = way  # killed: gives nothing back
-        way.broken = True
+        client = StoreClient(store)
+        before._store = client  # killed: gives nothing back
+        client.broken = True
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        after = lease(Way(shelf), "pod-1")
+        after = lease(StoreClient(store), "pod-1")
         async with running(after):
             began_s = now_s()
             await after.gained()
@@ -214,41 +214,41 @@ def test_the_same_pod_takes_it_back_without_waiting() -> None:
     run(main())
 
 
-def test_a_lease_that_was_deleted_is_made_again() -> None:
+def test_deleted_lease_is_created_again() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        one = lease(Way(shelf), "one")
+        store = LeaseStore()
+        one = lease(StoreClient(store), "one")
         async with running(one):
             await one.gained()
-            shelf.lease = None
+            store.lease = None
             await asyncio.sleep(RENEW_S + 0.1)
             assert one.held
-            assert shelf.lease is not None
+            assert store.lease is not None
 
     run(main())
 
 
-def test_it_is_renewed_as_often_as_it_has_to_be_and_not_more() -> None:
+def test_lease_is_renewed_at_the_expected_rate() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        async with running(lease(Way(shelf), "one")):
+        store = LeaseStore()
+        async with running(lease(StoreClient(store), "one")):
             await asyncio.sleep(60)
-        assert shelf.writes <= 60 / RENEW_S + 2
-        assert shelf.reads == 1
+        assert store.writes <= 60 / RENEW_S + 2
+        assert store.reads == 1
 
     run(main())
 
 
-def test_who_finds_that_another_one_has_it_stops_at_once() -> None:
+def test_holder_stops_at_once_when_another_one_has_the_lease() -> None:
     async def main() -> None:
-        shelf = Shelf()
-        one = lease(Way(shelf), "one")
+        store = LeaseStore()
+        one = lease(StoreClient(store), "one")
         async with running(one):
             await one.gained()
-            assert shelf.lease is not None
-            shelf.version += 1
-            shelf.lease["metadata"]["resourceVersion"] = str(shelf.version)
-            shelf.lease["spec"]["holderIdentity"] = "a hand"
+            assert store.lease is not None
+            store.version += 1
+            store.lease["metadata"]["resourceVersion"] = str(store.version)
+            store.lease["spec"]["holderIdentity"] = "a hand"
             await asyncio.sleep(RENEW_S + 0.1)
             assert not one.held
             await asyncio.sleep(DURATION_S + RETRY_S)
@@ -257,16 +257,16 @@ def test_who_finds_that_another_one_has_it_stops_at_once() -> None:
     run(main())
 
 
-def test_its_record_says_how_often_it_changed_hands() -> None:
+def test_lease_counts_transitions() -> None:
     async def main() -> None:
-        shelf = Shelf()
+        store = LeaseStore()
         for identity in ("one", "two", "three"):
-            subject = lease(Way(shelf), identity)
+            subject = lease(StoreClient(store), identity)
             async with running(subject):
                 await subject.gained()
-        assert shelf.lease is not None
-        assert shelf.lease["spec"]["holderIdentity"] == ""
-        assert shelf.lease["spec"]["leaseTransitions"] == 5, (
+        assert store.lease is not None
+        assert store.lease["spec"]["holderIdentity"] == ""
+        assert store.lease["spec"]["leaseTransitions"] == 5, (
             "each gave it back: one, nobody, two, nobody, three, nobody"
         )
 

@@ -1,4 +1,4 @@
-"""Log lines."""
+"""Log lines as JSON and as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def as_it_was() -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def test_a_line_is_an_object_that_names_the_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_line_names_the_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("json", "info")
     logs.about("ns", "c").info("replace Pod %s", "c-2", extra={"why": "of its template"})
     line = json.loads(capsys.readouterr().err)
@@ -37,7 +37,7 @@ def test_a_line_is_an_object_that_names_the_cluster(capsys: pytest.CaptureFixtur
     }
 
 
-def test_an_error_has_its_traceback_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_traceback_is_part_of_the_json_line(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("json", "info")
     try:
         json.loads("{")
@@ -47,13 +47,13 @@ def test_an_error_has_its_traceback_in_one_line(capsys: pytest.CaptureFixture[st
     assert "Traceback" in json.loads(text)["exception"]
 
 
-def test_text_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_line(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("text", "info")
     logs.about("ns", "c").warning("hm")
     assert capsys.readouterr().err.endswith("Z WARNING [ns/c] hm\n")
 
 
-def test_less_important_lines_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_below_the_level_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("text", "warning")
     logging.getLogger("disque_operator").info("no")
     logging.getLogger("kopf.objects").info("no")

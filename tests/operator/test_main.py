@@ -1,4 +1,4 @@
-"""The operator as a process, against a small API server: what it writes, what it says of itself, how it ends."""
+"""The operator as a process, with a small API server: what it writes, its probe and metrics, its shutdown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ END_S: Final = 10.0
 
 
 class Operator:
-    """A `disque-operator` process for the namespace `team`, and the API server that it talks to."""
+    """A `disque-operator` process for the namespace `team`, and its API server."""
 
     def __init__(
         self, server: ApiServer, process: asyncio.subprocess.Process, log: Path, ports: tuple[int, int]
@@ -41,7 +41,7 @@ class Operator:
         self.metrics = f"http://127.0.0.1:{ports[1]}/metrics"
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until it is so."""
+        """Wait until the condition holds."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 while not condition():
@@ -51,7 +51,7 @@ class Operator:
             raise AssertionError(f"not in time: {what}\n{self.log.read_text()}") from None
 
     async def until_page(self, condition: Callable[[str], object], what: str) -> None:
-        """Wait until the page of metrics is so."""
+        """Wait until the condition holds for the metrics page."""
         async with asyncio.timeout(TIMEOUT_S):
             for _ in range(int(TIMEOUT_S / 0.1)):
                 if condition((await read(self.metrics))[1]):
@@ -60,7 +60,7 @@ class Operator:
         raise AssertionError(f"not in time: {what}")
 
     async def end(self) -> int:
-        """SIGTERM, then the exit status."""
+        """Send SIGTERM and return the exit status."""
         self.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(END_S):
             return await self.process.wait()
@@ -68,7 +68,7 @@ class Operator:
 
 @asynccontextmanager
 async def running(folder: Path, server: ApiServer) -> AsyncIterator[Operator]:
-    """It runs until the context ends."""
+    """Run an operator until the context ends."""
     async with serving(server) as configuration:
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(
@@ -112,7 +112,7 @@ async def read(url: str) -> tuple[int, str]:
         return response.status, await response.text()
 
 
-def test_it_makes_what_a_cluster_is_made_of_and_then_rests(tmp_path: Path) -> None:
+def test_objects_are_created_and_then_nothing_is_written(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         server.put(f"{CLUSTERS}/shop", cluster(replicas=2))
@@ -146,7 +146,7 @@ def test_it_makes_what_a_cluster_is_made_of_and_then_rests(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_it_hears_of_new_clusters_and_of_what_a_hand_changed(tmp_path: Path) -> None:
+def test_new_clusters_and_manual_changes_are_noticed(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
@@ -168,7 +168,7 @@ def test_it_hears_of_new_clusters_and_of_what_a_hand_changed(tmp_path: Path) -> 
     asyncio.run(main())
 
 
-def test_it_goes_on_when_the_api_server_was_away(tmp_path: Path) -> None:
+def test_operator_continues_after_an_api_server_outage(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
@@ -185,7 +185,7 @@ def test_it_goes_on_when_the_api_server_was_away(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_who_lost_the_lease_says_nothing_of_clusters_any_more(tmp_path: Path) -> None:
+def test_metrics_of_clusters_disappear_when_the_lease_is_lost(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
@@ -204,7 +204,7 @@ def test_who_lost_the_lease_says_nothing_of_clusters_any_more(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_watches_that_tell_nothing_are_noticed_by_the_probe_and_made_up_for(tmp_path: Path) -> None:
+def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
@@ -221,7 +221,7 @@ def test_watches_that_tell_nothing_are_noticed_by_the_probe_and_made_up_for(tmp_
     asyncio.run(main())
 
 
-def test_without_the_resource_definition_it_says_what_to_do(tmp_path: Path) -> None:
+def test_missing_definition_is_reported_with_advice(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         server.refuse = lambda _method, path: 404 if names.PLURAL in path else None
@@ -235,7 +235,7 @@ def test_without_the_resource_definition_it_says_what_to_do(tmp_path: Path) -> N
     asyncio.run(main())
 
 
-def test_when_the_resource_definition_goes_while_it_runs_it_ends(tmp_path: Path) -> None:
+def test_operator_exits_when_the_definition_is_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
@@ -249,7 +249,7 @@ def test_when_the_resource_definition_goes_while_it_runs_it_ends(tmp_path: Path)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_without_rights_it_says_so(tmp_path: Path, status: int) -> None:
+def test_missing_permissions_are_reported(tmp_path: Path, status: int) -> None:
     async def main() -> None:
         server = ApiServer()
         server.refuse = lambda _method, _path: status

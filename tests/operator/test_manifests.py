@@ -1,4 +1,4 @@
-"""The operator's plain manifests: what it may do is what it needs, and both ways to install it are one operator."""
+"""The plain manifests of the operator: permissions, and both ways to install it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEEDED: Final = {
     "StatefulSet": {"create", "patch"},
     names.KIND: {"get", "list", "watch"},
 }
-"""What each kind is changed by: server-side apply is a patch, and a create where there is nothing."""
+"""The verbs that the operator needs for each kind. Server-side apply needs patch, and create for new objects."""
 
 
 def documents(folder: Path) -> list[Json]:
@@ -43,7 +43,7 @@ def of_kind(kind: str, folder: Path) -> list[Json]:
 
 
 def verbs(folder: Path) -> dict[tuple[str, str], set[str]]:
-    """By API group and resource, of all roles together."""
+    """Return the verbs of all roles by API group and resource."""
     roles = [*of_kind("Role", folder), *of_kind("ClusterRole", folder)]
     found: dict[tuple[str, str], set[str]] = {}
     for rule in [rule for role in roles for rule in role["rules"]]:
@@ -57,7 +57,7 @@ FOLDERS: Final = (FOLDER, FOLDER / "one-namespace")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_the_operator_may_do_what_it_does_and_no_more(folder: Path) -> None:
+def test_operator_has_exactly_the_permissions_it_uses(folder: Path) -> None:
     needed = {
         kind: changed | ({"get", "list", "watch"} if kind in LISTED else set()) for kind, changed in NEEDED.items()
     }
@@ -70,13 +70,13 @@ def test_every_kind_has_a_rule() -> None:
     assert set(NEEDED) == set(KINDS)
 
 
-def test_only_the_lease_is_confined_to_the_operators_namespace() -> None:
+def test_only_the_lease_role_is_limited_to_the_operator_namespace() -> None:
     [role] = of_kind("Role", FOLDER)
     assert role["metadata"]["namespace"] == "disque-system"
     assert [rule["resources"] for rule in role["rules"]] == [["leases"]]
 
 
-def test_both_deployments_are_the_same_but_for_the_namespace() -> None:
+def test_both_deployments_differ_only_in_the_namespace() -> None:
     [wide] = of_kind("Deployment", FOLDER)
     [narrow] = of_kind("Deployment", FOLDER / "one-namespace")
     wide["metadata"].pop("namespace")
@@ -88,7 +88,7 @@ def test_both_deployments_are_the_same_but_for_the_namespace() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_its_variables_are_settings(folder: Path) -> None:
+def test_environment_variables_are_settings(folder: Path) -> None:
     [deployment] = of_kind("Deployment", folder)
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     environ = {variable["name"]: variable.get("value", "given") for variable in container["env"]}
@@ -102,7 +102,7 @@ def test_its_variables_are_settings(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_its_pod_is_a_restricted_one(folder: Path) -> None:
+def test_operator_pod_satisfies_the_restricted_pod_security_standard(folder: Path) -> None:
     [deployment] = of_kind("Deployment", folder)
     pod = deployment["spec"]["template"]["spec"]
     [container] = pod["containers"]

@@ -1,4 +1,4 @@
-"""From what Kubernetes says to what the plan reads."""
+"""Parsing of objects into the values that the planner reads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def one(**status: Any) -> Pod:
     return found
 
 
-def test_a_pod_that_runs() -> None:
+def test_running_pod() -> None:
     conditions = [
         {"type": "PodScheduled", "status": "True"},
         {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T11:59:30Z"},
@@ -140,7 +140,7 @@ def test_a_pod_that_runs() -> None:
         ({"containerStatuses": [waiting("ErrImagePull") | {"name": "sidecar"}]}, "", ""),
     ],
 )
-def test_what_keeps_a_pod_from_running_is_told(status: Json, trouble: str, says: str) -> None:
+def test_reason_why_a_pod_does_not_run(status: Json, trouble: str, says: str) -> None:
     found = one(**status)
     assert (found.trouble, found.trouble_text) == (trouble, says)
 
@@ -156,18 +156,18 @@ def test_what_keeps_a_pod_from_running_is_told(status: Json, trouble: str, says:
         ({"terminated": {"reason": "Completed", "exitCode": 0}}, 1, ""),
     ],
 )
-def test_a_pod_that_ends_again_and_again_has_one_trouble(state: Json, restarts: int, trouble: str) -> None:
+def test_crash_looping_pod_has_a_constant_reason(state: Json, restarts: int, trouble: str) -> None:
     last = {"terminated": {"reason": "Error", "exitCode": 1}}
     container = {"name": "broker", "ready": False, "state": state, "lastState": last, "restartCount": restarts}
     assert one(phase="Running", containerStatuses=[container]).trouble == trouble
 
 
-def test_pods_are_the_numbered_ones_in_their_order() -> None:
+def test_pods_of_the_statefulset_are_sorted_by_ordinal() -> None:
     names_of = [found.name for found in look(*(pod(f"c-{n}") for n in ("10", "2", "0", "01", "x", "2-debug"))).pods]
     assert names_of == ["c-0", "c-2", "c-10"]
 
 
-def test_a_pod_without_an_address_is_silent_and_one_that_ends_says_so() -> None:
+def test_pod_without_an_address_is_unreachable_and_deleted_pod_is_terminating() -> None:
     item = pod()
     item["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:00Z", "annotations": {names.DRAIN: "true"}}
     observed = look(item)
@@ -177,7 +177,7 @@ def test_a_pod_without_an_address_is_silent_and_one_that_ends_says_so() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Failed", "Succeeded", "Unknown"])
-def test_a_pod_that_does_not_run_is_not_asked_since_its_address_may_be_anothers(phase: str) -> None:
+def test_pod_that_does_not_run_is_not_queried(phase: str) -> None:
     observed = look(pod(phase=phase, podIP="127.0.0.1"))
     assert observed.unreachable == {"c-0": f"the pod is {phase}"}
 
@@ -193,7 +193,7 @@ def test_a_pod_that_does_not_run_is_not_asked_since_its_address_may_be_anothers(
         ("d-0.d-members.ns.svc", False),
     ],
 )
-def test_a_broker_that_announces_another_pod_is_not_this_ones(tmp_path: Path, announced: str, is_it: bool) -> None:
+def test_broker_that_announces_another_pod_is_ignored(tmp_path: Path, announced: str, is_it: bool) -> None:
     flags = ["--cluster-announce-hostname", announced] if announced else []
     with RealCluster(tmp_path, 1, *flags) as cluster:
         item = pod(phase="Running", podIP="127.0.0.1")
@@ -204,7 +204,7 @@ def test_a_broker_that_announces_another_pod_is_not_this_ones(tmp_path: Path, an
     assert view.observed.unreachable == ({} if is_it else {"c-0": f"the broker of {announced} answers at its address"})
 
 
-def test_a_stateful_set_whose_controller_is_behind_is_not_up_to_date() -> None:
+def test_stateful_set_is_outdated_until_its_controller_has_observed_it() -> None:
     item: Json = {
         "kind": "StatefulSet",
         "metadata": {"name": "c", "uid": "u", "generation": 5, "annotations": {names.HIBERNATED_MEMBERS: "3"}},
@@ -234,7 +234,7 @@ def test_volumes_are_the_claims_of_members() -> None:
     assert (second.ordinal, second.bound, second.owned, second.terminating) == (1, False, False, True)
 
 
-def test_the_secret_says_which_passwords_there_are() -> None:
+def test_passwords_are_read_from_the_secret() -> None:
     annotations = {names.ROTATION: "4", names.ROTATED_AT: "2026-01-01T11:58:20Z"}
     assert look(secret(annotations, password="new", former_password="old")).passwords == Passwords(
         "new", "old", 4, 100.0, "2026-01-01T11:58:20Z"
@@ -245,14 +245,14 @@ def test_the_secret_says_which_passwords_there_are() -> None:
     assert look().passwords is None
 
 
-def test_a_secret_that_somebody_garbled_is_one_without_passwords() -> None:
+def test_invalid_secret_has_no_passwords() -> None:
     item = secret({names.ROTATION: "often", names.ROTATED_AT: "yesterday"}, password="p")
     assert look(item).passwords == Passwords("p", rotated_at="yesterday")
     item["data"]["password"] = "not base64!"
     assert look(item).passwords is None
 
 
-def test_the_users_own_secret_is_read() -> None:
+def test_user_secret_is_read() -> None:
     assert look(own=secret(password="mine\n")).own_password == "mine"
     assert look(own=secret(other="x")).own_password is None
 
@@ -268,13 +268,13 @@ def test_the_users_own_secret_is_read() -> None:
         (None, None, ()),
     ],
 )
-def test_every_password_that_a_broker_may_have_is_tried(
+def test_all_possible_passwords_are_tried(
     passwords: Passwords | None, own: str | None, expected: tuple[str, ...]
 ) -> None:
     assert observe._keys(passwords, own) == expected
 
 
-def test_the_newest_refusal_of_a_pod_is_told_for_a_while() -> None:
+def test_latest_pod_rejection_is_reported_for_some_time() -> None:
     def refusal(at: str, message: str) -> Json:
         return {"lastTimestamp": at, "message": message}
 
@@ -283,7 +283,7 @@ def test_the_newest_refusal_of_a_pod_is_told_for_a_while() -> None:
     assert not look(refusals=[refusal("2026-01-01T11:00:00Z", "long ago")]).quota
 
 
-def test_refusals_are_asked_for_only_when_pods_are_missing() -> None:
+def test_events_are_read_only_when_pods_are_missing() -> None:
     async def main() -> None:
         server = ApiServer()
         stateful_set = {
@@ -310,5 +310,5 @@ def test_refusals_are_asked_for_only_when_pods_are_missing() -> None:
 
 
 @pytest.mark.parametrize(("ip", "address"), [("10.1.2.3", "10.1.2.3:7711"), ("fd00::7", "[fd00::7]:7711")])
-def test_a_broker_is_reached_by_the_address_of_its_pod(ip: str, address: str) -> None:
+def test_broker_is_queried_at_the_address_of_its_pod(ip: str, address: str) -> None:
     assert observe.pod_address(replace(one(), ip=ip)) == address

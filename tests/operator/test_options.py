@@ -1,4 +1,4 @@
-"""Settings of the operator: flags, variables, defaults, and what is said about wrong ones."""
+"""Settings of the operator: flags, variables, defaults and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def options(argv: Sequence[str] = (), environ: Mapping[str, str] | None = None) 
     return parse(argv, environ or {}, "c0ffee", "operators")
 
 
-def test_nothing_said_is_all_namespaces_and_a_name_of_its_own() -> None:
+def test_defaults_are_all_namespaces_and_a_random_identity() -> None:
     subject = options()
     assert subject.namespaces == ()
     assert subject.identity.endswith("_c0ffee")
@@ -22,22 +22,22 @@ def test_nothing_said_is_all_namespaces_and_a_name_of_its_own() -> None:
     assert (subject.liveness, subject.metrics_port) == ("", 0)
 
 
-def test_a_pod_acts_under_its_own_name() -> None:
+def test_identity_defaults_to_the_pod_name() -> None:
     assert options(environ={"POD_NAME": "disque-operator-7f-x"}).identity == "disque-operator-7f-x"
 
 
-def test_a_flag_goes_before_a_variable() -> None:
+def test_flag_overrides_variable() -> None:
     environ = {"DISQUE_OPERATOR_WORKERS": "3", "DISQUE_OPERATOR_LOG_FORMAT": "text"}
     subject = options(["--workers", "5"], environ)
     assert (subject.workers, subject.log_format) == (5, "text")
 
 
 @pytest.mark.parametrize("text", ["a,b", "a b", " a, b ,"])
-def test_namespaces_are_words(text: str) -> None:
+def test_namespaces_are_separated_by_commas_or_spaces(text: str) -> None:
     assert options(["--namespaces", text]).namespaces == ("a", "b")
 
 
-def test_the_lease_is_in_the_only_namespace_so_that_two_operators_for_it_meet_there() -> None:
+def test_lease_namespace_defaults_to_the_only_watched_namespace() -> None:
     assert options(["--namespaces", "team"]).lease_namespace == "team"
     assert options(["--namespaces", "team,other"]).lease_namespace == "operators"
     assert options(["--namespaces", "team", "--lease-namespace", "mine"]).lease_namespace == "mine"
@@ -58,7 +58,7 @@ def test_the_lease_is_in_the_only_namespace_so_that_two_operators_for_it_meet_th
         (["--liveness", "8080"], {}, "for example http://0.0.0.0:8080/healthz"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_invalid_value_is_an_error(
     argv: list[str], environ: dict[str, str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:

@@ -1,4 +1,4 @@
-"""What `plan` answers to what it sees of passwords, directives, objects and claims, and what it tells."""
+"""Decisions of `plan` about passwords, directives, objects and claims; its status and events."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ Change = Callable[[ClusterView], ClusterView]
 
 
 def lone(view: ClusterView) -> ClusterView:
-    """Nothing is there yet."""
+    """Return a cluster without any objects."""
     return ClusterView(view.spec, Observed(), view.now_s)
 
 
-def test_the_password_comes_before_the_first_pod() -> None:
+def test_password_is_created_before_the_first_pod() -> None:
     kinds = [short(action) for action in planned(lone(at_rest())).actions]
     assert kinds.index("apply Secret mail-auth") < kinds.index("apply StatefulSet 3")
 
@@ -52,7 +52,7 @@ def test_the_password_comes_before_the_first_pod() -> None:
 
 
 def stored(view: ClusterView, **fields: object) -> ClusterView:
-    """The Secret says something else."""
+    """Return the view with other contents of the Secret."""
     assert view.observed.passwords is not None
     passwords = replace(view.observed.passwords, **fields)  # type: ignore[arg-type]  # by name
     key = ("Secret", names.auth_secret(view.spec.name))
@@ -63,24 +63,24 @@ def stored(view: ClusterView, **fields: object) -> ClusterView:
 
 
 def own(view: ClusterView, password: str | None) -> ClusterView:
-    """The user has a Secret."""
+    """Return the view with a Secret of the user."""
     return changed(seen(view, own_password=password), auth=Auth(secret_name="mine"))
 
 
 def opened(view: ClusterView, ordinal: int, password: str = "", other: str = "") -> ClusterView:
-    """A node takes these passwords."""
+    """Return the view with other passwords of a broker."""
     return broker(view, ordinal, requirepass=password, requirepass_former=other)
 
 
 def everywhere(view: ClusterView, password: str, other: str) -> ClusterView:
-    """All nodes take these."""
+    """Return the view with other passwords of all brokers."""
     for ordinal in range(3):
         view = opened(view, ordinal, password, other)
     return view
 
 
 def grace(view: ClusterView) -> ClusterView:
-    """The former password is taken for a while."""
+    """Return the view during the grace period of a previous password."""
     return changed(stored(view, former="old", rotated_s_ago=10.0), auth=Auth())
 
 
@@ -90,55 +90,55 @@ def current(view: ClusterView) -> str:
 
 
 ROTATED: dict[str, tuple[Change, list[str]]] = {
-    "another number": (lambda view: changed(view, auth=Auth(rotation=1)), ["apply Secret mail-auth"]),
-    "another number while a former one is taken": (
+    "rotation changes": (lambda view: changed(view, auth=Auth(rotation=1)), ["apply Secret mail-auth"]),
+    "rotation changes during the grace period": (
         lambda view: changed(everywhere(grace(view), current(view), "old"), auth=Auth(rotation=1)),
         [],
     ),
-    "the user's Secret says something else": (lambda view: own(view, "mine"), ["apply Secret mail-auth"]),
-    "the user's Secret says the same": (lambda view: own(view, current(view)), []),
-    "the user's Secret is missing": (lambda view: own(view, None), []),
-    "a node does not take the next one": (
+    "the user's Secret changes": (lambda view: own(view, "mine"), ["apply Secret mail-auth"]),
+    "the user's Secret has the current password": (lambda view: own(view, current(view)), []),
+    "the user's Secret does not exist": (lambda view: own(view, None), []),
+    "a broker rejects the next password": (
         lambda view: opened(everywhere(stored(view, following="next"), current(view), "next"), 1, current(view)),
         ["mail-1: CONFIG SET requirepass-former next"],
     ),
-    "all take the next one": (
+    "all brokers accept the next password": (
         lambda view: everywhere(stored(view, following="next"), current(view), "next"),
         ["apply Secret mail-auth"],
     ),
-    "a node does not answer": (
+    "a broker does not answer": (
         lambda view: unreachable(everywhere(stored(view, following="next"), current(view), "next"), 1),
         [],
     ),
-    "the user's Secret says a third one": (
+    "the user's Secret changes to a third password": (
         lambda view: own(everywhere(stored(view, following="next"), current(view), "next"), "third"),
         ["apply Secret mail-auth"],
     ),
-    "a node takes the former one only": (
+    "a broker accepts only the previous password": (
         lambda view: opened(everywhere(grace(view), current(view), "old"), 1, "old"),
         ["mail-1: CONFIG SET requirepass-former {current}"],
     ),
-    "a node takes both, the other way round": (
+    "a broker accepts both in reverse order": (
         lambda view: opened(everywhere(grace(view), current(view), "old"), 1, "old", current(view)),
         [],
     ),
-    "a node takes none": (
+    "a broker accepts none": (
         lambda view: opened(view, 1),
         ["mail-1: CONFIG SET requirepass {current}"],
     ),
-    "a node takes none, there are two": (
+    "a broker accepts none of two": (
         lambda view: opened(everywhere(grace(view), current(view), "old"), 1),
         ["mail-1: CONFIG SET requirepass-former old", "mail-1: CONFIG SET requirepass {current}"],
     ),
-    "a node takes a former one still": (
+    "a broker still accepts the previous password": (
         lambda view: opened(view, 1, current(view), "old"),
         ["mail-1: CONFIG SET requirepass-former "],
     ),
-    "a node has the former one as its first still": (
+    "a broker still has the previous password first": (
         lambda view: opened(view, 1, "old", current(view)),
         ["mail-1: CONFIG SET requirepass {current}", "mail-1: CONFIG SET requirepass-former "],
     ),
-    "switched off": (
+    "authentication is disabled": (
         lambda view: opened(opened(changed(view, auth=Auth(enabled=False)), 0), 1, "old", "older"),
         [
             "mail-1: CONFIG SET requirepass-former ",
@@ -152,23 +152,23 @@ ROTATED: dict[str, tuple[Change, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", ROTATED)
-def test_how_a_password_gets_everywhere(case: str) -> None:
+def test_password_change(case: str) -> None:
     change, expected = ROTATED[case]
     view = at_rest()
     assert done(change(view)) == [action.replace("{current}", current(view)) for action in expected]
 
 
 FORMER: dict[str, tuple[Change, bool]] = {
-    "its time is over": (lambda view: view, False),
-    "its time runs": (lambda view: stored(view, rotated_s_ago=10.0), True),
-    "a node does not take the new one": (lambda view: opened(view, 1, "old"), True),
-    "a node does not answer": (lambda view: unreachable(view, 1), True),
+    "the grace period is over": (lambda view: view, False),
+    "the grace period is not over": (lambda view: stored(view, rotated_s_ago=10.0), True),
+    "a broker rejects the new password": (lambda view: opened(view, 1, "old"), True),
+    "a broker does not answer": (lambda view: unreachable(view, 1), True),
     "a pod has not started": (lambda view: unreachable(view, 1, phase="Pending"), False),
 }
 
 
 @pytest.mark.parametrize("case", FORMER)
-def test_how_long_the_former_password_is_kept(case: str) -> None:
+def test_previous_password_is_kept(case: str) -> None:
     change, kept = FORMER[case]
     view = changed(stored(at_rest(), former="old", rotated_s_ago=400.0), auth=Auth())
     view = change(everywhere(view, current(view), "old"))
@@ -176,7 +176,7 @@ def test_how_long_the_former_password_is_kept(case: str) -> None:
     assert ["former-password" in data for data in written] == ([] if kept else [False])
 
 
-def test_without_any_password_no_cluster_is_begun() -> None:
+def test_cluster_is_not_created_without_a_password() -> None:
     view = own(lone(at_rest()), None)
     assert done(view) == []
     assert told(view, "Degraded") == ("True", "SecretMissing")
@@ -188,7 +188,7 @@ def test_passwords_are_not_logged() -> None:
     assert [action.secret for action in planned(view).actions if isinstance(action, Command)] == [True]
 
 
-def test_a_fresh_password_is_in_the_secret_and_nowhere_else_at_first() -> None:
+def test_new_password_is_stored_before_it_is_sent_to_brokers() -> None:
     actions = planned(changed(at_rest(), auth=Auth(rotation=1))).actions
     assert [short(action) for action in actions] == ["apply Secret mail-auth"]
 
@@ -196,29 +196,29 @@ def test_a_fresh_password_is_in_the_secret_and_nowhere_else_at_first() -> None:
 # --- directives and objects -------------------------------------------------------------------------------------------
 
 
-def test_a_directive_that_changes_while_a_node_runs_is_set() -> None:
+def test_live_directive_is_set_without_a_restart() -> None:
     view = changed(at_rest(), config={"slowlog-max-len": "64"})
     assert [action for action in done(view) if "CONFIG" in action] == [
         f"mail-{ordinal}: CONFIG SET slowlog-max-len 64" for ordinal in range(3)
     ]
 
 
-def test_a_directive_that_somebody_set_goes_back() -> None:
+def test_manually_changed_directive_is_restored() -> None:
     config = {**broker_of(at_rest(), 1).config, "slowlog-max-len": "7", "maxclients": "900"}
     assert done(broker(at_rest(), 1, config=config)) == ["mail-1: CONFIG SET slowlog-max-len 128"]
 
 
-def test_the_same_value_in_other_words_is_no_difference() -> None:
+def test_equal_values_with_different_spelling_are_not_set() -> None:
     config = {**broker_of(at_rest(), 1).config, "auto-aof-rewrite-min-size": "64mb"}
     assert done(broker(at_rest(), 1, config=config)) == []
 
 
 def child(view: ClusterView, kind: str, name: str, change: Callable[[Json], Json]) -> ClusterView:
-    """A child that looks otherwise."""
+    """Return the view with a changed child."""
     return seen(view, children={**view.observed.children, (kind, name): change(view.observed.children[kind, name])})
 
 
-def test_an_object_changed_by_hand_is_put_right_over_the_version_that_was_seen() -> None:
+def test_manually_changed_object_is_restored_over_the_observed_version() -> None:
     view = child(at_rest(), "ConfigMap", "mail-config", lambda live: live | {"data": {"disque.conf": "hz 1\n"}})
     (action,) = planned(view).actions
     assert isinstance(action, Apply)
@@ -227,7 +227,7 @@ def test_an_object_changed_by_hand_is_put_right_over_the_version_that_was_seen()
     assert action.manifest["metadata"]["resourceVersion"] == version
 
 
-def test_an_object_of_somebody_else_is_left_alone() -> None:
+def test_object_of_another_owner_is_not_changed() -> None:
     def taken(live: Json) -> Json:
         return {"kind": live["kind"], "metadata": {"name": "mail", "uid": "x", "labels": {}}, "spec": {}}
 
@@ -236,19 +236,19 @@ def test_an_object_of_somebody_else_is_left_alone() -> None:
     assert told(view, "Degraded") == ("True", "NameTaken")
 
 
-def test_a_budget_that_is_not_asked_for_goes() -> None:
+def test_disabled_disruption_budget_is_deleted() -> None:
     view = at_rest()
     view = changed(view, pod_disruption_budget=view.spec.pod_disruption_budget.model_copy(update={"enabled": False}))
     assert done(view) == ["delete PodDisruptionBudget mail"]
 
 
 CLAIMS: dict[str, tuple[Change, list[str]]] = {
-    "larger": (
+    "size grows": (
         lambda view: changed(view, storage=Storage(size="4Gi")),
         [f"apply PersistentVolumeClaim data-mail-{ordinal}" for ordinal in range(3)],
     ),
-    "smaller": (lambda view: changed(view, storage=Storage(size="1Gi")), []),
-    "owned": (
+    "size shrinks": (lambda view: changed(view, storage=Storage(size="1Gi")), []),
+    "whenDeleted is Delete": (
         lambda view: changed(view, storage=Storage(retention=VolumeRetention(when_deleted="Delete"))),
         [f"apply PersistentVolumeClaim data-mail-{ordinal}" for ordinal in range(3)],
     ),
@@ -256,14 +256,14 @@ CLAIMS: dict[str, tuple[Change, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", CLAIMS)
-def test_what_claims_need(case: str) -> None:
+def test_claim_is_changed(case: str) -> None:
     change, expected = CLAIMS[case]
     assert [action for action in done(change(at_rest())) if "Claim" in action] == expected
 
 
 LEFT_BEHIND: dict[str, tuple[Change, bool]] = {
     "drained": (lambda view: volumes(view, 2, drained="id"), True),
-    "drained, kept by the spec": (
+    "drained, whenScaled is Retain": (
         lambda view: changed(
             volumes(view, 2, drained="id"), storage=Storage(retention=VolumeRetention(when_scaled="Retain"))
         ),
@@ -271,19 +271,19 @@ LEFT_BEHIND: dict[str, tuple[Change, bool]] = {
     ),
     "not drained": (lambda view: view, False),
     "never bound": (lambda view: volumes(view, 2, bound=False), True),
-    "going already": (lambda view: volumes(view, 2, drained="id", terminating=True), False),
-    "drained, its pod is to be made again": (lambda view: changed(volumes(view, 2, drained="id"), replicas=3), False),
+    "already being deleted": (lambda view: volumes(view, 2, drained="id", terminating=True), False),
+    "drained, its pod will be created again": (lambda view: changed(volumes(view, 2, drained="id"), replicas=3), False),
 }
 
 
 @pytest.mark.parametrize("case", LEFT_BEHIND)
-def test_claims_of_pods_that_are_gone(case: str) -> None:
+def test_claim_of_a_removed_pod_is_deleted(case: str) -> None:
     change, deleted = LEFT_BEHIND[case]
     view = change(changed(stateful_set(gone(at_rest(), 2), replicas=2), replicas=2))
     assert ("delete PersistentVolumeClaim data-mail-2" in done(view)) == deleted
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- status and events ------------------------------------------------------------------------------------------------
 
 TROUBLES = {
     "ImagePullBackOff": ("ImageMissing", "spec.image"),
@@ -297,7 +297,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_pod_that_does_not_run_says_what_to_do(trouble: str) -> None:
+def test_reason_and_advice_for_a_pod_that_does_not_run(trouble: str) -> None:
     reason, advice = TROUBLES[trouble]
     view = unreachable(at_rest(), 1, ready=False, trouble=trouble)
     assert told(view, "Degraded") == ("True", reason)
@@ -305,13 +305,13 @@ def test_a_pod_that_does_not_run_says_what_to_do(trouble: str) -> None:
     assert planned(view).status["phase"] == "Degraded"
 
 
-def test_a_quota_says_what_to_do() -> None:
+def test_exceeded_quota_is_reported_with_advice() -> None:
     view = seen(gone(at_rest(), 2), quota="exceeded quota: pods=2")
     assert told(view, "Degraded") == ("True", "PodsRefused")
     assert "exceeded quota: pods=2" in planned(view).status["message"]
 
 
-def test_a_condition_keeps_the_time_of_its_last_change() -> None:
+def test_condition_keeps_its_transition_time() -> None:
     view = at_rest()
     later = ClusterView(view.spec, view.observed, view.now_s + 1000)
     assert planned(later).status == view.observed.status
@@ -326,7 +326,7 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
     }
 
 
-def test_a_member_that_did_not_answer_once_is_no_problem_yet() -> None:
+def test_briefly_silent_member_is_not_a_problem() -> None:
     view = unreachable(at_rest(), 1)
     first = planned(view)
     assert (first.status["phase"], told(view, "Degraded")[0]) == ("Healing", "False")
@@ -335,7 +335,7 @@ def test_a_member_that_did_not_answer_once_is_no_problem_yet() -> None:
 
 
 def outside(schema: Json, value: object, path: str = "status") -> list[str]:
-    """What the schema does not have, or has as something else."""
+    """Return values that the schema does not have, or has with another type."""
     kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
     if not isinstance(value, kinds[schema["type"]]):  # type: ignore[arg-type]  # a table of types
         return [path]
@@ -350,7 +350,7 @@ def outside(schema: Json, value: object, path: str = "status") -> list[str]:
     ]
 
 
-def test_the_api_server_keeps_all_of_the_status() -> None:
+def test_status_matches_its_schema() -> None:
     leaving = Leaving(done=False, jobs_left=5, rate=1.5, seconds_left=5.0, seconds_elapsed=10.0)
     view = status(changed(broker(at_rest(), 2, leaving=leaving), replicas=2), formerImage="disque:0")
     told_status = planned(view).status
@@ -358,7 +358,7 @@ def test_the_api_server_keeps_all_of_the_status() -> None:
     assert outside(status_schema(), told_status) == []
 
 
-def test_events_are_told_on_the_transition_only() -> None:
+def test_events_are_posted_only_on_transitions() -> None:
     view = unreachable(at_rest(), 1, ready=False, trouble="CrashLoopBackOff")
     first = planned(view)
     assert [event.reason for event in first.events] == ["CrashLooping"]
@@ -367,7 +367,7 @@ def test_events_are_told_on_the_transition_only() -> None:
     assert [event.reason for event in recovered.events] == ["Running", "Recovered"]
 
 
-def test_a_member_that_does_not_answer_keeps_its_id_in_the_status() -> None:
+def test_silent_member_keeps_its_node_id_in_the_status() -> None:
     view = unreachable(at_rest(), 1)
     member = planned(view).status["members"][1]
     assert (member["nodeId"], member["state"]) == (broker_of(at_rest(), 1).node_id, "unreachable")
@@ -382,14 +382,14 @@ def test_a_member_that_does_not_answer_keeps_its_id_in_the_status() -> None:
     ],
     ids=["all ran on it", "not all came to it", "it never served"],
 )
-def test_the_former_image_is_one_that_served(images: tuple[str, ...], *, ready: bool, former: str) -> None:
+def test_former_image_is_the_last_one_that_served(images: tuple[str, ...], *, ready: bool, former: str) -> None:
     view = stateful_set(status(at_rest(), image="disque:1", formerImage="disque:0"), image="disque:2")
     for ordinal, image in enumerate(images):
         view = pod(view, ordinal, image=image, ready=ready)
     assert planned(view).status["formerImage"] == former
 
 
-def test_figures_are_in_no_text() -> None:
+def test_messages_contain_no_changing_numbers() -> None:
     view = at_rest()
     busy = broker(view, 1, jobs=5000, used_memory=10**9)
     one, other = planned(view).status, planned(busy).status
@@ -398,21 +398,21 @@ def test_figures_are_in_no_text() -> None:
     assert other["jobs"]["registered"] == 5000
 
 
-def test_a_paused_cluster_says_so_and_what_is_wrong() -> None:
+def test_paused_cluster_still_reports_problems() -> None:
     view = changed(unreachable(at_rest(), 1, ready=False, trouble="CrashLoopBackOff"), paused=True)
     assert done(view) == []
     assert planned(view).status["phase"] == "Paused"
     assert told(view, "Degraded") == ("True", "CrashLooping")
 
 
-def test_a_spec_that_can_not_be_done_says_what_is_wrong() -> None:
+def test_invalid_spec_is_reported() -> None:
     view = changed(at_rest(), config={"hz": "often"})
     assert told(view, "SpecValid") == ("False", "Invalid")
     assert "spec.config.hz" in planned(view).status["message"]
     assert [event.reason for event in planned(view).events] == ["Invalid"]
 
 
-def test_the_progress_of_a_roll_out_is_told() -> None:
+def test_rollout_progress_is_reported() -> None:
     view = pod(revision(at_rest()), 2, revision="new")
     assert "2 of 3 pods to replace, next mail-1" in planned(view).status["message"]
     assert volumes(view, 1).observed == view.observed

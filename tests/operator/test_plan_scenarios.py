@@ -1,4 +1,4 @@
-"""Whole stories of a cluster in virtual time: what a person asks for comes to be, whatever happens on the way."""
+"""Scenarios of a cluster in virtual time: every requested change completes, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EPHEMERAL: dict[str, Any] = {"storage": Storage(ephemeral=True), "persistence": 
 
 
 def a_scenario(replicas: int = 3, jobs: int = 20, **fields: Any) -> Scenario:
-    """A cluster at rest, with jobs that nobody works on."""
+    """Return a healthy cluster, with jobs that no worker takes."""
     scenario = Scenario(a_spec(replicas=replicas, **fields), load=False)
     scenario.settle()
     for _ in range(jobs):
@@ -25,7 +25,7 @@ def a_scenario(replicas: int = 3, jobs: int = 20, **fields: Any) -> Scenario:
 
 
 def words(scenario: Scenario, *command: str) -> list[str]:
-    """The pods that were told something."""
+    """Return the pods that got a command."""
     return [
         action.pod
         for action in scenario.acted
@@ -57,7 +57,7 @@ def leaves(scenario: Scenario, pod: str) -> Callable[[], bool]:
     return is_leaving
 
 
-def test_a_cluster_is_made_and_says_so_once() -> None:
+def test_cluster_is_created_and_reported_once() -> None:
     scenario = Scenario(load=False)
     scenario.until(lambda: scenario.world.status.get("phase") == "Running", 60)
     scenario.settle()
@@ -65,7 +65,7 @@ def test_a_cluster_is_made_and_says_so_once() -> None:
     assert reasons(scenario) == ["Creating", "Running"]
 
 
-def test_it_grows_by_all_pods_at_once() -> None:
+def test_scale_up_adds_all_pods_at_once() -> None:
     scenario = a_scenario()
     before = node_ids(scenario)
     scenario.world.edit(replicas=5)
@@ -75,7 +75,7 @@ def test_it_grows_by_all_pods_at_once() -> None:
     assert words(scenario, "CLUSTER", "MEET") == []
 
 
-def test_it_shrinks_one_by_one_without_losing_a_job() -> None:
+def test_scale_down_removes_one_pod_at_a_time_without_losing_a_job() -> None:
     scenario = a_scenario(5, jobs=40)
     scenario.world.edit(replicas=1)
     scenario.settle()
@@ -86,7 +86,7 @@ def test_it_shrinks_one_by_one_without_losing_a_job() -> None:
     assert reasons(scenario).count("DrainStarted") == reasons(scenario).count("DrainFinished") == 4
 
 
-def test_claims_are_kept_when_the_spec_says_so() -> None:
+def test_claims_are_kept_with_when_scaled_retain() -> None:
     scenario = a_scenario(storage=Storage(retention=VolumeRetention(when_scaled="Retain")))
     scenario.world.edit(replicas=1)
     scenario.settle()
@@ -94,7 +94,7 @@ def test_claims_are_kept_when_the_spec_says_so() -> None:
     assert claims(scenario) == [0, 1, 2]
 
 
-def test_a_shrink_can_be_taken_back() -> None:
+def test_scale_down_can_be_cancelled() -> None:
     scenario = a_scenario(jobs=40)
     scenario.world.edit(replicas=2)
     scenario.until(leaves(scenario, "mail-2"))
@@ -106,7 +106,7 @@ def test_a_shrink_can_be_taken_back() -> None:
     assert words(scenario, "CLUSTER", "FORGET") == []
 
 
-def test_a_shrink_that_is_taken_back_when_the_pod_is_going_makes_the_pod_again() -> None:
+def test_pod_is_recreated_when_a_scale_down_is_cancelled_too_late() -> None:
     scenario = a_scenario()
     scenario.world.edit(replicas=2)
     scenario.until(lambda: scenario.world.pods["mail-2"].ends_s is not None)
@@ -116,7 +116,7 @@ def test_a_shrink_that_is_taken_back_when_the_pod_is_going_makes_the_pod_again()
     assert claims(scenario) == [0, 1, 2]
 
 
-def test_another_number_while_a_node_leaves_is_taken_up_after_it() -> None:
+def test_new_replicas_during_a_drain_apply_after_it() -> None:
     scenario = a_scenario(4, jobs=40)
     scenario.world.edit(replicas=3)
     scenario.until(leaves(scenario, "mail-3"))
@@ -126,7 +126,7 @@ def test_another_number_while_a_node_leaves_is_taken_up_after_it() -> None:
     assert words(scenario, "CLUSTER", "LEAVING", "no") == []
 
 
-def test_a_node_that_dies_while_it_leaves_goes_on_when_it_is_back() -> None:
+def test_drain_continues_after_the_broker_restarts() -> None:
     scenario = a_scenario(jobs=60)
     scenario.world.edit(replicas=2)
     scenario.until(leaves(scenario, "mail-2"))
@@ -137,7 +137,7 @@ def test_a_node_that_dies_while_it_leaves_goes_on_when_it_is_back() -> None:
     assert words(scenario, "CLUSTER", "LEAVING", "yes") == ["mail-2"]
 
 
-def test_a_shrink_waits_for_jobs_that_need_more_copies() -> None:
+def test_scale_down_waits_for_jobs_that_need_more_copies() -> None:
     scenario = a_scenario(jobs=0)
     assert scenario.add(replicate=2)
     scenario.world.edit(replicas=1)
@@ -149,7 +149,7 @@ def test_a_shrink_waits_for_jobs_that_need_more_copies() -> None:
     check_settled(scenario)
 
 
-def test_what_is_not_handed_over_in_time_rests_on_its_volume_and_comes_back_with_it() -> None:
+def test_handoff_keeps_remaining_jobs_on_the_volume() -> None:
     scenario = a_scenario(jobs=90, drain=Drain(timeout_s=10, on_timeout="Handoff"))
     scenario.world.edit(replicas=2)
     scenario.settle()
@@ -161,7 +161,7 @@ def test_what_is_not_handed_over_in_time_rests_on_its_volume_and_comes_back_with
     assert sum(len(broker.disk.jobs) for broker in scenario.world.bus.running.values()) == 90
 
 
-def test_an_upgrade_replaces_pods_from_the_top_on_their_volumes() -> None:
+def test_upgrade_replaces_pods_from_the_highest_ordinal() -> None:
     scenario = a_scenario()
     before = node_ids(scenario)
     scenario.world.edit(image="disque:2")
@@ -174,7 +174,7 @@ def test_an_upgrade_replaces_pods_from_the_top_on_their_volumes() -> None:
 
 
 @pytest.mark.parametrize("image", ["disque:broken", "disque:missing"])
-def test_an_image_that_does_not_work_stops_at_the_first_pod_and_goes_back(image: str) -> None:
+def test_upgrade_to_a_broken_image_stops_at_the_first_pod_and_can_be_reverted(image: str) -> None:
     scenario = a_scenario()
     scenario.world.edit(image=image)
     scenario.until(lambda: scenario.world.status.get("phase") == "Degraded")
@@ -188,7 +188,7 @@ def test_an_image_that_does_not_work_stops_at_the_first_pod_and_goes_back(image:
     assert replaced(scenario) == ["mail-2", "mail-2"]
 
 
-def test_pods_without_volumes_hand_their_jobs_over_before_they_are_replaced() -> None:
+def test_ephemeral_pods_are_drained_before_replacement() -> None:
     scenario = a_scenario(**EPHEMERAL)
     before = node_ids(scenario)
     scenario.world.edit(image="disque:2")
@@ -197,7 +197,7 @@ def test_pods_without_volumes_hand_their_jobs_over_before_they_are_replaced() ->
     assert not set(before.values()) & set(node_ids(scenario).values())
 
 
-def test_a_directive_without_a_restart_and_one_with() -> None:
+def test_only_some_directives_need_a_restart() -> None:
     scenario = a_scenario()
     scenario.world.edit(config={"slowlog-max-len": "64"})
     scenario.settle()
@@ -219,7 +219,7 @@ def test_restart_at_restarts_all_pods() -> None:
     assert replaced(scenario) == ["mail-2", "mail-1", "mail-0"]
 
 
-def test_no_client_is_turned_away_while_a_password_is_rotated() -> None:
+def test_password_rotation_rejects_no_client() -> None:
     scenario = a_scenario()
     world = scenario.world
     old = given(scenario)
@@ -238,13 +238,13 @@ def test_no_client_is_turned_away_while_a_password_is_rotated() -> None:
 
 
 def given(scenario: Scenario) -> str:
-    """The password that clients find in the Secret."""
+    """Return the password that clients read from the Secret."""
     passwords = scenario.world.observe().passwords
     assert passwords is not None
     return passwords.current
 
 
-def test_a_lost_password_is_replaced_by_restarts() -> None:
+def test_lost_password_is_replaced_by_restarts() -> None:
     scenario = a_scenario()
     scenario.world.api.delete("Secret", "mail-auth")
     scenario.run(60)
@@ -253,7 +253,7 @@ def test_a_lost_password_is_replaced_by_restarts() -> None:
     assert sorted(set(replaced(scenario))) == ["mail-0", "mail-1", "mail-2"]
 
 
-def test_all_pods_deleted_at_once_are_the_same_members_afterwards() -> None:
+def test_members_keep_their_ids_when_all_pods_are_deleted_at_once() -> None:
     scenario = a_scenario()
     before = node_ids(scenario)
     for name in scenario.pods():
@@ -264,7 +264,7 @@ def test_all_pods_deleted_at_once_are_the_same_members_afterwards() -> None:
     assert words(scenario, "CLUSTER", "FORGET") == []
 
 
-def test_a_deleted_volume_is_another_node_and_the_old_one_is_forgotten() -> None:
+def test_deleted_volume_becomes_a_new_member_and_the_old_one_is_forgotten() -> None:
     scenario = a_scenario(jobs=0)
     before = node_ids(scenario)
     scenario.world.delete_pod("mail-1", force=True)
@@ -278,16 +278,16 @@ def test_a_deleted_volume_is_another_node_and_the_old_one_is_forgotten() -> None
     assert forgotten == {before["mail-1"]}
 
 
-def test_a_volume_that_is_being_deleted_is_emptied_first() -> None:
+def test_volume_is_drained_before_it_is_deleted() -> None:
     scenario = a_scenario()
     scenario.world.delete_claim(1)
     scenario.settle()
     check_settled(scenario)
     assert replaced(scenario) == ["mail-1"]
-    assert not scenario.world.excused
+    assert not scenario.world.destroyed
 
 
-def test_members_that_lost_each_other_meet_again_when_names_lead_nowhere() -> None:
+def test_disconnected_members_are_connected_when_seeds_do_not_resolve() -> None:
     scenario = a_scenario()
     world = scenario.world
     world.bus.no_seeds_until_s = world.now_s + 10_000
@@ -300,7 +300,7 @@ def test_members_that_lost_each_other_meet_again_when_names_lead_nowhere() -> No
     assert words(scenario, "CLUSTER", "MEET")
 
 
-def test_a_machine_lost_for_minutes_keeps_its_members() -> None:
+def test_members_survive_a_node_that_is_lost_for_minutes() -> None:
     scenario = a_scenario()
     before = node_ids(scenario)
     scenario.world.cut_off["m1"] = scenario.world.now_s + 300
@@ -311,7 +311,7 @@ def test_a_machine_lost_for_minutes_keeps_its_members() -> None:
     assert node_ids(scenario) == before
 
 
-def test_hibernating_and_waking_with_another_number() -> None:
+def test_hibernated_cluster_resumes_with_other_replicas() -> None:
     scenario = a_scenario(4)
     before = node_ids(scenario)
     scenario.world.edit(hibernate=True)
@@ -324,7 +324,7 @@ def test_hibernating_and_waking_with_another_number() -> None:
     assert node_ids(scenario).items() < before.items()
 
 
-def test_nothing_is_done_while_paused_and_a_drain_goes_on_in_its_node() -> None:
+def test_paused_cluster_is_not_changed_but_its_drain_continues() -> None:
     scenario = a_scenario(jobs=40)
     scenario.world.edit(replicas=2)
     scenario.until(leaves(scenario, "mail-2"))
@@ -339,7 +339,7 @@ def test_nothing_is_done_while_paused_and_a_drain_goes_on_in_its_node() -> None:
     check_settled(scenario)
 
 
-def test_pods_that_find_no_machine_go_without_a_drain() -> None:
+def test_unschedulable_pods_are_removed_without_a_drain() -> None:
     scenario = a_scenario()
     scenario.world.full = True
     scenario.world.edit(replicas=5)
@@ -352,10 +352,10 @@ def test_pods_that_find_no_machine_go_without_a_drain() -> None:
     assert claims(scenario) == [0, 1, 2]
 
 
-def test_hand_edits_of_children_are_put_right() -> None:
+def test_manual_edits_of_children_are_reverted() -> None:
     scenario = a_scenario()
     world = scenario.world
-    world.scale_by_hand(5)
+    world.scale_manually(5)
     world.api.delete("Service", "mail")
     world.api.delete("PodDisruptionBudget", "mail")
     scenario.settle()
@@ -363,7 +363,7 @@ def test_hand_edits_of_children_are_put_right() -> None:
     assert world.api.get("Service", "mail") is not None
 
 
-def test_a_statefulset_deleted_by_hand_comes_back_with_all_members() -> None:
+def test_deleted_statefulset_is_recreated_with_all_members() -> None:
     scenario = a_scenario()
     before = node_ids(scenario)
     scenario.world.api.delete("StatefulSet", "mail")
@@ -372,10 +372,10 @@ def test_a_statefulset_deleted_by_hand_comes_back_with_all_members() -> None:
     assert node_ids(scenario) == before
 
 
-# --- the operator dies ------------------------------------------------------------------------------------------------
+# --- operator crashes -------------------------------------------------------------------------------------------------
 
 
-def shrink(scenario: Scenario) -> None:
+def scale_down(scenario: Scenario) -> None:
     scenario.world.edit(replicas=1)
 
 
@@ -397,30 +397,30 @@ def hibernate(scenario: Scenario) -> None:
     scenario.world.edit(hibernate=False)
 
 
-WORKS = [shrink, upgrade, both, rotate, hibernate]
+CHANGES = [scale_down, upgrade, both, rotate, hibernate]
 
 
-@pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
-def test_an_operator_that_dies_after_any_action_is_followed_by_one_that_goes_on(
-    work: Callable[[Scenario], None],
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_next_operator_continues_after_a_crash_at_any_action(
+    change: Callable[[Scenario], None],
 ) -> None:
-    whole = a_scenario()
-    first = len(whole.acted)
-    work(whole)
-    whole.settle()
-    for step in range(first + 1, len(whole.acted) + 1):
+    uninterrupted = a_scenario()
+    first = len(uninterrupted.acted)
+    change(uninterrupted)
+    uninterrupted.settle()
+    for step in range(first + 1, len(uninterrupted.acted) + 1):
         scenario = a_scenario()
-        scenario.dies_after = step
-        work(scenario)
+        scenario.crash_after = step
+        change(scenario)
         scenario.settle()
         check_settled(scenario)
 
 
-# --- found by storms --------------------------------------------------------------------------------------------------
+# --- found by faults --------------------------------------------------------------------------------------------------
 
 
-def test_a_node_that_is_to_leave_and_takes_no_password_is_restarted_first() -> None:
-    """Seed 318: all waited for it to leave, and it could not be told to."""
+def test_locked_broker_is_restarted_before_its_drain() -> None:
+    """Seed 318: everything waited for its drain, and it accepted no command to leave."""
     scenario = a_scenario(5)
     scenario.world.edit(replicas=3)
     scenario.world.api.delete("Secret", "mail-auth")
@@ -429,8 +429,8 @@ def test_a_node_that_is_to_leave_and_takes_no_password_is_restarted_first() -> N
     check_settled(scenario)
 
 
-def test_a_node_that_rests_and_takes_no_password_does_not_keep_the_others_from_their_restarts() -> None:
-    """Seed 307: it was not ready, since it was leaving, and nobody could tell it to stay."""
+def test_locked_drained_broker_does_not_block_other_restarts() -> None:
+    """Seed 307: it was not ready because it was leaving, and it accepted no command to stay."""
     scenario = a_scenario(5)
     scenario.world.pods["mail-3"].drain = True
     scenario.until(leaves(scenario, "mail-3"))
@@ -440,21 +440,21 @@ def test_a_node_that_rests_and_takes_no_password_does_not_keep_the_others_from_t
     check_settled(scenario)
 
 
-# --- storms -----------------------------------------------------------------------------------------------------------
+# --- random faults ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(1, 13))
-def test_a_cluster_comes_to_rest_after_a_storm(seed: int) -> None:
+def test_cluster_settles_after_faults(seed: int) -> None:
     run_faults(seed)
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
-def test_a_cluster_without_volumes_comes_to_rest_after_a_storm(seed: int) -> None:
+def test_ephemeral_cluster_settles_after_faults(seed: int) -> None:
     run_faults(seed, ephemeral=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 300, 20))
-def test_many_clusters_come_to_rest_after_storms(first: int) -> None:
+def test_many_clusters_settle_after_faults(first: int) -> None:
     for seed in range(first, first + 20):
         run_faults(seed, ephemeral=seed % 4 == 0)

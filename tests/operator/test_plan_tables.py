@@ -1,4 +1,4 @@
-"""What `plan` answers to what it sees: one row for each case that the concerns' headers list."""
+"""Decisions of `plan`: one row for each case in the tables of the concerns."""
 
 from __future__ import annotations
 
@@ -39,57 +39,60 @@ DONE = Leaving(done=True, jobs_left=0, rate=0.0, seconds_left=0.0, seconds_elaps
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 5])
-def test_nothing_is_done_for_a_cluster_at_rest(replicas: int) -> None:
+def test_healthy_cluster_is_not_changed(replicas: int) -> None:
     view = at_rest(replicas)
     again = planned(view)
     assert (done(view), again.events, again.again_s) == ([], (), 30.0)
     assert again.status == view.observed.status
 
 
-# --- the gate ---------------------------------------------------------------------------------------------------------
+# --- the disruption check ---------------------------------------------------------------------------------------------
 
-CLOSED: dict[str, tuple[Change, str]] = {
-    "the controller is behind": (
+FAILED_CHECKS: dict[str, tuple[Change, str]] = {
+    "the controller is late": (
         lambda view: stateful_set(view, up_to_date=False),
         "has not processed the last change",
     ),
     "a pod is missing": (lambda view: gone(view, 1), "1 pods do not exist yet"),
-    "a pod is to go": (lambda view: stateful_set(view, replicas=2), "mail-2 is not removed yet"),
-    "a pod is being stopped": (lambda view: pod(view, 1, terminating=True), "mail-1 is stopping"),
-    "two have one ID": (lambda view: broker(view, 1, node_id=broker_of(view, 0).node_id), "the same node ID"),
+    "a surplus pod exists": (lambda view: stateful_set(view, replicas=2), "mail-2 is not removed yet"),
+    "a pod is stopping": (lambda view: pod(view, 1, terminating=True), "mail-1 is stopping"),
+    "two members have the same ID": (
+        lambda view: broker(view, 1, node_id=broker_of(view, 0).node_id),
+        "the same node ID",
+    ),
     "a broker does not answer": (lambda view: unreachable(view, 1), "mail-1 does not answer"),
-    "a broker loads": (lambda view: broker(view, 1, loading=True), "mail-1 is loading its jobs"),
+    "a broker is loading": (lambda view: broker(view, 1, loading=True), "mail-1 is loading its jobs"),
     "a pod is not ready": (lambda view: pod(view, 1, ready=False), "mail-1 is not ready"),
-    "another node leaves": (lambda view: broker(view, 1, leaving=HANDING), "mail-1 is handing over its jobs"),
+    "another member is leaving": (lambda view: broker(view, 1, leaving=HANDING), "mail-1 is handing over its jobs"),
     "a disk is full": (lambda view: broker(view, 1, refusing="No space left on device"), "mail-1 accepts no new jobs"),
-    "two are not connected": (
+    "two members are not connected": (
         lambda view: peers(view, broker_of(view, 1).node_id, connected=False),
         "mail-0 is not connected to mail-1",
     ),
-    "somebody is not forgotten": (unknown_member, "a removed member is not forgotten yet"),
-    "copies are under way": (
+    "a removed member is not forgotten": (unknown_member, "a removed member is not forgotten yet"),
+    "copies are in flight": (
         lambda view: broker(view, 1, waiting_for_copies=101),
         "mail-1 has jobs waiting for copies",
     ),
-    "a pod is ready for a moment": (lambda view: pod(view, 1, ready_for_s=2.0), "mail-1 has just become ready"),
+    "a pod has just become ready": (lambda view: pod(view, 1, ready_for_s=2.0), "mail-1 has just become ready"),
 }
 
 
-@pytest.mark.parametrize("case", CLOSED)
-def test_the_gate_is_closed(case: str) -> None:
-    change, said = CLOSED[case]
+@pytest.mark.parametrize("case", FAILED_CHECKS)
+def test_disruption_check_fails(case: str) -> None:
+    change, said = FAILED_CHECKS[case]
     disruption = Disruption(change(at_rest()), "mail-2", soak_s=5.0, copies=True)
     assert said in blocker(disruption)
 
 
-@pytest.mark.parametrize("case", CLOSED)
-def test_nobody_is_disturbed_while_the_gate_is_closed(case: str) -> None:
-    change, _ = CLOSED[case]
+@pytest.mark.parametrize("case", FAILED_CHECKS)
+def test_no_disruption_while_the_check_fails(case: str) -> None:
+    change, _ = FAILED_CHECKS[case]
     actions = done(revision(change(at_rest())))
     assert not [action for action in actions if action.startswith("replace")]
 
 
-# --- who is who -------------------------------------------------------------------------------------------------------
+# --- stale IDs --------------------------------------------------------------------------------------------------------
 
 
 def host(ordinal: int) -> str:
@@ -97,39 +100,42 @@ def host(ordinal: int) -> str:
 
 
 FORGOTTEN: dict[str, tuple[Change, bool]] = {
-    "its pod is above all, silent for a minute": (lambda view: unknown_member(view, host=host(7), silent_s=60.0), True),
-    "its pod is above all, silent for a moment": (
+    "ordinal above the replicas, silent for a minute": (
+        lambda view: unknown_member(view, host=host(7), silent_s=60.0),
+        True,
+    ),
+    "ordinal above the replicas, silent for a moment": (
         lambda view: unknown_member(view, host=host(7), silent_s=59.0),
         False,
     ),
-    "its pod is above all, it was leaving": (
+    "ordinal above the replicas, was leaving": (
         lambda view: unknown_member(view, host=host(7), silent_s=1.0, leaving=True),
         True,
     ),
-    "somebody is connected with it": (lambda view: unknown_member(view, host=host(7), connected=True), False),
+    "a broker is connected to it": (lambda view: unknown_member(view, host=host(7), connected=True), False),
     "its pod answers with another ID": (lambda view: unknown_member(view, host=host(1)), True),
-    "its pod answers with another ID, since a moment": (
+    "its pod answers with another ID, silent for a moment": (
         lambda view: unknown_member(view, host=host(1), silent_s=5.0),
         False,
     ),
     "its pod does not answer": (lambda view: unreachable(unknown_member(view, host=host(1)), 1), False),
-    "its pod loads": (lambda view: broker(unknown_member(view, host=host(1)), 1, loading=True), False),
-    "its pod is to come back": (lambda view: gone(unknown_member(view, host=host(1)), 1), False),
-    "its pod sleeps": (lambda view: stateful_set(unknown_member(view, host=host(7)), hibernated_members=8), False),
-    "its name says nothing, all answer": (unknown_member, True),
-    "its name says nothing, one does not answer": (lambda view: unreachable(unknown_member(view), 1), False),
-    "its name says nothing, one is missing": (lambda view: gone(unknown_member(view), 1), False),
-    "its name has the domain of the cluster": (
+    "its pod is loading": (lambda view: broker(unknown_member(view, host=host(1)), 1, loading=True), False),
+    "its pod is expected": (lambda view: gone(unknown_member(view, host=host(1)), 1), False),
+    "its pod hibernates": (lambda view: stateful_set(unknown_member(view, host=host(7)), hibernated_members=8), False),
+    "unknown host name, all answer": (unknown_member, True),
+    "unknown host name, one does not answer": (lambda view: unreachable(unknown_member(view), 1), False),
+    "unknown host name, one is missing": (lambda view: gone(unknown_member(view), 1), False),
+    "host name with the cluster domain": (
         lambda view: unknown_member(view, host=f"{host(7)}.cluster.local"),
         True,
     ),
-    "another cluster's name": (
+    "host name of another cluster": (
         lambda view: unreachable(unknown_member(view, host="mail-7.other-members.prod.svc"), 2),
         False,
     ),
-    "the status has it for a pod that does not answer": (
+    "in the status for a pod that does not answer": (
         lambda view: unreachable(
-            status(unknown_member(view, host=host(7)), members=[{"pod": "mail-1", "nodeId": "id-stranger"}]), 1
+            status(unknown_member(view, host=host(7)), members=[{"pod": "mail-1", "nodeId": "id-unknown"}]), 1
         ),
         False,
     ),
@@ -137,15 +143,15 @@ FORGOTTEN: dict[str, tuple[Change, bool]] = {
 
 
 @pytest.mark.parametrize("case", FORGOTTEN)
-def test_a_node_is_forgotten_when_no_pod_can_be_it(case: str) -> None:
+def test_node_id_is_forgotten_when_no_pod_can_have_it(case: str) -> None:
     change, forgotten = FORGOTTEN[case]
     view = change(at_rest())
     forgets = [action for action in done(view) if "FORGET" in action]
-    everybody = [f"{member.name}: CLUSTER FORGET id-stranger" for member, _ in view.loaded]
+    everybody = [f"{member.name}: CLUSTER FORGET id-unknown" for member, _ in view.loaded]
     assert forgets == (everybody if forgotten else [])
 
 
-def test_members_that_do_not_find_each_other_are_introduced() -> None:
+def test_disconnected_members_are_connected() -> None:
     view = at_rest()
     lost = peers(view, broker_of(view, 1).node_id, connected=False, silent_s=20.0)
     assert done(lost) == [
@@ -156,18 +162,18 @@ def test_members_that_do_not_find_each_other_are_introduced() -> None:
     assert done(broker(broker(lost, 1, uptime_s=14.0), 1, uptime_s=14.0)) == []
 
 
-def test_nobody_guesses_which_of_two_nodes_with_one_id_is_right() -> None:
+def test_duplicate_node_id_is_only_reported() -> None:
     view = broker(at_rest(), 1, node_id=broker_of(at_rest(), 0).node_id)
     assert [action for action in done(view) if "FORGET" in action or action.startswith("replace")] == []
     assert told(view, "Degraded") == ("True", "DuplicateNode")
 
 
-# --- how many ---------------------------------------------------------------------------------------------------------
+# --- replicas ---------------------------------------------------------------------------------------------------------
 
 
 SIZES: dict[str, tuple[Change, list[str]]] = {
-    "grow": (lambda view: changed(view, replicas=5), ["apply StatefulSet 5"]),
-    "grow up to a claim that is being deleted": (
+    "scale up": (lambda view: changed(view, replicas=5), ["apply StatefulSet 5"]),
+    "scale up to a claim that is being deleted": (
         lambda view: changed(
             seen(
                 view,
@@ -180,28 +186,28 @@ SIZES: dict[str, tuple[Change, list[str]]] = {
         ),
         ["apply StatefulSet 4"],
     ),
-    "shrink": (lambda view: changed(view, replicas=1), ["mail-2: CLUSTER LEAVING yes"]),
-    "shrink, not below the minimum": (lambda view: changed(view, replicas=1, min_replicas=3), []),
-    "shrink, too few for the copies": (lambda view: changed(broker(view, 0, max_replicate=3), replicas=2), []),
-    "shrink, the gate is closed": (lambda view: changed(broker(view, 0, loading=True), replicas=2), []),
-    "shrink, handing over": (lambda view: changed(broker(view, 2, leaving=HANDING), replicas=2), []),
-    "shrink, handed over": (
+    "scale down": (lambda view: changed(view, replicas=1), ["mail-2: CLUSTER LEAVING yes"]),
+    "scale down, not below the minimum": (lambda view: changed(view, replicas=1, min_replicas=3), []),
+    "scale down, too few for the copies": (lambda view: changed(broker(view, 0, max_replicate=3), replicas=2), []),
+    "scale down, the check fails": (lambda view: changed(broker(view, 0, loading=True), replicas=2), []),
+    "scale down, handing over": (lambda view: changed(broker(view, 2, leaving=HANDING), replicas=2), []),
+    "scale down, handed over": (
         lambda view: changed(broker(view, 2, leaving=DONE), replicas=2),
         ["apply PersistentVolumeClaim data-mail-2"],
     ),
-    "shrink, marked": (
+    "scale down, marked": (
         lambda view: volumes(changed(broker(view, 2, leaving=DONE), replicas=2), 2, drained=broker_of(view, 2).node_id),
         ["apply StatefulSet 2"],
     ),
-    "shrink, marked for another node": (
+    "scale down, marked for another ID": (
         lambda view: volumes(changed(broker(view, 2, leaving=DONE), replicas=2), 2, drained="id-other"),
         ["apply PersistentVolumeClaim data-mail-2"],
     ),
-    "shrink, not the next one while the pod is still there": (
+    "scale down, not the next one while the pod exists": (
         lambda view: changed(stateful_set(broker(view, 2, leaving=DONE), replicas=2), replicas=1),
         ["apply StatefulSet 2"],
     ),
-    "shrink, a pod that does not run and is known to others": (
+    "scale down, a pod that does not run and is listed by others": (
         lambda view: volumes(
             changed(unreachable(view, 2, phase="Pending", trouble="Unschedulable", ready=False), replicas=2),
             2,
@@ -209,36 +215,36 @@ SIZES: dict[str, tuple[Change, list[str]]] = {
         ),
         [],
     ),
-    "shrink, undone": (lambda view: broker(view, 2, leaving=HANDING), ["mail-2: CLUSTER LEAVING no"]),
-    "shrink, undone when it was marked": (
+    "scale down, cancelled": (lambda view: broker(view, 2, leaving=HANDING), ["mail-2: CLUSTER LEAVING no"]),
+    "scale down, cancelled when marked": (
         lambda view: volumes(broker(view, 2, leaving=DONE), 2, drained="id"),
         ["apply PersistentVolumeClaim data-mail-2", "mail-2: CLUSTER LEAVING no"],
     ),
     "hibernate": (lambda view: changed(view, hibernate=True), ["apply StatefulSet 0"]),
-    "hibernate while a node leaves": (
+    "hibernate during a drain": (
         lambda view: changed(broker(view, 2, leaving=HANDING), hibernate=True, replicas=1),
         ["apply StatefulSet 0"],
     ),
-    "wake": (lambda view: stateful_set(view, replicas=0, hibernated_members=5), ["apply StatefulSet 5"]),
-    "wake, smaller": (
+    "resume": (lambda view: stateful_set(view, replicas=0, hibernated_members=5), ["apply StatefulSet 5"]),
+    "resume with fewer members": (
         lambda view: changed(stateful_set(view, replicas=0, hibernated_members=3), replicas=1),
         ["apply StatefulSet 3"],
     ),
-    "lowered to nothing by hand": (lambda view: stateful_set(view, replicas=0), ["apply StatefulSet 3"]),
+    "manually scaled to zero": (lambda view: stateful_set(view, replicas=0), ["apply StatefulSet 3"]),
     "paused": (lambda view: changed(view, paused=True, replicas=5), []),
     "deleted": (lambda view: changed(view, deleting=True, replicas=5), []),
-    "a spec that can not be done": (lambda view: changed(view, replicas=5, config={"hz": "often"}), []),
+    "invalid spec": (lambda view: changed(view, replicas=5, config={"hz": "often"}), []),
 }
 
 
 @pytest.mark.parametrize("case", SIZES)
-def test_how_many_pods_there_are_to_be(case: str) -> None:
+def test_replicas(case: str) -> None:
     change, expected = SIZES[case]
     actions = done(change(at_rest()))
     assert [action for action in actions if "PodDisruptionBudget" not in action] == expected
 
 
-def test_a_pod_that_never_was_a_member_goes_without_a_drain() -> None:
+def test_pod_that_never_was_a_member_is_removed_without_a_drain() -> None:
     view = at_rest(2)
     newcomer = replace(
         pod_of(view, 1), name="mail-2", ordinal=2, uid="new", phase="Pending", ready=False, trouble="Unschedulable"
@@ -248,7 +254,7 @@ def test_a_pod_that_never_was_a_member_goes_without_a_drain() -> None:
     assert told(view, "Draining") == ("True", "PodStopping")
 
 
-def test_a_cluster_without_its_statefulset_gets_back_all_its_members() -> None:
+def test_cluster_without_a_statefulset_gets_all_its_members_back() -> None:
     view = changed(seen(at_rest(), stateful_set=None, children={}), replicas=1)
     assert done(view)[-1] == "apply StatefulSet 3"
 
@@ -259,12 +265,12 @@ REFUSALS: dict[str, tuple[Change, str]] = {
         "BelowMinimum",
     ),
     "the copies": (lambda view: changed(broker(view, 0, max_replicate=3), replicas=2), "NotEnoughMembers"),
-    "the gate": (lambda view: changed(broker(view, 0, loading=True), replicas=2), "Waiting"),
+    "the disruption check": (lambda view: changed(broker(view, 0, loading=True), replicas=2), "Waiting"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_drain_that_can_not_be_says_why_once(case: str) -> None:
+def test_refused_drain_is_reported_once(case: str) -> None:
     change, reason = REFUSALS[case]
     view = change(at_rest())
     first = planned(view)
@@ -273,11 +279,11 @@ def test_a_drain_that_can_not_be_says_why_once(case: str) -> None:
     assert planned(seen(view, status=first.status)).events == ()
 
 
-# --- when the time for a drain is over --------------------------------------------------------------------------------
+# --- overdue drains ---------------------------------------------------------------------------------------------------
 
 
 def late(view: ClusterView, drain: Drain, **fields: object) -> ClusterView:
-    """The drain of the highest pod has taken too long."""
+    """Return the view with an overdue drain of the highest pod."""
     return broker(changed(view, replicas=2, drain=drain, **fields), 2, leaving=replace(HANDING, seconds_elapsed=100.0))
 
 
@@ -308,31 +314,31 @@ OVERDUE: dict[str, tuple[Change, list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", OVERDUE)
-def test_what_happens_when_a_drain_takes_too_long(case: str) -> None:
+def test_overdue_drain(case: str) -> None:
     change, expected, reason = OVERDUE[case]
     view = change(at_rest())
     assert [action for action in done(view) if "PodDisruptionBudget" not in action] == expected
     assert told(view, "Degraded")[1] == reason
 
 
-def test_a_node_that_restarts_while_it_leaves_does_not_begin_its_time_anew() -> None:
+def test_restart_of_a_leaving_broker_does_not_reset_the_timeout() -> None:
     view = late(at_rest(), Drain(timeout_s=60, on_timeout="Wait"))
     first = planned(view).status["drain"]
     restarted = broker(status(view, drain=first), 2, leaving=replace(HANDING, seconds_elapsed=1.0))
     assert planned(restarted).status["drain"]["startedAt"] == first["startedAt"]
 
 
-def test_a_cluster_with_a_pod_that_is_not_ready_does_not_say_that_it_runs() -> None:
+def test_cluster_with_an_unready_pod_is_not_running() -> None:
     view = pod(at_rest(), 1, ready=False)
     found = planned(view).status
     assert (found["phase"], found["message"]) == ("Healing", "mail-1 has loaded its jobs and is not ready yet")
     assert told(view, "Progressing") == ("True", "PodStarting")
 
 
-# --- pods that people want empty --------------------------------------------------------------------------------------
+# --- drain annotation -------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_somebody_wants_empty_is_drained_and_not_deleted() -> None:
+def test_annotated_pod_is_drained_and_kept() -> None:
     view = pod(at_rest(), 1, drain=True)
     assert done(view) == ["mail-1: CLUSTER LEAVING yes"]
     assert done(broker(view, 1, leaving=HANDING)) == []
@@ -350,22 +356,22 @@ def test_only_one_pod_is_drained_at_a_time() -> None:
     assert done(changed(view, replicas=2)) == ["mail-2: CLUSTER LEAVING yes"]
 
 
-# --- roll-out ---------------------------------------------------------------------------------------------------------
+# --- rollout ----------------------------------------------------------------------------------------------------------
 
 ROLLED: dict[str, tuple[Change, list[str]]] = {
     "the highest first": (revision, ["replace mail-2"]),
     "the next": (lambda view: pod(revision(view), 2, revision="new"), ["replace mail-1"]),
     "the last": (lambda view: pod(pod(revision(view), 2, revision="new"), 1, revision="new"), ["replace mail-0"]),
-    "a broken one before all others": (
+    "a broken pod before all others": (
         lambda view: unreachable(revision(view), 0, ready=False, trouble="CrashLoopBackOff"),
         ["replace mail-0"],
     ),
-    "a new one that is broken stops it": (
+    "a broken new pod stops the rollout": (
         lambda view: pod(unreachable(revision(view), 2, ready=False, trouble="ImagePullBackOff"), 2, revision="new"),
         [],
     ),
-    "the controller is behind": (lambda view: stateful_set(revision(view), up_to_date=False), []),
-    "a node is drained": (lambda view: changed(broker(revision(view), 2, leaving=HANDING), replicas=2), []),
+    "the controller is late": (lambda view: stateful_set(revision(view), up_to_date=False), []),
+    "a member is being drained": (lambda view: changed(broker(revision(view), 2, leaving=HANDING), replicas=2), []),
     "locked out": (lambda view: unreachable(view, 1, LOCKED), ["replace mail-1"]),
     "all locked out": (
         lambda view: unreachable(unreachable(unreachable(view, 0, LOCKED), 1, LOCKED), 2, LOCKED),
@@ -377,7 +383,7 @@ ROLLED: dict[str, tuple[Change, list[str]]] = {
         ["replace mail-0"],
     ),
     "its claim is being deleted": (lambda view: volumes(view, 1, terminating=True), ["mail-1: CLUSTER LEAVING yes"]),
-    "its claim is being deleted, it is empty": (
+    "its claim is being deleted, it is drained": (
         lambda view: broker(volumes(view, 1, terminating=True), 1, leaving=DONE),
         ["replace mail-1"],
     ),
@@ -385,20 +391,20 @@ ROLLED: dict[str, tuple[Change, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", ROLLED)
-def test_which_pod_is_replaced(case: str) -> None:
+def test_pod_is_replaced(case: str) -> None:
     change, expected = ROLLED[case]
     assert done(change(at_rest())) == expected
 
 
 EPHEMERAL: dict[str, tuple[Change, list[str]]] = {
-    "it hands its jobs over first": (revision, ["mail-2: CLUSTER LEAVING yes"]),
-    "also when its jobs ask for more copies": (
+    "it is drained first": (revision, ["mail-2: CLUSTER LEAVING yes"]),
+    "even if its jobs need more copies": (
         lambda view: broker(revision(view), 0, max_replicate=3),
         ["mail-2: CLUSTER LEAVING yes"],
     ),
-    "it hands over": (lambda view: broker(revision(view), 2, leaving=HANDING), []),
-    "it is empty": (lambda view: broker(revision(view), 2, leaving=DONE), ["replace mail-2"]),
-    "the one that leaves is the next": (lambda view: broker(revision(view), 1, leaving=HANDING), []),
+    "it is handing over": (lambda view: broker(revision(view), 2, leaving=HANDING), []),
+    "it is drained": (lambda view: broker(revision(view), 2, leaving=DONE), ["replace mail-2"]),
+    "the leaving one is next": (lambda view: broker(revision(view), 1, leaving=HANDING), []),
     "it may still have jobs": (lambda view: unreachable(revision(view), 2, ready=False), []),
     "it crashed": (
         lambda view: unreachable(revision(view), 2, ready=False, trouble="CrashLoopBackOff", restarts=3),
@@ -409,12 +415,12 @@ EPHEMERAL: dict[str, tuple[Change, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", EPHEMERAL)
-def test_which_pod_without_a_volume_is_replaced(case: str) -> None:
+def test_ephemeral_pod_is_replaced(case: str) -> None:
     change, expected = EPHEMERAL[case]
     assert done(change(at_rest(ephemeral=True))) == expected
 
 
-def test_a_node_alone_without_a_volume_keeps_its_jobs() -> None:
+def test_single_ephemeral_member_keeps_its_jobs() -> None:
     view = revision(at_rest(1, ephemeral=True))
     assert done(view) == ["replace mail-0"]
     busy = broker(view, 0, jobs=3)
@@ -424,7 +430,7 @@ def test_a_node_alone_without_a_volume_keeps_its_jobs() -> None:
     assert done(changed(busy, drain=Drain(timeout_s=60, on_timeout="Force"), annotations=CONSENT)) == ["replace mail-0"]
 
 
-def test_an_upgrade_that_failed_says_what_to_do() -> None:
+def test_failed_upgrade_is_reported_with_advice() -> None:
     view = pod(unreachable(revision(at_rest()), 2, ready=False, trouble="ImagePullBackOff"), 2, revision="new")
     view = status(view, formerImage="disque:0")
     failed = planned(view).status

@@ -29,7 +29,7 @@ async def run_for(subject: Queue, seconds: float) -> None:
         await task
 
 
-def test_a_crowd_of_changes_is_one_round() -> None:
+def test_burst_of_changes_leads_to_one_round() -> None:
     rounds: list[float] = []
 
     async def work(_key: Key) -> float:
@@ -46,7 +46,7 @@ def test_a_crowd_of_changes_is_one_round() -> None:
     assert rounds == [1000.0 + SETTLE_S]
 
 
-def test_changes_during_a_round_lead_to_one_more() -> None:
+def test_changes_during_a_round_lead_to_one_more_round() -> None:
     rounds: list[float] = []
 
     async def main() -> None:
@@ -67,7 +67,7 @@ def test_changes_during_a_round_lead_to_one_more() -> None:
     assert rounds == [pytest.approx(1000 + SETTLE_S), pytest.approx(1010 + 2 * SETTLE_S)]
 
 
-def test_the_next_round_comes_when_the_last_one_said() -> None:
+def test_next_round_is_due_when_the_last_one_requested() -> None:
     rounds: list[float] = []
 
     async def work(_key: Key) -> float:
@@ -83,7 +83,7 @@ def test_the_next_round_comes_when_the_last_one_said() -> None:
     assert rounds == [pytest.approx(1000 + SETTLE_S + 30 * number) for number in range(4)]
 
 
-def test_a_key_that_is_gone_is_forgotten_until_it_is_woken_again() -> None:
+def test_deleted_key_is_forgotten_until_it_is_woken() -> None:
     rounds: list[Key] = []
 
     async def work(key: Key) -> None:
@@ -101,7 +101,7 @@ def test_a_key_that_is_gone_is_forgotten_until_it_is_woken_again() -> None:
     assert rounds == [A, A]
 
 
-def test_one_cluster_is_worked_on_once_at_a_time_and_no_more_clusters_than_workers() -> None:
+def test_concurrency_is_one_per_key_and_limited_by_workers() -> None:
     running: list[Key] = []
     most = 0
 
@@ -125,7 +125,7 @@ def test_one_cluster_is_worked_on_once_at_a_time_and_no_more_clusters_than_worke
     assert most == 3
 
 
-def test_a_round_that_fails_comes_again_later_and_later_and_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_round_is_retried_with_backoff_and_delays_no_other_key(caplog: pytest.LogCaptureFixture) -> None:
     failed: list[float] = []
     worked: list[float] = []
 
@@ -151,7 +151,7 @@ def test_a_round_that_fails_comes_again_later_and_later_and_holds_up_nobody(capl
     assert len(worked) == 100
 
 
-def test_a_failed_round_is_repeated_soon_when_something_changes_but_not_at_each_change(
+def test_change_shortens_the_backoff_but_not_below_the_minimum(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     failed: list[float] = []
@@ -173,7 +173,7 @@ def test_a_failed_round_is_repeated_soon_when_something_changes_but_not_at_each_
     assert min(waits) >= 0.5
 
 
-def test_rounds_end_when_it_is_stopped_and_are_due_when_it_runs_again() -> None:
+def test_cancelled_rounds_are_due_again() -> None:
     rounds: list[str] = []
 
     async def work(_key: Key) -> float:

@@ -1,4 +1,4 @@
-"""Rounds of one cluster, over HTTP to a small API server: what is asked, done and told, and what is not."""
+"""Rounds of one cluster over HTTP with a small API server: requests, actions, status and events."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Permit:
 
 
 @dataclass
-class Stage:
-    """A reconciler, its surroundings, and what its plan is to be."""
+class Harness:
+    """A reconciler with its environment and the plan it gets."""
 
     server: ApiServer
     kube: Kube
@@ -80,7 +80,7 @@ class Stage:
         return self.addresses[pod.name]
 
     async def round(self, after_s: float = 30.0) -> list[str]:
-        """One more; returns its requests."""
+        """Run a round and return its requests."""
         self.now_s += after_s
         before = len(self.server.requests)
         await self.subject.round(KEY)
@@ -102,13 +102,13 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage() -> AsyncIterator[Stage]:
+async def harness() -> AsyncIterator[Harness]:
     server = ApiServer()
     async with serving(server) as configuration:
         metrics = Metrics()
         kube = Kube(configuration, metrics.request)
         try:
-            yield Stage(server, kube, metrics)
+            yield Harness(server, kube, metrics)
         finally:
             await kube.close()
 
@@ -121,7 +121,7 @@ def make(kind: str, name: str, **more: Any) -> Json:
 def config_when_missing(observed: Observed) -> tuple[Action, ...]:
     if ("ConfigMap", "c-config") in observed.children:
         return ()
-    return (Apply(make("ConfigMap", "c-config", data={"a": "b"}), "it is missing"),)
+    return (Apply(make("ConfigMap", "c-config", data={"a": "b"}), "it does not exist"),)
 
 
 @pytest.fixture(autouse=True)
@@ -129,9 +129,9 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
 
-def test_a_cluster_at_rest_costs_no_request() -> None:
+def test_idle_cluster_causes_no_requests() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             first = await one.round()
             assert first
             assert not one.server.writes
@@ -144,9 +144,9 @@ def test_a_cluster_at_rest_costs_no_request() -> None:
     asyncio.run(main())
 
 
-def test_a_change_that_is_told_leads_to_a_fresh_look() -> None:
+def test_watch_event_makes_the_round_read_objects() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             await one.round()
             one.server.put(CONFIG, make("ConfigMap", "c-config"))
             await one.round()
@@ -158,9 +158,9 @@ def test_a_change_that_is_told_leads_to_a_fresh_look() -> None:
     asyncio.run(main())
 
 
-def test_nothing_is_done_on_the_strength_of_an_old_look() -> None:
+def test_actions_are_planned_again_from_fresh_objects() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.server.put(CONFIG, make("ConfigMap", "c-config"))
             await one.round()
             config = one.server.objects[CONFIG]
@@ -176,9 +176,9 @@ def test_nothing_is_done_on_the_strength_of_an_old_look() -> None:
     asyncio.run(main())
 
 
-def test_what_is_planned_is_done_and_the_status_is_written_once() -> None:
+def test_plan_is_executed_and_status_written_once() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.actions = config_when_missing
             one.status = STATUS | {"phase": "Creating"}
             one.events = (Event("Normal", "Creating", "the cluster is made"),)
@@ -195,9 +195,9 @@ def test_what_is_planned_is_done_and_the_status_is_written_once() -> None:
     asyncio.run(main())
 
 
-def test_objects_are_found_by_label_and_the_expected_ones_by_name() -> None:
+def test_objects_are_found_by_label_and_by_name() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.server.put(CONFIG, make("ConfigMap", "c-config"))
             one.server.put("/api/v1/namespaces/ns/services/c", {"kind": "Service", "apiVersion": "v1", "spec": {}})
             one.server.put("/api/v1/namespaces/ns/configmaps/stranger", {"kind": "ConfigMap", "apiVersion": "v1"})
@@ -207,9 +207,9 @@ def test_objects_are_found_by_label_and_the_expected_ones_by_name() -> None:
     asyncio.run(main())
 
 
-def test_a_pod_that_was_replaced_meanwhile_is_left_alone() -> None:
+def test_replaced_pod_is_not_deleted() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.actions = lambda _observed: (DeletePod("c-0", "another uid", "test"),)
             one.server.put(POD, make("Pod", "c-0", spec={"containers": []}))
             again_s = await one.subject.round(KEY)
@@ -221,9 +221,9 @@ def test_a_pod_that_was_replaced_meanwhile_is_left_alone() -> None:
     asyncio.run(main())
 
 
-def test_an_object_that_was_changed_meanwhile_is_looked_at_again() -> None:
+def test_conflict_leads_to_a_new_round() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.server.put(CONFIG, make("ConfigMap", "c-config", data={"a": "1"}))
 
             def actions(observed: Observed) -> tuple[Action, ...]:
@@ -248,9 +248,9 @@ def test_an_object_that_was_changed_meanwhile_is_looked_at_again() -> None:
     asyncio.run(main())
 
 
-def test_what_can_not_be_done_is_told_once_and_as_long_as_it_is_so() -> None:
+def test_failed_action_is_a_condition_and_one_event() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.actions = config_when_missing
             one.server.refuse = lambda method, path: 403 if (method, path) == ("PATCH", CONFIG) else None
             text = await one.failing_round()
@@ -268,9 +268,9 @@ def test_what_can_not_be_done_is_told_once_and_as_long_as_it_is_so() -> None:
     asyncio.run(main())
 
 
-def test_a_namespace_that_is_being_deleted_is_no_failure() -> None:
+def test_terminating_namespace_is_not_a_failure() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.actions = config_when_missing
             one.server.ending = True
             for _ in range(3):
@@ -281,9 +281,9 @@ def test_a_namespace_that_is_being_deleted_is_no_failure() -> None:
     asyncio.run(main())
 
 
-def test_an_error_of_our_own_is_a_condition_and_no_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_bug_is_reported_as_internal_error(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
 
             def broken(_observed: Observed) -> tuple[Action, ...]:
                 raise ZeroDivisionError("a bug")
@@ -301,9 +301,9 @@ def test_an_error_of_our_own_is_a_condition_and_no_end(caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize("spec", [{"replicas": "many"}, {"storage": "large"}, {"config": [1, 2]}])
-def test_an_object_that_can_not_be_read_ends_nothing(spec: Json) -> None:
+def test_invalid_object_does_not_stop_the_operator(spec: Json) -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.server.objects[CLUSTER]["spec"] = spec
             try:
                 await one.round()
@@ -313,9 +313,9 @@ def test_an_object_that_can_not_be_read_ends_nothing(spec: Json) -> None:
     asyncio.run(main())
 
 
-def test_an_api_server_that_is_away_is_an_error_and_then_goes_on() -> None:
+def test_round_fails_while_the_api_server_is_unreachable() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.server.refuse = lambda _method, _path: 503
             with pytest.raises(KubeError) as raised:
                 await one.round()
@@ -326,9 +326,9 @@ def test_an_api_server_that_is_away_is_an_error_and_then_goes_on() -> None:
     asyncio.run(main())
 
 
-def test_without_the_lease_nothing_is_done_and_nothing_told() -> None:
+def test_nothing_is_written_without_the_lease() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.actions = config_when_missing
             one.status = STATUS | {"phase": "Creating"}
             one.permit.remaining_s = 0.0
@@ -338,9 +338,9 @@ def test_without_the_lease_nothing_is_done_and_nothing_told() -> None:
     asyncio.run(main())
 
 
-def test_it_stops_between_two_actions_when_the_lease_is_lost() -> None:
+def test_round_stops_between_actions_when_the_lease_is_lost() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
 
             def lose(method: str, _path: str) -> None:
                 if method == "PATCH":
@@ -357,9 +357,9 @@ def test_it_stops_between_two_actions_when_the_lease_is_lost() -> None:
     asyncio.run(main())
 
 
-def test_a_cluster_that_is_gone_or_goes_is_forgotten() -> None:
+def test_deleted_cluster_is_forgotten() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.actions = config_when_missing
             one.server.objects[CLUSTER]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             assert await one.subject.round(KEY) is None
@@ -371,9 +371,9 @@ def test_a_cluster_that_is_gone_or_goes_is_forgotten() -> None:
     asyncio.run(main())
 
 
-def test_a_cluster_that_goes_while_its_status_is_written_is_no_error() -> None:
+def test_deletion_during_the_status_write_is_not_an_error() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.status = STATUS | {"phase": "Degraded"}
             one.server.refuse = lambda method, _path: 404 if method == "PATCH" else None
             await one.round()
@@ -383,7 +383,7 @@ def test_a_cluster_that_goes_while_its_status_is_written_is_no_error() -> None:
 
 def test_secrets_are_not_logged(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     async def main(address: str, node_id: str) -> None:
-        async with stage() as one:
+        async with harness() as one:
             one.server.put(POD, make("Pod", "c-0", spec={"containers": []}, status=RUNNING))
             one.addresses["c-0"] = address
             words = ("CONFIG", "SET", "requirepass-x", "hidden")
@@ -397,10 +397,10 @@ def test_secrets_are_not_logged(caplog: pytest.LogCaptureFixture, tmp_path: Path
     assert "CONFIG SET requirepass-x …" in caplog.text
 
 
-def test_brokers_are_asked_and_told(tmp_path: Path) -> None:
+def test_brokers_are_queried_and_commanded(tmp_path: Path) -> None:
     async def main(cluster: RealCluster) -> None:
         one_node, two_node = cluster.nodes
-        async with stage() as one:
+        async with harness() as one:
             for ordinal, node in enumerate(cluster.nodes):
                 pod = make("Pod", f"c-{ordinal}", spec={"containers": []}, status=RUNNING)
                 one.server.put(POD[:-1] + str(ordinal), pod)
@@ -430,9 +430,9 @@ def test_brokers_are_asked_and_told(tmp_path: Path) -> None:
         asyncio.run(main(cluster))
 
 
-def test_a_cluster_is_in_the_metrics_until_it_is_gone() -> None:
+def test_metrics_of_a_cluster_are_removed_with_it() -> None:
     async def main() -> None:
-        async with stage() as one:
+        async with harness() as one:
             unready = {"type": "Ready", "status": "False", "reason": "PodsNotReady"}
             drain = {"pod": "c-1", "jobsLeft": 7, "secondsLeft": 2.0}
             one.status = {"phase": "Running", "conditions": [*STATUS["conditions"], unready], "drain": drain}

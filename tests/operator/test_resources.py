@@ -1,4 +1,4 @@
-"""The objects that a cluster is made of: snapshots of all, and what must hold of them."""
+"""The objects of a cluster: snapshots, and properties that must hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BODIES = bodies()
 
 
 def objects(spec: Spec = SPEC, wanted: Wanted | None = None) -> dict[str, Json]:
-    """By kind, the service for clients apart from the other one."""
+    """Return the objects by kind; the service for clients has its own key."""
     manifests = resources.desired(spec, wanted or Wanted(spec.replicas))
     return {
         "ClientService" if m["kind"] == "Service" and m["metadata"]["name"] == spec.name else m["kind"]: m
@@ -45,16 +45,16 @@ def changed(**fields: object) -> Spec:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_objects_are_as_in_the_snapshot(name: str) -> None:
+def test_objects_match_the_snapshot(name: str) -> None:
     assert page(BODIES[name]) == (SNAPSHOTS / f"{name}.yaml").read_text(), "look at it, then write it: make manifests"
 
 
-def test_there_are_no_snapshots_of_what_is_gone() -> None:
+def test_no_snapshot_is_stale() -> None:
     assert {path.stem for path in SNAPSHOTS.glob("*.yaml")} == set(BODIES)
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_everything_belongs_to_the_resource(name: str) -> None:
+def test_all_objects_are_owned_by_the_resource(name: str) -> None:
     spec = parse(BODIES[name])
     for manifest in resources.desired(spec, Wanted(3)):
         assert manifest["metadata"]["namespace"] == spec.namespace
@@ -65,7 +65,7 @@ def test_everything_belongs_to_the_resource(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["minimal", "production", "ephemeral"])
-def test_pods_may_run_where_pod_security_is_restricted(name: str) -> None:
+def test_pods_satisfy_the_restricted_pod_security_standard(name: str) -> None:
     template = pod(parse(BODIES[name]))["spec"]
     assert template["securityContext"]["runAsNonRoot"]
     assert template["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -77,8 +77,8 @@ def test_pods_may_run_where_pod_security_is_restricted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_broker_starts_with_the_configuration(name: str) -> None:
-    """The file is read by the broker's own reader, the included one too."""
+def test_broker_accepts_the_configuration(name: str) -> None:
+    """The broker's own parser reads the file and the included file."""
     spec = parse(BODIES[name])
     found = objects(spec, Wanted(3, Passwords('a "word"\n', "old")))
     secret = {key: base64.b64decode(text) for key, text in found["Secret"]["data"].items()}
@@ -93,7 +93,7 @@ def test_a_broker_starts_with_the_configuration(name: str) -> None:
         assert OPTION_OF[directive].kind.read(text.encode().split()) == getattr(config, directive.replace("-", "_"))
 
 
-def test_without_a_password_the_secret_is_there_and_says_nothing() -> None:
+def test_secret_without_passwords_is_empty() -> None:
     found = objects()["Secret"]
     assert found["data"] == {"disque.conf": ""}
     assert objects(wanted=Wanted(3, Passwords("x")))["StatefulSet"] == objects()["StatefulSet"]
@@ -110,12 +110,12 @@ def test_scaling_changes_no_pod_template(replicas: int) -> None:
     assert objects(wanted=Wanted(replicas))["StatefulSet"]["spec"]["template"] == pod()
 
 
-def test_a_single_pod_has_no_disruption_budget() -> None:
+def test_single_pod_has_no_disruption_budget() -> None:
     assert "PodDisruptionBudget" in objects(wanted=Wanted(2))
     assert "PodDisruptionBudget" not in objects(wanted=Wanted(1))
 
 
-def test_a_volume_that_grows_leaves_the_claim_templates_as_they_are() -> None:
+def test_claim_templates_do_not_change_when_volumes_grow() -> None:
     live = objects()["StatefulSet"]["spec"]["volumeClaimTemplates"]
     grown = changed(storage=Storage(size="9Gi"))
     kept = objects(grown, Wanted(3, claim_templates=tuple(live)))["StatefulSet"]
@@ -123,13 +123,13 @@ def test_a_volume_that_grows_leaves_the_claim_templates_as_they_are() -> None:
     assert objects(grown)["StatefulSet"]["spec"]["volumeClaimTemplates"] != live
 
 
-def test_an_ephemeral_cluster_has_no_claims() -> None:
+def test_ephemeral_cluster_has_no_claims() -> None:
     found = objects(changed(storage=Storage(ephemeral=True)))["StatefulSet"]["spec"]
     assert "volumeClaimTemplates" not in found
     assert {"name": "data", "emptyDir": {}} in found["template"]["spec"]["volumes"]
 
 
-def test_a_cluster_that_sleeps_knows_how_many_it_was() -> None:
+def test_hibernated_cluster_records_its_members() -> None:
     hibernated_members = objects(wanted=Wanted(0, hibernated_members=5))["StatefulSet"]
     assert hibernated_members["metadata"]["annotations"][names.HIBERNATED_MEMBERS] == "5"
     assert names.HIBERNATED_MEMBERS not in objects()["StatefulSet"]["metadata"]["annotations"]
@@ -149,16 +149,16 @@ def test_a_cluster_that_sleeps_knows_how_many_it_was() -> None:
     ],
     ids=str,
 )
-def test_pods_change_only_for_what_needs_a_restart(fields: Json, restarts: bool) -> None:
+def test_pod_template_changes_only_for_settings_that_need_a_restart(fields: Json, restarts: bool) -> None:
     assert (pod(changed(**fields)) != pod()) == restarts
 
 
-def test_the_same_value_in_other_words_is_no_restart() -> None:
+def test_equal_values_with_different_spelling_need_no_restart() -> None:
     one, other = (pod(changed(config={"tcp-backlog": text})) for text in ("100", ' "100" '))
     assert one == other
 
 
-def test_a_directive_that_is_taken_out_goes_back_to_its_default() -> None:
+def test_removed_directive_gets_its_default() -> None:
     given, gone = resources.settings(changed(config={"hz": "20"})), resources.settings(SPEC)
     assert (given["hz"], gone["hz"]) == ("20", "10")
     assert set(given) == set(gone)
@@ -175,7 +175,7 @@ def test_a_directive_that_is_taken_out_goes_back_to_its_default() -> None:
         ("hz", "x", "10", False),
     ],
 )
-def test_values_are_compared_as_the_broker_reads_them(directive: str, one: str, other: str, same: bool) -> None:
+def test_values_are_compared_like_in_the_broker(directive: str, one: str, other: str, same: bool) -> None:
     assert resources.same(directive, one, other) == same
 
 
@@ -197,12 +197,12 @@ def test_maxmemory_follows_the_container(given: str, found: Json, expected: str)
     assert maxmemory(changed(maxmemory=given, resources=found)) == expected
 
 
-def test_a_value_that_can_not_be_read_starts_no_broken_broker() -> None:
+def test_invalid_value_is_not_in_the_configuration() -> None:
     text = objects(changed(config={"hz": "fast"}))["ConfigMap"]["data"]["disque.conf"]
     assert "hz" not in text
 
 
-def test_people_may_add_to_the_pods() -> None:
+def test_pod_template_can_be_extended() -> None:
     template = {
         "metadata": {"labels": {"team": "shop"}},
         "spec": {
@@ -219,7 +219,7 @@ def test_people_may_add_to_the_pods() -> None:
     assert found["spec"]["volumes"] == pod()["spec"]["volumes"]
 
 
-def test_nobody_takes_away_what_the_cluster_depends_on() -> None:
+def test_protected_fields_of_the_pod_template_cannot_be_changed() -> None:
     fields = [name.rpartition(".")[2] for name in PROTECTED if name.startswith("spec.containers[broker].")]
     container: Json = {name: "other" for name in fields if "[" not in name} | {
         "name": "broker",
@@ -239,7 +239,7 @@ def test_nobody_takes_away_what_the_cluster_depends_on() -> None:
     assert pod(changed(pod_template=template)) == pod()
 
 
-def test_a_spread_without_a_selector_means_the_pods_of_the_cluster() -> None:
+def test_spread_without_a_selector_applies_to_the_pods_of_the_cluster() -> None:
     (found,) = pod(
         changed(
             topology_spread_constraints=({"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"},)
@@ -249,7 +249,7 @@ def test_a_spread_without_a_selector_means_the_pods_of_the_cluster() -> None:
     assert "topologySpreadConstraints" not in pod(changed(topology_spread_constraints=()))["spec"]
 
 
-def test_probes_and_hook_go_where_the_broker_listens() -> None:
+def test_probes_and_hook_use_the_http_port() -> None:
     container = broker()
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"client": names.CLIENT_PORT, "bus": names.BUS_PORT, "http": names.HTTP_PORT}
@@ -258,7 +258,7 @@ def test_probes_and_hook_go_where_the_broker_listens() -> None:
     assert container["lifecycle"]["preStop"]["httpGet"]["path"].startswith("/stopz?timeout=")
 
 
-def test_what_is_not_wanted_any_more_is_found() -> None:
+def test_objects_that_are_no_longer_desired_are_found() -> None:
     live = {(m["kind"], m["metadata"]["name"]): m for m in resources.desired(SPEC, Wanted(3))}
     strange = {"metadata": {"name": "other", "labels": names.labels("jobs")}}
     manifests = resources.desired(SPEC, Wanted(1))

@@ -1,4 +1,4 @@
-"""Whether a live object is what its manifest says."""
+"""The comparison of live objects with manifests, and strategic merge."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
 
 
 @given(manifests)
-def test_what_is_as_it_should_be_does_not_differ(manifest: Json) -> None:
+def test_unchanged_object_does_not_differ(manifest: Json) -> None:
     assert differs(manifest, copy.deepcopy(manifest)) == ""
 
 
 @given(manifests, st.data())
-def test_a_change_of_any_value_is_found(manifest: Json, data: st.DataObject) -> None:
+def test_change_of_any_value_is_a_difference(manifest: Json, data: st.DataObject) -> None:
     paths = leaves(manifest["spec"])
     if paths:
         path = data.draw(st.sampled_from(paths))
@@ -70,7 +70,7 @@ def test_a_change_of_any_value_is_found(manifest: Json, data: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("manifest", ALL, ids=lambda manifest: f"{manifest['metadata']['name']} {manifest['kind']}")
-def test_every_field_that_is_set_is_watched(manifest: Json) -> None:
+def test_removal_of_any_field_is_a_difference(manifest: Json) -> None:
     watched = [path for path in leaves(manifest) if path[0] not in {"apiVersion", "kind"}]
     unseen = [path for path in watched if differs(manifest, edited(manifest, *path, to="changed by hand")) == ""]
     assert unseen == []
@@ -92,7 +92,7 @@ def test_every_field_that_is_set_is_watched(manifest: Json) -> None:
         lambda live: (live.pop("kind"), live.pop("apiVersion")),
     ],
 )
-def test_what_others_add_is_no_difference(fill: Callable[[Json], object]) -> None:
+def test_fields_of_others_are_not_a_difference(fill: Callable[[Json], object]) -> None:
     live = copy.deepcopy(STATEFUL_SET)
     fill(live)
     assert differs(STATEFUL_SET, live) == ""
@@ -121,17 +121,17 @@ POD = ("spec", "template", "spec")
         ),
     ],
 )
-def test_the_field_that_differs_is_told(live: Json | None, field: str) -> None:
+def test_path_of_the_difference_is_returned(live: Json | None, field: str) -> None:
     assert differs(STATEFUL_SET, live) == field
 
 
-def test_a_rule_that_was_added_to_a_policy_is_found() -> None:
+def test_rule_added_to_a_policy_is_a_difference() -> None:
     live = copy.deepcopy(POLICY)
     live["spec"]["ingress"][0]["ports"].append({"protocol": "TCP", "port": 22})
     assert differs(POLICY, live) == "spec.ingress[0].ports"
 
 
-def test_a_port_that_was_added_to_a_service_is_left_alone() -> None:
+def test_port_added_to_a_service_is_not_a_difference() -> None:
     live = copy.deepcopy(SERVICE)
     live["spec"]["ports"].insert(0, {"name": "theirs", "port": 1, "protocol": "TCP"})
     assert differs(SERVICE, live) == ""
@@ -156,7 +156,7 @@ def test_a_port_that_was_added_to_a_service_is_left_alone() -> None:
     ],
     ids=str,
 )
-def test_the_ways_of_the_api_server_are_known(wanted: Json, live: Json, same: bool) -> None:
+def test_normalisation_by_the_api_server_is_not_a_difference(wanted: Json, live: Json, same: bool) -> None:
     assert (differs({"kind": "Thing", "spec": wanted}, {"spec": live}) == "") == same
 
 
@@ -184,7 +184,7 @@ def test_the_ways_of_the_api_server_are_known(wanted: Json, live: Json, same: bo
     ],
     ids=str,
 )
-def test_templates_are_laid_over_each_other(base: Json, over: Json, merged: Json) -> None:
+def test_strategic_merge(base: Json, over: Json, merged: Json) -> None:
     before = copy.deepcopy((base, over))
     assert merge(base, over) == merged
     assert (base, over) == before

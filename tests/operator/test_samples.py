@@ -1,4 +1,4 @@
-"""The samples: that the programs in them do what they say. What an API server says of them is in e2e/test_schema.py."""
+"""The programs in the samples. e2e/test_schema.py tests the samples with an API server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from disqued.testing.processes import ServerProcess
 from support.manifests import sample
 
 
-def test_the_producer_fills_its_queue(server: ServerProcess, tmp_path: Path) -> None:
+def test_producer_sample_fills_its_queue(server: ServerProcess, tmp_path: Path) -> None:
     program = tmp_path / "producer.py"
     job, config_map = sample("spark-producer")
     program.write_text(config_map["data"]["producer.py"])

@@ -16,19 +16,19 @@ def spec_of(**fields: object) -> Spec:
     return parse({"metadata": METADATA, "spec": fields})
 
 
-def told(spec: Spec) -> list[str]:
+def messages(spec: Spec) -> list[str]:
     return [str(problem) for problem in problems(spec)]
 
 
-def test_an_empty_spec_has_every_default() -> None:
+def test_empty_spec_has_all_defaults() -> None:
     assert spec_of() == Spec(name="jobs", namespace="shop", uid="u", generation=7)
 
 
-def test_sections_that_are_missing_empty_or_null_have_their_defaults() -> None:
+def test_missing_empty_and_null_sections_have_defaults() -> None:
     assert spec_of(storage=None, auth={}, drain={"onTimeout": None}, networkPolicy=None, tolerations=None) == spec_of()
 
 
-def test_every_field_is_read() -> None:
+def test_every_field_is_parsed() -> None:
     spec = spec_of(**EVERYTHING)
     assert (spec.replicas, spec.min_replicas, [secret.name for secret in spec.image_pull_secrets]) == (
         5,
@@ -50,7 +50,7 @@ def test_every_field_is_read() -> None:
     assert spec.pod_template == EVERYTHING["podTemplate"]
 
 
-def test_what_stands_in_metadata_is_read() -> None:
+def test_metadata_is_parsed() -> None:
     metadata = METADATA | {"annotations": {"disque.dev/restart-at": "now"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}
     spec = parse({"metadata": metadata, "spec": {}})
     assert spec.deleting
@@ -66,7 +66,7 @@ def test_what_stands_in_metadata_is_read() -> None:
         ("image", "image"),
     ],
 )
-def test_attributes_are_called_as_people_write_them(attribute: str, field: str) -> None:
+def test_field_names(attribute: str, field: str) -> None:
     assert field_name(attribute) == field
 
 
@@ -79,18 +79,16 @@ def test_attributes_are_called_as_people_write_them(attribute: str, field: str) 
         ({"imagePullSecrets": [{}]}, r"spec.imagePullSecrets\[0\].name: Field required"),
     ],
 )
-def test_a_value_that_an_older_definition_accepted_is_a_problem_and_has_its_default(
-    fields: Json, expected: str
-) -> None:
+def test_value_accepted_by_an_older_definition_is_a_problem_and_has_its_default(fields: Json, expected: str) -> None:
     spec = spec_of(paused=True, **fields)
-    (problem,) = told(spec)
+    (problem,) = messages(spec)
     assert re.match(expected, problem)
     assert spec.model_copy(update={"invalid": ()}) == spec_of(paused=True)
 
 
 @pytest.mark.parametrize("fields", [{}, EVERYTHING], ids=["nothing", "everything"])
-def test_what_can_be_done_has_no_problems(fields: Json) -> None:
-    assert told(spec_of(**fields)) == []
+def test_valid_spec_has_no_problems(fields: Json) -> None:
+    assert messages(spec_of(**fields)) == []
 
 
 @pytest.mark.parametrize(
@@ -137,24 +135,24 @@ def test_what_can_be_done_has_no_problems(fields: Json) -> None:
     ],
     ids=str,
 )
-def test_a_problem_says_what_to_do(fields: Json, expected: str) -> None:
-    (problem,) = told(spec_of(**fields))
+def test_problem_is_reported_with_advice(fields: Json, expected: str) -> None:
+    (problem,) = messages(spec_of(**fields))
     assert re.match(expected, problem)
 
 
-def test_job_loss_may_be_agreed_to() -> None:
+def test_annotation_allows_job_loss() -> None:
     metadata = METADATA | {"annotations": {"disque.dev/allow-job-loss": "true"}}
-    assert told(parse({"metadata": metadata, "spec": {"drain": {"onTimeout": "Force"}}})) == []
+    assert messages(parse({"metadata": metadata, "spec": {"drain": {"onTimeout": "Force"}}})) == []
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [("1", "1000m"), ("0.5", "500m"), ("1024Mi", "1Gi"), ("1k", "1000"), ("2e3", "2k"), ("1.5Gi", "1536Mi"), (1, "1")],
 )
-def test_quantities_are_numbers(one: object, other: object) -> None:
+def test_quantities_are_parsed(one: object, other: object) -> None:
     assert amount(one) == amount(other) is not None
 
 
 @pytest.mark.parametrize("text", ["", "1gb", "Gi", "1 Gi", None, "1ki", "--1"])
-def test_what_is_no_quantity_is_none(text: object) -> None:
+def test_invalid_quantity_is_none(text: object) -> None:
     assert amount(text) is None

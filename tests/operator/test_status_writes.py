@@ -1,4 +1,4 @@
-"""When a status is worth a write."""
+"""When a status is written."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def member(**changes: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("since_s", [0.0, 1e6])
-def test_the_same_is_never_written(since_s: float) -> None:
+def test_equal_status_is_not_written(since_s: float) -> None:
     assert not is_worth_writing(AT_REST, dict(AT_REST), since_s)
 
 
@@ -58,26 +58,26 @@ def test_the_same_is_never_written(since_s: float) -> None:
         AT_REST | {"drain": {"pod": "c-1", "jobsLeft": 5}},
     ],
 )
-def test_a_change_is_written_at_once(new: dict[str, Any]) -> None:
+def test_changed_text_is_written_at_once(new: dict[str, Any]) -> None:
     assert is_worth_writing(AT_REST, new, 0.0)
 
 
-def test_figures_that_move_are_written_now_and_then() -> None:
+def test_changed_counters_are_written_periodically() -> None:
     new = member(jobs=101)
     assert not is_worth_writing(AT_REST, new, FIGURES_S - 1)
     assert is_worth_writing(AT_REST, new, FIGURES_S)
 
 
 @pytest.mark.parametrize(("used", "is_written"), [(105, False), (95, False), (120, True), (10, True)])
-def test_memory_counts_when_it_moved_a_good_deal(used: int, is_written: bool) -> None:
+def test_memory_is_written_only_after_a_large_change(used: int, is_written: bool) -> None:
     assert is_worth_writing(AT_REST, member(usedMemory=used * 1_000_000), 1e6) == is_written
 
 
-def test_the_memory_of_an_empty_broker_moves_all_the_time() -> None:
+def test_small_changes_of_memory_are_not_written() -> None:
     assert not is_worth_writing(member(usedMemory=10_000), member(usedMemory=500_000), 1e6)
 
 
-def test_a_drain_shows_how_it_gets_on() -> None:
+def test_drain_progress_is_written() -> None:
     before = AT_REST | {"drain": {"pod": "c-1", "nodeId": "b", "jobsLeft": 500, "rate": 10.0, "secondsElapsed": 1.0}}
     after = AT_REST | {"drain": {"pod": "c-1", "nodeId": "b", "jobsLeft": 480, "rate": 10.0, "secondsElapsed": 3.0}}
     assert not is_worth_writing(before, after, DRAIN_S - 0.1)
@@ -86,7 +86,7 @@ def test_a_drain_shows_how_it_gets_on() -> None:
     assert not is_worth_writing(before, stands, 1e6)
 
 
-def test_a_failure_takes_the_place_of_success_and_keeps_its_time() -> None:
+def test_failure_replaces_success_and_keeps_its_transition_time() -> None:
     success = {"type": "ReconcileSuccess", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     well = AT_REST | {"conditions": [*AT_REST["conditions"], success]}
     first = failed(well, well, "Forbidden", "pods is forbidden", 7, "2026-01-02T00:00:00Z")

@@ -1,4 +1,4 @@
-"""What watches tell, and how it is noticed that they tell nothing any more."""
+"""Watch events, and the detection of watches that report nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from disque_operator.queue import Key
 from disque_operator.watches import WatchTracker
 
 
-class Ears:
-    """A subject, and what it did."""
+class Recorder:
+    """A tracker, with records of its calls."""
 
     def __init__(self) -> None:
         self.woken: list[Key] = []
@@ -20,8 +20,8 @@ class Ears:
 
 
 @pytest.fixture
-def ears() -> Ears:
-    return Ears()
+def recorder() -> Recorder:
+    return Recorder()
 
 
 def cluster(version: int, generation: int = 1, name: str = "c", **metadata: Any) -> dict[str, Any]:
@@ -29,16 +29,16 @@ def cluster(version: int, generation: int = 1, name: str = "c", **metadata: Any)
     return {"metadata": known | {"resourceVersion": str(version)} | metadata}
 
 
-def test_a_new_cluster_is_looked_at(ears: Ears) -> None:
-    ears.subject.cluster(cluster(1), is_gone=False)
-    assert (ears.woken, ears.changed) == ([("ns", "c")], [("ns", "c")])
+def test_new_cluster_wakes_the_queue(recorder: Recorder) -> None:
+    recorder.subject.cluster(cluster(1), is_gone=False)
+    assert (recorder.woken, recorder.changed) == ([("ns", "c")], [("ns", "c")])
 
 
-def test_our_own_write_of_its_status_wakes_nobody(ears: Ears) -> None:
-    ears.subject.cluster(cluster(1), is_gone=False)
-    ears.subject.cluster(cluster(2), is_gone=False)
-    assert ears.woken == [("ns", "c")]
-    assert len(ears.changed) == 2, "but the next look is a fresh one"
+def test_status_write_does_not_wake_the_queue(recorder: Recorder) -> None:
+    recorder.subject.cluster(cluster(1), is_gone=False)
+    recorder.subject.cluster(cluster(2), is_gone=False)
+    assert recorder.woken == [("ns", "c")]
+    assert len(recorder.changed) == 2, "but the next look is a fresh one"
 
 
 @pytest.mark.parametrize(
@@ -49,68 +49,68 @@ def test_our_own_write_of_its_status_wakes_nobody(ears: Ears) -> None:
         cluster(2, deletionTimestamp="t"),
     ],
 )
-def test_what_people_ask_for_wakes(ears: Ears, changed: dict[str, Any]) -> None:
-    ears.subject.cluster(cluster(1), is_gone=False)
-    ears.subject.cluster(changed, is_gone=False)
-    assert len(ears.woken) == 2
+def test_change_by_a_user_wakes_the_queue(recorder: Recorder, changed: dict[str, Any]) -> None:
+    recorder.subject.cluster(cluster(1), is_gone=False)
+    recorder.subject.cluster(changed, is_gone=False)
+    assert len(recorder.woken) == 2
 
 
-def test_its_end_wakes(ears: Ears) -> None:
-    ears.subject.cluster(cluster(1), is_gone=False)
-    ears.subject.cluster(cluster(1), is_gone=True)
-    assert len(ears.woken) == 2
+def test_deletion_wakes_the_queue(recorder: Recorder) -> None:
+    recorder.subject.cluster(cluster(1), is_gone=False)
+    recorder.subject.cluster(cluster(1), is_gone=True)
+    assert len(recorder.woken) == 2
 
 
-def test_an_object_wakes_the_cluster_of_its_label(ears: Ears) -> None:
+def test_object_wakes_the_cluster_of_its_label(recorder: Recorder) -> None:
     labels = {"disque.dev/cluster": "c"}
-    ears.subject.child({"metadata": {"namespace": "ns", "name": "c-0", "labels": labels}})
-    ears.subject.child({"metadata": {"namespace": "ns", "name": "stranger"}})
-    assert ears.woken == [("ns", "c")]
+    recorder.subject.child({"metadata": {"namespace": "ns", "name": "c-0", "labels": labels}})
+    recorder.subject.child({"metadata": {"namespace": "ns", "name": "stranger"}})
+    assert recorder.woken == [("ns", "c")]
 
 
-def test_what_is_listed_and_was_told_is_no_news(ears: Ears) -> None:
-    ears.subject.cluster(cluster(5), is_gone=False)
-    ears.subject.listed([cluster(5)])
-    ears.subject.listed([cluster(5)])
-    assert ears.woken == [("ns", "c")]
-    assert not ears.subject.missed
+def test_listed_and_reported_cluster_does_not_wake_the_queue(recorder: Recorder) -> None:
+    recorder.subject.cluster(cluster(5), is_gone=False)
+    recorder.subject.listed([cluster(5)])
+    recorder.subject.listed([cluster(5)])
+    assert recorder.woken == [("ns", "c")]
+    assert not recorder.subject.missed
 
 
-def test_what_was_not_told_is_looked_at_and_by_the_third_list_the_watch_is_deaf(ears: Ears) -> None:
+def test_unreported_cluster_wakes_the_queue_and_fails_the_probe_after_three_lists(recorder: Recorder) -> None:
     said = []
     for _ in range(3):
-        ears.subject.listed([cluster(5)])
-        said.append(ears.subject.missed)
-    assert ears.woken == [("ns", "c")] * 3
+        recorder.subject.listed([cluster(5)])
+        said.append(recorder.subject.missed)
+    assert recorder.woken == [("ns", "c")] * 3
     assert said == ["", "", "no watch reported DisqueCluster ns/c"], "at first the watch may be late"
 
 
-def test_a_watch_that_is_late_is_not_deaf(ears: Ears) -> None:
-    ears.subject.listed([cluster(5)])
-    ears.subject.cluster(cluster(5), is_gone=False)
-    ears.subject.listed([cluster(5)])
-    assert not ears.subject.missed
+def test_late_watch_does_not_fail_the_probe(recorder: Recorder) -> None:
+    recorder.subject.listed([cluster(5)])
+    recorder.subject.cluster(cluster(5), is_gone=False)
+    recorder.subject.listed([cluster(5)])
+    assert not recorder.subject.missed
 
 
-def test_a_cluster_that_changes_all_the_time_makes_no_watch_deaf(ears: Ears) -> None:
+def test_frequent_changes_do_not_fail_the_probe(recorder: Recorder) -> None:
     for version in range(5, 50, 5):
-        ears.subject.listed([cluster(version)])
-        ears.subject.cluster(cluster(version + 1), is_gone=False)
-        assert not ears.subject.missed
+        recorder.subject.listed([cluster(version)])
+        recorder.subject.cluster(cluster(version + 1), is_gone=False)
+        assert not recorder.subject.missed
 
 
-def test_a_watch_that_tells_again_is_not_deaf_any_more(ears: Ears) -> None:
+def test_probe_recovers_when_the_watch_reports_again(recorder: Recorder) -> None:
     for _ in range(3):
-        ears.subject.listed([cluster(5)])
-    ears.subject.cluster(cluster(5), is_gone=False)
-    assert not ears.subject.missed
+        recorder.subject.listed([cluster(5)])
+    recorder.subject.cluster(cluster(5), is_gone=False)
+    assert not recorder.subject.missed
 
 
-def test_clusters_that_are_gone_are_forgotten(ears: Ears) -> None:
-    ears.subject.cluster(cluster(5), is_gone=False)
-    ears.subject.listed([])
-    ears.subject.listed([cluster(5, name="d")])
-    ears.subject.listed([])
-    assert not ears.subject._seen
-    assert not ears.subject._asked
-    assert not ears.subject._unreported
+def test_deleted_clusters_are_forgotten(recorder: Recorder) -> None:
+    recorder.subject.cluster(cluster(5), is_gone=False)
+    recorder.subject.listed([])
+    recorder.subject.listed([cluster(5, name="d")])
+    recorder.subject.listed([])
+    assert not recorder.subject._seen
+    assert not recorder.subject._asked
+    assert not recorder.subject._unreported

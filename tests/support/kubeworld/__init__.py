@@ -1,6 +1,6 @@
-"""A deterministic model of Kubernetes and of brokers in virtual time, in which the operator's decisions are tried out.
+"""A deterministic model of Kubernetes and of brokers in virtual time, for tests of the operator's planner.
 
-`objects` is the API server, `brokers` are the processes and what they know of each other, `world` has the controllers,
-the kubelets and what the operator sees of it all, `story` lets the plan loop run in it among faults and checks what
-must never happen. A second is a step; nothing depends on the machine; chance comes from one seed.
+`objects` is the API server. `brokers` are the processes and their view of the cluster. `world` has the controllers, the
+kubelets and the observed state. `scenario` runs the reconciliation loop in it with faults and checks invariants. Time
+advances in steps of a second, and all random choices come from one seed.
 """

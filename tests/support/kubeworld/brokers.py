@@ -1,8 +1,8 @@
-"""Brokers: what stands on a disk, what a process knows, how members find each other and how a node leaves.
+"""A model of brokers: their disks, their processes, how members find each other, and how a broker leaves.
 
-As little of the real broker as decides what the operator may and may not do: an ID and a state on a disk, members that
-are known and connected, members that were forgotten for a minute, jobs with copies that are handed over when a node
-leaves, directives and passwords that are read at the start and set afterwards.
+It has only what matters for the operator: a node ID and state on disk, known and connected members, members that are
+forgotten for a minute, jobs with copies that are handed over when a broker leaves, and directives and passwords that
+are read at the start and can be set later.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Final
 
 BLACKLIST_S: Final = 60.0
 SEEDS_EVERY_S: Final = 5
-HAND_OVER: Final = 1
-"""Jobs in a second: drains take as long as people need to change their minds."""
+HANDED_OVER_PER_STEP: Final = 1
+"""Jobs handed over per second: few, so that the spec can change during a drain."""
 
 
 @dataclass
 class Disk:
-    """What outlives a process."""
+    """What remains when a process ends."""
 
     node_id: str = ""
     leaving: bool = False
     known: dict[str, str] = field(default_factory=dict)
-    """Hosts of other members, by ID."""
+    """Host names of other members, by node ID."""
     jobs: dict[str, int] = field(default_factory=dict)
-    """REPLICATE, by ID."""
+    """REPLICATE of each job, by job ID."""
 
 
 @dataclass
 class BrokerProcess:
-    """A process."""
+    """A broker process."""
 
     host: str
     ip: str
@@ -43,30 +43,30 @@ class BrokerProcess:
     password: str = ""
     former: str = ""
     cut_off: bool = False
-    """Its machine is not reached by anybody."""
+    """Whether its Kubernetes node is unreachable."""
     left_s: float = 0.0
-    """Since when it leaves, in this life."""
+    """When it started to leave, since its last start."""
     forgotten: dict[str, float] = field(default_factory=dict)
     heard_s: dict[str, float] = field(default_factory=dict)
     connected: set[str] = field(default_factory=set)
-    leavers: set[str] = field(default_factory=set)
-    """Members that said that they leave."""
+    leaving_members: set[str] = field(default_factory=set)
+    """Members that announced that they are leaving."""
 
     @property
     def node_id(self) -> str:
-        """Who it is."""
+        """Return the node ID."""
         return self.disk.node_id
 
     def loaded(self, now_s: float) -> bool:
-        """Whether it has its jobs and talks to others."""
+        """Return whether it has loaded its jobs."""
         return now_s >= self.started_s + self.loading_s
 
     def talks(self, now_s: float) -> bool:
-        """Whether others reach it."""
+        """Return whether other brokers can reach it."""
         return self.loaded(now_s) and not self.cut_off
 
     def learn(self, other: BrokerProcess, now_s: float, *, asked: bool = False) -> None:
-        """Get to know a node at first hand."""
+        """Learn of another broker by a direct connection."""
         if asked:
             self.forgotten.pop(other.node_id, None)
         if other.node_id != self.node_id and self.forgotten.get(other.node_id, 0.0) <= now_s:
@@ -74,24 +74,24 @@ class BrokerProcess:
             self.heard_s.setdefault(other.node_id, now_s)
 
     def forget(self, node_id: str, now_s: float) -> None:
-        """CLUSTER FORGET."""
+        """Execute CLUSTER FORGET."""
         if node_id in self.disk.known:
             del self.disk.known[node_id]
             self.forgotten[node_id] = now_s + BLACKLIST_S
 
 
 class Bus:
-    """All processes, and what goes between them in a second."""
+    """All processes and their communication."""
 
     def __init__(self) -> None:
         self.running: dict[str, BrokerProcess] = {}
-        """By pod."""
+        """Processes by pod."""
         self.no_seeds_until_s = 0.0
-        """Names lead nowhere."""
+        """Until when the seeds do not resolve."""
         self.acknowledged: set[str] = set()
 
     def step(self, now_s: float, published: Mapping[str, bool]) -> None:
-        """A second passes. `entitled` says of each pod whether its name leads to it."""
+        """Advance by a second. `published` says which pods have a host name that resolves."""
         talking = [broker for broker in self.running.values() if broker.talks(now_s)]
         if int(now_s) % SEEDS_EVERY_S == 0 and now_s >= self.no_seeds_until_s:
             found = [broker for pod, broker in self.running.items() if published.get(pod) and broker in talking]
@@ -121,7 +121,7 @@ class Bus:
             other = by_id[node_id]
             broker.heard_s[node_id] = now_s
             broker.disk.known[node_id] = other.host
-            (broker.leavers.add if other.disk.leaving else broker.leavers.discard)(node_id)
+            (broker.leaving_members.add if other.disk.leaving else broker.leaving_members.discard)(node_id)
             if broker.node_id not in other.disk.known:
                 other.learn(broker, now_s)
 
@@ -133,12 +133,12 @@ class Bus:
                 if is_news and broker.forgotten.get(known, 0.0) <= now_s:
                     broker.disk.known[known] = host
                     broker.heard_s.setdefault(known, now_s)
-                    if known in by_id[node_id].leavers:
-                        broker.leavers.add(known)
+                    if known in by_id[node_id].leaving_members:
+                        broker.leaving_members.add(known)
 
     def _hand_over(self, broker: BrokerProcess, by_id: Mapping[str, BrokerProcess]) -> None:
         receivers = [by_id[node_id] for node_id in sorted(broker.connected) if not by_id[node_id].disk.leaving]
-        for number, job in enumerate(list(broker.disk.jobs)[:HAND_OVER]):
+        for number, job in enumerate(list(broker.disk.jobs)[:HANDED_OVER_PER_STEP]):
             others = [receiver for receiver in receivers if job not in receiver.disk.jobs]
             if not receivers:
                 return
@@ -149,7 +149,7 @@ class Bus:
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def add(self, job: str, replicate: int, now_s: float, turn: int) -> bool:
-        """ADDJOB: whether the copies were made."""
+        """Execute ADDJOB; return whether all copies were made."""
         takers = [one for one in self.running.values() if one.talks(now_s) and not one.disk.leaving]
         if not takers:
             return False
@@ -162,7 +162,7 @@ class Bus:
         return True
 
     def acknowledge(self, job: str, now_s: float) -> None:
-        """ACKJOB, at everybody who can be reached; copies elsewhere are done as well."""
+        """Execute ACKJOB on all reachable brokers. Other copies are deleted when their brokers are reachable again."""
         self.acknowledged.add(job)
         for broker in self.running.values():
             if broker.talks(now_s):

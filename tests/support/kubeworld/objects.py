@@ -1,4 +1,4 @@
-"""The API server: objects by kind and name, server-side apply with one manager, versions, and UIDs."""
+"""A model of the API server: objects by kind and name, server-side apply with one manager, versions, UIDs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _SPEC_GENERATION = ("StatefulSet",)
 
 
 class ConflictError(Exception):
-    """The object is not the one that was looked at."""
+    """The object is not the one that was observed."""
 
 
 class Api:
-    """What `kubectl get` would show."""
+    """The stored objects."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Json] = {}
@@ -23,16 +23,16 @@ class Api:
         self._serial = 0
 
     def serial(self) -> int:
-        """A new number."""
+        """Return a new number."""
         self._serial += 1
         return self._serial
 
     def get(self, kind: str, name: str) -> Json | None:
-        """An object."""
+        """Return an object; None if it does not exist."""
         return self.objects.get((kind, name))
 
     def put(self, manifest: Json) -> Json:
-        """An object that a controller or a person makes."""
+        """Create an object on behalf of a controller or a user."""
         live = copy.deepcopy(manifest)
         live["metadata"].setdefault("uid", f"uid-{self.serial()}")
         live["metadata"]["generation"] = 1
@@ -41,11 +41,11 @@ class Api:
         return live
 
     def touch(self, live: Json) -> None:
-        """It has changed."""
+        """Give an object a new version."""
         live["metadata"]["resourceVersion"] = str(self.serial())
 
     def apply(self, manifest: Json) -> Json:
-        """Server-side apply by the operator: its fields are as it says, those it said before and does not now go."""
+        """Apply a manifest of the operator: set its fields, and remove those that only the previous manifest had."""
         key = (manifest["kind"], manifest["metadata"]["name"])
         said = copy.deepcopy(manifest)
         version, uid = said["metadata"].pop("resourceVersion", None), said["metadata"].pop("uid", None)
@@ -68,7 +68,7 @@ class Api:
         return live
 
     def delete(self, kind: str, name: str, uid: str | None = None) -> None:
-        """Delete an object that nothing holds back."""
+        """Delete an object at once."""
         live = self.objects.get((kind, name))
         if live is None:
             return
@@ -79,14 +79,14 @@ class Api:
 
 
 def merge(live: Any, said: Any) -> Any:
-    """Maps are merged, everything else is what was said."""
+    """Merge objects; replace all other values."""
     if isinstance(live, dict) and isinstance(said, dict):
         return live | {name: merge(live.get(name), value) for name, value in said.items()}
     return copy.deepcopy(said)
 
 
 def _without(live: Any, before: Any, said: Any) -> Any:
-    """Live, without what was said before and is not said now."""
+    """Return the live object without fields that were applied before and are not applied now."""
     if not (isinstance(live, dict) and isinstance(before, dict) and isinstance(said, dict)):
         return live
     gone = {name for name in before if name not in said}

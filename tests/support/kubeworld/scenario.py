@@ -1,7 +1,7 @@
-"""A story: the plan loop in a world, among faults and people who change their minds, and whether it comes out right.
+"""Scenarios: the reconciliation loop in a world with faults and changes of the spec, with checks of the result.
 
-The operator is played as it is: it looks (sometimes at what was), plans, acts up to the first thing that fails, and may
-die after any action. Checks that need no end are in the world itself, which raises BreachError; the others are here.
+The modelled operator observes (sometimes an outdated state), plans, executes actions up to the first that fails, and
+may crash after any action. The world checks invariants and raises InvariantError; this module checks the final state.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from support.kubeworld.world import NODES, InvariantError, RefusedError, World
 
 GOOD_IMAGE: Final = "disque:1"
 SETTLED_ROUNDS: Final = 8
-"""So many rounds without an action, one after the other, are peace."""
+"""After this many consecutive rounds without an action the cluster counts as settled."""
 TIMEOUT_S: Final = 1500
 
 
 def a_spec(**fields: object) -> Spec:
-    """A cluster of three."""
+    """Return the spec of a cluster of three members."""
     given: dict[str, object] = {"name": "mail", "namespace": "prod", "uid": "u1", "generation": 1, "image": GOOD_IMAGE}
     given["auth"] = Auth(grace_s=60)
     return Spec(**(given | fields))  # type: ignore[arg-type]  # fields by name
 
 
 def edited(spec: Spec, **fields: object) -> Spec:
-    """The same spec with other fields."""
+    """Return the spec with other fields."""
     return Spec(**(dict(spec) | fields))
 
 
 @dataclass
 class FaultRates:
-    """How likely things go wrong in a round, or in a second."""
+    """Probabilities of faults."""
 
-    dies: float = 0.0
-    """The operator, after an action."""
+    crash: float = 0.0
+    """The operator crashes, per action."""
     stale: float = 0.0
-    """It acts on what was some seconds ago."""
-    conflicts: float = 0.0
+    """The operator acts on a state that is some seconds old, per round."""
+    conflict: float = 0.0
     fault: float = 0.0
-    """Something happens in a second."""
+    """One of `_FAULTS` happens, per second."""
 
 
 @dataclass
@@ -66,10 +66,10 @@ class Scenario:
     events: list[Event] = field(default_factory=list)
     acted: list[Action] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    """What happened, for whoever reads a failing seed."""
+    """What happened, for debugging a failed seed."""
     last: Plan = field(default_factory=Plan)
-    dies_after: int | None = None
-    """The operator dies after so many actions of its whole life, once."""
+    crash_after: int | None = None
+    """The operator crashes once, after this number of actions."""
     _due_s: float = 0.0
     _jobs: int = 0
 
@@ -80,31 +80,31 @@ class Scenario:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def run(self, seconds: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         for _ in range(seconds):
-            self._second()
+            self._step()
 
     def until(self, condition: Callable[[], bool], seconds: int = TIMEOUT_S) -> None:
-        """Let time pass until something is so."""
+        """Advance the time until a condition holds."""
         for _ in range(seconds):
             if condition():
                 return
-            self._second()
-        raise AssertionError(f"it did not come: {self.describe()}")
+            self._step()
+        raise AssertionError(f"timeout: {self.describe()}")
 
     def settle(self, seconds: int = TIMEOUT_S) -> None:
-        """Let time pass until the operator has nothing to do, round after round."""
+        """Advance the time until the cluster has settled."""
         recover = 0
         for _ in range(seconds):
-            if self._second():
-                restless = self.last.actions or self.last.again_s < 10
-                recover = 0 if restless else recover + 1
+            if self._step():
+                busy = self.last.actions or self.last.again_s < 10
+                recover = 0 if busy else recover + 1
             if recover >= SETTLED_ROUNDS:
                 return
-        raise AssertionError(f"no peace: {self.describe()}")
+        raise AssertionError(f"not settled: {self.describe()}")
 
-    def _second(self) -> bool:
-        """Whether the operator had a round."""
+    def _step(self) -> bool:
+        """Advance by a second; return whether the operator ran a round."""
         self.world.step()
         if self.load:
             self._clients()
@@ -117,7 +117,7 @@ class Scenario:
         return True
 
     def round(self) -> None:
-        """The operator looks, plans and acts."""
+        """Run a round: observe, plan, execute."""
         world = self.world
         spec, observed = world.spec, world.observe()
         if self.rng.random() < self.rates.stale:
@@ -134,8 +134,8 @@ class Scenario:
         self.events += self.last.events
 
     def _act(self, action: Action) -> bool:
-        """Whether the round goes on."""
-        if self.rng.random() < self.rates.conflicts:
+        """Execute an action; return whether the round continues."""
+        if self.rng.random() < self.rates.conflict:
             self._due_s = self.world.now_s + 1
             return False
         self.acted.append(action)
@@ -148,9 +148,9 @@ class Scenario:
             return False
         except InvariantError as error:
             raise InvariantError(f"{error}: {self.describe()}") from error
-        if self.rng.random() < self.rates.dies or len(self.acted) == self.dies_after:
+        if self.rng.random() < self.rates.crash or len(self.acted) == self.crash_after:
             self._due_s = self.world.now_s + self.rng.randint(1, 20)
-            self.log.append("  the operator dies")
+            self.log.append("  the operator crashes")
             return False
         return True
 
@@ -164,7 +164,7 @@ class Scenario:
             self.world.bus.acknowledge(self.rng.choice(waiting), self.world.now_s)
 
     def add(self, replicate: int = 1) -> str | None:
-        """A job, if its copies can be made."""
+        """Add a job; return its ID, or None if its copies cannot be made."""
         self._jobs += 1
         job = f"job-{self._jobs}"
         if not self.world.bus.add(job, replicate, self.world.now_s, self._jobs):
@@ -173,7 +173,7 @@ class Scenario:
         return job
 
     def finish(self, more_than: int) -> None:
-        """Workers are done with all jobs that ask for more copies than that."""
+        """Acknowledge all jobs with a higher REPLICATE."""
         for broker in self.world.disks.values():
             for job, replicate in list(broker.jobs.items()):
                 if replicate > more_than:
@@ -188,11 +188,11 @@ class Scenario:
         kind(self)
 
     def pods(self) -> list[str]:
-        """Names of the pods there are."""
+        """Return the names of the pods."""
         return sorted(self.world.pods)
 
     def describe(self) -> str:
-        """What a person wants to know of a failure."""
+        """Return the state for the message of a failed check."""
         status = self.last.status
         members = [
             (entry["pod"], entry["state"], entry["nodeId"], entry["jobs"]) for entry in status.get("members", ())
@@ -224,7 +224,7 @@ def _differences(spec: Spec) -> str:
 
 
 def _check_disruption(observed: Observed, planned: Plan, spec: Spec) -> None:
-    """At most one step that disrupts, and none while another node is out of service."""
+    """Check that there is at most one disruption, and none while another member is out of service."""
     pods = [action for action in planned.actions if isinstance(action, DeletePod)]
     leaves = [action for action in planned.actions if isinstance(action, Command) and action.words[-1] == "yes"]
     leaves = [action for action in leaves if action.words[:2] == ("CLUSTER", "LEAVING")]
@@ -237,30 +237,30 @@ def _check_disruption(observed: Observed, planned: Plan, spec: Spec) -> None:
             assert all(pod.ready and not pod.terminating for pod in others), f"{action} while others are not ready"
 
 
-# --- what can happen --------------------------------------------------------------------------------------------------
+# --- faults -----------------------------------------------------------------------------------------------------------
 
 
-def _pod_deleted(scenario: Scenario) -> None:
+def _delete_pod(scenario: Scenario) -> None:
     if scenario.world.pods:
         scenario.world.delete_pod(scenario.rng.choice(scenario.pods()), force=scenario.rng.random() < 0.3)
 
 
-def _all_pods_deleted(scenario: Scenario) -> None:
+def _delete_all_pods(scenario: Scenario) -> None:
     if scenario.rng.random() < 0.3 and not scenario.world.spec.storage.ephemeral:
         for name in scenario.pods():
             scenario.world.delete_pod(name)
 
 
-def _process_crashed(scenario: Scenario) -> None:
+def _crash_process(scenario: Scenario) -> None:
     if scenario.world.pods:
         scenario.world.crash(scenario.rng.choice(scenario.pods()))
 
 
-def _node_cut_off(scenario: Scenario) -> None:
+def _cut_off_node(scenario: Scenario) -> None:
     scenario.world.cut_off[scenario.rng.choice(NODES)] = scenario.world.now_s + scenario.rng.randint(5, 90)
 
 
-def _claim_deleted(scenario: Scenario) -> None:
+def _delete_claim(scenario: Scenario) -> None:
     if scenario.world.pods and scenario.rng.random() < 0.5:
         ordinal = names.ordinal(scenario.rng.choice(scenario.pods()))
         scenario.world.delete_claim(ordinal)
@@ -268,12 +268,12 @@ def _claim_deleted(scenario: Scenario) -> None:
             scenario.world.delete_pod(names.pod(scenario.world.spec.name, ordinal))
 
 
-def _names_lead_nowhere(scenario: Scenario) -> None:
+def _break_seeds(scenario: Scenario) -> None:
     scenario.world.bus.no_seeds_until_s = scenario.world.now_s + 400
 
 
-def _split(scenario: Scenario) -> None:
-    """Two members lose each other, and all names."""
+def _disconnect_members(scenario: Scenario) -> None:
+    """Make two members forget each other."""
     brokers = [scenario.world.bus.running[name] for name in sorted(scenario.world.bus.running)]
     if len(brokers) > 1:
         one, other = scenario.rng.sample(brokers, 2)
@@ -282,52 +282,52 @@ def _split(scenario: Scenario) -> None:
             broker.forgotten[gone.node_id] = scenario.world.now_s + 60
 
 
-def _scaled(scenario: Scenario) -> None:
+def _scale(scenario: Scenario) -> None:
     scenario.world.edit(replicas=scenario.rng.randint(1, 5))
 
 
-def _scaled_by_hand(scenario: Scenario) -> None:
+def _scale_manually(scenario: Scenario) -> None:
     if not scenario.world.spec.storage.ephemeral:
-        scenario.world.scale_by_hand(scenario.rng.randint(0, 6))
+        scenario.world.scale_manually(scenario.rng.randint(0, 6))
 
 
-def _image_changed(scenario: Scenario) -> None:
+def _change_image(scenario: Scenario) -> None:
     scenario.world.edit(
         image=scenario.rng.choice(("disque:1", "disque:2", "disque:3", "disque:broken", "disque:missing"))
     )
 
 
-def _config_changed(scenario: Scenario) -> None:
+def _change_config(scenario: Scenario) -> None:
     scenario.world.edit(
         config=scenario.rng.choice(({}, {"hz": "20"}, {"slowlog-max-len": "64"}, {"tcp-backlog": "100"}))
     )
 
 
-def _password_rotated(scenario: Scenario) -> None:
+def _rotate_password(scenario: Scenario) -> None:
     auth = scenario.world.spec.auth
     scenario.world.edit(auth=auth.model_copy(update={"rotation": auth.rotation + 1}))
 
 
-def _password_lost(scenario: Scenario) -> None:
+def _lose_password(scenario: Scenario) -> None:
     if not scenario.world.spec.storage.ephemeral and scenario.rng.random() < 0.3:
         scenario.world.api.delete("Secret", names.auth_secret(scenario.world.spec.name))
 
 
-def _auth_switched(scenario: Scenario) -> None:
+def _switch_auth(scenario: Scenario) -> None:
     auth = scenario.world.spec.auth
     scenario.world.edit(auth=auth.model_copy(update={"enabled": not auth.enabled}))
 
 
-def _hibernated(scenario: Scenario) -> None:
+def _hibernate(scenario: Scenario) -> None:
     if not scenario.world.spec.storage.ephemeral:
         scenario.world.edit(hibernate=not scenario.world.spec.hibernate)
 
 
-def _paused(scenario: Scenario) -> None:
+def _pause(scenario: Scenario) -> None:
     scenario.world.edit(paused=not scenario.world.spec.paused)
 
 
-def _drain_policy_changed(scenario: Scenario) -> None:
+def _change_drain_policy(scenario: Scenario) -> None:
     if not scenario.world.spec.storage.ephemeral:
         policy = scenario.rng.choice(
             (Drain(), Drain(timeout_s=20, on_timeout="Handoff"), Drain(timeout_s=20, on_timeout="Wait"))
@@ -335,71 +335,71 @@ def _drain_policy_changed(scenario: Scenario) -> None:
         scenario.world.edit(drain=policy)
 
 
-def _drain_asked_for(scenario: Scenario) -> None:
+def _toggle_drain_annotation(scenario: Scenario) -> None:
     if scenario.world.pods:
         pod = scenario.world.pods[scenario.rng.choice(scenario.pods())]
         pod.drain = not pod.drain
 
 
-def _nodes_full(scenario: Scenario) -> None:
+def _toggle_scheduling(scenario: Scenario) -> None:
     scenario.world.full = not scenario.world.full
 
 
-def _child_edited(scenario: Scenario) -> None:
+def _edit_child(scenario: Scenario) -> None:
     live = scenario.world.api.get("ConfigMap", names.config_map(scenario.world.spec.name))
     if live is not None:
-        live["data"]["disque.conf"] += "# by hand\n"
+        live["data"]["disque.conf"] += "# manual\n"
         scenario.world.api.touch(live)
 
 
-def _child_deleted(scenario: Scenario) -> None:
+def _delete_child(scenario: Scenario) -> None:
     scenario.world.api.delete("Service", names.client_service(scenario.world.spec.name))
 
 
 _FAULTS: Final[tuple[Callable[[Scenario], None], ...]] = (
-    *(_pod_deleted,) * 3,
-    _all_pods_deleted,
-    *(_process_crashed,) * 3,
-    *(_node_cut_off,) * 2,
-    _claim_deleted,
-    _names_lead_nowhere,
-    _split,
-    *(_scaled,) * 4,
-    _scaled_by_hand,
-    *(_image_changed,) * 3,
-    *(_config_changed,) * 2,
-    *(_password_rotated,) * 2,
-    _password_lost,
-    _auth_switched,
-    *(_hibernated,) * 2,
-    _paused,
-    _drain_policy_changed,
-    _drain_asked_for,
-    _nodes_full,
-    _child_edited,
-    _child_deleted,
+    *(_delete_pod,) * 3,
+    _delete_all_pods,
+    *(_crash_process,) * 3,
+    *(_cut_off_node,) * 2,
+    _delete_claim,
+    _break_seeds,
+    _disconnect_members,
+    *(_scale,) * 4,
+    _scale_manually,
+    *(_change_image,) * 3,
+    *(_change_config,) * 2,
+    *(_rotate_password,) * 2,
+    _lose_password,
+    _switch_auth,
+    *(_hibernate,) * 2,
+    _pause,
+    _change_drain_policy,
+    _toggle_drain_annotation,
+    _toggle_scheduling,
+    _edit_child,
+    _delete_child,
 )
 
 
-# --- a whole story ----------------------------------------------------------------------------------------------------
+# --- fault runs -------------------------------------------------------------------------------------------------------
 
 
 def run_faults(seed: int, *, ephemeral: bool = False, faults_s: int = 300) -> Scenario:
-    """A cluster is made, lives through a storm, and comes to rest as the last spec says."""
+    """Create a cluster, inject faults, and check that it settles by the last spec."""
     rng = random.Random(seed)
     spec = a_spec(replicas=rng.randint(1, 4), storage=Storage(ephemeral=ephemeral))
     if ephemeral:
         spec = edited(spec, persistence=Persistence(appendonly=False))
     scenario = Scenario(spec, seed)
     scenario.settle()
-    scenario.rates = FaultRates(dies=0.1, stale=0.1, conflicts=0.05, fault=0.06)
+    scenario.rates = FaultRates(crash=0.1, stale=0.1, conflict=0.05, fault=0.06)
     scenario.run(faults_s)
     recover(scenario)
     return scenario
 
 
 def recover(scenario: Scenario) -> None:
-    """The storm is over, the last spec can be done, and it comes to be."""
+    """End all faults, make the last spec valid, and check that the cluster settles."""
     world = scenario.world
     scenario.rates = FaultRates()
     world.full = False
@@ -408,7 +408,7 @@ def recover(scenario: Scenario) -> None:
         pod.drain = False
     good = world.spec.image if world.spec.image in {"disque:1", "disque:2", "disque:3"} else GOOD_IMAGE
     world.edit(image=good, paused=False, hibernate=False, drain=Drain())
-    scenario.log.append(f"{world.now_s:.0f} calm")
+    scenario.log.append(f"{world.now_s:.0f} faults end")
     goes = world.spec.storage.ephemeral or names.volume_claim(world.spec.name, 0) in world.deleting
     alone = world.spec.replicas == 1 and goes
     scenario.finish(more_than=world.spec.replicas)
@@ -422,7 +422,7 @@ def recover(scenario: Scenario) -> None:
 
 
 def delete_locked_pods(scenario: Scenario) -> None:
-    """Somebody reads that a node takes no password and has no volume that stays, and deletes its pod."""
+    """Delete pods as the status advises: brokers that reject all passwords and have no volume."""
     world = scenario.world
     for name, why in world.observe().unreachable.items():
         if why == LOCKED and names.volume_claim(world.spec.name, names.ordinal(name)) in world.deleting:
@@ -430,7 +430,7 @@ def delete_locked_pods(scenario: Scenario) -> None:
 
 
 def check_settled(scenario: Scenario) -> None:
-    """Everything is as the spec says, and nobody writes anything."""
+    """Check that the cluster matches its spec, and that nothing is written."""
     world, spec = scenario.world, scenario.world.spec
     scenario.load = False
     assert not world.lost(), f"lost {world.lost()}: {scenario.describe()}"

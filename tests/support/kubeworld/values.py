@@ -1,4 +1,4 @@
-"""A cluster at rest as values, and small changes of it, for tables of what `plan` answers to what it sees."""
+"""A healthy cluster as a view, and functions that return it with small changes, for tables of decisions."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ def _settled(replicas: int, ephemeral: bool) -> tuple[Spec, Observed, float]:
 
 
 def at_rest(replicas: int = 3, *, ephemeral: bool = False) -> ClusterView:
-    """A cluster on which nothing is to be done."""
+    """Return a healthy cluster."""
     return ClusterView(*_settled(replicas, ephemeral))
 
 
 def changed(view: ClusterView, **fields: Any) -> ClusterView:
-    """The same with other fields of the spec."""
+    """Return the view with other fields of the spec."""
     return ClusterView(edited(view.spec, **fields), view.observed, view.now_s)
 
 
 def seen(view: ClusterView, **fields: Any) -> ClusterView:
-    """The same with something else observed."""
+    """Return the view with other observations."""
     return ClusterView(view.spec, replace(view.observed, **fields), view.now_s)
 
 
 def pod(view: ClusterView, ordinal: int, **fields: Any) -> ClusterView:
-    """The same with another pod of this ordinal."""
+    """Return the view with a changed pod."""
     pods = tuple(replace(one, **fields) if one.ordinal == ordinal else one for one in view.observed.pods)
     return seen(view, pods=pods)
 
 
 def broker(view: ClusterView, ordinal: int, **fields: Any) -> ClusterView:
-    """The same with a broker that says something else."""
+    """Return the view with a changed broker."""
     name = name_of(view, ordinal)
     return seen(view, brokers={**view.observed.brokers, name: replace(view.observed.brokers[name], **fields)})
 
 
 def peers(view: ClusterView, of: str, **fields: Any) -> ClusterView:
-    """The same with something else said of one member, by all others."""
+    """Return the view with a changed entry of one member on all brokers."""
     brokers = {
         name: replace(one, peers=tuple(replace(peer, **fields) if peer.node_id == of else peer for peer in one.peers))
         for name, one in view.observed.brokers.items()
@@ -66,8 +66,8 @@ def peers(view: ClusterView, of: str, **fields: Any) -> ClusterView:
 
 
 def unknown_member(view: ClusterView, **fields: Any) -> ClusterView:
-    """The same with a member that all list and nobody is."""
-    peer = Peer("id-stranger", "10.1.2.3", False, True, False, 100.0)
+    """Return the view with a member that all brokers list and that does not exist."""
+    peer = Peer("id-unknown", "10.1.2.3", False, True, False, 100.0)
     brokers = {
         name: replace(one, peers=(*one.peers, replace(peer, **fields))) for name, one in view.observed.brokers.items()
     }
@@ -75,14 +75,14 @@ def unknown_member(view: ClusterView, **fields: Any) -> ClusterView:
 
 
 def unreachable(view: ClusterView, ordinal: int, why: str = "connection refused", **fields: Any) -> ClusterView:
-    """The same with a pod whose broker does not answer."""
+    """Return the view with a broker that does not answer."""
     name = name_of(view, ordinal)
     brokers = {other: one for other, one in view.observed.brokers.items() if other != name}
     return pod(seen(view, brokers=brokers, unreachable={**view.observed.unreachable, name: why}), ordinal, **fields)
 
 
 def gone(view: ClusterView, ordinal: int) -> ClusterView:
-    """The same without a pod; the others have no connection to it."""
+    """Return the view without a pod, and without connections to it."""
     name = name_of(view, ordinal)
     node_id = view.observed.brokers[name].node_id
     brokers = {other: one for other, one in view.observed.brokers.items() if other != name}
@@ -91,18 +91,18 @@ def gone(view: ClusterView, ordinal: int) -> ClusterView:
 
 
 def revision(view: ClusterView, name: str = "new") -> ClusterView:
-    """The template has changed, and no pod was replaced yet."""
+    """Return the view with a changed template, before any pod is replaced."""
     return stateful_set(view, revision=name)
 
 
 def volumes(view: ClusterView, ordinal: int, **fields: Any) -> ClusterView:
-    """The same with another claim."""
+    """Return the view with a changed claim."""
     found = tuple(replace(one, **fields) if one.ordinal == ordinal else one for one in view.observed.volumes)
     return seen(view, volumes=found)
 
 
 def stateful_set(view: ClusterView, **fields: Any) -> ClusterView:
-    """The same with another StatefulSet."""
+    """Return the view with a changed StatefulSet."""
     assert view.stateful_set is not None
     found = replace(view.stateful_set, **fields)
     key = ("StatefulSet", view.spec.name)
@@ -112,32 +112,32 @@ def stateful_set(view: ClusterView, **fields: Any) -> ClusterView:
 
 
 def status(view: ClusterView, **fields: Any) -> ClusterView:
-    """The same with another status of before."""
+    """Return the view with a changed previous status."""
     return seen(view, status={**view.observed.status, **fields})
 
 
 def name_of(view: ClusterView, ordinal: int) -> str:
-    """A pod's name."""
+    """Return the name of a pod."""
     return f"{view.spec.name}-{ordinal}"
 
 
 def broker_of(view: ClusterView, ordinal: int) -> Broker:
-    """A broker."""
+    """Return a broker."""
     return view.observed.brokers[name_of(view, ordinal)]
 
 
 def pod_of(view: ClusterView, ordinal: int) -> Pod:
-    """A pod."""
+    """Return a pod."""
     return next(one for one in view.observed.pods if one.ordinal == ordinal)
 
 
 def planned(view: ClusterView) -> Plan:
-    """What comes next."""
+    """Return the plan."""
     return plan(view.spec, view.observed, view.now_s, FRESH)
 
 
 def short(action: Action) -> str:
-    """An action in a few words: `mail-0: CLUSTER LEAVING yes`, `apply StatefulSet 2`, `replace mail-2`."""
+    """Return an action in short form: `mail-0: CLUSTER LEAVING yes`, `apply StatefulSet 2`, `replace mail-2`."""
     if isinstance(action, Command):
         return f"{action.pod}: {' '.join(action.words)}"
     if isinstance(action, DeletePod):
@@ -155,16 +155,16 @@ def _what(action: Apply) -> str:
 
 
 def done(view: ClusterView) -> list[str]:
-    """All actions of a round, in a few words."""
+    """Return all actions of the plan in short form."""
     return [short(action) for action in planned(view).actions]
 
 
 def condition(status: Json, kind: str) -> tuple[str, str]:
-    """Status and reason of a condition."""
+    """Return status and reason of a condition."""
     entry = next(entry for entry in status["conditions"] if entry["type"] == kind)
     return entry["status"], entry["reason"]
 
 
 def told(view: ClusterView, kind: str) -> tuple[str, str]:
-    """Status and reason of a condition in the next status."""
+    """Return status and reason of a condition in the next status."""
     return condition(planned(view).status, kind)

@@ -1,7 +1,7 @@
-"""Kubernetes around the brokers: the StatefulSet's controller, kubelets, claims, machines, and what an operator sees.
+"""A model of Kubernetes: the StatefulSet controller, kubelets, claims, nodes, and what an operator observes.
 
-The controller is late, kubelets take their time, a claim that is deleted goes when its pod goes, a machine can be cut
-off with what runs on it. Everything else does what it says at once.
+The controller and the kubelets act with delays, a deleted claim disappears after its pod, and a node can become
+unreachable with its pods. Everything else happens at once.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ STOP_S: Final = 4.0
 NODES: Final = ("m0", "m1", "m2")
 BROKEN: Final = "broken"
 MISSING: Final = "missing"
-"""In the name of an image."""
+"""Parts of image names, with their effect."""
 
 
 class InvariantError(AssertionError):
-    """Something that must never happen."""
+    """An invariant is violated."""
 
 
 class RefusedError(Exception):
-    """A broker did not do what it was told."""
+    """A broker rejected a command."""
 
 
 @dataclass
-class Running:
-    """A pod, as its kubelet has it."""
+class PodState:
+    """A pod, as its kubelet knows it."""
 
     name: str
     ordinal: int
@@ -53,7 +53,7 @@ class Running:
     image: str
     created_s: float
     disk_key: str
-    """The UID of its claim, or its own."""
+    """The UID of its claim, or of the pod if it has none."""
     ip: str
     phase: str = "Pending"
     node: str = ""
@@ -67,7 +67,7 @@ class Running:
 
 
 class World:
-    """One cluster, and what it stands on."""
+    """One cluster and its Kubernetes."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         self.spec = spec
@@ -75,40 +75,40 @@ class World:
         self.now_s = EPOCH_S
         self.api = Api()
         self.bus = Bus()
-        self.pods: dict[str, Running] = {}
+        self.pods: dict[str, PodState] = {}
         self.disks: dict[str, Disk] = {}
         self.deleting: set[str] = set()
         """Claims that are being deleted."""
         self.status: Json = {}
         self.own_password: str | None = None
-        self.excused: set[str] = set()
-        """Jobs whose last copy somebody else destroyed."""
+        self.destroyed: set[str] = set()
+        """Jobs whose last copy was destroyed by a fault, not by the operator."""
         self.accepted: set[str] = set()
-        """Jobs that were answered."""
+        """Jobs that were acknowledged to the producer."""
         self.cut_off: dict[str, float] = {}
-        """Machines that are not reached, until then."""
+        """Unreachable nodes, and until when."""
         self.full = False
-        """No machine takes another pod."""
+        """Whether no node can take another pod."""
         self.slow_load_s = 2.0
         self.changed = True
-        """A watch has something to tell."""
+        """Whether a watch would report a change."""
         self._controller_s = 0.0
         self._seen = (0, "")
         self._secrets: list[tuple[float, Json]] = []
 
-    # --- what people do -----------------------------------------------------------------------------------------------
+    # --- users --------------------------------------------------------------------------------------------------------
 
     def edit(self, **fields: Any) -> None:
-        """Somebody writes another spec."""
+        """Change the spec."""
         self.spec = Spec(**(dict(self.spec) | {"generation": self.spec.generation + 1} | fields))
         self.changed = True
 
     def stateful_set(self) -> Json | None:
-        """The live one."""
+        """Return the live StatefulSet."""
         return self.api.get("StatefulSet", self.spec.name)
 
-    def scale_by_hand(self, replicas: int) -> None:
-        """Somebody writes into the StatefulSet."""
+    def scale_manually(self, replicas: int) -> None:
+        """Scale the StatefulSet directly."""
         live = self.stateful_set()
         if live is not None:
             live["spec"]["replicas"] = replicas
@@ -117,23 +117,23 @@ class World:
             self.changed = True
 
     def delete_pod(self, name: str, *, force: bool = False) -> None:
-        """`kubectl delete pod`."""
+        """Run `kubectl delete pod`."""
         pod = self.pods.get(name)
         if pod is not None and pod.ends_s is None:
             pod.ends_s = self.now_s + (0.0 if force else STOP_S)
             self.changed = True
 
     def delete_claim(self, ordinal: int) -> None:
-        """`kubectl delete pvc`."""
+        """Run `kubectl delete pvc`."""
         name = names.volume_claim(self.spec.name, ordinal)
         if self.api.get("PersistentVolumeClaim", name) is not None:
             self.deleting.add(name)
             self.changed = True
 
-    # --- a second -----------------------------------------------------------------------------------------------------
+    # --- time ---------------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """A second passes."""
+        """Advance by a second."""
         self.now_s += 1.0
         self.cut_off = {node: until_s for node, until_s in self.cut_off.items() if until_s > self.now_s}
         secret = self.api.get("Secret", names.auth_secret(self.spec.name))
@@ -147,10 +147,10 @@ class World:
         self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
         for name in sorted(self.deleting):
             if not any(names.volume_claim(self.spec.name, pod.ordinal) == name for pod in self.pods.values()):
-                self._discard_claim(name)
+                self._delete_volume(name)
 
     def _control(self) -> None:
-        """The StatefulSet's controller: all pods at once, none replaced that was not deleted."""
+        """Run the StatefulSet controller: it creates all pods at once and replaces only deleted ones."""
         live = self.stateful_set()
         if live is None:
             for name in list(self.pods):
@@ -186,10 +186,10 @@ class World:
             key = found["metadata"]["uid"]
         image = live["spec"]["template"]["spec"]["containers"][0]["image"]
         ip = f"10.0.{self.api.serial() // 250 % 250}.{self.api.serial() % 250 + 1}"
-        self.pods[name] = Running(name, ordinal, uid, revision, image, self.now_s, key, ip)
+        self.pods[name] = PodState(name, ordinal, uid, revision, image, self.now_s, key, ip)
         self.changed = True
 
-    def _kubelet(self, pod: Running) -> None:
+    def _kubelet(self, pod: PodState) -> None:
         broker = self.bus.running.get(pod.name)
         cut = pod.node in self.cut_off
         if broker is not None:
@@ -205,7 +205,7 @@ class World:
         if ready != pod.ready:
             pod.ready, pod.ready_s, self.changed = ready, self.now_s, True
 
-    def _schedule(self, pod: Running) -> None:
+    def _schedule(self, pod: PodState) -> None:
         claim = names.volume_claim(self.spec.name, pod.ordinal)
         if self.full or claim in self.deleting:
             pod.trouble = "Unschedulable"
@@ -218,7 +218,7 @@ class World:
             self.api.touch(live)
         self.changed = True
 
-    def _start(self, pod: Running) -> None:
+    def _start(self, pod: PodState) -> None:
         if MISSING in pod.image:
             pod.trouble = "ImagePullBackOff"
             return
@@ -247,36 +247,36 @@ class World:
         self.changed = True
 
     def crash(self, name: str) -> None:
-        """The process ends, and is started again in the same pod."""
+        """End the process; the kubelet starts it again in the same pod."""
         pod = self.pods[name]
         if self.bus.running.pop(name, None) is not None:
             pod.restarts += 1
             pod.start_s = self.now_s + 2.0
 
-    def _remove(self, pod: Running) -> None:
+    def _remove(self, pod: PodState) -> None:
         self.bus.running.pop(pod.name, None)
         del self.pods[pod.name]
         self.changed = True
         if pod.disk_key == pod.uid and pod.uid in self.disks:
-            self._discard(pod.uid)
+            self._destroy(pod.uid)
 
-    def _discard_claim(self, name: str) -> None:
+    def _delete_volume(self, name: str) -> None:
         live = self.api.get("PersistentVolumeClaim", name)
         self.deleting.discard(name)
         if live is not None:
             self.api.delete("PersistentVolumeClaim", name)
-            self._discard(live["metadata"]["uid"])
+            self._destroy(live["metadata"]["uid"])
             self.changed = True
 
-    def _discard(self, key: str) -> None:
-        """A disk goes; jobs that were nowhere else are lost by whoever did that, not by the operator."""
+    def _destroy(self, key: str) -> None:
+        """Destroy a disk. Jobs without other copies are lost by this fault, not by the operator."""
         disk = self.disks.pop(key, None)
         for job in disk.jobs if disk else ():
             if not any(job in other.jobs for other in self.disks.values()):
-                self.excused.add(job)
+                self.destroyed.add(job)
 
     def _mounted(self) -> tuple[str, str]:
-        """The passwords in the file that a pod finds, which may be behind the Secret."""
+        """Return the passwords in the file that a pod reads, which may be older than the Secret."""
         seen = [data for at_s, data in self._secrets if at_s <= self.now_s - SECRET_LAG_S] or [
             data for _, data in self._secrets
         ]
@@ -294,10 +294,10 @@ class World:
                 config[name] = kind.show(read(kind, rest)).decode()
         return config
 
-    # --- what the operator sees ---------------------------------------------------------------------------------------
+    # --- observation --------------------------------------------------------------------------------------------------
 
     def observe(self) -> Observed:
-        """All of it, as of now."""
+        """Return the present state."""
         live = self.stateful_set()
         passwords = self._passwords()
         kept = (passwords.current, passwords.following, passwords.former) if passwords else ()
@@ -367,7 +367,7 @@ class World:
             if kind == "PersistentVolumeClaim"
         ]
 
-    def _pod(self, pod: Running) -> Pod:
+    def _pod(self, pod: PodState) -> Pod:
         return Pod(
             pod.name,
             pod.ordinal,
@@ -387,7 +387,7 @@ class World:
             pod.drain,
         )
 
-    def _broker(self, pod: Running, broker: BrokerProcess) -> Broker:
+    def _broker(self, pod: PodState, broker: BrokerProcess) -> Broker:
         disk = broker.disk
         if not broker.loaded(self.now_s):
             remembered = {entry["pod"]: entry["nodeId"] for entry in self.status.get("members") or ()}
@@ -403,7 +403,7 @@ class World:
                 host,
                 node_id in broker.connected,
                 False,
-                node_id in broker.leavers,
+                node_id in broker.leaving_members,
                 self.now_s - broker.heard_s.get(node_id, broker.started_s),
             )
             for node_id, host in disk.known.items()
@@ -423,10 +423,10 @@ class World:
             requirepass_former=broker.former,
         )
 
-    # --- what the operator does ---------------------------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------------------------------------------
 
     def perform(self, action: Action) -> None:
-        """Do it, if what was looked at is still there; ConflictError, RefusedError and BreachError otherwise."""
+        """Execute an action; raises ConflictError, RefusedError or InvariantError."""
         self.changed = True
         if isinstance(action, Apply):
             self._guard_apply(action.manifest)
@@ -439,7 +439,7 @@ class World:
             self._command(action)
 
     def _guard_apply(self, manifest: Json) -> None:
-        """No pod goes with jobs because of a lower number, but by policy, or all of them with their volumes."""
+        """Check that a scale-down removes no pod with jobs, unless the policy allows it or all pods stop."""
         live = self.stateful_set()
         if manifest["kind"] != "StatefulSet" or live is None or not manifest["spec"]["replicas"]:
             return
@@ -448,9 +448,9 @@ class World:
                 continue
             left = self._jobs_of(pod)
             if left and self.spec.drain.on_timeout == "Wait":
-                raise InvariantError(f"{pod.name} is to go with {left}")
+                raise InvariantError(f"{pod.name} is removed with {left}")
 
-    def _jobs_of(self, pod: Running) -> set[str]:
+    def _jobs_of(self, pod: PodState) -> set[str]:
         disk = self.disks.get(pod.disk_key)
         return set(disk.jobs) - self.bus.acknowledged if disk else set()
 
@@ -468,7 +468,7 @@ class World:
         if left:
             raise InvariantError(f"{action.name} is deleted with {left}")
         if names.pod(self.spec.name, names.ordinal(action.name)) in self.pods:
-            raise InvariantError(f"{action.name} is deleted under its pod")
+            raise InvariantError(f"{action.name} is deleted before its pod")
         self.deleting.add(action.name)
 
     def _replace_pod(self, action: DeletePod) -> None:
@@ -480,7 +480,7 @@ class World:
         loses_disk = pod.disk_key == pod.uid or names.volume_claim(self.spec.name, pod.ordinal) in self.deleting
         left = self._jobs_of(pod)
         if loses_disk and left and action.name in self.bus.running:
-            raise InvariantError(f"{action.name} is replaced with {left} and has no volume that stays")
+            raise InvariantError(f"{action.name} is replaced with {left} and without a volume")
         self.delete_pod(action.name)
 
     def _command(self, action: Command) -> None:
@@ -510,16 +510,16 @@ class World:
     def _leave(self, broker: BrokerProcess, leaving: bool) -> None:
         stay = [one for one in self.bus.running.values() if one.node_id in broker.connected and not one.disk.leaving]
         if leaving and not stay:
-            raise RefusedError("ERR This node can not leave: no other node stays")
+            raise RefusedError("ERR This node cannot leave: no other node stays")
         if leaving and any(one.disk.leaving for one in self.bus.running.values() if one is not broker):
-            raise InvariantError("two leave at a time")
+            raise InvariantError("two brokers leave at the same time")
         if leaving != broker.disk.leaving:
             broker.disk.leaving, broker.left_s = leaving, self.now_s
 
     def _forget(self, broker: BrokerProcess, node_id: str) -> None:
-        """Never one that lives, nor one whose disk a pod has or will have."""
+        """Execute CLUSTER FORGET, but never for a running broker, nor for an ID on the disk of an expected pod."""
         if any(one.node_id == node_id for one in self.bus.running.values()):
-            raise InvariantError(f"{node_id} is alive and is forgotten")
+            raise InvariantError(f"{node_id} is running and is forgotten")
         live = self.stateful_set()
         for pod in self.pods.values():
             disk = self.disks.get(pod.disk_key)
@@ -527,12 +527,12 @@ class World:
                 raise InvariantError(f"{node_id} is on the volume of {pod.name} and is forgotten")
         broker.forget(node_id, self.now_s)
 
-    # --- what is asked at the end -------------------------------------------------------------------------------------
+    # --- result -------------------------------------------------------------------------------------------------------
 
     def lost(self) -> set[str]:
-        """Jobs that were answered, are not done, are nowhere, and whose loss is nobody else's doing."""
+        """Return acknowledged, unprocessed jobs that no disk has and that no fault destroyed."""
         there = {job for disk in self.disks.values() for job in disk.jobs}
-        return self.accepted - self.bus.acknowledged - there - self.excused
+        return self.accepted - self.bus.acknowledged - there - self.destroyed
 
 
 def _text(encoded: str | None) -> str:
