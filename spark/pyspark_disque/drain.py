@@ -1,8 +1,8 @@
 """Leases all jobs that were queued at a given time: the meaning of `Trigger.AvailableNow` for queues.
 
 An empty round does not mean that the drain is done. A job that moves between nodes is in no queue meanwhile, and an
-unreachable node still holds its jobs. The drain is done when every member answers, no member has a queued job from
-before that time, and both hold again a second later. In between, a GETJOB makes the nodes fetch jobs from each other.
+unreachable node still holds its jobs. The drain is done when every member answers and no member has a queued job from
+before that time, in two checks a second apart. In between, a GETJOB makes the nodes fetch jobs from each other.
 The drain waits for an unreachable member, and for a queue that reports jobs but delivers none because it is paused,
 until `giveUpAfter` has passed.
 
@@ -110,5 +110,5 @@ class Drain:
         if self._stalled_since_s is None:
             self._stalled_since_s = now_s
         if now_s - self._stalled_since_s >= self._give_up_after_s:
-            LOG.warning("the query ends before all jobs were read: %s", why)
+            LOG.warning("drain ended before all jobs were read reason=%r", why)
             self.is_done = True

@@ -1,9 +1,9 @@
 """Renews the leases of jobs while Spark processes them: a background thread sends WORKING for all held jobs.
 
-A node requeues a job when its retry time passes without an acknowledgement or a WORKING. The reply to WORKING contains
-the retry time, that of GETJOB does not. So the thread sends the first WORKING immediately, and the next ones after a
-third of the retry time, which leaves time for two more attempts. The thread has its own connections, never raises into
-Spark, and logs failures.
+A node requeues a job when its retry time passes without an acknowledgement or a WORKING. WORKING replies with the retry
+time, but GETJOB does not. So the thread sends the first WORKING immediately, and the next ones after a third of the
+retry time, which leaves time for two more attempts. The thread has its own connections, never raises into Spark, and
+logs failures.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def run(spark: SparkSession, nodes: str, capsys: pytest.CaptureFixture[str]) -> 
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         capsys.readouterr()
         status = drain.main(["--nodes", nodes, *map(str, arguments)])
-        said = capsys.readouterr()
-        return status, said.out, said.err
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
 
     return call
 

@@ -30,8 +30,8 @@ def run(spark: SparkSession, nodes: str, capsys: pytest.CaptureFixture[str]) -> 
             status = enqueue.main(["--nodes", nodes, *map(str, arguments)])
         except SystemExit as end:  # argparse
             status = int(str(end.code))
-        said = capsys.readouterr()
-        return status, said.out, said.err
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
 
     return call
 

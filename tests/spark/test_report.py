@@ -33,8 +33,8 @@ def run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         capsys.readouterr()
         status = report.main([*map(str, arguments)])
-        said = capsys.readouterr()
-        return status, said.out, said.err
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
 
     return call
 

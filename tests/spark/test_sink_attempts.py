@@ -18,7 +18,7 @@ import pytest
 from support.cluster import RealCluster
 from support.jobs import bodies
 from support.nodeclient import PATIENCE_S
-from support.sparkwrites import TWO_MACHINES
+from support.sparkwrites import TWO_HOSTS
 
 ROWS = 2_000
 TESTS = Path(__file__).parents[1]
@@ -30,17 +30,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(WRITES_WITHIN_S + 60)]
 class Write:
     """A process that writes `ROWS` rows to `queue`; its log has the reason of a failure."""
 
-    def __init__(self, directory: Path, cluster: RealCluster, queue: str, mode: str, luck: str, master: str) -> None:
+    def __init__(self, directory: Path, cluster: RealCluster, queue: str, mode: str, fault: str, master: str) -> None:
         self._cluster = cluster
         self._queue = queue
         self.gate = directory / "gate"
         self._log = directory / "log"
         nodes = ",".join(node.address for node in cluster.nodes)
-        said = [master, luck, str(self.gate), str(ROWS), nodes, queue, mode]
+        arguments = [master, fault, str(self.gate), str(ROWS), nodes, queue, mode]
         paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "support.sparkwrites", *said],
+                [sys.executable, "-m", "support.sparkwrites", *arguments],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -78,8 +78,8 @@ class Write:
 
 @pytest.fixture
 def writes(cluster: RealCluster, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Write]:
-    mode, luck, master = request.param
-    write = Write(tmp_path, cluster, f"{mode}-{luck}", mode, luck, master)
+    mode, fault, master = request.param
+    write = Write(tmp_path, cluster, f"{mode}-{fault}", mode, fault, master)
     yield write
     write.close()
 
@@ -89,7 +89,7 @@ THRICE = "local[2,3]"
 
 
 @pytest.mark.parametrize(
-    "writes", [("deduplicated", "fail_once", THRICE), ("deduplicated", "die_once", THRICE)], indirect=True, ids=str
+    "writes", [("deduplicated", "fail_once", THRICE), ("deduplicated", "exit_once", THRICE)], indirect=True, ids=str
 )
 def test_retried_task_adds_each_row_once(writes: Write) -> None:
     writes.half_is_there()
@@ -97,7 +97,7 @@ def test_retried_task_adds_each_row_once(writes: Write) -> None:
     assert writes.bodies() == ALL
 
 
-@pytest.mark.parametrize("writes", [("atLeastOnce", "die_once", THRICE)], indirect=True, ids=str)
+@pytest.mark.parametrize("writes", [("atLeastOnce", "exit_once", THRICE)], indirect=True, ids=str)
 def test_retried_at_least_once_task_loses_nothing_and_repeats_only_its_own_rows(writes: Write) -> None:
     writes.half_is_there()
     writes.end()
@@ -106,7 +106,7 @@ def test_retried_at_least_once_task_loses_nothing_and_repeats_only_its_own_rows(
     assert ROWS < len(found) < ROWS + ROWS // 4 + 1
 
 
-@pytest.mark.parametrize("writes", [("deduplicated", "be_slow_once", TWO_MACHINES)], indirect=True, ids=str)
+@pytest.mark.parametrize("writes", [("deduplicated", "be_slow_once", TWO_HOSTS)], indirect=True, ids=str)
 def test_speculative_attempt_adds_each_row_once(writes: Write) -> None:
     writes.half_is_there()
     writes.succeed()

@@ -1,4 +1,4 @@
-"""What a real cluster has in a queue, as JSCAN tells it."""
+"""Reads the jobs of a queue from all nodes of a real cluster, with JSCAN."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.cluster import RealCluster
 
 
 def jobs(cluster: RealCluster, queue: str) -> dict[bytes, dict[bytes, Any]]:
-    """The jobs of a queue that are not finished, by ID, as one of their nodes shows them."""
+    """Return the unacknowledged jobs of a queue by ID, each as one of its nodes shows it."""
     found: dict[bytes, dict[bytes, Any]] = {}
     for node in cluster.running:
         cursor = b"0"
@@ -22,5 +22,5 @@ def jobs(cluster: RealCluster, queue: str) -> dict[bytes, dict[bytes, Any]]:
 
 
 def bodies(cluster: RealCluster, queue: str) -> list[bytes]:
-    """The bodies of those jobs in order; one that is there twice counts twice."""
+    """Return the sorted bodies of the unacknowledged jobs of a queue, including duplicates."""
     return sorted(job[b"body"] for job in jobs(cluster, queue).values())

@@ -1,4 +1,4 @@
-"""A Spark of one process, as small and quick as it can be, with what was said by tests on top."""
+"""A Spark session in one process, configured to be small and fast, with additional settings of the tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTINGS: Final = {
 
 @contextlib.contextmanager
 def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSession]:
-    """A session on this machine; `settings` are Spark's, with `_` for the dots."""
+    """Start a local session; `settings` are Spark's, with `_` instead of dots."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory() as directory:
         builder = SparkSession.builder.master(master).appName("tests")

@@ -1,7 +1,7 @@
-"""A Spark driver as a process of its own, so that a test can kill it: `python -m support.sparkdriver '{"json": ...}'`.
+"""A Spark driver in a separate process, which a test can kill: `python -m support.sparkdriver '{"json": ...}'`.
 
-It runs one streaming query that writes the rows of each batch, as JSON lines, into a file of its own per attempt, and
-hangs where the test says. How far it is can be seen in the checkpoint and in the directory of the files.
+It runs one streaming query that writes the rows of each batch as JSON lines, to a file for each attempt, and hangs at
+the step that the test sets. The checkpoint and the files show its progress.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEVER_S = 3600
 
 @dataclass(frozen=True)
 class Plan:
-    """What the driver does: the options of the source, where to keep what, at which step to hang."""
+    """The parameters of the driver: the options of the source, the directory, and the step at which to hang."""
 
     options: dict[str, str]
     directory: str
@@ -41,31 +41,31 @@ class Plan:
 
     @property
     def checkpoint(self) -> Path:
-        """Spark's directory."""
+        """The checkpoint directory of Spark."""
         return Path(self.directory) / "checkpoint"
 
     @property
     def rows(self) -> Path:
-        """A file for each attempt at a batch."""
+        """The directory with a file for each attempt of a batch."""
         return Path(self.directory) / "rows"
 
     @property
     def marker(self) -> Path:
-        """Is there once the driver hangs."""
+        """The file that exists once the driver hangs."""
         return Path(self.directory) / "hangs"
 
     def is_logged(self, log: Literal["offsets", "commits"], batch: int) -> bool:
-        """Whether Spark wrote a batch into one of its logs."""
+        """Return whether Spark wrote a batch to one of its logs."""
         return (self.checkpoint / log / str(batch)).exists()
 
     def written(self) -> list[dict[str, str]]:
-        """The rows of all attempts."""
+        """Return the rows of all attempts."""
         files = sorted(self.rows.glob("*.json"))
         return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 class DriverProcess:
-    """The process; `kill` ends it and its JVM and workers at once."""
+    """The driver process; `kill` kills it together with its JVM and workers."""
 
     def __init__(self, plan: Plan) -> None:
         plan.marker.unlink(missing_ok=True)
@@ -81,20 +81,20 @@ class DriverProcess:
             )
 
     def kill(self) -> None:
-        """SIGKILL for all of it."""
+        """Kill the process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     @property
     def is_running(self) -> bool:
-        """Whether it is there."""
+        """Whether the process is running."""
         return self.process.poll() is None
 
 
 @contextlib.contextmanager
 def running(plan: Plan) -> Iterator[DriverProcess]:
-    """A driver that is gone when the context ends."""
+    """Start a driver, and kill it at the end of the context."""
     driver = DriverProcess(plan)
     try:
         yield driver
@@ -129,13 +129,13 @@ def handle(plan: Plan, rows: DataFrame, number: int) -> None:
 
 
 def hang_with(marker: Path, part: Iterator[Row]) -> None:
-    """Hang with a row in hand."""
+    """Hang after reading a row."""
     next(part, None)
     hang(marker)
 
 
 def die_once(marker: Path, part: Iterator[Row]) -> None:
-    """Kill the executor that this runs in, the first one only."""
+    """Kill the executor of this task, once."""
     next(part, None)
     with contextlib.suppress(FileExistsError):
         marker.touch(exist_ok=False)
@@ -144,14 +144,14 @@ def die_once(marker: Path, part: Iterator[Row]) -> None:
 
 
 def executor_of(pid: int) -> int:
-    """The JVM that a Python worker belongs to."""
+    """Return the process ID of the JVM that started a Python worker."""
     while "java" not in Path(f"/proc/{pid}/comm").read_text():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return pid
 
 
 def hang(marker: Path) -> None:
-    """Say so, and wait to be killed."""
+    """Create the marker, and wait until the process is killed."""
     marker.touch()
     threading.Event().wait(NEVER_S)
 

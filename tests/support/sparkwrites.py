@@ -1,6 +1,6 @@
-"""Data frames whose tasks do at a certain row what a test wants: wait, fail, die, or be slow. Runs in Spark's workers.
+"""DataFrames whose tasks have a fault at a given row: they wait, fail, exit or are slow. Runs in Spark's workers.
 
-What a task waits for is a file, so that test and task need to know no more of each other than a path.
+A task waits for a file, so the test and the task share only a path.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from disqued.testing.ports import LOOPBACK, free_port
 from support.spark import local_spark
 
 BODY_CHARACTERS: Final = 600
-TWO_MACHINES: Final = "two machines"
+TWO_HOSTS: Final = "two hosts"
 PATIENCE_S: Final = 60.0
-LOOK_S: Final = 0.02
+POLL_S: Final = 0.02
 
-Happening: TypeAlias = Callable[[int, int], None]
-"""Is told partition and attempt."""
+Fault: TypeAlias = Callable[[int, int], None]
+"""A function of partition and attempt."""
 
 
-def numbers(spark: SparkSession, count: int, partitions: int, at_half: Happening) -> DataFrame:
-    """Rows with a `body`, their number and much white space, in partitions; in the middle of each something happens.
+def numbers(spark: SparkSession, count: int, partitions: int, at_half: Fault) -> DataFrame:
+    """Return rows with their number as `body`, in partitions; in the middle of each, inject the fault.
 
-    The white space is for the buffers on the way, each of 64 KB: what comes before the middle is to leave them.
+    White space pads the bodies, so that the rows before the middle leave the 64 KB buffers between Spark and the task.
     """
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # it has none
     middle = count // partitions // 2
 
-    def happen(rows: Iterable[int]) -> Iterator[tuple[str]]:
+    def inject(rows: Iterable[int]) -> Iterator[tuple[str]]:
         context = TaskContext.get()
         assert context is not None
         for given, number in enumerate(rows):
@@ -48,70 +48,70 @@ def numbers(spark: SparkSession, count: int, partitions: int, at_half: Happening
                 at_half(context.partitionId(), context.attemptNumber())
             yield (f"{number:<{BODY_CHARACTERS}}",)
 
-    # Not with `toDF`: it belongs to the last session that anything made, foreachBatch for one, and to its settings.
-    rows = spark.sparkContext.range(count, numSlices=partitions).mapPartitions(happen)
+    # `toDF` would use the last session that anything created, for example foreachBatch, with its settings.
+    rows = spark.sparkContext.range(count, numSlices=partitions).mapPartitions(inject)
     return spark.createDataFrame(rows, "body string")
 
 
-def wait_for(path: str) -> Happening:
-    """Says with a file `<path>.<partition>` that it is there, and waits for the file `path`."""
+def wait_for(path: str) -> Fault:
+    """Create the file `<path>.<partition>`, and wait for the file `path`."""
 
-    def happening(partition: int, attempt: int) -> None:  # noqa: ARG001 - each attempt
+    def fault(partition: int, attempt: int) -> None:  # noqa: ARG001 - each attempt
         Path(f"{path}.{partition}").touch()
         _wait(Path(path))
 
-    return happening
+    return fault
 
 
-def fail_once(path: str) -> Happening:
-    """The first attempt of partition 0 fails, when the file `path` is there."""
+def fail_once(path: str) -> Fault:
+    """Fail the first attempt of partition 0, once the file `path` exists."""
 
-    def happening(partition: int, attempt: int) -> None:
+    def fault(partition: int, attempt: int) -> None:
         if (partition, attempt) == (0, 0):
             Path(f"{path}.{partition}").touch()
             _wait(Path(path))
-            raise RuntimeError("this attempt has bad luck")
+            raise RuntimeError("injected failure")
 
-    return happening
+    return fault
 
 
-def die_once(path: str) -> Happening:
-    """As `fail_once`, and the process is gone without a word."""
+def exit_once(path: str) -> Fault:
+    """Exit the process in the first attempt of partition 0, once the file `path` exists."""
 
-    def happening(partition: int, attempt: int) -> None:
+    def fault(partition: int, attempt: int) -> None:
         if (partition, attempt) == (0, 0):
             Path(f"{path}.{partition}").touch()
             _wait(Path(path))
             os._exit(1)
 
-    return happening
+    return fault
 
 
-def be_slow_once(path: str) -> Happening:
-    """As `wait_for`, in the first attempt of partition 0 only: others overtake it."""
+def be_slow_once(path: str) -> Fault:
+    """Wait as in `wait_for`, but only in the first attempt of partition 0, so that another attempt overtakes it."""
 
-    def happening(partition: int, attempt: int) -> None:
+    def fault(partition: int, attempt: int) -> None:
         if (partition, attempt) == (0, 0):
             wait_for(path)(partition, attempt)
 
-    return happening
+    return fault
 
 
 def _wait(path: Path) -> None:
-    _until(path.exists, f"somebody makes {path}")
+    _until(path.exists, f"{path} exists")
 
 
 def _until(condition: Callable[[], bool], what: str) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline_s:
-            raise TimeoutError(f"not in time: {what}")
-        time.sleep(LOOK_S)
+            raise TimeoutError(f"timed out after {PATIENCE_S:g} s waiting until {what}")
+        time.sleep(POLL_S)
 
 
-LUCK: Final[dict[str, Callable[[str], Happening]]] = {
+FAULTS: Final[dict[str, Callable[[str], Fault]]] = {
     "fail_once": fail_once,
-    "die_once": die_once,
+    "exit_once": exit_once,
     "be_slow_once": be_slow_once,
 }
 SETTINGS: Final[dict[str, dict[str, str]]] = {
@@ -126,14 +126,14 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
         "spark_task_maxFailures": "1",
     },
 }
-"""The slow attempt has to be overtaken: it must not end by itself and be tried again."""
+"""Settings for a fault. A second attempt must overtake the slow one, which must not time out and be retried."""
 
 
 @contextlib.contextmanager
-def two_machines() -> Iterator[str]:
-    """The address of a Spark of its own with two workers, which take themselves for two machines.
+def two_hosts() -> Iterator[str]:
+    """Start a Spark cluster with two workers that appear as two hosts, and yield its URL.
 
-    Spark starts no second attempt on the machine of the first, so `local-cluster` knows no speculation.
+    Spark does not start a second attempt on the host of the first one, so speculation does not work in `local-cluster`.
     """
     port = free_port()
     url = f"spark://{LOOPBACK}:{port}"
@@ -142,8 +142,8 @@ def two_machines() -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
 
-        def start(kind: str, *words: str) -> None:
-            process = subprocess.Popen([daemon[0], f"{daemon[1]}.{kind}", *words, "--webui-port", "0"])
+        def start(kind: str, *arguments: str) -> None:
+            process = subprocess.Popen([daemon[0], f"{daemon[1]}.{kind}", *arguments, "--webui-port", "0"])
             stack.callback(process.wait)
             stack.callback(process.terminate)
 
@@ -155,17 +155,17 @@ def two_machines() -> Iterator[str]:
 
 
 def _is_open(port: int) -> bool:
-    with socket.socket() as knock:
-        return knock.connect_ex((LOOPBACK, port)) == 0
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, port)) == 0
 
 
-def main(master: str, luck: str, path: str, count: str, nodes: str, queue: str, mode: str) -> None:
-    """Write so many rows, in a process of its own with a Spark of its own."""
+def main(master: str, fault: str, path: str, count: str, nodes: str, queue: str, mode: str) -> None:
+    """Write `count` rows with a fault, in this process with its own Spark."""
     with contextlib.ExitStack() as stack:
-        url = stack.enter_context(two_machines()) if master == TWO_MACHINES else master
-        spark = stack.enter_context(local_spark(url, **SETTINGS.get(luck, {})))
+        url = stack.enter_context(two_hosts()) if master == TWO_HOSTS else master
+        spark = stack.enter_context(local_spark(url, **SETTINGS.get(fault, {})))
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
-        frame = numbers(spark, int(count), 2, LUCK[luck](path))
+        frame = numbers(spark, int(count), 2, FAULTS[fault](path))
         options = {"nodes": nodes, "queue": queue, "mode": mode, "replicate": "1"}
         frame.write.format("disque").mode("append").options(**options).save()
 
