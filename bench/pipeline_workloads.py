@@ -35,7 +35,7 @@ QUEUE = "bench"
 BODY_BYTES = 100
 PIPELINE = 512
 LARGE_BODY_BYTES = 10_000
-LOOK_S = 0.05
+POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,17 +220,17 @@ def _peak_of(work: Callable[[], None]) -> int:
     ended = threading.Event()
     peaks = [0]
 
-    def look() -> None:
-        while not ended.wait(LOOK_S):
+    def sample() -> None:
+        while not ended.wait(POLL_S):
             peaks.append(_workers_peak_kb())
 
-    looking = threading.Thread(target=look)
-    looking.start()
+    sampler = threading.Thread(target=sample)
+    sampler.start()
     try:
         work()
     finally:
         ended.set()
-        looking.join()
+        sampler.join()
     return max(peaks)
 
 

@@ -33,20 +33,20 @@ def decode_ids(packed: bytes, at_once: int) -> Iterator[list[str]]:
 
 
 class AddedJobs:
-    """The number of rows that were added, and the job IDs of the first `most` of them."""
+    """The number of rows that were added, and the job IDs of the first `limit` of them."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         self.rows = 0
-        self._most_bytes = most * ID_BYTES
+        self._limit_bytes = limit * ID_BYTES
         self._packed = bytearray()
 
     def add(self, ids: Sequence[bytes]) -> None:
         """Record added jobs."""
         self.rows += len(ids)
-        if len(self._packed) < self._most_bytes:
+        if len(self._packed) < self._limit_bytes:
             self._packed += encode_ids(ids)
-            del self._packed[self._most_bytes :]
+            del self._packed[self._limit_bytes :]
 
-    def packed(self, most: int | None = None) -> bytes:
-        """Return the packed IDs: all, or the first `most`."""
-        return bytes(self._packed if most is None else self._packed[: most * ID_BYTES])
+    def packed(self, limit: int | None = None) -> bytes:
+        """Return the packed IDs: all, or the first `limit`."""
+        return bytes(self._packed if limit is None else self._packed[: limit * ID_BYTES])

@@ -33,11 +33,11 @@ STATE_WHEN_LEASED: Final = "queued"
 
 @dataclass(frozen=True, slots=True)
 class ConsumeTask:
-    """One task: the node, its queues, and the most jobs to lease."""
+    """One task: the node, its queues, and the maximum number of jobs to lease."""
 
     member: Member
     queues: tuple[str, ...]
-    most: int
+    limit: int
 
 
 def plan_consume(backlog: Backlog, options: Options, scan_filter: ScanFilter) -> list[ConsumeTask]:
@@ -48,9 +48,9 @@ def plan_consume(backlog: Backlog, options: Options, scan_filter: ScanFilter) ->
     tasks: list[ConsumeTask] = []
     for member, lengths in backlog.lengths.items():
         queues = tuple(name for name in lengths if scan_filter.allows_queue(name))
-        most = min(left, sum(lengths[name] for name in queues))
-        left -= most
-        bounds = [most * part // per_node for part in range(per_node + 1)]
+        limit = min(left, sum(lengths[name] for name in queues))
+        left -= limit
+        bounds = [limit * part // per_node for part in range(per_node + 1)]
         tasks += [
             ConsumeTask(member, queues, last - first) for first, last in itertools.pairwise(bounds) if last > first
         ]
@@ -80,8 +80,8 @@ def _rows(
     columns: Sequence[str],
 ) -> Iterator[Row]:
     """Yield rows until the task has its number of jobs or none is left; add the jobs to `leased`."""
-    while len(leased) < task.most:
-        jobs = reader.lease_at(task.member, task.queues, min(task.most - len(leased), JOBS_PER_ROUND))
+    while len(leased) < task.limit:
+        jobs = reader.lease_at(task.member, task.queues, min(task.limit - len(leased), JOBS_PER_ROUND))
         if not jobs:
             return
         new = [job.ref for job in jobs]

@@ -32,7 +32,7 @@ FIRST_RETRY_S: Final = 0.5
 MAX_RETRY_S: Final = 15.0
 FIRST_COUNT: Final = 64
 MAX_COUNT: Final = 2000
-"""The most jobs of one GETJOB; a node serves no other client meanwhile."""
+"""The maximum number of jobs of one GETJOB; a node serves no other client meanwhile."""
 MAX_REPLY_BYTES: Final = 8 << 20
 """The approximate size limit of a GETJOB reply; the size of the last bodies determines the next count."""
 ACKS_PER_CALL: Final = 500

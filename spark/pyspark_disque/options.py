@@ -54,12 +54,12 @@ class Secret(str):
 # --- parsers of values ------------------------------------------------------------------------------------------------
 
 
-def _whole(least: int, most: int) -> Callable[[str], int]:
+def _whole(minimum: int, maximum: int) -> Callable[[str], int]:
     """Return a parser of integers between two bounds."""
 
     def read(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,18}", text.strip()) or not least <= int(text) <= most:
-            raise BadOption(f"must be an integer between {least} and {most}")
+        if not re.fullmatch(r"[0-9]{1,18}", text.strip()) or not minimum <= int(text) <= maximum:
+            raise BadOption(f"must be an integer between {minimum} and {maximum}")
         return int(text)
 
     return read
@@ -68,14 +68,14 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
 _UNITS_S: Final = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
-def _seconds(least: int, most: int = MAX_SECONDS) -> Callable[[str], int]:
+def _seconds(minimum: int, maximum: int = MAX_SECONDS) -> Callable[[str], int]:
     """Return a parser of times in seconds: `30`, `30s`, `15m`, `2h`, `1d`."""
 
     def read(text: str) -> int:
         match = re.fullmatch(r"([0-9]{1,12})\s*(s|m|min|h|d)?", text.strip().lower())
         seconds = int(match[1]) * _UNITS_S[match[2] or ""] if match else -1
-        if not least <= seconds <= most:
-            raise BadOption(f"must be a time such as 30, 30s, 15m or 2h, between {least} s and {most} s")
+        if not minimum <= seconds <= maximum:
+            raise BadOption(f"must be a time such as 30, 30s, 15m or 2h, between {minimum} s and {maximum} s")
         return seconds
 
     return read
@@ -421,7 +421,7 @@ def _conflicts(options: Options, use: Use) -> tuple[tuple[bool, str], ...]:
         if option.field in {"queue", "queues", "queue_pattern"} and getattr(options, option.field) is not None
     ]
     delay_s, ttl_s, at_most_once = options.delay_s, options.ttl_s, options.retry_s == 0
-    least, most = options.min_jobs_per_trigger, options.max_jobs_per_trigger
+    minimum, maximum = options.min_jobs_per_trigger, options.max_jobs_per_trigger
     return (
         (
             use in READING and not queues,
@@ -436,8 +436,8 @@ def _conflicts(options: Options, use: Use) -> tuple[tuple[bool, str], ...]:
             "the options password and passwordFile conflict; set only one of them",
         ),
         (
-            least > most,
-            f"minJobsPerTrigger ({least}) must not exceed maxJobsPerTrigger ({most})",
+            minimum > maximum,
+            f"minJobsPerTrigger ({minimum}) must not exceed maxJobsPerTrigger ({maximum})",
         ),
         (
             options.consume and options.states != ("queued",),

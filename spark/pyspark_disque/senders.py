@@ -40,7 +40,7 @@ REFRESH_S: Final = 5.0
 """How often to check whether the current node is leaving; replies may be lost when it stops."""
 BACKOFF: Final = Backoff(first_s=0.05, longest_s=2.0)
 ACKS_PER_CALL: Final = 512
-_OF_THE_QUEUE: Final = ("PAUSED", "MAXLEN")
+_QUEUE_ERRORS: Final = ("PAUSED", "MAXLEN")
 """Errors that concern the queue, so that another node would reply the same."""
 
 
@@ -97,7 +97,7 @@ class AnyNode:
 
     def failed(self, address: str, error: DisqueError) -> None:
         """Switch to another node, unless the error concerns the queue."""
-        if not str(error).startswith(_OF_THE_QUEUE):
+        if not str(error).startswith(_QUEUE_ERRORS):
             self._failures = [known for known in self._failures if known != address] + [address]
             self._current = None
 
@@ -117,7 +117,7 @@ class HomeNode:
         self._addresses: dict[str, str] = {}
         """The address of each member by ID, as of the last refresh."""
         self._is_fresh = False
-        self._away_since_s: dict[str, float] = {}
+        self._unreachable_since_s: dict[str, float] = {}
         self._given_up: set[str] = set()
         """Homes whose rows went to other nodes; this is final."""
         self._orders: dict[int, tuple[str, ...]] = {}
@@ -138,7 +138,9 @@ class HomeNode:
         self._orders.clear()
         self._given_up.update(home for home in self._planned if home not in self._addresses)
         now_s = self._now_s()
-        self._given_up.update(home for home, since_s in self._away_since_s.items() if now_s - since_s > HOME_TIMEOUT_S)
+        self._given_up.update(
+            home for home, since_s in self._unreachable_since_s.items() if now_s - since_s > HOME_TIMEOUT_S
+        )
 
     def _order(self, slot: int) -> tuple[str, ...]:
         """Return the nodes of a slot in order: the planned ones first, then those that joined later."""
@@ -153,7 +155,7 @@ class HomeNode:
         self._is_fresh = False
         for home in [home for home, known in self._addresses.items() if known == address]:
             if isinstance(error, ConnectionError):
-                self._away_since_s.setdefault(home, self._now_s())
+                self._unreachable_since_s.setdefault(home, self._now_s())
             elif self._is_leaving(address):
                 self._given_up.add(home)
 
@@ -167,9 +169,9 @@ class HomeNode:
 
     def worked(self, address: str) -> None:
         """Note the end of an outage."""
-        if self._away_since_s:
+        if self._unreachable_since_s:
             for home in [home for home, known in self._addresses.items() if known == address]:
-                self._away_since_s.pop(home, None)
+                self._unreachable_since_s.pop(home, None)
 
 
 def rendezvous(slot: int, homes: Iterable[str]) -> list[str]:

@@ -55,20 +55,20 @@ class ScanFilter:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One JSCAN: its node, its queues (None: those that match the pattern), and the most jobs to return."""
+    """One JSCAN: its node, its queues (None: those that match the pattern), and the maximum number of jobs."""
 
     member: Member
     queues: tuple[str, ...] | None
-    most: int | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """One task: its scans, to be run one after another, and the most rows that they return together."""
+    """One task: its scans, to be run one after another, and the maximum number of rows in total."""
 
     scans: tuple[Scan, ...]
     scan_filter: ScanFilter
-    most: int | None = None
+    limit: int | None = None
 
 
 def plan_scan(backlog: Backlog, options: Options, scan_filter: ScanFilter) -> list[ScanTask]:
@@ -104,13 +104,13 @@ def _scans_of(member: Member, names: tuple[str, ...] | None) -> Iterator[Scan]:
         yield Scan(member, names)
 
 
-def _with_bounds(scans: Sequence[Scan], backlog: Backlog, most: int) -> Iterator[Scan]:
-    """Distribute `most` rows over the scans: each gets as many as are queued there, until none is left."""
+def _with_bounds(scans: Sequence[Scan], backlog: Backlog, limit: int) -> Iterator[Scan]:
+    """Distribute `limit` rows over the scans: each gets as many as are queued there, until none is left."""
     for scan in scans:
-        share = min(most, sum(backlog.lengths[scan.member][name] for name in scan.queues or ()))
-        most -= share
+        share = min(limit, sum(backlog.lengths[scan.member][name] for name in scan.queues or ()))
+        limit -= share
         if share:
-            yield dataclasses.replace(scan, most=share)
+            yield dataclasses.replace(scan, limit=share)
 
 
 # --- in a task --------------------------------------------------------------------------------------------------------
@@ -123,11 +123,11 @@ def run_scan(task: ScanTask, options: Options, columns: Sequence[str]) -> Iterat
 
 
 def _rows(task: ScanTask, options: Options, brokers: Brokers) -> Iterator[Row]:
-    left = task.most
+    left = task.limit
     for scan in task.scans:
         deadline = RetryDeadline(options.give_up_after_s, Clock())
         rows = _scan(brokers.at(scan.member.address), scan, task.scan_filter, options, deadline)
-        bounds = [bound for bound in (scan.most, left) if bound is not None]
+        bounds = [bound for bound in (scan.limit, left) if bound is not None]
         count = 0
         for row in rows:
             if bounds and count >= min(bounds):

@@ -59,7 +59,7 @@ class Outcomes:
         self.by_id: dict[bytes, Outcome] = {}
         self._share = share
         self._shares = shares
-        self._youngest_us = 0
+        self._newest_us = 0
         self._open_ends: list[Outcome] = []
         """Finished jobs without a newer job after their DELJOB so far."""
 
@@ -78,8 +78,8 @@ class Outcomes:
 
     def _keep(self, entry: Entry) -> None:
         created = created_us(entry)
-        if created > self._youngest_us:
-            self._youngest_us = created
+        if created > self._newest_us:
+            self._newest_us = created
             for outcome in self._open_ends:
                 outcome.ended_before_us = created
             self._open_ends.clear()
@@ -94,7 +94,7 @@ class Outcomes:
         outcome = self.by_id.get(entry.words[1])
         if outcome is not None and outcome.end_offset is None:
             outcome.end_offset = int(entry.offset)
-            outcome.ended_after_us = self._youngest_us
+            outcome.ended_after_us = self._newest_us
             self._open_ends.append(outcome)
 
     def of(self, entry: Entry) -> Outcome | None:

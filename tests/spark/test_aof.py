@@ -20,7 +20,7 @@ from support.cluster import RealCluster
 
 pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
 
-SOUND = sorted(path for path in VECTORS.glob("*.aof") if path.name[:2] not in {"06", "08"})
+VALID = sorted(path for path in VECTORS.glob("*.aof") if path.name[:2] not in {"06", "08"})
 
 
 def table(spark: SparkSession, *paths: Path | str, **options: str) -> DataFrame:
@@ -33,11 +33,11 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
 
 def write_jobs(path: Path, count: int, seed: int = 1) -> list[bytes]:
     """Write a file with `count` jobs, every second one finished; return their IDs in order."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     ids = []
     with path.open("wb") as file:
         for number in range(count):
-            job = make_job(chance, b"body of %d" % number)
+            job = make_job(rng, b"body of %d" % number)
             job.state = QUEUED
             job.ctime = (1_800_000_000_000 + number * 1000) * 10**6
             ids.append(job.id)
@@ -51,10 +51,10 @@ def write_jobs(path: Path, count: int, seed: int = 1) -> list[bytes]:
 
 
 def test_original_files_give_the_same_records_as_the_original_tools(spark: SparkSession) -> None:
-    found = rows(table(spark, *SOUND, rows="records"))
+    found = rows(table(spark, *VALID, rows="records"))
     told = {
         (str(path), entry["offset"]): entry
-        for path in SOUND
+        for path in VALID
         for entry in json.loads(path.with_suffix(".aof.json").read_text())["entries"]
     }
     assert {(row["file"], row["offset"]) for row in found} == set(told)
@@ -162,7 +162,7 @@ def test_long_file_read_by_several_tasks_gives_the_same_rows(spark: SparkSession
 
 
 def test_options_leave_out_other_queues_and_bodies(spark: SparkSession) -> None:
-    found = rows(table(spark, *SOUND, queues="q0, fed", includeBody="false"))
+    found = rows(table(spark, *VALID, queues="q0, fed", includeBody="false"))
     assert {row["queue"] for row in found} == {"q0", "fed"}
     assert {row["body"] for row in found} == {None}
     assert all(row["body_size"] > 0 for row in found)

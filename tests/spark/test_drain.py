@@ -187,13 +187,13 @@ STAGES = {
 def test_every_id_is_written_once_when_drains_are_killed_at_each_stage(
     run: Run, cluster: RealCluster, nodes: str, tmp_path: Path
 ) -> None:
-    ids = add(cluster, "mortal", 400)
+    ids = add(cluster, "killed", 400)
     output = tmp_path / "out"
-    arguments = ("--queue", "mortal", "--output", output, "--max-jobs-per-batch", "50")
+    arguments = ("--queue", "killed", "--output", output, "--max-jobs-per-batch", "50")
     for shown in STAGES.values():
         kill_when(cluster, (output / shown).exists, "--nodes", nodes, *arguments)
-        ids |= add(cluster, "mortal", 10)
+        ids |= add(cluster, "killed", 10)
     status, _, err = run(*arguments)
     assert status == 0, err
     assert set(written(output)) == ids
-    cluster.wait_until(lambda: left(cluster, "mortal") == 0)
+    cluster.wait_until(lambda: left(cluster, "killed") == 0)

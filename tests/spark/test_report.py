@@ -40,10 +40,10 @@ def run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def job_record(
-    chance: random.Random, queue: bytes, at_s: float, ttl_s: int = 86_400, tries: int = 0
+    rng: random.Random, queue: bytes, at_s: float, ttl_s: int = 86_400, tries: int = 0
 ) -> tuple[bytes, bytes]:
     """Return the ID of a job that was created `at_s` seconds after the start, and its LOADJOB record."""
-    job = make_job(chance, b"x" * 100)
+    job = make_job(rng, b"x" * 100)
     job.queue = queue
     job.state = QUEUED
     job.ctime = (BORN_MS + int(at_s * 1000)) * 10**6
@@ -55,11 +55,11 @@ def job_record(
 
 def write_story(path: Path, others: int = 0) -> None:
     """Write a log: in `mail`, job 1 took 10 to 20 s and job 2 has waited 80 s with 3 tries; in `old`, a job expired."""
-    chance = random.Random(5)
-    first, record = job_record(chance, b"mail", 0)
-    _, waiting = job_record(chance, b"mail", 20, tries=3)
-    _, old = job_record(chance, b"old", 10, ttl_s=5)
-    last = [job_record(chance, b"q%02d" % n, 100)[1] for n in range(others or 1)]
+    rng = random.Random(5)
+    first, record = job_record(rng, b"mail", 0)
+    _, waiting = job_record(rng, b"mail", 20, tries=3)
+    _, old = job_record(rng, b"old", 10, ttl_s=5)
+    last = [job_record(rng, b"q%02d" % n, 100)[1] for n in range(others or 1)]
     path.write_bytes(b"".join((record, old, forget(first), waiting, *last)))
 
 
@@ -135,9 +135,9 @@ class _Sources(HTMLParser):
 
 
 def test_page_is_self_contained_and_escapes_queue_names(run: Run, tmp_path: Path) -> None:
-    chance = random.Random(6)
+    rng = random.Random(6)
     names = (b"<script>alert(1)</script>", b"$^{\\frac", b"\xff\x00", "\N{SNOWMAN}".encode(), b"n" * 200)
-    records = [job_record(chance, name, 1)[1] for name in names]
+    records = [job_record(rng, name, 1)[1] for name in names]
     (tmp_path / "disque.aof").write_bytes(b"".join(records))
     status, _, err = run("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out", "--title", "<b>me</b>")
     assert status == 0, err

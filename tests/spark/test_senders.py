@@ -121,7 +121,7 @@ def stay(cluster: RealCluster, node: RealNode) -> None:
     cluster.wait_until(lambda: not any("leaving" in other.view()[node.id] for other in cluster.nodes), "the node stays")
 
 
-def at_home_of(cluster: RealCluster, slot: int) -> RealNode:
+def home_of(cluster: RealCluster, slot: int) -> RealNode:
     home = rendezvous(slot, [node.id for node in cluster.nodes])[0]
     return next(node for node in cluster.nodes if node.id == home)
 
@@ -138,15 +138,15 @@ def brokers(cluster: RealCluster) -> Iterator[Brokers]:
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[RealCluster]:
+def own_cluster(tmp_path: Path) -> Iterator[RealCluster]:
     """Three durable nodes for one test, which may kill them."""
     with RealCluster(tmp_path, 3, "--appendonly", "yes", "--appendfsync", "always") as nodes:
         yield nodes
 
 
 @pytest.fixture
-def their_brokers(mortal: RealCluster) -> Iterator[Brokers]:
-    with Brokers(options(mortal)) as found:
+def own_brokers(own_cluster: RealCluster) -> Iterator[Brokers]:
+    with Brokers(options(own_cluster)) as found:
         yield found
 
 
@@ -174,17 +174,17 @@ def test_sender_records_the_ids_of_added_jobs(cluster: RealCluster, brokers: Bro
     assert writer.added.rows == 300
 
 
-def test_partition_switches_to_another_node_when_its_node_dies(mortal: RealCluster, their_brokers: Brokers) -> None:
+def test_partition_switches_to_another_node_when_its_node_dies(own_cluster: RealCluster, own_brokers: Brokers) -> None:
     time = Time()
-    writer = Writer(their_brokers, time)
+    writer = Writer(own_brokers, time)
     writer.send(rows("q", range(20), b"REPLICATE", 1))
-    node = next(node for node in mortal.nodes if node.call("QLEN", "q"))
+    node = next(node for node in own_cluster.nodes if node.call("QLEN", "q"))
     node.kill()
     writer.send(rows("q", range(20, 60), b"REPLICATE", 1))
-    assert bodies(mortal, "q") == numbered(range(20, 60))
+    assert bodies(own_cluster, "q") == numbered(range(20, 60))
     assert time.waits == 1
-    bring_back(mortal, node)
-    mortal.wait_until(lambda: bodies(mortal, "q") == numbered(range(60)), "nothing is lost")
+    bring_back(own_cluster, node)
+    own_cluster.wait_until(lambda: bodies(own_cluster, "q") == numbered(range(60)), "nothing is lost")
 
 
 def test_partition_switches_to_another_node_before_its_node_leaves(
@@ -286,22 +286,22 @@ def test_wrong_password_fails_immediately(tmp_path: Path) -> None:
 
 def test_write_without_nodes_is_retried_until_the_deadline() -> None:
     time = Time()
-    nobody = Brokers(parse({"nodes": f"127.0.0.1:{free_port()}"}, "write"))
-    with nobody, pytest.raises(WriteFailed, match=r"added for 30 s, from row 5 on; 0 rows .* cannot reach any"):
-        Writer(nobody, time, give_up_after_s=30).send(rows("q", range(5, 9)))
+    unreachable = Brokers(parse({"nodes": f"127.0.0.1:{free_port()}"}, "write"))
+    with unreachable, pytest.raises(WriteFailed, match=r"added for 30 s, from row 5 on; 0 rows .* cannot reach any"):
+        Writer(unreachable, time, give_up_after_s=30).send(rows("q", range(5, 9)))
     assert time.now_s == pytest.approx(1030)
     assert time.waits > 10
 
 
-def test_rows_with_too_few_copies_are_sent_again(mortal: RealCluster, their_brokers: Brokers) -> None:
-    *others, three = mortal.nodes
+def test_rows_with_too_few_copies_are_sent_again(own_cluster: RealCluster, own_brokers: Brokers) -> None:
+    *others, three = own_cluster.nodes
     missed = three.id
     three.kill()
-    mortal.wait_until(lambda: all("fail" in node.view()[missed] for node in others), "the failure is known")
+    own_cluster.wait_until(lambda: all("fail" in node.view()[missed] for node in others), "the failure is known")
 
-    time = Time(lambda: None, lambda: bring_back(mortal, three))
-    Writer(their_brokers, time).send(rows("q", range(10), b"REPLICATE", 3))
-    assert set(bodies(mortal, "q")) == set(numbered(range(10)))
+    time = Time(lambda: None, lambda: bring_back(own_cluster, three))
+    Writer(own_brokers, time).send(rows("q", range(10), b"REPLICATE", 3))
+    assert set(bodies(own_cluster, "q")) == set(numbered(range(10)))
     assert time.waits == 2
 
 
@@ -335,73 +335,73 @@ def test_rows_go_to_their_homes_and_a_second_run_adds_nothing(
     assert bodies(cluster, queue) == numbered(range(200))
     for slot in range(20):
         found = {cluster.holders(job)[0] for job in first[slot * 10 : slot * 10 + 10]}
-        assert found == {at_home_of(cluster, slot)}
+        assert found == {home_of(cluster, slot)}
 
 
-def test_home_restarted_at_another_address_adds_no_duplicates(mortal: RealCluster, their_brokers: Brokers) -> None:
-    planned = [node.id for node in mortal.nodes]
-    home = at_home_of(mortal, 7)
+def test_home_restarted_at_another_address_adds_no_duplicates(own_cluster: RealCluster, own_brokers: Brokers) -> None:
+    planned = [node.id for node in own_cluster.nodes]
+    home = home_of(own_cluster, 7)
 
-    time = Time(lambda: None, lambda: bring_back(mortal, home))
-    writer = Writer(their_brokers, time, planned=planned)
+    time = Time(lambda: None, lambda: bring_back(own_cluster, home))
+    writer = Writer(own_brokers, time, planned=planned)
     writer.send(rows("q", range(50), slot=7, key="run"))
     home.kill()
     home.port = free_port()
     writer.send(rows("q", range(40, 100), slot=7, key="run"))
-    assert bodies(mortal, "q") == numbered(range(100))
+    assert bodies(own_cluster, "q") == numbered(range(100))
     assert time.waits >= 2
 
 
-def test_home_that_stays_down_is_given_up_after_the_timeout(mortal: RealCluster, their_brokers: Brokers) -> None:
-    planned = [node.id for node in mortal.nodes]
-    home = at_home_of(mortal, 7)
+def test_home_that_stays_down_is_given_up_after_the_timeout(own_cluster: RealCluster, own_brokers: Brokers) -> None:
+    planned = [node.id for node in own_cluster.nodes]
+    home = home_of(own_cluster, 7)
     time = Time()
-    writer = Writer(their_brokers, time, planned=planned)
+    writer = Writer(own_brokers, time, planned=planned)
     home.kill()
     writer.send(rows("q", range(10), b"REPLICATE", 1, slot=7, key="run"))
     assert HOME_TIMEOUT_S <= time.now_s - 1000 <= HOME_TIMEOUT_S + 5
-    assert bodies(mortal, "q") == numbered(range(10))
+    assert bodies(own_cluster, "q") == numbered(range(10))
     waited = time.waits
     writer.send(rows("q", range(10, 20), b"REPLICATE", 1, slot=7, key="run"))
     assert time.waits == waited
 
 
 def test_write_that_gives_up_before_the_home_timeout_adds_nothing_elsewhere(
-    mortal: RealCluster, their_brokers: Brokers
+    own_cluster: RealCluster, own_brokers: Brokers
 ) -> None:
-    planned = [node.id for node in mortal.nodes]
-    at_home_of(mortal, 7).kill()
+    planned = [node.id for node in own_cluster.nodes]
+    home_of(own_cluster, 7).kill()
     with pytest.raises(WriteFailed, match="no row could be added for 10 s"):
-        Writer(their_brokers, Time(), planned=planned, give_up_after_s=10).send(rows("q", range(10), slot=7, key="run"))
-    assert jobs(mortal, "q") == {}
+        Writer(own_brokers, Time(), planned=planned, give_up_after_s=10).send(rows("q", range(10), slot=7, key="run"))
+    assert jobs(own_cluster, "q") == {}
 
 
-def test_forgotten_home_is_given_up_immediately(mortal: RealCluster, their_brokers: Brokers) -> None:
-    planned = [node.id for node in mortal.nodes]
-    home = at_home_of(mortal, 7)
+def test_forgotten_home_is_given_up_immediately(own_cluster: RealCluster, own_brokers: Brokers) -> None:
+    planned = [node.id for node in own_cluster.nodes]
+    home = home_of(own_cluster, 7)
     forgotten = home.id
     home.kill()
-    for node in mortal.running:
+    for node in own_cluster.running:
         node.call("CLUSTER", "FORGET", forgotten)
     time = Time()
-    Writer(their_brokers, time, planned=planned).send(rows("q", range(10), b"REPLICATE", 1, slot=7, key="run"))
-    assert bodies(mortal, "q") == numbered(range(10))
+    Writer(own_brokers, time, planned=planned).send(rows("q", range(10), b"REPLICATE", 1, slot=7, key="run"))
+    assert bodies(own_cluster, "q") == numbered(range(10))
     assert time.waits == 0
 
 
-def test_leaving_home_still_answers_for_the_keys_it_knows(mortal: RealCluster, their_brokers: Brokers) -> None:
-    planned = [node.id for node in mortal.nodes]
-    home = at_home_of(mortal, 7)
-    Writer(their_brokers, Time(), planned=planned).send(rows("q", range(30), slot=7, key="run"))
+def test_leaving_home_still_answers_for_the_keys_it_knows(own_cluster: RealCluster, own_brokers: Brokers) -> None:
+    planned = [node.id for node in own_cluster.nodes]
+    home = home_of(own_cluster, 7)
+    Writer(own_brokers, Time(), planned=planned).send(rows("q", range(30), slot=7, key="run"))
     assert home.call("CLUSTER", "LEAVING", "yes") == b"OK"
-    again = Writer(their_brokers, Time(), planned=planned)
+    again = Writer(own_brokers, Time(), planned=planned)
     again.send(rows("q", range(60), b"REPLICATE", 2, slot=7, key="run"))
     assert again.added.rows == 60
-    assert bodies(mortal, "q") == numbered(range(60))
+    assert bodies(own_cluster, "q") == numbered(range(60))
 
 
 def test_leaving_home_that_refuses_is_given_up_immediately(cluster: RealCluster, brokers: Brokers, queue: str) -> None:
-    home = at_home_of(cluster, 7)
+    home = home_of(cluster, 7)
     assert home.call("CLUSTER", "LEAVING", "yes") == b"OK"
     home.call("PAUSE", queue, "in")
     time = Time()
@@ -425,16 +425,16 @@ def test_rolled_back_jobs_are_removed_from_all_nodes(cluster: RealCluster, broke
     cluster.wait_until(lambda: not jobs(cluster, queue), "no node has a job")
 
 
-def test_roll_back_uses_any_node_and_fails_without_one(mortal: RealCluster, their_brokers: Brokers) -> None:
-    writer = Writer(their_brokers, Time())
+def test_roll_back_uses_any_node_and_fails_without_one(own_cluster: RealCluster, own_brokers: Brokers) -> None:
+    writer = Writer(own_brokers, Time())
     writer.send(rows("q", range(5)))
-    their_brokers.members()
-    for node in mortal.nodes[1:]:
+    own_brokers.members()
+    for node in own_cluster.nodes[1:]:
         node.kill()
-    assert roll_back(their_brokers, writer.added.packed()) == 5
-    mortal.nodes[0].kill()
+    assert roll_back(own_brokers, writer.added.packed()) == 5
+    own_cluster.nodes[0].kill()
     with pytest.raises(ConnectionError):
-        roll_back(their_brokers, writer.added.packed())
+        roll_back(own_brokers, writer.added.packed())
 
 
 IDS = [b"D-0a1b2c3d-abcdefghijklmnopqrstuv+/-05a1", b"D-ffffffff-AAAAAAAAAAAAAAAAAAAAAAAA-0000"]

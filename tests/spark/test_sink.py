@@ -236,7 +236,7 @@ def test_rows_with_the_same_key_are_one_job_in_any_order(
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[RealCluster]:
+def own_cluster(tmp_path: Path) -> Iterator[RealCluster]:
     (tmp_path / "nodes").mkdir()
     with RealCluster(tmp_path / "nodes", 3, "--appendonly", "yes", "--appendfsync", "always") as found:
         yield found
@@ -291,20 +291,20 @@ def kill_and_restart(cluster: RealCluster, gate: Path) -> Callable[[RealNode], N
 
 
 def test_home_killed_and_restarted_during_a_write_loses_and_duplicates_nothing(
-    spark: SparkSession, mortal: RealCluster, tmp_path: Path
+    spark: SparkSession, own_cluster: RealCluster, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    found = write_with_fault(spark, mortal, gate, "deduplicated", kill_and_restart(mortal, gate), replicate=1)
+    found = write_with_fault(spark, own_cluster, gate, "deduplicated", kill_and_restart(own_cluster, gate), replicate=1)
     assert found == all_of(2_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["atLeastOnce", "deduplicated"])
 def test_killed_node_with_copies_loses_nothing_and_duplicates_at_most_the_rows_in_flight(
-    spark: SparkSession, mortal: RealCluster, tmp_path: Path, mode: str
+    spark: SparkSession, own_cluster: RealCluster, tmp_path: Path, mode: str
 ) -> None:
     gate = tmp_path / "gate"
-    found = write_with_fault(spark, mortal, gate, mode, kill_and_restart(mortal, gate), replicate=3)
+    found = write_with_fault(spark, own_cluster, gate, mode, kill_and_restart(own_cluster, gate), replicate=3)
     assert sorted(set(found)) == all_of(2_000)
     assert len(found) <= 2_000 + 2 * PIPELINE_REQUESTS
 
@@ -312,9 +312,9 @@ def test_killed_node_with_copies_loses_nothing_and_duplicates_at_most_the_rows_i
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["atLeastOnce", "deduplicated"])
 def test_node_that_leaves_during_a_write_loses_and_duplicates_nothing(
-    spark: SparkSession, mortal: RealCluster, tmp_path: Path, mode: str
+    spark: SparkSession, own_cluster: RealCluster, tmp_path: Path, mode: str
 ) -> None:
     def leave(node: RealNode) -> None:
         assert node.call("CLUSTER", "LEAVING", "yes") == b"OK"
 
-    assert write_with_fault(spark, mortal, tmp_path / "gate", mode, leave, replicate=2) == all_of(2_000)
+    assert write_with_fault(spark, own_cluster, tmp_path / "gate", mode, leave, replicate=2) == all_of(2_000)

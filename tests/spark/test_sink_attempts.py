@@ -85,11 +85,14 @@ def writes(cluster: RealCluster, tmp_path: Path, request: pytest.FixtureRequest)
 
 
 ALL = sorted(b"%d" % number for number in range(ROWS))
-THRICE = "local[2,3]"
+THREE_ATTEMPTS = "local[2,3]"
 
 
 @pytest.mark.parametrize(
-    "writes", [("deduplicated", "fail_once", THRICE), ("deduplicated", "exit_once", THRICE)], indirect=True, ids=str
+    "writes",
+    [("deduplicated", "fail_once", THREE_ATTEMPTS), ("deduplicated", "exit_once", THREE_ATTEMPTS)],
+    indirect=True,
+    ids=str,
 )
 def test_retried_task_adds_each_row_once(writes: Write) -> None:
     writes.half_is_there()
@@ -97,7 +100,7 @@ def test_retried_task_adds_each_row_once(writes: Write) -> None:
     assert writes.bodies() == ALL
 
 
-@pytest.mark.parametrize("writes", [("atLeastOnce", "exit_once", THRICE)], indirect=True, ids=str)
+@pytest.mark.parametrize("writes", [("atLeastOnce", "exit_once", THREE_ATTEMPTS)], indirect=True, ids=str)
 def test_retried_at_least_once_task_loses_nothing_and_repeats_only_its_own_rows(writes: Write) -> None:
     writes.half_is_there()
     writes.end()
