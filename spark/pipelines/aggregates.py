@@ -13,7 +13,7 @@ from operator import add
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 QUEUES_DRAWN: Final = 12
 ROWS_SHOWN: Final = 50

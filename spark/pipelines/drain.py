@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipelines.command import Summary, WrongInput, add_common, add_nodes, connector_options, run, session

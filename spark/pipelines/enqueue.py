@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 from pipelines.command import Summary, WrongInput, add_common, add_nodes, connector_options, pair, run, session
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 COLUMNS: Final = (
     "id", "queue", "state", "ctime", "expires", "retry", "nacks", "additional_deliveries", "body_size",

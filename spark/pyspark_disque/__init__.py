@@ -1,9 +1,9 @@
 """Disque queues as a source and a sink of Spark: `format("disque")` for batch and streaming reads and writes.
 
-Spark discovers this package by itself: it looks for a class `DefaultSource` in installed top-level packages whose names
-begin with `pyspark_`. `options` and `schema` define the options and columns, `brokers` connects to the nodes, `sink`
-writes, and `stream` and `batch` read. Spark pickles these objects and sends them to executors, so they hold values
-and no connections. The connector is an ordinary client of the brokers.
+Spark discovers this package automatically: it looks for a class `DefaultSource` in installed top-level packages whose
+names begin with `pyspark_`. `options` and `schema` define the options and columns, `brokers` connects to the nodes,
+`sink` writes, and `stream` and `batch` read. Spark pickles these objects and sends them to executors, so they hold
+values and no connections. The connector is an ordinary client of the brokers.
 """
 
 from pyspark_disque.options import BadOption

@@ -52,14 +52,14 @@ def write_jobs(path: Path, count: int, seed: int = 1) -> list[bytes]:
 
 def test_original_files_give_the_same_records_as_the_original_tools(spark: SparkSession) -> None:
     found = rows(table(spark, *VALID, rows="records"))
-    told = {
+    expected = {
         (str(path), entry["offset"]): entry
         for path in VALID
         for entry in json.loads(path.with_suffix(".aof.json").read_text())["entries"]
     }
-    assert {(row["file"], row["offset"]) for row in found} == set(told)
+    assert {(row["file"], row["offset"]) for row in found} == set(expected)
     for row in found:
-        entry = told[row["file"], row["offset"]]
+        entry = expected[row["file"], row["offset"]]
         assert (row["command"], row["length"]) == (entry["command"], entry["length"])
         if job := entry.get("job"):
             assert (row["id"], row["queue"], row["body"].decode("latin-1")) == (job["id"], job["queue"], job["body"])

@@ -116,9 +116,9 @@ def test_snapshot_has_at_most_maxjobs_rows(spark: SparkSession, empty: RealClust
 
 
 def test_empty_queue_gives_no_rows(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
-    assert read(spark, nodes, queue="nobody").collect() == []
-    assert read(spark, nodes, queue="nobody", consume="true").collect() == []
-    assert waiting(empty, "nobody") == 0
+    assert read(spark, nodes, queue="empty").collect() == []
+    assert read(spark, nodes, queue="empty", consume="true").collect() == []
+    assert waiting(empty, "empty") == 0
 
 
 def test_large_bodies_and_names_that_are_not_utf8_are_read(spark: SparkSession, empty: RealCluster, nodes: str) -> None:

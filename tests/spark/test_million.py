@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name by which everybody knows it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 from support.cluster import RealCluster
 

@@ -83,8 +83,8 @@ def test_report_has_the_backlog_after_the_last_batch(
     for size_of_batch in (40, 30, 20):
         offset = query.next_offset(offset, ReadMaxRows(size_of_batch))
         reports.append(query.report())
-    told = [(report["batch"], report["waiting"]) for report in reports if report is not None]
-    assert told == [(0, 90), (1, 50), (2, 20), (3, 0)]
+    reported = [(report["batch"], report["waiting"]) for report in reports if report is not None]
+    assert reported == [(0, 90), (1, 50), (2, 20), (3, 0)]
 
 
 def test_few_jobs_start_a_batch_only_after_the_trigger_delay(driver: Callable[..., Driver]) -> None:
