@@ -1,17 +1,17 @@
-"""Writes what the charts have from elsewhere: `python charts/generate.py`, or `--check` to only tell what is old.
+"""Generates files of the charts: `python charts/generate.py`; with `--check` it only lists outdated files.
 
-- The resource definition in the operator's chart is that of `manifests/crd`; dashboards and alerts are those of
+- The resource definition, dashboards and alerts in the operator's chart are copies of `manifests/crd`,
   `dashboards/json` and `alerts`.
-- The values of the cluster's chart are the fields of the resource's `spec`: names, defaults and comments.
-- `values.schema.json` says the same of the values as the resource definition and the comments in `values.yaml`, and
-  refuses keys that nobody knows. What only the API server can check (rules across fields) stays with it.
-- The tables in the READMEs are the comments in `values.yaml`.
+- The values of the cluster's chart are the fields of the resource's `spec`: names, defaults and descriptions.
+- `values.schema.json` is derived from the resource definition and the comments in `values.yaml`, and rejects unknown
+  keys. The API server checks rules across fields.
+- The tables in the READMEs are derived from the comments in `values.yaml`.
 
-A comment that begins with `# --` describes the key that follows. In brackets it may begin with what is allowed, where
-the default does not show it: a type, or words with bars between them. A key with such a comment is described as a
-whole, whatever is in it; one without is a group of keys that are described each.
+A comment that starts with `# --` describes the following key. It may start with the allowed values in parentheses, if
+the default does not show them: a type, or words separated by bars. A key with such a comment is documented as a whole;
+a key without one is a group whose keys are documented separately.
 """
-# ruff: noqa: INP001, T201  (a script, not a package, that says what it wrote)
+# ruff: noqa: INP001, T201  (a script, not a package, that prints the files it wrote)
 
 from __future__ import annotations
 
@@ -37,39 +37,39 @@ CLUSTER: Final = CHARTS / "disque-cluster"
 
 WIDTH: Final = 110
 TYPES: Final = ("string", "integer", "number", "boolean", "object", "array")
-FIELDS: Final = ("# The fields of the resource, generated from manifests/crd", "# End of the fields of the resource")
+FIELDS: Final = ("# Fields of the resource, generated from manifests/crd", "# End of the fields of the resource")
 TABLE: Final = ("<!-- values -->", "<!-- end of values -->")
 GLOBAL: Final[Json] = {
     "type": ["object", "null"],
-    "description": "Values that a chart shares with those it depends on.",
+    "description": "Values that a chart shares with its dependencies.",
 }
-"""Helm hands it to every chart that another one depends on, so it can not be refused."""
+"""Helm passes `global` to every dependency of a chart, so the schema must allow it."""
 
 KEPT: Final = (
     *("description", "enum", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum"),
     *("exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
 )
-"""What a resource definition and JSON Schema say with the same words."""
+"""Keywords that resource definitions and JSON Schema share."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A key of `values.yaml` with its comment."""
+    """A documented key of `values.yaml`."""
 
     path: tuple[str, ...]
     allowed: tuple[str, ...]
-    """The type, or the words that are allowed; empty: what the default is."""
+    """The allowed types or words; empty if the default shows the type."""
     default: Any
     text: str
 
     @property
     def shown_type(self) -> str:
-        """The first column of the README's table that is not a name."""
+        """The type column of the README's table."""
         return " | ".join(self.allowed) if self.allowed else type_of(self.default)
 
 
 def type_of(value: object) -> str:
-    """The type of a default, as JSON Schema calls it."""
+    """Return the JSON Schema type of a default."""
     match value:
         case bool():
             return "boolean"
@@ -85,11 +85,11 @@ def type_of(value: object) -> str:
 
 
 def described(text: str) -> Iterator[Value]:
-    """The keys of a `values.yaml` that have a comment of their own, in order."""
+    """Yield the documented keys of a `values.yaml`, in order."""
     content = yaml.safe_load(text)
     path: list[str] = []
     comment: list[str] = []
-    inside = -1  # how far the last described key is indented: what is further to the right belongs to it
+    inside = -1  # indentation of the last documented key; deeper keys belong to it
     for line in text.splitlines():
         stripped = line.strip()
         indent = len(line) - len(line.lstrip())
@@ -111,7 +111,7 @@ def described(text: str) -> Iterator[Value]:
 
 
 def value_of(path: tuple[str, ...], default: object, comment: str) -> Value:
-    """A key with what its comment says."""
+    """Parse the comment of a key."""
     allowed = re.match(r"\(([^()]+)\) ", comment)
     if allowed is None:
         return Value(path, (), default, comment)
@@ -119,7 +119,7 @@ def value_of(path: tuple[str, ...], default: object, comment: str) -> Value:
 
 
 def schema_of_values(values: list[Value]) -> Json:
-    """The JSON Schema of described keys."""
+    """Return the JSON Schema of documented keys."""
     top: Json = {"type": "object", "properties": {}, "additionalProperties": False}
     for value in values:
         here = top
@@ -131,7 +131,7 @@ def schema_of_values(values: list[Value]) -> Json:
 
 
 def schema_of_value(value: Value) -> Json:
-    """The JSON Schema of one of them. Null takes a default away, as anywhere in Helm."""
+    """Return the JSON Schema of a documented key. Null is allowed and removes a default, as everywhere in Helm."""
     described_as: Json = {"description": value.text}
     words = value.allowed or (type_of(value.default),)
     if all(word in TYPES for word in words):
@@ -140,9 +140,9 @@ def schema_of_value(value: Value) -> Json:
 
 
 def schema_of_field(field: Json) -> Json:
-    """The JSON Schema of a field of the resource: closed wherever the API server knows all names."""
+    """Return the JSON Schema of a field of the resource; it rejects unknown keys where the API server does."""
     if "anyOf" in field and not field.get("x-kubernetes-int-or-string"):
-        raise ValueError(f"A schema with anyOf is not known here, give it a place in schema_of_field: {field}")
+        raise ValueError(f"schema_of_field does not support anyOf: {field}")
     schema: Json = {word: field[word] for word in KEPT if word in field}
     if field.get("x-kubernetes-int-or-string"):
         return schema | {"type": ["integer", "string"]}
@@ -165,7 +165,7 @@ def schema_of_field(field: Json) -> Json:
 
 
 def or_null(schema: Json) -> Json:
-    """The same, or null, which takes a default away."""
+    """Return a schema that also allows null, which removes a default."""
     changed = dict(schema)
     if "type" in schema:
         types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -176,7 +176,7 @@ def or_null(schema: Json) -> Json:
 
 
 def field_lines(name: str, field: Json, default: object, indent: str = "") -> Iterator[str]:
-    """A field of the resource as it stands in `values.yaml`: those that have no default are not taken apart."""
+    """Yield the lines of a field in `values.yaml`; a field without a default is documented as a whole."""
     default = field.get("default") if default is None else default
     if isinstance(default, dict) and field.get("properties"):
         yield f"{indent}{name}:"
@@ -192,7 +192,7 @@ def field_lines(name: str, field: Json, default: object, indent: str = "") -> It
 
 
 def allowed_words(field: Json, default: object) -> str:
-    """What is allowed, where the default does not show it."""
+    """Return the allowed types or words, if the default does not show them."""
     if "enum" in field:
         return " | ".join(str(word) for word in field["enum"])
     if field.get("x-kubernetes-int-or-string"):
@@ -201,8 +201,8 @@ def allowed_words(field: Json, default: object) -> str:
 
 
 def table(values: list[Value]) -> str:
-    """The table of a README."""
-    rows = ["| value | type | default | what |", "| --- | --- | --- | --- |"]
+    """Return the table of values in a README."""
+    rows = ["| value | type | default | description |", "| --- | --- | --- | --- |"]
     rows += [
         f"| `{'.'.join(value.path)}` | {value.shown_type.replace('|', 'or')} "
         f"| {shown_default(value.default)} | {value.text.replace('|', '&#124;')} |"
@@ -212,26 +212,26 @@ def table(values: list[Value]) -> str:
 
 
 def shown_default(default: object) -> str:
-    """A default in the table; nothing where there is none."""
+    """Return a default for the table; empty if there is none."""
     return "" if default is None else f"`{json.dumps(default)}`"
 
 
 def between(text: str, marks: tuple[str, str], new: str) -> str:
-    """A text with what stands between two lines of it replaced."""
+    """Return the text with the part between two marker lines replaced."""
     head, begin, rest = text.partition(marks[0] + "\n")
     _, end, tail = rest.partition(marks[1] + "\n")
     if not begin or not end:
-        raise ValueError(f"There are no lines '{marks[0]}' and '{marks[1]}'")
+        raise ValueError(f"lines '{marks[0]}' and '{marks[1]}' are missing")
     return f"{head}{begin}\n{new}\n\n{end}{tail}"
 
 
 def compact(text: str) -> str:
-    """JSON without spaces: Helm keeps a release in a Secret, of which a megabyte is the limit."""
+    """Return JSON without white space, because Helm stores a release in a Secret, which is limited to 1 MiB."""
     return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """All files with what they should be."""
+    """Yield all generated files with their contents."""
     definition = DEFINITION.read_text()
     yield OPERATOR / "files" / "crd" / DEFINITION.name, definition
     yield OPERATOR / "files" / RULES.name, RULES.read_text()
@@ -261,13 +261,13 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write what is old, or only name it."""
+    """Write outdated files, or with `--check` only list them."""
     old = [(path, text) for path, text in generated() if not path.exists() or path.read_text() != text]
     for path, text in old:
         if "--check" not in arguments:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        print(f"{'old' if '--check' in arguments else 'written'}: {path.relative_to(CHARTS.parent)}")
+        print(f"{'outdated' if '--check' in arguments else 'written'}: {path.relative_to(CHARTS.parent)}")
     if old and "--check" in arguments:
         print("run: python charts/generate.py")
         return 1

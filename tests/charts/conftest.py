@@ -1,4 +1,4 @@
-"""What the tests of the charts share: the real Helm. Where there is none, the tests that need it are left out."""
+"""Fixtures of the chart tests. Tests that need Helm are skipped if it is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helm, and what a chart renders to, as values."""
+"""Runs Helm on the charts and returns the rendered objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MONITORS = tuple(f"monitoring.coreos.com/v1/{kind}" for kind in ("PodMonitor", "
 
 
 def ci_values() -> list[Path]:
-    """The value files of all modes, by chart."""
+    """Return the value files of all modes, sorted by chart."""
     return sorted(CHARTS.glob("*/ci/*-values.yaml"))
 
 
@@ -33,7 +33,7 @@ def chart_of(values: Path) -> Path:
 
 @dataclass(frozen=True)
 class Objects:
-    """What a chart renders to."""
+    """The objects that a chart renders to."""
 
     all: list[Json]
 
@@ -46,7 +46,7 @@ class Objects:
 
 
 class Helm:
-    """Runs Helm without a cluster, and without the user's settings."""
+    """Runs Helm without a cluster and without the user's settings."""
 
     def __init__(self, program: str, home: Path) -> None:
         self._program = program
@@ -63,7 +63,7 @@ class Helm:
         namespace: str = "here",
         apis: tuple[str, ...] = MONITORS,
     ) -> Objects:
-        """The objects of a release, made once. Raises `AssertionError` with what Helm says when it refuses."""
+        """Return the objects of a release, rendered once. Raises `AssertionError` with Helm's error if it fails."""
         key = (chart, values if isinstance(values, Path) else json.dumps(values), release, namespace, apis)
         if key not in self._rendered:
             done = self._template(chart, values, release, namespace, apis)
@@ -71,19 +71,19 @@ class Helm:
             self._rendered[key] = Objects([item for item in yaml.safe_load_all(done.stdout) if item])
         return self._rendered[key]
 
-    def refusal(self, chart: Path, values: Mapping[str, Any], *, apis: tuple[str, ...] = MONITORS) -> str:
-        """What Helm says of values that it does not take."""
+    def error(self, chart: Path, values: Mapping[str, Any], *, apis: tuple[str, ...] = MONITORS) -> str:
+        """Return Helm's error for invalid values."""
         done = self._template(chart, values, "demo", "here", apis)
-        assert done.returncode != 0, "these values were taken"
+        assert done.returncode != 0, "these values were accepted"
         return done.stderr
 
     def lint(self, chart: Path, values: Path) -> str:
-        """What Helm finds wrong; empty when nothing."""
+        """Return the findings of `helm lint`; empty if there are none."""
         done = self._run("lint", "--strict", "--quiet", str(chart), "--values", str(values))
         return "" if done.returncode == 0 else done.stdout + done.stderr
 
     def notes(self, chart: Path, values: Mapping[str, Any]) -> str:
-        """What a person reads after an installation: Helm shows it without a cluster only as part of an object."""
+        """Return the notes shown after an installation. They are rendered as part of an object, to need no cluster."""
         copy = self._home / "notes" / chart.name
         shutil.copytree(chart, copy, dirs_exist_ok=True)
         text = (chart / "templates" / "NOTES.txt").read_text()
@@ -91,8 +91,8 @@ class Helm:
         (copy / "templates" / "notes.yaml").write_text('{kind: Notes, text: {{ include "notes" . | toJson }}}')
         return str(self.template(copy, values).one("Notes")["text"])
 
-    def mistakes(self, schema: Json, value: Json) -> str:
-        """What a JSON Schema finds wrong with a value, by Helm's own validator; empty when nothing."""
+    def violations(self, schema: Json, value: Json) -> str:
+        """Return the violations of a JSON Schema, found by Helm's validator; empty if there are none."""
         chart = self._home / "schema"
         chart.mkdir(exist_ok=True)
         (chart / "Chart.yaml").write_text("{apiVersion: v2, name: schema, version: 0.1.0}")

@@ -1,4 +1,4 @@
-"""What the charts have from elsewhere is as it is there."""
+"""The generated files of the charts are up to date."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFINITION = ROOT / "manifests" / "crd" / "disqueclusters.yaml"
 
 
 def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all keys that are no mapping, or an empty one."""
+    """Yield the paths of all keys whose values are not mappings, or are empty mappings."""
     if isinstance(value, dict) and value:
         for name, child in value.items():
             yield from leaves(child, (*path, name))
@@ -27,7 +27,7 @@ def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
 
 
 def fields(schema: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all fields in a schema; types of Kubernetes, which have no defaults, are not taken apart."""
+    """Yield the paths of all fields in a schema; types of Kubernetes, which have no defaults, are one field."""
     for name, child in schema["properties"].items():
         if child.get("default") == {} and "properties" in child:
             yield from fields(child, (*path, name))
@@ -41,7 +41,7 @@ def spec_schema() -> Json:
     return schema
 
 
-def test_all_generated_files_are_current() -> None:
+def test_generated_files_are_up_to_date() -> None:
     run = subprocess.run(
         [sys.executable, CHARTS / "generate.py", "--check"], capture_output=True, text=True, check=False
     )
@@ -49,7 +49,7 @@ def test_all_generated_files_are_current() -> None:
     assert run.returncode == 0, run.stderr
 
 
-def test_the_resource_definition_is_the_one_of_the_manifests() -> None:
+def test_resource_definition_equals_the_manifest() -> None:
     assert (OPERATOR / "files" / "crd" / DEFINITION.name).read_bytes() == DEFINITION.read_bytes()
 
 
@@ -67,7 +67,7 @@ def has(value: object, path: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.parametrize("chart", [OPERATOR, CLUSTER], ids=lambda chart: chart.name)
-def test_every_value_is_in_the_table_of_the_readme(chart: Path) -> None:
+def test_every_value_is_in_the_readme(chart: Path) -> None:
     table = (chart / "README.md").read_text()
     values = yaml.safe_load((chart / "values.yaml").read_text())
     described = [".".join(path[: depth + 1]) for path in leaves(values) for depth in range(len(path))]
@@ -80,6 +80,6 @@ def test_every_value_is_in_the_table_of_the_readme(chart: Path) -> None:
 
 
 @pytest.mark.parametrize("chart", [OPERATOR, CLUSTER], ids=lambda chart: chart.name)
-def test_the_version_is_that_of_the_package(chart: Path) -> None:
+def test_chart_version_is_the_package_version(chart: Path) -> None:
     about = yaml.safe_load((chart / "Chart.yaml").read_text())
     assert (about["version"], about["appVersion"]) == (__version__, __version__)

@@ -1,4 +1,4 @@
-"""What `helm test` runs in its pod, against real brokers."""
+"""The program of `helm test`, against real brokers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from disqued.testing.processes import ServerProcess
 
 
 def run(endpoint: str, *, timeout_s: float = 20, password: str | None = None) -> subprocess.CompletedProcess[str]:
-    """The script as the pod has it: as an argument, with nothing but its environment."""
+    """Run the script as the test pod does: as an argument, with only its environment variables."""
     environ = {"PATH": os.environ["PATH"], "ENDPOINT": endpoint, "TIMEOUT_S": str(timeout_s)}
     if password is not None:
         environ["DISQUE_PASSWORD"] = password
@@ -22,7 +22,7 @@ def run(endpoint: str, *, timeout_s: float = 20, password: str | None = None) ->
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_job_goes_through_and_nothing_is_left(server: ServerProcess) -> None:
+def test_job_passes_and_leaves_nothing_behind(server: ServerProcess) -> None:
     done = run(f"127.0.0.1:{server.port}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "was added, fetched and acknowledged" in done.stdout
@@ -30,7 +30,7 @@ def test_a_job_goes_through_and_nothing_is_left(server: ServerProcess) -> None:
         assert client.info("jobs")["registered_jobs"] == "0"
 
 
-def test_the_password_is_used(server: ServerProcess) -> None:
+def test_password_is_used(server: ServerProcess) -> None:
     endpoint = f"127.0.0.1:{server.port}"
     with Client([endpoint]) as client:
         client.execute("CONFIG", "SET", "requirepass", "right")
@@ -40,8 +40,8 @@ def test_the_password_is_used(server: ServerProcess) -> None:
     assert run(endpoint, password="right").returncode == 0
 
 
-def test_what_is_wrong_is_told_when_the_time_is_over() -> None:
+def test_timeout_is_reported() -> None:
     endpoint = f"127.0.0.1:{free_port()}"
     done = run(endpoint, timeout_s=0)
     assert done.returncode == 1
-    assert f"No job went through {endpoint} in 0 s. Look at: kubectl get disqueclusters" in done.stdout
+    assert f"timed out after 0 s at {endpoint}; see: kubectl get disqueclusters" in done.stdout

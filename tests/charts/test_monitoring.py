@@ -1,4 +1,4 @@
-"""Dashboards, alerts and monitors that the charts bring, and that they fit together."""
+"""Dashboards, alerts and monitors of the charts, and that they match each other."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ RULES = CHARTS.parent / "alerts" / "disque.rules.yaml"
 MEGABYTE = 1 << 20
 
 
-def test_no_dashboards_and_alerts_unless_asked_for(helm: Helm) -> None:
+def test_dashboards_and_alerts_are_disabled_by_default(helm: Helm) -> None:
     objects = helm.template(OPERATOR)
     assert objects.of("PrometheusRule") == []
     assert objects.of("ConfigMap") == []
 
 
-def test_every_dashboard_is_there_as_it_is(helm: Helm) -> None:
+def test_configmaps_have_all_dashboards(helm: Helm) -> None:
     maps = helm.template(OPERATOR, {"dashboards": {"enabled": True}}).of("ConfigMap")
     assert len({item["metadata"]["name"] for item in maps}) == len(BOARDS)
     shown = {name: json.loads(text) for item in maps for name, text in item["data"].items()}
@@ -34,15 +34,15 @@ def test_every_dashboard_is_there_as_it_is(helm: Helm) -> None:
     for item in maps:
         assert item["metadata"]["labels"]["grafana_dashboard"] == "1"
         assert item["metadata"]["namespace"] == "here"
-        assert len(json.dumps(item)) < MEGABYTE / 4, "what a ConfigMap can hold, and a release of all of them"
+        assert len(json.dumps(item)) < MEGABYTE / 4, "a ConfigMap, and a release with all of them, are limited to 1 MiB"
 
 
-def test_the_chart_has_no_dashboard_that_is_gone() -> None:
+def test_chart_has_no_removed_dashboards() -> None:
     files = {path.name for path in (OPERATOR / "files" / "dashboards").iterdir()}
     assert files == {board.file for board in BOARDS}
 
 
-def test_dashboards_go_where_grafana_looks(helm: Helm) -> None:
+def test_dashboards_have_the_configured_namespace_labels_and_annotations(helm: Helm) -> None:
     given = {"enabled": True, "namespace": "grafana", "labels": {"find": "me"}, "annotations": {"folder": "Disque"}}
     for item in helm.template(OPERATOR, {"dashboards": given}).of("ConfigMap"):
         assert item["metadata"]["namespace"] == "grafana"
@@ -57,11 +57,11 @@ def rules(helm: Helm, **given: object) -> list[Json]:
     return groups
 
 
-def test_the_alerts_are_those_of_the_rules_file(helm: Helm) -> None:
+def test_alerts_equal_the_rules_file(helm: Helm) -> None:
     assert rules(helm) == yaml.safe_load(RULES.read_text())["groups"]
 
 
-def test_prometheus_takes_the_alerts(helm: Helm, tmp_path: Path) -> None:
+def test_promtool_accepts_the_alerts(helm: Helm, tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed")
@@ -71,7 +71,7 @@ def test_prometheus_takes_the_alerts(helm: Helm, tmp_path: Path) -> None:
     assert f"SUCCESS: {len(ALERTS)} rules found" in done.stdout, done.stderr
 
 
-def test_alerts_can_be_left_out_and_lead_to_other_pages(helm: Helm) -> None:
+def test_alerts_can_be_left_out_and_linked_to_other_runbooks(helm: Helm) -> None:
     left = ["DisqueQueuePaused", "DisqueDown"]
     found = [
         rule for group in rules(helm, without=left, runbookUrl="https://wiki.example/disque") for rule in group["rules"]
@@ -82,9 +82,9 @@ def test_alerts_can_be_left_out_and_lead_to_other_pages(helm: Helm) -> None:
     }
 
 
-def test_an_alert_that_is_not_there_can_not_be_left_out(helm: Helm) -> None:
-    said = helm.refusal(OPERATOR, {"alerts": {"enabled": True, "without": ["DisqueDown", "DisqueUp"]}})
-    assert "alerts.without names what is no alert of this chart: DisqueUp. docs/runbooks lists all." in said
+def test_leaving_out_an_unknown_alert_is_an_error(helm: Helm) -> None:
+    error = helm.error(OPERATOR, {"alerts": {"enabled": True, "without": ["DisqueDown", "DisqueUp"]}})
+    assert "unknown alerts in alerts.without: DisqueUp; docs/runbooks lists all alerts" in error
 
 
 def test_brokers_have_the_labels_that_alerts_and_dashboards_expect(helm: Helm) -> None:
@@ -99,16 +99,16 @@ def test_brokers_have_the_labels_that_alerts_and_dashboards_expect(helm: Helm) -
 
 
 @pytest.mark.parametrize(
-    ("key", "kind", "of_whom"),
+    ("key", "kind", "source_kind"),
     [("podMonitor", "PodMonitor", "Deployment"), ("serviceMonitor", "ServiceMonitor", "Service")],
 )
-def test_the_operator_has_the_labels_that_alerts_and_dashboards_expect(
-    helm: Helm, key: str, kind: str, of_whom: str
+def test_operator_has_the_labels_that_alerts_and_dashboards_expect(
+    helm: Helm, key: str, kind: str, source_kind: str
 ) -> None:
     objects = helm.template(OPERATOR, {"metrics": {key: {"enabled": True}}})
     monitor = objects.one(kind)["spec"]
-    source = objects.one(of_whom)
-    labels = (source["spec"]["template"] if of_whom == "Deployment" else source)["metadata"]["labels"]
+    source = objects.one(source_kind)
+    labels = (source["spec"]["template"] if source_kind == "Deployment" else source)["metadata"]["labels"]
     assert labels[monitor["jobLabel"]] == "disque-operator", 'up{job="disque-operator"}'
     (endpoint,) = monitor["endpoints" if kind == "ServiceMonitor" else "podMetricsEndpoints"]
-    assert endpoint["honorLabels"] is True, "namespace and cluster are those that it speaks of"
+    assert endpoint["honorLabels"] is True, "the labels namespace and cluster are those of the metrics"

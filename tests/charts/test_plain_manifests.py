@@ -1,4 +1,4 @@
-"""The chart of the operator and its plain manifests are the same operator, with the same rights."""
+"""The operator's chart and its manifests deploy the same operator with the same permissions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import yaml
 from charts.helm import CHARTS, OPERATOR, Helm, Json, Objects
 
 PLAIN = CHARTS.parent / "manifests" / "operator"
-WORDS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 CHART_ONLY = {
-    "DISQUE_OPERATOR_LEASE",  # several releases may be in one namespace
+    "DISQUE_OPERATOR_LEASE",  # a namespace may have several releases
     "DISQUE_OPERATOR_LEASE_NAMESPACE",
     "DISQUE_OPERATOR_LOG_FORMAT",
     "DISQUE_OPERATOR_LOG_LEVEL",
     "DISQUE_OPERATOR_NAMESPACES",
 }
-"""What the chart always sets, with the operator's defaults, or because of where it runs."""
+"""Variables that only the chart sets, to the operator's defaults or to values of the release."""
 
 
 def plain(folder: Path) -> Objects:
@@ -26,13 +26,13 @@ def plain(folder: Path) -> Objects:
     return Objects([item for text in texts for item in yaml.safe_load_all(text) if item])
 
 
-def rights(objects: Objects, *kinds: str) -> set[tuple[str, str, str]]:
-    """What all roles of these kinds allow: group, resource, verb."""
+def permissions(objects: Objects, *kinds: str) -> set[tuple[str, str, str]]:
+    """Return the permissions of all roles of these kinds: group, resource, verb."""
     allowed = set()
     for kind in kinds:
         for role in objects.of(kind):
             for rule in role["rules"]:
-                assert set(rule["verbs"]) <= set(WORDS), "nobody gets `*`"
+                assert set(rule["verbs"]) <= set(VERBS), "no role may use `*`"
                 assert rule.keys() == {"apiGroups", "resources", "verbs"}
                 allowed |= {
                     (group, resource, verb)
@@ -44,7 +44,7 @@ def rights(objects: Objects, *kinds: str) -> set[tuple[str, str, str]]:
 
 
 def pod(objects: Objects) -> Json:
-    """The pod of the Deployment, without what only says the default and what only charts set."""
+    """Return the pod of the Deployment, without defaults and variables that only the chart sets."""
     spec: Json = objects.one("Deployment")["spec"]["template"]["spec"]
     [container] = spec["containers"]
     env = {variable["name"]: variable for variable in container["env"] if variable["name"] not in CHART_ONLY}
@@ -56,25 +56,25 @@ def pod(objects: Objects) -> Json:
     }
 
 
-def test_both_look_after_all_namespaces_with_the_same_rights(helm: Helm) -> None:
+def test_permissions_are_equal_for_all_namespaces(helm: Helm) -> None:
     chart = helm.template(OPERATOR, {"rbac": {"aggregate": False}})
     for kind in ("ClusterRole", "Role"):
-        assert rights(chart, kind) == rights(plain(PLAIN), kind)
-    assert rights(chart, "ClusterRole") & {("coordination.k8s.io", "leases", "update")} == set()
+        assert permissions(chart, kind) == permissions(plain(PLAIN), kind)
+    assert permissions(chart, "ClusterRole") & {("coordination.k8s.io", "leases", "update")} == set()
 
 
-def test_both_look_after_one_namespace_with_the_same_rights(helm: Helm) -> None:
+def test_permissions_are_equal_for_one_namespace(helm: Helm) -> None:
     chart = helm.template(OPERATOR, {"watch": {"namespaces": ["here"]}, "rbac": {"aggregate": False}})
     assert chart.of("ClusterRole") == chart.of("ClusterRoleBinding") == []
-    assert rights(chart, "Role") == rights(plain(PLAIN / "one-namespace"), "Role")
+    assert permissions(chart, "Role") == permissions(plain(PLAIN / "one-namespace"), "Role")
 
 
-def test_every_namespace_that_is_watched_gets_a_role_and_no_other(helm: Helm) -> None:
+def test_only_watched_namespaces_get_a_role(helm: Helm) -> None:
     chart = helm.template(OPERATOR, {"watch": {"namespaces": ["orders", "mail"]}, "rbac": {"aggregate": False}})
-    everywhere = rights(helm.template(OPERATOR, {"rbac": {"aggregate": False}}), "ClusterRole")
+    everywhere = permissions(helm.template(OPERATOR, {"rbac": {"aggregate": False}}), "ClusterRole")
     for namespace in ("mail", "orders"):
         there = Objects([item for item in chart.all if item["metadata"].get("namespace") == namespace])
-        assert rights(there, "Role") == everywhere
+        assert permissions(there, "Role") == everywhere
         assert there.one("RoleBinding")["subjects"] == [
             {"kind": "ServiceAccount", "name": "demo-disque-operator", "namespace": "here"}
         ]
@@ -86,19 +86,19 @@ def test_every_namespace_that_is_watched_gets_a_role_and_no_other(helm: Helm) ->
     assert env == "mail,orders"
 
 
-def test_every_binding_is_of_the_account_and_a_role_that_is_there(helm: Helm) -> None:
+def test_bindings_reference_the_service_account_and_existing_roles(helm: Helm) -> None:
     for values in ({}, {"watch": {"namespaces": ["mail"]}}):
         chart = helm.template(OPERATOR, values)
         roles = {(role["kind"], role["metadata"].get("namespace"), role["metadata"]["name"]) for role in chart.all}
         for binding in chart.of("RoleBinding") + chart.of("ClusterRoleBinding"):
-            to, place = binding["roleRef"], binding["metadata"].get("namespace")
-            assert (to["kind"], place, to["name"]) in roles
+            role, namespace = binding["roleRef"], binding["metadata"].get("namespace")
+            assert (role["kind"], namespace, role["name"]) in roles
             assert [subject["name"] for subject in binding["subjects"]] == [
                 chart.one("ServiceAccount")["metadata"]["name"]
             ]
 
 
 @pytest.mark.parametrize("folder", [PLAIN, PLAIN / "one-namespace"], ids=lambda folder: folder.name)
-def test_both_run_the_same_pod(helm: Helm, folder: Path) -> None:
+def test_pods_are_equal(helm: Helm, folder: Path) -> None:
     chart = helm.template(OPERATOR, {"fullnameOverride": "disque-operator"})
     assert pod(chart) == pod(plain(folder))

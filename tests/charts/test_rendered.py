@@ -1,4 +1,4 @@
-"""What the charts render to, in every mode for which there is a value file."""
+"""The objects that the charts render, in every mode that has a value file."""
 
 from __future__ import annotations
 
@@ -78,30 +78,30 @@ def test_pods_meet_the_restricted_standard(helm: Helm, values: Path) -> None:
 
 
 @pytest.mark.parametrize("values", CLUSTERS)
-def test_the_resource_is_what_its_definition_allows(helm: Helm, values: Path) -> None:
+def test_resource_satisfies_its_definition(helm: Helm, values: Path) -> None:
     cluster = helm.template(CLUSTER, values).one(names.KIND)
     assert cluster["apiVersion"] == names.API_VERSION
-    assert helm.mistakes(spec_schema(), cluster["spec"]) == ""
+    assert helm.violations(spec_schema(), cluster["spec"]) == ""
 
 
-def test_a_wrong_resource_would_be_found(helm: Helm) -> None:
-    assert "at '/storage/size': got number, want string" in helm.mistakes(spec_schema(), {"storage": {"size": 1}})
+def test_invalid_resource_is_detected(helm: Helm) -> None:
+    assert "at '/storage/size': got number, want string" in helm.violations(spec_schema(), {"storage": {"size": 1}})
 
 
-def test_by_default_the_spec_is_what_the_api_server_would_fill_in(helm: Helm) -> None:
-    def filled(schema: Json, given: Any) -> Any:
-        """What the API server makes of an object: missing fields get their defaults, from the outside inwards."""
+def test_default_spec_equals_the_defaults_of_the_api_server(helm: Helm) -> None:
+    def defaulted(schema: Json, given: Any) -> Any:
+        """Return an object with defaults as the API server sets them, from the outside inwards."""
         if "properties" not in schema or not isinstance(given, dict):
             return given
         result = {}
         for name, child in schema["properties"].items():
-            value = filled(child, given.get(name, child.get("default")))
+            value = defaulted(child, given.get(name, child.get("default")))
             if value not in (None, {}):
                 result[name] = value
         return result
 
     spec = helm.template(CLUSTER).one(names.KIND)["spec"]
-    assert filled(spec_schema(), spec) == filled(spec_schema(), {})
+    assert defaulted(spec_schema(), spec) == defaulted(spec_schema(), {})
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_by_default_the_spec_is_what_the_api_server_would_fill_in(helm: Helm) ->
         ("a" * 53, {}, "a" * 52),
     ],
 )
-def test_the_resource_is_called_after_the_release(helm: Helm, release: str, values: Json, name: str) -> None:
+def test_resource_is_named_after_the_release(helm: Helm, release: str, values: Json, name: str) -> None:
     assert helm.template(CLUSTER, values, release=release).one(names.KIND)["metadata"]["name"] == name
 
 
-def test_the_values_of_a_manifest_are_taken_as_they_are(helm: Helm) -> None:
+def test_spec_of_a_manifest_is_rendered_unchanged(helm: Helm) -> None:
     spec: Json = {
         "replicas": 4,
         "config": {"slowlog-max-len": "10"},
@@ -131,14 +131,14 @@ def test_the_values_of_a_manifest_are_taken_as_they_are(helm: Helm) -> None:
     assert {name: rendered[name] for name in spec} == spec
 
 
-def test_a_value_that_is_null_is_left_out(helm: Helm) -> None:
+def test_null_values_are_left_out(helm: Helm) -> None:
     spec = helm.template(CLUSTER, {"replicas": None, "storage": {"size": None}, "drain": None}).one(names.KIND)["spec"]
     assert "replicas" not in spec
     assert "drain" not in spec
     assert "size" not in spec["storage"]
 
 
-def test_the_test_pod_has_the_password_of_the_cluster(helm: Helm) -> None:
+def test_test_pod_has_the_password_of_the_cluster(helm: Helm) -> None:
     def password(values: Json) -> Any:
         [container] = helm.template(CLUSTER, values).one("Pod")["spec"]["containers"]
         env = {variable["name"]: variable for variable in container["env"]}
@@ -150,12 +150,12 @@ def test_the_test_pod_has_the_password_of_the_cluster(helm: Helm) -> None:
     assert password({"auth": None}) == {"name": names.auth_secret("demo-disque"), "key": "password"}
 
 
-def test_the_test_pod_is_not_taken_for_a_member(helm: Helm) -> None:
+def test_test_pod_is_not_selected_as_a_member(helm: Helm) -> None:
     labels = helm.template(CLUSTER).one("Pod")["metadata"]["labels"]
     assert not names.selector("demo-disque").items() <= labels.items()
 
 
-def test_the_pods_that_are_monitored_are_the_members(helm: Helm) -> None:
+def test_pod_monitor_selects_the_members(helm: Helm) -> None:
     monitor = helm.template(CLUSTER, {"podMonitor": {"enabled": True}}).one("PodMonitor")
     assert monitor["spec"]["selector"]["matchLabels"] == names.selector("demo-disque")
 
@@ -170,17 +170,17 @@ def test_the_pods_that_are_monitored_are_the_members(helm: Helm) -> None:
     ],
 )
 def test_monitors_and_alerts_need_the_prometheus_operator(helm: Helm, chart: Path, values: Json, kind: str) -> None:
-    said = helm.refusal(chart, values, apis=())
-    assert f"this Kubernetes has no {kind} (monitoring.coreos.com/v1)" in said
-    assert "install the Prometheus Operator first" in said
+    error = helm.error(chart, values, apis=())
+    assert f"the Kubernetes cluster has no {kind} (monitoring.coreos.com/v1)" in error
+    assert "install the Prometheus Operator first" in error
 
 
-def test_a_monitor_needs_metrics(helm: Helm) -> None:
-    said = helm.refusal(OPERATOR, {"metrics": {"enabled": False, "podMonitor": {"enabled": True}}})
-    assert "there would be nothing to read" in said
+def test_monitors_need_metrics(helm: Helm) -> None:
+    error = helm.error(OPERATOR, {"metrics": {"enabled": False, "podMonitor": {"enabled": True}}})
+    assert "metrics.serviceMonitor or metrics.podMonitor requires metrics.enabled=true" in error
 
 
-def test_network_policies_know_the_operator_whatever_it_is_called(helm: Helm) -> None:
+def test_labels_that_network_policies_admit_do_not_depend_on_the_name(helm: Helm) -> None:
     deployment = helm.template(OPERATOR, {"nameOverride": "x", "podLabels": {"app.kubernetes.io/name": "y"}}).one(
         "Deployment"
     )
@@ -212,16 +212,16 @@ def test_images_are_named_by_registry_tag_and_digest(helm: Helm, values: Json, o
     assert {"name": "DISQUE_OPERATOR_IMAGE", "value": broker} in container["env"]
 
 
-def test_the_resource_definition_is_kept_unless_asked_otherwise(helm: Helm) -> None:
+def test_resource_definition_is_kept_by_default(helm: Helm) -> None:
     kept = helm.template(OPERATOR).one("CustomResourceDefinition")
     assert kept["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
-    gone = helm.template(OPERATOR, {"crds": {"keep": False}}).one("CustomResourceDefinition")
-    assert "helm.sh/resource-policy" not in gone["metadata"].get("annotations", {})
+    deleted = helm.template(OPERATOR, {"crds": {"keep": False}}).one("CustomResourceDefinition")
+    assert "helm.sh/resource-policy" not in deleted["metadata"].get("annotations", {})
     assert kept["spec"] == yaml.safe_load((OPERATOR / "files/crd/disqueclusters.yaml").read_text())["spec"]
     assert helm.template(OPERATOR, {"crds": {"install": False}}).of("CustomResourceDefinition") == []
 
 
-def test_the_notes_say_what_is_next(helm: Helm) -> None:
+def test_notes_show_the_next_steps(helm: Helm) -> None:
     notes = helm.notes(CLUSTER, {})
     for line in (
         "kubectl -n here wait disquecluster/demo-disque --for=condition=Ready --timeout=5m",
@@ -233,7 +233,7 @@ def test_the_notes_say_what_is_next(helm: Helm) -> None:
     notes = helm.notes(
         CLUSTER, {"auth": {"enabled": False}, "hibernate": True, "paused": True, "storage": {"ephemeral": True}}
     )
-    for part in ("without a password", "hibernates", "is paused", "has no volumes"):
+    for part in ("without a password", "is hibernated", "is paused", "has no volumes"):
         assert part in notes
     assert "Secret" not in notes
     assert "in all namespaces" in helm.notes(OPERATOR, {})
@@ -242,7 +242,7 @@ def test_the_notes_say_what_is_next(helm: Helm) -> None:
     assert "kubectl apply --server-side -f manifests/crd" in notes
 
 
-def test_the_kubernetes_of_these_tests_is_one_that_the_charts_take() -> None:
+def test_kubernetes_version_of_these_tests_is_supported_by_the_charts() -> None:
     for chart in (OPERATOR, CLUSTER):
         oldest = yaml.safe_load((chart / "Chart.yaml").read_text())["kubeVersion"]
         assert int(oldest.split(".")[1]) <= int(KUBERNETES.split(".")[1])

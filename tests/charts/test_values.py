@@ -1,4 +1,4 @@
-"""Wrong values are refused before anything is sent, with a line that says where and what."""
+"""Helm rejects invalid values, with an error that names the value and the problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from charts.helm import CLUSTER, OPERATOR, Helm, Json
 
 
 @pytest.mark.parametrize(
-    ("chart", "values", "said"),
+    ("chart", "values", "message"),
     [
         (CLUSTER, {"replica": 3}, "at '': additional properties 'replica' not allowed"),
         (CLUSTER, {"storage": {"sise": "1Gi"}}, "at '/storage': additional properties 'sise' not allowed"),
@@ -28,10 +28,10 @@ from charts.helm import CLUSTER, OPERATOR, Helm, Json
         (OPERATOR, {"log": {"level": "loud"}}, "at '/log/level': value must be one of"),
     ],
 )
-def test_wrong_values_are_refused(helm: Helm, chart: Path, values: Json, said: str) -> None:
-    assert said in helm.refusal(chart, values)
+def test_invalid_values_are_rejected(helm: Helm, chart: Path, values: Json, message: str) -> None:
+    assert message in helm.error(chart, values)
 
 
 @pytest.mark.parametrize("chart", [OPERATOR, CLUSTER], ids=lambda chart: chart.name)
-def test_a_chart_that_depends_on_this_one_may_share_values(helm: Helm, chart: Path) -> None:
+def test_global_values_are_accepted(helm: Helm, chart: Path) -> None:
     assert helm.template(chart, {"global": {"storageClass": "fast"}}).all == helm.template(chart).all

@@ -1,9 +1,9 @@
-"""What `helm test` runs: a job is added, fetched and acknowledged through the service of the cluster.
+"""The program of `helm test`: adds, fetches and acknowledges a job through the Service of the cluster.
 
-The cluster may still be forming: until the time is over each failure is told and followed by another attempt, with a
-queue of its own, so that nothing of a former one is in the way.
+The cluster may still be forming, so the program prints each failure and tries again until the timeout. Each attempt
+uses a new queue, so that jobs of earlier attempts do not interfere.
 """
-# ruff: noqa: INP001, T201  (a script that runs in a pod, and says what it did)
+# ruff: noqa: INP001, T201  (a script that runs in a pod and prints its result)
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import time
 
 from disqued.client import Backoff, Client, DisqueError
 
-ANSWER_MS = 5000
+REPLY_MS = 5000
 PAUSE_S = 1.0
 LIFE_S = 300
 
 
 def attempt(client: Client) -> str:
-    """The way of one job, as a sentence. Raises `DisqueError`, or `LookupError` when the job does not come."""
+    """Send a job through the cluster and return the result. Raises `DisqueError`, or `LookupError` if it is lost."""
     queue = f"helm-test-{secrets.token_hex(8)}"
-    added = client.add(queue, "a job of helm test", ttl_s=LIFE_S, timeout_ms=ANSWER_MS)
-    fetched = [job.id for job in client.get(queue, timeout_ms=ANSWER_MS)]
+    added = client.add(queue, "a job of helm test", ttl_s=LIFE_S, timeout_ms=REPLY_MS)
+    fetched = [job.id for job in client.get(queue, timeout_ms=REPLY_MS)]
     if fetched != [added]:
-        raise LookupError(f"{added} was added, but GETJOB gave {fetched or 'nothing'} within {ANSWER_MS // 1000} s")
+        raise LookupError(f"{added} was added, but GETJOB returned {fetched or 'nothing'} within {REPLY_MS // 1000} s")
     if client.ack(added) != 1:
-        raise LookupError(f"{added} was fetched, but ACKJOB did not know it")
+        raise LookupError(f"{added} was fetched, but ACKJOB did not find it")
     return f"{added} was added, fetched and acknowledged"
 
 
 def main() -> int:
-    """Try until it works or the time is over."""
+    """Try until a job passes or the timeout expires, and return the exit status."""
     endpoint, password = os.environ["ENDPOINT"], os.environ.get("DISQUE_PASSWORD")
     deadline = time.monotonic() + float(os.environ["TIMEOUT_S"])
     while True:
@@ -44,7 +44,7 @@ def main() -> int:
             else:
                 return 0
         if time.monotonic() >= deadline:
-            print(f"No job went through {endpoint} in {os.environ['TIMEOUT_S']} s. Look at: kubectl get disqueclusters")
+            print(f"timed out after {os.environ['TIMEOUT_S']} s at {endpoint}; see: kubectl get disqueclusters")
             return 1
         time.sleep(PAUSE_S)
 

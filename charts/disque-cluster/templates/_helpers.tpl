@@ -1,11 +1,11 @@
-{{- /* What the templates share. */ -}}
+{{- /* Helpers of the templates. */ -}}
 
-{{- /* The chart's part of names. A chart that depends on this one under another name (alias) brings it with it. */ -}}
+{{- /* The chart's part of names; an alias in the dependencies of another chart changes it. */ -}}
 {{- define "disque-cluster.name" -}}
 {{- .Values.nameOverride | default (.Chart.Name | trimSuffix "-cluster") }}
 {{- end }}
 
-{{- /* The name of the resource. 52 letters leave room for what Kubernetes puts behind it in the labels of pods. */ -}}
+{{- /* The name of the resource. 52 characters leave room for the suffixes that Kubernetes adds in labels of pods. */ -}}
 {{- define "disque-cluster.fullname" -}}
 {{- $name := include "disque-cluster.name" . }}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
@@ -22,7 +22,7 @@
 {{- merge $own (.Values.commonLabels | default dict) | toYaml }}
 {{- end }}
 
-{{- /* A value without the nulls in it: they mean that a field is left out. Lists are taken as they are. */ -}}
+{{- /* A value without nulls, which mean that a field is left out. Lists are not changed. */ -}}
 {{- define "disque-cluster.compact" -}}
 {{- if kindIs "map" . }}
 {{- $result := dict }}
@@ -37,7 +37,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* The Secret with the password; empty when there is none. */ -}}
+{{- /* The Secret that holds the password; empty if there is no password. */ -}}
 {{- define "disque-cluster.secretName" -}}
 {{- $auth := .Values.auth | default dict }}
 {{- if ne (toString $auth.enabled) "false" }}
@@ -45,7 +45,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* Where clients connect to. */ -}}
+{{- /* The address for clients. */ -}}
 {{- define "disque-cluster.endpoint" -}}
 {{- $service := .Values.service | default dict }}
 {{- printf "%s.%s.svc:%v" (include "disque-cluster.fullname" .) .Release.Namespace ($service.port | default 7711) }}

@@ -1,4 +1,4 @@
-{{- /* What the templates share. */ -}}
+{{- /* Helpers of the templates. */ -}}
 
 {{- define "disque-operator.fullname" -}}
 {{- $name := .Values.nameOverride | default .Chart.Name }}
@@ -6,7 +6,7 @@
 {{- .Values.fullnameOverride | default ($full | trunc 53 | trimSuffix "-") }}
 {{- end }}
 
-{{- /* By these the pods are selected, and the network policies of clusters let them in: the name is never another. */ -}}
+{{- /* Labels that select the pods. The network policies of clusters admit this name, so it must not change. */ -}}
 {{- define "disque-operator.selector" -}}
 app.kubernetes.io/name: disque-operator
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -48,15 +48,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- include "disque-operator.imageName" (dict "image" .Values.brokerImage "registry" $registry "version" .Chart.AppVersion) }}
 {{- end }}
 
-{{- /* The namespaces that get a role: those that are watched, none when all are. */ -}}
+{{- /* The watched namespaces, which get a role each; empty if all are watched. */ -}}
 {{- define "disque-operator.namespaces" -}}
 {{- .Values.watch.namespaces | default list | uniq | sortAlpha | toJson }}
 {{- end }}
 
-{{- /* Fails when a kind is asked for that the cluster does not have. */ -}}
+{{- /* Fails if the Kubernetes cluster does not have a required kind. */ -}}
 {{- define "disque-operator.needs" -}}
 {{- $kind := .kind }}
 {{- if not (.root.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" $kind)) }}
-{{- fail (printf "%s.enabled is true, but this Kubernetes has no %s (monitoring.coreos.com/v1): install the Prometheus Operator first, or set %s.enabled=false. With `helm template`, add --api-versions monitoring.coreos.com/v1/%s." .key $kind .key $kind) }}
+{{- fail (printf "%s.enabled is true, but the Kubernetes cluster has no %s (monitoring.coreos.com/v1): install the Prometheus Operator first, or set %s.enabled=false. With `helm template`, add --api-versions monitoring.coreos.com/v1/%s." .key $kind .key $kind) }}
 {{- end }}
 {{- end }}

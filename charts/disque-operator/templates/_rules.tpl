@@ -1,6 +1,6 @@
-{{- /* What the operator may do, the same as in manifests/operator (a test compares). */ -}}
+{{- /* Permissions of the operator. They must equal those in manifests/operator; a test compares them. */ -}}
 
-{{- /* In each namespace that it looks after. */ -}}
+{{- /* Permissions in each watched namespace. */ -}}
 {{- define "disque-operator.rules" -}}
 - apiGroups: [disque.dev]
   resources: [disqueclusters]
@@ -31,7 +31,7 @@
   verbs: [list, create]
 {{- end }}
 
-{{- /* In its own namespace: the Lease that sees that one acts. */ -}}
+{{- /* Permissions in the operator's namespace: the Lease that elects the active pod. */ -}}
 {{- define "disque-operator.leaseRules" -}}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
