@@ -1,4 +1,4 @@
-"""Fixtures every room's tests may use, and how much Hypothesis tries.
+"""Fixtures for the tests of every room (see `support.fixtures`), and how much Hypothesis tries.
 
 Every run tries the same examples, so that a failure is one for everybody; `--hypothesis-profile=explore` looks for new
 ones. How long an example takes says more about the machine than about the code: there are no deadlines.
@@ -16,6 +16,9 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling, Scheduling
 
 from disqued.testing.processes import ServerProcess
+from support.fixtures import client, cluster, local, pair
+
+__all__ = ["client", "cluster", "local", "pair"]
 
 settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]

@@ -14,16 +14,6 @@ from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalClient, LocalNode, encode
 
 
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 def guarded(password: bytes = b"secret") -> LocalNode:
     """A node that asks for a password."""
     config = Config()

@@ -10,16 +10,6 @@ from disqued.testing.local import LocalClient, LocalNode
 COMMANDS = ("ACKJOB", "FASTACK", "DELJOB")
 
 
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_reply_is_the_number_of_jobs_that_were_there(client: LocalClient, command: str) -> None:
     ids = [client.add("mail") for _ in range(3)]

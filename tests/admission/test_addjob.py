@@ -15,16 +15,6 @@ FEW = "NOREPL Not enough reachable nodes for the requested replication level"
 MAX_S = (1 << 32) - 1
 
 
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 def refusal(client: LocalClient, *options: str | int, timeout: str | int = 0) -> str:
     reply = client.call("ADDJOB", "mail", "body", timeout, *options)
     assert isinstance(reply, Exception), reply

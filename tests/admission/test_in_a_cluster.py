@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from disqued.bus import kinds
 from disqued.testing.cluster import Cluster
 
@@ -12,11 +10,6 @@ LATE = "ERR The specified DELAY is greater than TTL. Job refused since would nev
 FEW = "NOREPL Not enough reachable nodes for the requested replication level"
 LONG = "MAXLEN Queue is already longer than the specified MAXLEN count"
 PAUSED = "PAUSED Queue paused in input, try later"
-
-
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster(3)
 
 
 def answer(cluster: Cluster, *options: str | int, timeout: str | int = 1) -> str:

@@ -18,16 +18,6 @@ from support.logging_node import logging_node
 DEFAULT_WINDOW_S = 300
 
 
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 def used_bytes(local: LocalNode) -> int:
     return int(local.node.state.lifecycle.memory.used_bytes)
 

@@ -14,11 +14,6 @@ TIMEOUT = "NOREPL Timeout reached before replicating to the requested number of 
 SOON_MS = 10
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster(3)
-
-
 def adding(member: Member, *options: str | int, key: str = "k", timeout_ms: int = 1000) -> LocalClient:
     """A client that sent an ADDJOB."""
     client = member.client()

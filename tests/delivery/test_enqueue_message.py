@@ -10,13 +10,6 @@ from disqued.testing.cluster import Cluster, Member
 from support.stories import added, talk, tell
 
 
-@pytest.fixture
-def pair() -> Cluster:
-    cluster = Cluster(2)
-    cluster.forget_sent()
-    return cluster
-
-
 def copy_of(cluster: Cluster, *, retry_s: int = 60, delay_s: int = 0) -> bytes:
     """The ID of a job of the first member of which the second has the only copy, never queued."""
     first, second = cluster.members

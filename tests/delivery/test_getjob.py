@@ -6,17 +6,7 @@ import pytest
 
 from disqued.client import ResponseError
 from disqued.testing.cluster import Cluster
-from disqued.testing.local import LocalClient, LocalNode
-
-
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
+from disqued.testing.local import LocalClient
 
 
 def test_a_job_comes_with_its_queue_its_id_and_its_body(client: LocalClient) -> None:

@@ -11,16 +11,6 @@ LATENESS_MS = 16
 """How late the timers may be."""
 
 
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 def milliseconds_until_queued(local: LocalNode, client: LocalClient, queue: str, at_most_ms: int) -> int:
     """Let time pass until the queue has a job."""
     for passed_ms in range(at_most_ms):

@@ -7,16 +7,6 @@ import pytest
 from disqued.testing.local import LocalClient, LocalNode
 
 
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 @pytest.mark.parametrize(
     ("options", "state"),
     [

@@ -12,16 +12,6 @@ UNKNOWN = JobIds(NODE_ID, FakeHost(seed=99).random_bytes).make(86400, at_least_o
 LIST_COMMANDS = ("NACK", "ENQUEUE", "DEQUEUE", "ACKJOB", "FASTACK", "DELJOB")
 
 
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 def counters(client: LocalClient, job: bytes) -> tuple[object, object]:
     shown = client.show(job)
     return shown["nacks"], shown["additional-deliveries"]

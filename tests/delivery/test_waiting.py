@@ -8,11 +8,6 @@ from disqued.testing.local import LocalClient, LocalNode, Reply, encode
 
 
 @pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
 def producer(local: LocalNode) -> LocalClient:
     return local.client()
 

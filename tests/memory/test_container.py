@@ -14,6 +14,7 @@ import pytest
 from disqued.client.wire import Decoder, encode
 from disqued.testing.processes import ServerProcess
 from support.cgroup import LimitedGroup, unavailable
+from support.fixtures import clients_of
 
 MB = 1 << 20
 UNAVAILABLE = unavailable()
@@ -57,14 +58,7 @@ Connect: TypeAlias = Callable[[ServerProcess], Client]
 @pytest.fixture
 def connect() -> Iterator[Connect]:
     """Makes clients of a server, and closes them when the test ends."""
-    with contextlib.ExitStack() as opened:
-
-        def client(server: ServerProcess) -> Client:
-            new = Client(server)
-            opened.callback(new.socket.close)
-            return new
-
-        yield client
+    yield from clients_of(Client)
 
 
 @pytest.fixture(

@@ -11,16 +11,6 @@ from metrics.pages import scrape
 STATES = ("wait_repl", "delayed", "active", "queued", "acked")
 
 
-@pytest.fixture
-def local() -> LocalNode:
-    return LocalNode()
-
-
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 def states(local: LocalNode) -> tuple[float, ...]:
     """The number of jobs by state, in the order of STATES."""
     jobs = scrape(local).by("state", "disque_jobs")

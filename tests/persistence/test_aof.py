@@ -36,11 +36,6 @@ def local() -> LocalNode:
     return logging_node()
 
 
-@pytest.fixture
-def client(local: LocalNode) -> LocalClient:
-    return local.client()
-
-
 def appends(local: LocalNode) -> int:
     """How often something was written."""
     return local.host.disk.done["write to"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -11,6 +10,7 @@ import pytest
 
 from compat.replay import Client
 from disqued.testing.processes import ServerProcess
+from support.fixtures import clients_of
 
 Connect: TypeAlias = Callable[[ServerProcess], Client]
 
@@ -18,14 +18,7 @@ Connect: TypeAlias = Callable[[ServerProcess], Client]
 @pytest.fixture
 def connect() -> Iterator[Connect]:
     """Makes clients of a server, and closes those left open when the test ends."""
-    with contextlib.ExitStack() as opened:
-
-        def client(server: ServerProcess) -> Client:
-            new = Client(server)
-            opened.callback(new.socket.close)
-            return new
-
-        yield client
+    yield from clients_of(Client)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from disqued.config import Config
 from disqued.core.host import disk
 from disqued.testing.cluster import Cluster
@@ -21,11 +19,6 @@ def logging(policy: str) -> Callable[[], Config]:
         return made
 
     return config
-
-
-@pytest.fixture
-def pair() -> Cluster:
-    return Cluster(2)
 
 
 def add_delayed(pair: Cluster) -> bytes:
