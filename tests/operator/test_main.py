@@ -173,12 +173,12 @@ def test_operator_continues_after_an_api_server_outage(tmp_path: Path) -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
             await operator.until(lambda: LEASE in server.objects, "it acts")
-            server.refuse = lambda _method, _path: 503
+            server.reject = lambda _method, _path: 503
             server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
             await asyncio.sleep(5)
             assert STATEFUL_SET not in server.objects
             assert operator.process.returncode is None
-            server.refuse = lambda _method, _path: None
+            server.reject = lambda _method, _path: None
             await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
             assert (await read(operator.liveness))[0] == 200
 
@@ -209,7 +209,7 @@ def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> N
         server = ApiServer()
         async with running(tmp_path, server) as operator:
             await operator.until(lambda: LEASE in server.objects, "it acts")
-            server.deaf = True
+            server.drops_events = True
             server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
             await operator.until(lambda: STATEFUL_SET in server.objects, "the cluster is found by a list")
             said = "no watch told of DisqueCluster team/shop"
@@ -224,7 +224,7 @@ def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> N
 def test_missing_definition_is_reported_with_advice(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
-        server.refuse = lambda _method, path: 404 if names.PLURAL in path else None
+        server.reject = lambda _method, path: 404 if names.PLURAL in path else None
         async with running(tmp_path, server) as operator:
             async with asyncio.timeout(TIMEOUT_S):
                 assert await operator.process.wait() == 1
@@ -240,8 +240,8 @@ def test_operator_exits_when_the_definition_is_deleted(tmp_path: Path) -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
             await operator.until(lambda: LEASE in server.objects, "it acts")
-            server.deaf = True
-            server.refuse = lambda _method, path: 404 if names.PLURAL in path else None
+            server.drops_events = True
+            server.reject = lambda _method, path: 404 if names.PLURAL in path else None
             async with asyncio.timeout(TIMEOUT_S):
                 assert await operator.process.wait() == 1
 
@@ -252,7 +252,7 @@ def test_operator_exits_when_the_definition_is_deleted(tmp_path: Path) -> None:
 def test_missing_permissions_are_reported(tmp_path: Path, status: int) -> None:
     async def main() -> None:
         server = ApiServer()
-        server.refuse = lambda _method, _path: status
+        server.reject = lambda _method, _path: status
         async with running(tmp_path, server) as operator:
             async with asyncio.timeout(TIMEOUT_S):
                 assert await operator.process.wait() == 1

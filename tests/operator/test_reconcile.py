@@ -252,7 +252,7 @@ def test_failed_action_is_a_condition_and_one_event() -> None:
     async def main() -> None:
         async with harness() as one:
             one.actions = config_when_missing
-            one.server.refuse = lambda method, path: 403 if (method, path) == ("PATCH", CONFIG) else None
+            one.server.reject = lambda method, path: 403 if (method, path) == ("PATCH", CONFIG) else None
             text = await one.failing_round()
             assert "apply ConfigMap c-config" in text
             for _ in range(3):
@@ -261,7 +261,7 @@ def test_failed_action_is_a_condition_and_one_event() -> None:
             assert (told["status"], told["reason"]) == ("False", "Forbidden")
             assert told["message"] == text
             assert [event["reason"] for event in one.posted] == ["Forbidden"]
-            one.server.refuse = lambda _method, _path: None
+            one.server.reject = lambda _method, _path: None
             await one.round()
             assert condition(one.written, "ReconcileSuccess")["status"] == "True"
 
@@ -272,7 +272,7 @@ def test_terminating_namespace_is_not_a_failure() -> None:
     async def main() -> None:
         async with harness() as one:
             one.actions = config_when_missing
-            one.server.ending = True
+            one.server.terminating = True
             for _ in range(3):
                 await one.round()
             assert condition(one.written, "ReconcileSuccess")["status"] == "True"
@@ -316,11 +316,11 @@ def test_invalid_object_does_not_stop_the_operator(spec: Json) -> None:
 def test_round_fails_while_the_api_server_is_unreachable() -> None:
     async def main() -> None:
         async with harness() as one:
-            one.server.refuse = lambda _method, _path: 503
+            one.server.reject = lambda _method, _path: 503
             with pytest.raises(KubeError) as raised:
                 await one.round()
             assert raised.value.status == 503
-            one.server.refuse = lambda _method, _path: None
+            one.server.reject = lambda _method, _path: None
             assert await one.round()
 
     asyncio.run(main())
@@ -375,7 +375,7 @@ def test_deletion_during_the_status_write_is_not_an_error() -> None:
     async def main() -> None:
         async with harness() as one:
             one.status = STATUS | {"phase": "Degraded"}
-            one.server.refuse = lambda method, _path: 404 if method == "PATCH" else None
+            one.server.reject = lambda method, _path: 404 if method == "PATCH" else None
             await one.round()
 
     asyncio.run(main())

@@ -1,8 +1,7 @@
-"""A small API server for tests that need no kubelet: objects by path, versions, UIDs, conflicts, over real HTTP.
+"""A small API server over HTTP, for tests that need no kubelet.
 
-What the operator relies on is there: server-side apply (without field owners), preconditions, `resourceVersion`, label
-selectors, a status that only the status resource changes, discovery, and watches. What it does with real objects is
-tested in `e2e`.
+It has what the operator uses: versions, UIDs, conflicts, server-side apply (without field owners), preconditions, label
+selectors, the status subresource, discovery and watches. `e2e` tests with a real API server.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ Json = dict[str, Any]
 
 
 class ApiServer:
-    """`requests` are all that were made, as `PATCH /api/v1/…`; `refuse` may answer one with a status of its own."""
+    """An API server that records `requests`. `reject` can answer a request with an HTTP status."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}
         self.requests: list[str] = []
-        self.refuse: Callable[[str, str], int | None] = lambda _method, _path: None
+        self.reject: Callable[[str, str], int | None] = lambda _method, _path: None
         self.before: Callable[[str, str], None] = lambda _method, _path: None
-        """Called before each: what others do meanwhile."""
-        self.ending = False
-        """The namespaces are being deleted: nothing new can be made in them."""
-        self.deaf = False
-        """Watches stay open and tell nothing."""
+        """Called before each request, to simulate changes by others."""
+        self.terminating = False
+        """Whether namespaces are being deleted, so that no objects can be created."""
+        self.drops_events = False
+        """Whether watches stay open but report nothing."""
         self._watches: list[tuple[str, str, asyncio.Queue[Json]]] = []
         self._version = 0
 
     @property
     def writes(self) -> list[str]:
-        """The requests that change something."""
+        """Return the requests that change something."""
         return [request for request in self.requests if not request.startswith("GET")]
 
     def put(self, path: str, body: Json) -> Json:
-        """An object as somebody else makes or changes it."""
+        """Create or change an object on behalf of somebody else."""
         metadata = body.setdefault("metadata", {})
         before = self.objects.get(path)
         self._version += 1
@@ -57,29 +56,29 @@ class ApiServer:
         metadata["generation"] = (before["metadata"]["generation"] if before else 0) + changed
         metadata.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
         self.objects[path] = body
-        self._tell(path, "MODIFIED" if before else "ADDED", body)
+        self._notify(path, "MODIFIED" if before else "ADDED", body)
         return body
 
     def remove(self, path: str) -> Json:
-        """An object goes."""
+        """Delete an object."""
         body = self.objects.pop(path)
-        self._tell(path, "DELETED", body)
+        self._notify(path, "DELETED", body)
         return body
 
-    def _tell(self, path: str, what: str, body: Json) -> None:
+    def _notify(self, path: str, what: str, body: Json) -> None:
         for collection, labels, events in self._watches:
-            if not self.deaf and _is_in(path, collection) and _has(body, labels):
+            if not self.drops_events and _is_in(path, collection) and _has(body, labels):
                 events.put_nowait({"type": what, "object": copy.deepcopy(body)})
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         method, path = request.method, request.path
         self.requests.append(f"{method} {path}")
         self.before(method, path)
-        status = self.refuse(method, path)
+        status = self.reject(method, path)
         if status is not None:
-            return _refusal(status, f"{path} is refused")
-        if self.ending and method in {"POST", "PATCH"} and path.removesuffix("/status") not in self.objects:
-            return _refusal(403, f"{path} is forbidden: the namespace is being terminated", "NamespaceTerminating")
+            return _error(status, f"{path} is refused")
+        if self.terminating and method in {"POST", "PATCH"} and path.removesuffix("/status") not in self.objects:
+            return _error(403, f"{path} is forbidden: the namespace is being terminated", "NamespaceTerminating")
         if request.query.get("watch"):
             return await self._watch(request)
         answer = getattr(self, f"_{method.lower()}")
@@ -93,7 +92,7 @@ class ApiServer:
         if path in self.objects:
             return web.json_response(self.objects[path])
         if len(path.split("/namespaces/")[-1].split("/")) == 3 and "/namespaces/" in path:
-            return _refusal(404, "not found")
+            return _error(404, "not found")
         labels = request.query.get("labelSelector", "")
         fields = [word.split("=") for word in request.query.get("fieldSelector", "").split(",") if word]
         items = [
@@ -104,7 +103,7 @@ class ApiServer:
         return web.json_response({"items": items, "metadata": {"resourceVersion": str(self._version)}})
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        """Tell of changes from now on; a test's watches never come too late."""
+        """Report changes from now on. Watches in tests always start in time."""
         events: asyncio.Queue[Json] = asyncio.Queue()
         entry = (request.path, request.query.get("labelSelector", ""), events)
         self._watches.append(entry)
@@ -123,13 +122,13 @@ class ApiServer:
         name = metadata.get("name") or f"{metadata['generateName']}{uuid.uuid4().hex[:5]}"
         path = f"{request.path}/{name}"
         if path in self.objects:
-            return _refusal(409, "already exists")
+            return _error(409, "already exists")
         return web.json_response(self.put(path, body), status=201)
 
     def _put(self, request: web.Request, body: Json) -> web.Response:
         before = self.objects.get(request.path)
         if before is None or before["metadata"]["resourceVersion"] != body["metadata"].get("resourceVersion"):
-            return _refusal(409, "the object has been modified")
+            return _error(409, "the object has been modified")
         return web.json_response(self.put(request.path, body))
 
     def _patch(self, request: web.Request, body: Any) -> web.Response:
@@ -138,7 +137,7 @@ class ApiServer:
         before = self.objects.get(request.path, {})
         version = body["metadata"].get("resourceVersion")
         if version is not None and version != before.get("metadata", {}).get("resourceVersion"):
-            return _refusal(409, "the object has been modified")
+            return _error(409, "the object has been modified")
         merged = _merged(before, body)
         if before and _merged(before, merged) == before:
             return web.json_response(before)
@@ -147,18 +146,18 @@ class ApiServer:
     def _patch_status(self, path: str, operations: list[Json]) -> web.Response:
         test, add = operations
         if path not in self.objects:
-            return _refusal(404, "not found")
+            return _error(404, "not found")
         body = copy.deepcopy(self.objects[path])
         if body["metadata"]["uid"] != test["value"]:
-            return _refusal(422, "the test failed")
+            return _error(422, "the test failed")
         return web.json_response(self.put(path, body | {"status": add["value"]}))
 
     def _delete(self, request: web.Request, body: Json) -> web.Response:
         found = self.objects.get(request.path)
         if found is None:
-            return _refusal(404, "not found")
+            return _error(404, "not found")
         if (body.get("preconditions") or {}).get("uid") not in {None, found["metadata"]["uid"]}:
-            return _refusal(409, "the UID in the precondition is another one")
+            return _error(409, "the UID in the precondition is another one")
         return web.json_response(self.remove(request.path))
 
 
@@ -215,7 +214,7 @@ _BACKBONE: Final = {
 _DISCOVERY: Final = _discovery()
 
 
-def _refusal(status: int, message: str, *causes: str) -> web.Response:
+def _error(status: int, message: str, *causes: str) -> web.Response:
     details = {"causes": [{"reason": cause} for cause in causes]}
     return web.json_response({"kind": "Status", "message": message, "details": details}, status=status)
 

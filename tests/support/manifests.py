@@ -1,4 +1,4 @@
-"""What the operator makes of resources, as text. `make manifests` writes it to tests/operator/snapshots.
+"""Snapshots of the manifests that the operator makes. `make manifests` writes them to tests/operator/snapshots.
 
 The resources are the samples that people start from, and one in which every field has a value.
 """
@@ -83,12 +83,12 @@ EVERYTHING: Final[Json] = {
 
 
 def sample(name: str) -> list[Json]:
-    """The objects of a sample."""
+    """Return the objects of a sample."""
     return list(yaml.safe_load_all((SAMPLES / f"{name}.yaml").read_text()))
 
 
 def bodies() -> dict[str, Json]:
-    """The resources by the names of their snapshots, as the operator reads them."""
+    """Return the resources by the names of their snapshots."""
     found = {
         path.stem: body
         for path in sorted(SAMPLES.glob("*.yaml"))
@@ -103,7 +103,7 @@ def bodies() -> dict[str, Json]:
 
 
 def children(body: Json) -> tuple[Json, ...]:
-    """What the operator makes of a resource."""
+    """Return the manifests for a resource."""
     spec = parse(body)
     passwords = Passwords("secret", "former", rotation=spec.auth.rotation, rotated_at="2026-01-31T12:00:00Z")
     wanted = Wanted(spec.replicas, passwords if spec.auth.enabled else None, operator_namespace="disque-system")
@@ -111,14 +111,14 @@ def children(body: Json) -> tuple[Json, ...]:
 
 
 def page(body: Json) -> str:
-    """The same as a file."""
-    apart = json.loads(json.dumps(children(body)))  # so that nothing is written as an alias of what stands elsewhere
+    """Return the manifests as text."""
+    apart = json.loads(json.dumps(children(body)))  # without shared objects, which YAML would write as aliases
     text: str = yaml.dump_all(apart, Dumper=_Dumper, sort_keys=False, width=120)
     return text
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # ships no types
-    """Texts of many lines stay texts of many lines."""
+    """Writes multi-line strings as blocks."""
 
 
 def _text(dumper: _Dumper, text: str) -> Any:
@@ -129,7 +129,7 @@ _Dumper.add_representer(str, _text)
 
 
 def main() -> None:
-    """Write the snapshots, and only those."""
+    """Write the snapshots and delete stale ones."""
     for path in SNAPSHOTS.glob("*.yaml"):
         path.unlink()
     for name, body in bodies().items():

@@ -1,4 +1,4 @@
-"""An event loop whose time passes when everybody waits: hours in milliseconds, and the same each time."""
+"""An event loop in virtual time, which advances when all tasks wait: hours take milliseconds, deterministically."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class _NoWaiting(selectors.DefaultSelector):
-    """Returns at once, and lets the clock jump over the time that was to be waited."""
+    """A selector that returns at once and advances the clock by the timeout."""
 
     skipped_s = 0.0
 
@@ -24,7 +24,7 @@ class _NoWaiting(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """`time` starts at 1000 and moves by what is waited for."""
+    """A loop whose `time` starts at 1000 and advances by the timeouts."""
 
     def __init__(self) -> None:
         self._no_waiting = _NoWaiting()
@@ -35,11 +35,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run` in virtual time."""
+    """Run a coroutine in virtual time, like `asyncio.run`."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
 
 
 def now_s() -> float:
-    """The time of the running loop."""
+    """Return the time of the running loop."""
     return asyncio.get_running_loop().time()
