@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the console: real nodes with an HTTP port, and a real browser where there is one."""
+"""Fixtures of the console: real nodes with an HTTP port, and a real browser if one is installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OWN = {"X-Disque-Console": "1"}
 
 
 class Reply:
-    """An answer of the HTTP port."""
+    """A reply of the HTTP port."""
 
     def __init__(self, reply: http.client.HTTPResponse) -> None:
         self.status = reply.status
@@ -48,7 +48,7 @@ class ConsoleNode:
         self.server = server
         self.http_port = http_port
         self.host = LOOPBACK
-        """What a browser calls it."""
+        """The address as a browser uses it."""
         self.wait_open()
 
     @property
@@ -56,7 +56,7 @@ class ConsoleNode:
         return f"http://{self.host}:{self.http_port}/"
 
     def wait_open(self) -> None:
-        """Until the port is open: that for clients may be open a little before."""
+        """Wait until the HTTP port is open; the client port can open earlier."""
         deadline = time.monotonic() + 20
         while True:
             try:
@@ -75,7 +75,7 @@ class ConsoleNode:
             return client.call(*words)
 
     def ask(self, target: str, body: object = None, headers: dict[str, str] | None = None, method: str = "") -> Reply:
-        """Status and content of one page; with a body it is sent as JSON."""
+        """Request a page; a body is sent as JSON."""
         connection = http.client.HTTPConnection(LOOPBACK, self.http_port, timeout=30)
         with contextlib.closing(connection):
             sent = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -84,12 +84,12 @@ class ConsoleNode:
             return Reply(connection.getresponse())
 
     def act(self, **action: object) -> Reply:
-        """What the page does when a button is pressed."""
+        """Send an action, like a button of the page."""
         return self.ask("/console/act", action, OWN)
 
     @contextlib.contextmanager
     def events(self, query: str = "", headers: dict[str, str] | None = None) -> Iterator[Iterator[Any]]:
-        """What a live page is told, one state after the other."""
+        """The states that a live page receives, one after another."""
         connection = http.client.HTTPConnection(LOOPBACK, self.http_port, timeout=30)
         with contextlib.closing(connection):
             connection.request("GET", f"/console/events?{query}", headers=headers or {})
@@ -99,7 +99,7 @@ class ConsoleNode:
                 yield (json.loads(line[6:]) for line in reply if line.startswith(b"data: "))
 
     def state(self, query: str = "", until: Callable[[Any], bool] = lambda _said: True) -> Any:
-        """The first state that is as wanted."""
+        """The first state that satisfies `until`."""
         with self.events(query) as told:
             return next(said for said in told if until(said))
 
@@ -124,7 +124,7 @@ def open_node(tmp_path: Path) -> Iterator[OpenNode]:
 
 @pytest.fixture(scope="module")
 def acting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleNode]:
-    """One node for all tests of a file that leave nothing behind; actions are enabled."""
+    """One node with enabled actions, for all tests of a module that leave no state behind."""
     port = free_port()
     directory = tmp_path_factory.mktemp("acting")
     with ServerProcess(directory, "--http-port", str(port), "--http-actions", "yes") as server:
@@ -133,10 +133,10 @@ def acting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleNod
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A real Chromium without a window, for one file: its driver runs an event loop that others would stumble over."""
+    """A headless Chromium for one module; its driver runs an event loop, which would disturb other modules."""
     path = find_chromium()
     if path is None:
-        pytest.skip("There is no Chromium on this machine (Debian: apt install chromium)")
+        pytest.skip("Chromium is not installed (Debian: apt install chromium)")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield chromium

@@ -1,4 +1,4 @@
-"""What the page sends becomes a command, or is refused."""
+"""An action of the page becomes a command, or is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from disqued.console.actions import MOST_BYTES, MOST_JOBS, NoActionError, command_of
+from disqued.console.actions import MAX_BYTES, MAX_JOBS, InvalidActionError, command_of
 from disqued.core.jobs.jobid import JOB_ID_BYTES
 
 JOB = "D-" + "0" * 38
@@ -22,7 +22,7 @@ JOB = "D-" + "0" * 38
         ({"action": "delete", "jobs": [JOB, JOB]}, [b"deljob", JOB.encode(), JOB.encode()]),
     ],
 )
-def test_an_action_is_one_command(action: object, words: list[bytes]) -> None:
+def test_action_is_one_command(action: object, words: list[bytes]) -> None:
     assert command_of(json.dumps(action).encode()) == words
 
 
@@ -38,19 +38,19 @@ def test_an_action_is_one_command(action: object, words: list[bytes]) -> None:
         (b'{"action": ["pause"]}', "one of"),
         (b'{"action": "pause", "queue": "q", "pause": "bcast"}', "in, out, all, none"),
         (b'{"action": "pause", "queue": "q", "pause": ["in"]}', "in, out, all, none"),
-        (b'{"action": "pause", "queue": 7, "pause": "in"}', "needs a queue"),
-        (b'{"action": "pause", "queue": "q", "pause": "in", "everywhere": 1}', "needs a queue"),
+        (b'{"action": "pause", "queue": 7, "pause": "in"}', "give a queue"),
+        (b'{"action": "pause", "queue": "q", "pause": "in", "everywhere": 1}', "give a queue"),
         (b'{"action": "delete"}', "IDs of 1 to 50 jobs"),
         (b'{"action": "delete", "jobs": []}', "IDs of 1 to 50 jobs"),
         (b'{"action": "delete", "jobs": [1]}', "IDs of 1 to 50 jobs"),
         (json.dumps({"action": "delete", "jobs": ["x"] * 51}).encode(), "IDs of 1 to 50 jobs"),
     ],
 )
-def test_what_is_no_action_is_refused_with_a_reason(body: bytes, why: str) -> None:
-    with pytest.raises(NoActionError, match=why):
+def test_invalid_action_is_refused_with_a_reason(body: bytes, why: str) -> None:
+    with pytest.raises(InvalidActionError, match=why):
         command_of(body)
 
 
-def test_the_jobs_that_can_be_chosen_fit() -> None:
-    body = json.dumps({"action": "requeue", "jobs": ["x" * JOB_ID_BYTES] * MOST_JOBS})
-    assert len(body) <= MOST_BYTES
+def test_maximum_number_of_jobs_fits_into_the_body() -> None:
+    body = json.dumps({"action": "requeue", "jobs": ["x" * JOB_ID_BYTES] * MAX_JOBS})
+    assert len(body) <= MAX_BYTES

@@ -1,4 +1,4 @@
-"""The console in a real Chromium: what people see and press."""
+"""The console in a real Chromium."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Look]:
-    """Opens the console of a node; whatever the page does wrong fails the test."""
+    """Opens the console of a node; errors of the page fail the test."""
     wrong: list[str] = []
     with contextlib.ExitStack() as opened:
 
@@ -48,7 +48,7 @@ def look(browser: Browser) -> Iterator[Look]:
 
 
 def add(node: ConsoleNode, queue: bytes | str, count: int = 1, body: str = "body") -> list[str]:
-    """The IDs of new jobs."""
+    """Add jobs and return their IDs."""
     with node.client() as client:
         return [reply.decode() for reply in client.pipeline([("ADDJOB", queue, body, 0) for _ in range(count)])]
 
@@ -60,7 +60,7 @@ def row(page: Page, text: str) -> Any:
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def test_the_queues_are_shown_and_live(open_node: OpenNode, look: Look) -> None:
+def test_queues_are_shown_and_updated(open_node: OpenNode, look: Look) -> None:
     node = open_node()
     add(node, "mail", 3)
     page = look(node)
@@ -72,11 +72,11 @@ def test_the_queues_are_shown_and_live(open_node: OpenNode, look: Look) -> None:
     expect(page.locator("#queues tbody tr").first).to_contain_text("thumbnails")
     expect(row(page, "mail").locator("svg .line")).to_have_attribute("d", re.compile(r"^M.*L"))
     expect(page.locator("#members tbody tr")).to_have_count(1)
-    expect(page.locator("#chips")).to_contain_text("read only")
+    expect(page.locator("#chips")).to_contain_text("read-only")
     expect(page).to_have_title(re.compile(r":\d+ · Disque$"))
 
 
-def test_names_and_bodies_are_only_ever_text(open_node: OpenNode, look: Look) -> None:
+def test_names_and_bodies_are_never_html(open_node: OpenNode, look: Look) -> None:
     node = open_node("--http-actions", "yes")
     add(node, HOSTILE, body="<script>alert(2)</script>\n<b>bold</b>")
     page = look(node)
@@ -86,15 +86,15 @@ def test_names_and_bodies_are_only_ever_text(open_node: OpenNode, look: Look) ->
     expect(page.locator("#queue-title")).to_have_text(HOSTILE_SHOWN)
     page.locator("#jobs button.link").click()
     expect(page.locator("#jobs pre")).to_have_text("<script>alert(2)</script>\n<b>bold</b>")
-    page.get_by_role("button", name="Adding paused").click()
-    expect(page.locator("#confirm-title")).to_have_text(f"Pause adding: {HOSTILE_SHOWN}")
-    page.get_by_role("button", name="Pause adding").click()
-    expect(page.locator("#queue-title .chip")).to_have_text("adding is paused")
+    page.get_by_role("button", name="Input paused").click()
+    expect(page.locator("#confirm-title")).to_have_text(f"Pause input: {HOSTILE_SHOWN}")
+    page.get_by_role("button", name="Pause input").click()
+    expect(page.locator("#queue-title .chip")).to_have_text("input paused")
     assert node.call("PAUSE", HOSTILE, "state") == b"in"
     assert page.locator("main img, main script, main b").count() == 0
 
 
-def test_queues_are_searched(open_node: OpenNode, look: Look) -> None:
+def test_queues_can_be_searched(open_node: OpenNode, look: Look) -> None:
     node = open_node()
     for name in ("mail", "mail-retry", "billing"):
         add(node, name)
@@ -105,9 +105,9 @@ def test_queues_are_searched(open_node: OpenNode, look: Look) -> None:
     page.get_by_role("searchbox").fill("*ing")
     expect(page.locator("#queues a")).to_have_text(["billing"])
     page.get_by_role("searchbox").fill("nothing")
-    expect(page.locator("#queues-note")).to_have_text("No queue of this node has such a name.")
+    expect(page.locator("#queues-note")).to_have_text("No queue matches.")
     page.get_by_role("searchbox").fill("")
-    page.get_by_label("Order").select_option("name")
+    page.get_by_label("Sort").select_option("name")
     expect(page.locator("#queues a")).to_have_text(["billing", "mail", "mail-retry"])
 
 
@@ -123,7 +123,7 @@ def test_jobs_in_all_states_are_shown(open_node: OpenNode, look: Look) -> None:
     page.get_by_label("Show").select_option("active")
     expect(page.locator("#jobs tbody tr")).to_have_count(2)
     page.get_by_label("Show").select_option("acked")
-    expect(page.locator("#jobs-note")).to_have_text("There are none.")
+    expect(page.locator("#jobs-note")).to_have_text("No jobs found.")
     page.get_by_role("link", name="All queues").click()
     expect(page.locator("#overview")).to_be_visible()
     expect(page.locator("#queue")).to_be_hidden()
@@ -131,25 +131,25 @@ def test_jobs_in_all_states_are_shown(open_node: OpenNode, look: Look) -> None:
     expect(page.locator("#queue-title")).to_have_text("mail")
 
 
-def test_a_queue_that_is_not_there_is_told(open_node: OpenNode, look: Look) -> None:
+def test_missing_queue_is_reported(open_node: OpenNode, look: Look) -> None:
     page = look(open_node(), "#queue=gone")
-    expect(page.locator("#queue-note")).to_contain_text("There is no such queue on this node")
+    expect(page.locator("#queue-note")).to_contain_text("This queue does not exist on this node")
 
 
 # --- what is done -----------------------------------------------------------------------------------------------------
 
 
-def test_without_actions_nothing_can_be_pressed(open_node: OpenNode, look: Look) -> None:
+def test_page_is_read_only_when_actions_are_disabled(open_node: OpenNode, look: Look) -> None:
     node = open_node()
     add(node, "mail")
     page = look(node, "#queue=mail")
-    expect(page.locator("#queue-note")).to_contain_text("actions are off")
+    expect(page.locator("#queue-note")).to_contain_text("actions are disabled")
     expect(page.locator("#pausing")).to_be_hidden()
     expect(page.locator("#jobs tbody tr")).to_have_count(1)
     expect(page.locator("#jobs input")).to_be_hidden()
 
 
-def test_a_queue_is_paused_and_resumed_by_buttons(open_node: OpenNode, look: Look) -> None:
+def test_buttons_pause_and_resume_a_queue(open_node: OpenNode, look: Look) -> None:
     node = open_node("--http-actions", "yes")
     add(node, "mail")
     page = look(node, "#queue=mail")
@@ -167,38 +167,38 @@ def test_a_queue_is_paused_and_resumed_by_buttons(open_node: OpenNode, look: Loo
     assert node.call("PAUSE", "mail", "state") == b"none"
 
 
-def test_chosen_jobs_are_requeued_and_deleted(open_node: OpenNode, look: Look) -> None:
+def test_selected_jobs_are_requeued_and_deleted(open_node: OpenNode, look: Look) -> None:
     node = open_node("--http-actions", "yes")
     jobs = add(node, "mail", 4)
     node.call("GETJOB", "COUNT", 2, "FROM", "mail")
     page = look(node, "#queue=mail")
     page.get_by_label("Show").select_option("active")
     for job in jobs[:2]:
-        page.get_by_label(f"Choose job {job}").check()
-    expect(page.locator("#jobs-actions")).to_contain_text("2 chosen")
+        page.get_by_label(f"Select job {job}").check()
+    expect(page.locator("#jobs-actions")).to_contain_text("2 selected")
     page.get_by_role("button", name="Requeue").click()
     page.locator("#confirm-yes").click()
     expect(page.locator("#live")).to_have_text("2 of 2 jobs requeued.")
     assert node.call("QLEN", "mail") == 4
     page.get_by_label("Show").select_option("oldest")
-    page.get_by_label(f"Choose job {jobs[0]}").check()
-    page.get_by_role("button", name="Delete here").click()
+    page.get_by_label(f"Select job {jobs[0]}").check()
+    page.get_by_role("button", name="Delete from this node").click()
     page.locator("#confirm-yes").click()
     expect(page.locator("#jobs tbody tr")).to_have_count(3)
     assert node.call("SHOW", jobs[0]) is None
 
 
-def test_what_the_node_refuses_is_told(open_node: OpenNode, look: Look) -> None:
+def test_refused_action_is_reported(open_node: OpenNode, look: Look) -> None:
     node = open_node("--http-actions", "yes")
     add(node, "mail")
     page = look(node, "#queue=mail")
     page.get_by_role("button", name="Both paused").click()
     node.call("CONFIG", "SET", "http-actions", "no")
     page.locator("#confirm-yes").click()
-    expect(page.locator("#notice")).to_have_text("Actions are off on this node (http-actions)")
+    expect(page.locator("#notice")).to_have_text("actions are disabled on this node (http-actions)")
 
 
-def test_all_chosen_jobs_are_done_also_when_they_are_many(open_node: OpenNode, look: Look) -> None:
+def test_action_applies_to_many_selected_jobs(open_node: OpenNode, look: Look) -> None:
     node = open_node("--http-actions", "yes")
     add(node, "mail", 70)
     node.call("GETJOB", "COUNT", 70, "FROM", "mail")
@@ -206,7 +206,7 @@ def test_all_chosen_jobs_are_done_also_when_they_are_many(open_node: OpenNode, l
     page.get_by_label("Show").select_option("active")
     expect(page.locator("#jobs tbody tr")).to_have_count(70)
     page.evaluate("document.querySelectorAll('#jobs input').forEach((box) => box.click())")
-    expect(page.locator("#jobs-actions")).to_contain_text("70 chosen")
+    expect(page.locator("#jobs-actions")).to_contain_text("70 selected")
     page.get_by_role("button", name="Requeue").click()
     expect(page.locator("#confirm-title")).to_have_text("Requeue: 70 jobs")
     page.locator("#confirm-yes").click()
@@ -214,19 +214,19 @@ def test_all_chosen_jobs_are_done_also_when_they_are_many(open_node: OpenNode, l
     assert node.call("QLEN", "mail") == 70
 
 
-def test_jobs_stay_chosen_until_it_is_done(open_node: OpenNode, look: Look) -> None:
-    """A password that is set meanwhile is asked for, and then what was meant is done."""
+def test_jobs_stay_selected_until_the_action_is_done(open_node: OpenNode, look: Look) -> None:
+    """When a password is set in the meantime, the page asks for it and then executes the action."""
     node = open_node("--http-actions", "yes")
     (job,) = add(node, "mail")
     page = look(node, "#queue=mail")
-    page.get_by_label(f"Choose job {job}").check()
+    page.get_by_label(f"Select job {job}").check()
     with node.client() as client:
         client.call("CONFIG", "SET", "requirepass", "secret")
         client.call("AUTH", "secret")
         expect(page.locator("#password")).to_be_visible()
         page.keyboard.press("Escape")
         for press in ("Escape", "Enter"):
-            page.get_by_role("button", name="Delete here").click()
+            page.get_by_role("button", name="Delete from this node").click()
             page.locator("#confirm-yes").click()
             expect(page.locator("#password")).to_be_visible()
             assert client.call("QLEN", "mail") == 1
@@ -235,7 +235,7 @@ def test_jobs_stay_chosen_until_it_is_done(open_node: OpenNode, look: Look) -> N
             expect(page.locator("#password")).to_be_hidden()
             if press == "Escape":
                 expect(page.locator("#notice")).to_contain_text("requirepass")
-                expect(page.locator("#jobs-actions")).to_contain_text("1 chosen")
+                expect(page.locator("#jobs-actions")).to_contain_text("1 selected")
         expect(page.locator("#live")).to_have_text("1 of 1 job deleted.")
         assert client.call("QLEN", "mail") == 0
         expect(page.locator("#live")).to_have_text("Live")
@@ -244,7 +244,7 @@ def test_jobs_stay_chosen_until_it_is_done(open_node: OpenNode, look: Look) -> N
 # --- who may ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_password_is_asked_for(open_node: OpenNode, look: Look) -> None:
+def test_password_is_requested(open_node: OpenNode, look: Look) -> None:
     node = open_node("--requirepass", "pä€ss", "--http-actions", "yes")
     page = look(node, "#queue=mail")
     for given in ("wrong", "pä€ss"):
@@ -253,19 +253,19 @@ def test_the_password_is_asked_for(open_node: OpenNode, look: Look) -> None:
         page.keyboard.press("Enter")
     expect(page.locator("#live")).to_have_text("Live")
     expect(page.locator("#password")).to_be_hidden()
-    expect(page.locator("#jobs-note")).to_have_text("There are none.")
+    expect(page.locator("#jobs-note")).to_have_text("No jobs found.")
     assert "ss" not in page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
 
 
-def test_who_cancels_the_password_can_enter_it_later(open_node: OpenNode, look: Look) -> None:
+def test_password_can_be_entered_after_a_cancelled_dialog(open_node: OpenNode, look: Look) -> None:
     page = look(open_node("--requirepass", "secret"))
     expect(page.locator("#password")).to_be_visible()
     expect(page.locator("#login")).to_be_hidden()
     for _ in range(2):
         page.keyboard.press("Escape")
         expect(page.locator("#password")).to_be_hidden()
-        expect(page.locator("#live")).to_have_text("Waiting for the password")
-        page.get_by_role("button", name="Enter the password").click()
+        expect(page.locator("#live")).to_have_text("Password required")
+        page.get_by_role("button", name="Enter password").click()
         expect(page.locator("#password")).to_be_visible()
     page.get_by_label("Password", exact=True).fill("secret")
     page.keyboard.press("Enter")
@@ -273,15 +273,15 @@ def test_who_cancels_the_password_can_enter_it_later(open_node: OpenNode, look: 
     expect(page.locator("#login")).to_be_hidden()
 
 
-def test_who_comes_by_a_name_is_told_what_to_do(open_node: OpenNode, look: Look) -> None:
+def test_page_opened_by_host_name_explains_the_refusal(open_node: OpenNode, look: Look) -> None:
     node = open_node()
     node.host = "console.localhost"
     page = look(node)
-    expect(page.locator("#notice")).to_contain_text("open it there, or set a password")
-    expect(page.locator("#live")).to_have_text("Refused, trying again")
+    expect(page.locator("#notice")).to_contain_text("use an address, or set a password")
+    expect(page.locator("#live")).to_have_text("Request refused, retrying…")
 
 
-def test_why_new_jobs_are_refused_is_shown(acting_node: ConsoleNode, look: Look) -> None:
+def test_reason_for_refused_jobs_is_shown(acting_node: ConsoleNode, look: Look) -> None:
     page = look(acting_node)
     expect(page.locator("#live")).to_have_text("Live")
     shown = page.evaluate(
@@ -293,35 +293,35 @@ def test_why_new_jobs_are_refused_is_shown(acting_node: ConsoleNode, look: Look)
           return [document.getElementById("chips").innerText, document.getElementById("tiles").innerText];
         }"""
     )
-    assert "refuses new jobs" in shown[0]
+    assert "refusing new jobs" in shown[0]
     assert "new jobs are refused: The disk is full" in shown[1]
 
 
 # --- connections ------------------------------------------------------------------------------------------------------
 
 
-def test_a_lost_connection_is_told_and_made_again(open_node: OpenNode, look: Look) -> None:
+def test_lost_connection_is_reported_and_reestablished(open_node: OpenNode, look: Look) -> None:
     node = open_node()
     add(node, "mail")
     page = look(node)
     expect(page.locator("#live")).to_have_text("Live")
     node.server.stop()
-    expect(page.locator("#live")).to_have_text("Not connected, trying again")
+    expect(page.locator("#live")).to_have_text("Disconnected, reconnecting…")
     node.server.__init__(  # type: ignore[misc]  # the same node once more
         node.server.directory, "--http-port", str(node.http_port), port=node.server.port
     )
     node.server.wait_ready()
     expect(page.locator("#live")).to_have_text("Live")
-    expect(page.locator("#queues-note")).to_have_text("There are no queues on this node yet.")
+    expect(page.locator("#queues-note")).to_have_text("No queues on this node.")
 
 
-def test_updates_are_paused_and_resumed(open_node: OpenNode, look: Look) -> None:
+def test_updates_can_be_paused_and_resumed(open_node: OpenNode, look: Look) -> None:
     node = open_node()
     add(node, "mail")
     page = look(node)
     expect(row(page, "mail").locator("td").first).to_have_text("1")
     page.get_by_role("button", name="Pause updates").click()
-    expect(page.locator("#live")).to_have_text("Updates are paused")
+    expect(page.locator("#live")).to_have_text("Updates paused")
     add(node, "mail")
     node.state("", lambda said: said["queues"] and said["queues"][0]["len"] == 2)
     expect(row(page, "mail").locator("td").first).to_have_text("1")
@@ -333,7 +333,7 @@ def test_updates_are_paused_and_resumed(open_node: OpenNode, look: Look) -> None
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 900, 1280, 1920])
-def test_nothing_sticks_out_at_any_width(acting_node: ConsoleNode, look: Look, width: int) -> None:
+def test_content_fits_any_width(acting_node: ConsoleNode, look: Look, width: int) -> None:
     add(acting_node, "a-long-name-" * 12, 3, "a body without any place to break it " + "x" * 3000)
     add(acting_node, "mail", 3)
     for target in ("", "#queue=mail", "#queue=" + "a-long-name-" * 12):
@@ -372,7 +372,7 @@ CONTRASTS: Final = """() => {
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_texts_can_be_read_in_both_themes(acting_node: ConsoleNode, look: Look, theme: str) -> None:
+def test_text_has_enough_contrast_in_both_themes(acting_node: ConsoleNode, look: Look, theme: str) -> None:
     add(acting_node, "mail", 3)
     acting_node.call("PAUSE", "mail", "out")
     try:
@@ -385,7 +385,7 @@ def test_texts_can_be_read_in_both_themes(acting_node: ConsoleNode, look: Look, 
         acting_node.call("PAUSE", "mail", "none")
 
 
-def test_the_theme_can_be_chosen_and_is_kept(acting_node: ConsoleNode, look: Look) -> None:
+def test_theme_can_be_chosen_and_is_stored(acting_node: ConsoleNode, look: Look) -> None:
     page = look(acting_node, color_scheme="light")
     root = page.locator("html")
     for label, theme in (("Theme: light", "light"), ("Theme: dark", "dark"), ("Theme: system", "light")):
@@ -405,7 +405,7 @@ UNNAMED: Final = """() => [...document.querySelectorAll("button, input, select, 
   .map((node) => node.outerHTML.slice(0, 80))"""
 
 
-def test_everything_has_a_name_and_a_place(acting_node: ConsoleNode, look: Look) -> None:
+def test_all_elements_have_accessible_names(acting_node: ConsoleNode, look: Look) -> None:
     add(acting_node, "mail", 3)
     for target in ("", "#queue=mail"):
         page = look(acting_node, target)
@@ -417,7 +417,7 @@ def test_everything_has_a_name_and_a_place(acting_node: ConsoleNode, look: Look)
         assert page.locator("[onclick], [style*=url]").count() == 0
 
 
-def test_it_works_from_the_keyboard(open_node: OpenNode, look: Look) -> None:
+def test_page_works_with_the_keyboard(open_node: OpenNode, look: Look) -> None:
     node = open_node("--http-actions", "yes")
     add(node, "mail")
     page = look(node)
@@ -430,16 +430,16 @@ def test_it_works_from_the_keyboard(open_node: OpenNode, look: Look) -> None:
     expect(page.locator("#queues a")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#queue-title")).to_be_focused()
-    page.get_by_role("button", name="Adding paused").focus()
+    page.get_by_role("button", name="Input paused").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#confirm")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("#confirm")).to_be_hidden()
-    expect(page.get_by_role("button", name="Adding paused")).to_be_focused()
+    expect(page.get_by_role("button", name="Input paused")).to_be_focused()
     assert node.call("PAUSE", "mail", "state") == b"none"
 
 
-def test_a_phone_shows_the_same(open_node: OpenNode, look: Look) -> None:
+def test_page_works_on_a_phone(open_node: OpenNode, look: Look) -> None:
     node = open_node()
     add(node, "mail", 3)
     page = look(node, viewport=PHONE, has_touch=True, is_mobile=True)

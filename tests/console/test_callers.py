@@ -1,4 +1,4 @@
-"""The clients that the server makes for the console: they go when their work is done, and leave nothing behind."""
+"""The clients that the server creates for the console: they end with their requests and leave no state behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START_MS = 1_700_000_000_000
 
 
 def play(act: Callable[[Shell], Coroutine[Any, Any, None]]) -> None:
-    """Have a scene played with a node on the loop that the server has."""
+    """Run `act` with a node on the event loop of the server."""
 
     async def run() -> None:
         shell = Shell(asyncio.get_running_loop(), LocalNode().node, Clock(START_MS))
@@ -38,7 +38,7 @@ def play(act: Callable[[Shell], Coroutine[Any, Any, None]]) -> None:
 
 
 class Asker:
-    """Somebody in the process who waits for replies."""
+    """A user of a caller that waits for replies."""
 
     def __init__(self, shell: Shell, most_bytes: int = 100) -> None:
         self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -51,7 +51,7 @@ class Asker:
             return await replied
 
 
-def test_it_is_a_client_like_others() -> None:
+def test_caller_is_a_normal_client() -> None:
     async def act(shell: Shell) -> None:
         asker = Asker(shell)
         sessions = shell.node.state.sessions
@@ -73,8 +73,8 @@ def test_it_is_a_client_like_others() -> None:
     play(act)
 
 
-def test_who_asked_is_told_in_a_later_turn() -> None:
-    """In the middle of the node's output nothing must be asked of it."""
+def test_replies_arrive_in_a_later_turn() -> None:
+    """While the node writes its output, no commands may be sent to it."""
 
     async def act(shell: Shell) -> None:
         asker = Asker(shell)
@@ -97,7 +97,7 @@ def test_who_asked_is_told_in_a_later_turn() -> None:
     play(act)
 
 
-def test_it_is_told_when_the_node_hangs_up() -> None:
+def test_caller_is_notified_when_the_node_closes_the_connection() -> None:
     async def act(shell: Shell) -> None:
         asker = Asker(shell)
         (number,) = await asker.ask([b"CLIENT", b"LIST"])
@@ -115,12 +115,12 @@ def test_it_is_told_when_the_node_hangs_up() -> None:
 
 
 def connections() -> list[Connection]:
-    """All that there are in this process; other tests may have left some."""
+    """All connections in this process, including those of other tests."""
     return [known for known in gc.get_objects() if isinstance(known, Connection)]
 
 
-def test_nothing_is_left_of_pages_that_were_asked_for() -> None:
-    """The garbage collector is off in a server."""
+def test_requests_leave_no_objects_behind() -> None:
+    """The garbage collector is disabled in the server."""
     made: weakref.WeakSet[Caller] = weakref.WeakSet()
     served: list[str] = []
 
@@ -176,7 +176,7 @@ def test_nothing_is_left_of_pages_that_were_asked_for() -> None:
         gc.enable()
 
 
-def test_only_the_page_itself_is_named_to_those_who_look_for_pages() -> None:
+def test_only_the_page_itself_is_listed() -> None:
 
     async def act(shell: Shell) -> None:
         console = Console(partial(Caller, asyncio.get_running_loop(), shell), shell.node.state.commands.items())

@@ -1,4 +1,4 @@
-"""Replies of the node become what the page is told."""
+"""Replies of the node are converted for the page."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from support.logging_node import logging_node
 
 
 def figures_of(local: LocalNode) -> dict[str, Any]:
-    """What the page is told of the node."""
+    """The statistics of the node for the page."""
     reply: Any = local.client().call("INFO")
     return node_figures(reply)
 
 
-def test_why_the_disk_fails_is_told() -> None:
+def test_reason_of_disk_errors_is_included() -> None:
     local = logging_node()
     assert figures_of(local)["aof_refusing"] == ""
     local.host.disk.fail(disk.APPEND, error=errno.ENOSPC)
@@ -28,7 +28,7 @@ def test_why_the_disk_fails_is_told() -> None:
     assert figures_of(local)["aof_refusing"] == ""
 
 
-def test_a_node_without_a_disk_has_no_figures_of_it() -> None:
+def test_node_without_persistence_has_no_disk_figures() -> None:
     figures = figures_of(LocalNode())
     assert figures["aof_enabled"] == 0
     assert "aof_refusing" not in figures

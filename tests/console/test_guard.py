@@ -1,4 +1,4 @@
-"""Who may look and act: no pages of others, no guesses, no names that anybody could point here."""
+"""Access control: other sites, wrong passwords and foreign host names are refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from disqued.console.guard import credentials, why_foreign, why_no_action
+from disqued.console.guard import action_error, credentials, cross_origin_error
 
 OWN = {"x-disque-console": "1"}
 
@@ -30,10 +30,10 @@ OWN = {"x-disque-console": "1"}
         ({"host": "node:9711", "sec-fetch-site": "same-site"}, True),
     ],
 )
-def test_pages_of_others_are_told_apart(headers: dict[str, str], foreign: bool) -> None:
-    assert bool(why_foreign(headers, password=True)) is foreign
+def test_cross_origin_requests_are_detected(headers: dict[str, str], foreign: bool) -> None:
+    assert bool(cross_origin_error(headers, password=True)) is foreign
     at_address = {name: value.lower().replace("node", "[::1]") for name, value in headers.items()}
-    assert bool(why_foreign({"host": "localhost", **at_address}, password=False)) is foreign
+    assert bool(cross_origin_error({"host": "localhost", **at_address}, password=False)) is foreign
 
 
 @pytest.mark.parametrize(
@@ -51,23 +51,23 @@ def test_pages_of_others_are_told_apart(headers: dict[str, str], foreign: bool) 
         ("", False),
     ],
 )
-def test_without_a_password_an_address_is_needed(host: str, possible: bool) -> None:
-    assert bool(why_foreign({"host": host}, password=False)) is not possible
-    assert bool(why_foreign({"host": host, "origin": f"http://{host}"}, password=False)) is not possible
-    assert why_foreign({"host": host}, password=True) == ""
+def test_host_must_be_an_address_without_a_password(host: str, possible: bool) -> None:
+    assert bool(cross_origin_error({"host": host}, password=False)) is not possible
+    assert bool(cross_origin_error({"host": host, "origin": f"http://{host}"}, password=False)) is not possible
+    assert cross_origin_error({"host": host}, password=True) == ""
 
 
-def test_who_uses_a_name_is_told_what_to_do() -> None:
-    why = why_foreign({"host": "disque.example:9711"}, password=False)
+def test_refusal_of_host_names_says_what_to_do() -> None:
+    why = cross_origin_error({"host": "disque.example:9711"}, password=False)
     assert "requirepass" in why
     assert "localhost" in why
-    assert why_foreign({}, password=False) == why
+    assert cross_origin_error({}, password=False) == why
 
 
-def test_actions_have_to_be_enabled_and_meant() -> None:
-    assert "http-actions" in why_no_action(OWN, enabled=False)
-    assert "x-disque-console" in why_no_action({}, enabled=True)
-    assert why_no_action(OWN, enabled=True) == ""
+def test_actions_must_be_enabled_and_have_the_header() -> None:
+    assert "http-actions" in action_error(OWN, enabled=False)
+    assert "x-disque-console" in action_error({}, enabled=True)
+    assert action_error(OWN, enabled=True) == ""
 
 
 def basic(text: bytes) -> str:
@@ -88,6 +88,6 @@ def basic(text: bytes) -> str:
         ("", None),
     ],
 )
-def test_a_password_comes_in_one_of_two_ways(given: str, found: tuple[bytes, bytes] | None) -> None:
+def test_password_is_read_from_bearer_or_basic(given: str, found: tuple[bytes, bytes] | None) -> None:
     assert credentials({"authorization": given}) == found
     assert credentials({}) is None

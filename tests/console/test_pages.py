@@ -1,4 +1,4 @@
-"""The console over HTTP, on real nodes: what it shows, what it has done, and whom it refuses."""
+"""The console over HTTP, on real nodes: pages, actions and access control."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from console.conftest import OWN, ConsoleNode, OpenNode
-from disqued.console.jobs import MOST_BODY_BYTES
-from disqued.console.routes import MOST_LIVE
+from disqued.console.jobs import MAX_BODY_BYTES
+from disqued.console.routes import MAX_LIVE_PAGES
 from disqued.console.text import key_of
 from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
 from disqued.testing.ports import LOOPBACK, free_port
@@ -29,8 +29,8 @@ BEARER = {"Authorization": f"Bearer {PASSWORD}".encode().decode("latin-1")}
 ALL_PAGES = ["/console/events", "/console/jobs?queue=q"]
 
 
-def wait_until_nobody_is_there(node: ConsoleNode) -> None:
-    """Clients of the console leave CLIENT LIST when their requests are over."""
+def wait_for_no_clients(node: ConsoleNode) -> None:
+    """Wait until the clients of the console have disappeared from CLIENT LIST."""
     deadline = time.monotonic() + 20
     with node.client() as client:
         while len(client.call("CLIENT", "LIST").splitlines()) > 1:
@@ -41,7 +41,7 @@ def wait_until_nobody_is_there(node: ConsoleNode) -> None:
 # --- the files --------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_and_all_it_loads_come_from_the_node(open_node: OpenNode) -> None:
+def test_page_loads_only_files_of_the_node(open_node: OpenNode) -> None:
     node = open_node("--requirepass", "secret")
     page = node.ask("/")
     assert page.status == 200
@@ -65,7 +65,7 @@ def test_the_page_and_all_it_loads_come_from_the_node(open_node: OpenNode) -> No
 
 
 @pytest.mark.parametrize("target", ["/console/", "/console/../routes.py", "/console/%2e%2e/routes.py", "/console/x.js"])
-def test_there_are_no_other_files(acting_node: ConsoleNode, target: str) -> None:
+def test_other_files_are_not_found(acting_node: ConsoleNode, target: str) -> None:
     reply = acting_node.ask(target)
     assert reply.status == 404
     assert "/console/main.js" not in reply.text
@@ -74,7 +74,7 @@ def test_there_are_no_other_files(acting_node: ConsoleNode, target: str) -> None
 # --- live figures -----------------------------------------------------------------------------------------------------
 
 
-def test_a_live_page_is_told_once_a_second(open_node: OpenNode) -> None:
+def test_live_page_is_updated_once_a_second(open_node: OpenNode) -> None:
     node = open_node()
     with node.client() as client:
         for _ in range(3):
@@ -94,10 +94,10 @@ def test_a_live_page_is_told_once_a_second(open_node: OpenNode) -> None:
             second = next(told)
             assert second["now_ms"] - first["now_ms"] >= 900
             assert [(queue["queue"], queue["jobs_in"]) for queue in second["queues"]] == [("other", 4), ("mail", 3)]
-    wait_until_nobody_is_there(node)
+    wait_for_no_clients(node)
 
 
-def test_queues_are_searched_and_one_may_be_opened(open_node: OpenNode) -> None:
+def test_queues_are_searched_and_one_can_be_opened(open_node: OpenNode) -> None:
     node = open_node()
     with node.client() as client:
         client.pipeline([("ADDJOB", f"q{number % 300}", "x", 0) for number in range(600)])
@@ -126,11 +126,11 @@ def test_queues_are_searched_and_one_may_be_opened(open_node: OpenNode) -> None:
         "&".join(["a=1"] * 20),
     ],
 )
-def test_what_can_not_be_asked_for_is_refused(acting_node: ConsoleNode, query: str) -> None:
+def test_invalid_query_is_refused(acting_node: ConsoleNode, query: str) -> None:
     assert acting_node.ask(f"/console/events?{query}").status == 400
 
 
-def test_what_is_as_long_as_possible_is_shown(open_node: OpenNode) -> None:
+def test_names_and_patterns_of_maximum_length_are_allowed(open_node: OpenNode) -> None:
     node = open_node()
     name = "%FF" * MAX_NAME_BYTES
     with node.client() as client:
@@ -140,7 +140,7 @@ def test_what_is_as_long_as_possible_is_shown(open_node: OpenNode) -> None:
     assert said["opened"]["queue"] == name
 
 
-def test_queues_with_endless_names_are_in_the_way_of_nobody(open_node: OpenNode) -> None:
+def test_queues_with_long_names_do_not_block_the_page(open_node: OpenNode) -> None:
     node = open_node()
     with node.client() as client:
         for number in range(20):
@@ -153,7 +153,7 @@ def test_queues_with_endless_names_are_in_the_way_of_nobody(open_node: OpenNode)
             assert said["figures"]["registered_queues"] == 21
 
 
-def test_a_pattern_that_takes_long_is_in_the_way_of_nobody(open_node: OpenNode) -> None:
+def test_slow_pattern_does_not_block_clients(open_node: OpenNode) -> None:
     node = open_node()
     with node.client() as client:
         client.pipeline([("ADDJOB", b"%03d" % number + b"a" * 237, "x", 0) for number in range(100)])
@@ -166,11 +166,11 @@ def test_a_pattern_that_takes_long_is_in_the_way_of_nobody(open_node: OpenNode) 
             assert [queue["queue"] for queue in said["queues"]] == ["a" * 120 + "b"]
 
 
-def test_so_many_pages_may_be_live(open_node: OpenNode) -> None:
+def test_number_of_live_pages_is_limited(open_node: OpenNode) -> None:
     node = open_node()
     connections = []
     try:
-        for _ in range(MOST_LIVE):
+        for _ in range(MAX_LIVE_PAGES):
             connection = http.client.HTTPConnection(LOOPBACK, node.http_port, timeout=30)
             connections.append(connection)
             connection.request("GET", "/console/events")
@@ -180,11 +180,11 @@ def test_so_many_pages_may_be_live(open_node: OpenNode) -> None:
     finally:
         for connection in connections:
             connection.close()
-    wait_until_nobody_is_there(node)
+    wait_for_no_clients(node)
     assert node.state()["members"]
 
 
-def test_the_members_of_the_cluster_are_shown(tmp_path: Path) -> None:
+def test_members_of_the_cluster_are_listed(tmp_path: Path) -> None:
     port = free_port()
     with RealCluster(tmp_path, 3, meet=False) as cluster:
         one, _, three = cluster.nodes
@@ -202,20 +202,20 @@ def test_the_members_of_the_cluster_are_shown(tmp_path: Path) -> None:
 
         three.kill()
         said = node.state("", lambda said: any("fail" in member["flags"] for member in said["members"]))
-        assert [member["address"] for member in said["members"]][1] == three.address, "troubles come first"
+        assert [member["address"] for member in said["members"]][1] == three.address, "failed nodes come first"
         assert not said["members"][1]["connected"]
 
 
-def test_a_node_that_has_no_room_for_clients_says_so(open_node: OpenNode) -> None:
+def test_client_limit_is_reported(open_node: OpenNode) -> None:
     node = open_node()
-    wait_until_nobody_is_there(node)
+    wait_for_no_clients(node)
     with node.client() as client:
         client.call("CONFIG", "SET", "maxclients", 1)
         reply = node.ask("/console/events")
     assert (reply.status, reply.text) == (503, "ERR max number of clients reached\n")
 
 
-def test_a_node_that_loads_is_shown_already(open_node: OpenNode, tmp_path: Path) -> None:
+def test_loading_node_is_shown(open_node: OpenNode, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     records = [kept(make_job(random.Random(seed), b"body %d" % seed)) for seed in range(100)]
     (tmp_path / "kept" / "disque.aof").write_bytes(b"".join(records) * (LONG // 100))
@@ -233,7 +233,7 @@ def test_a_node_that_loads_is_shown_already(open_node: OpenNode, tmp_path: Path)
 # --- jobs -------------------------------------------------------------------------------------------------------------
 
 
-def test_jobs_at_both_ends_of_a_queue_are_shown(open_node: OpenNode) -> None:
+def test_oldest_and_newest_jobs_are_listed(open_node: OpenNode) -> None:
     node = open_node()
     with node.client() as client:
         ids = [client.call("ADDJOB", HOSTILE, f"body {number}", 0).decode() for number in range(30)]
@@ -243,7 +243,7 @@ def test_jobs_at_both_ends_of_a_queue_are_shown(open_node: OpenNode) -> None:
     youngest = node.ask(f"/console/jobs?queue={key_of(HOSTILE)}&state=youngest").json
     assert [job["id"] for job in youngest["jobs"]] == ids[:9:-1]
     assert node.ask("/console/jobs?queue=gone").json == {"jobs": [], "cursor": "0"}
-    wait_until_nobody_is_there(node)
+    wait_for_no_clients(node)
 
 
 def test_jobs_in_other_states_are_found_among_many(open_node: OpenNode) -> None:
@@ -267,7 +267,7 @@ def test_jobs_in_other_states_are_found_among_many(open_node: OpenNode) -> None:
     assert node.ask("/console/jobs?queue=rare&state=acked").json["jobs"] == []
 
 
-def test_of_a_long_body_the_beginning_is_sent(open_node: OpenNode) -> None:
+def test_long_body_is_truncated(open_node: OpenNode) -> None:
     node = open_node()
     body = b"\x00\xff" + b"ab" * 4_000_000
     for _ in range(10):
@@ -277,18 +277,18 @@ def test_of_a_long_body_the_beginning_is_sent(open_node: OpenNode) -> None:
     for job in said["jobs"]:
         assert job["body_bytes"] == len(body)
         assert job["body"].startswith("\\x00\\xffabab")
-        assert len(job["body"]) <= 4 * MOST_BODY_BYTES
+        assert len(job["body"]) <= 4 * MAX_BODY_BYTES
         assert not job["is_text"]
 
 
 @pytest.mark.parametrize("query", ["", "state=oldest", "queue=q&state=gone", "queue=q&state=Active"])
-def test_what_are_no_jobs_is_refused(acting_node: ConsoleNode, query: str) -> None:
+def test_invalid_jobs_query_is_refused(acting_node: ConsoleNode, query: str) -> None:
     reply = acting_node.ask(f"/console/jobs?{query}")
     assert reply.status == 400
     assert "oldest, youngest, active" in reply.text
 
 
-def test_a_cursor_that_is_none_is_told(acting_node: ConsoleNode) -> None:
+def test_invalid_cursor_is_reported(acting_node: ConsoleNode) -> None:
     reply = acting_node.ask("/console/jobs?queue=q&state=active&cursor=COUNT")
     assert reply.status == 503
     assert reply.text.startswith("ERR ")
@@ -297,7 +297,7 @@ def test_a_cursor_that_is_none_is_told(acting_node: ConsoleNode) -> None:
 # --- actions ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_queue_is_paused_and_resumed(acting_node: ConsoleNode) -> None:
+def test_queue_is_paused_and_resumed(acting_node: ConsoleNode) -> None:
     node = acting_node
     assert node.state()["actions"] is True
     reply = node.act(action="pause", queue=key_of(HOSTILE), pause="in")
@@ -319,7 +319,7 @@ def test_jobs_are_requeued_and_deleted(open_node: OpenNode) -> None:
     assert (refused.status, refused.text) == (400, "BADID Invalid Job ID format.\n")
 
 
-def test_actions_are_off_unless_enabled(open_node: OpenNode) -> None:
+def test_actions_are_disabled_by_default(open_node: OpenNode) -> None:
     node = open_node()
     assert node.act(action="pause", queue="q", pause="in").status == 403
     assert node.call("CONFIG", "SET", "http-actions", "yes") == b"OK"
@@ -338,14 +338,14 @@ def test_actions_are_off_unless_enabled(open_node: OpenNode) -> None:
         ({**OWN, "Host": "localhost:9711", "Origin": "http://localhost:9711", "Sec-Fetch-Site": "same-origin"}, 200),
     ],
 )
-def test_pages_of_others_can_not_act(acting_node: ConsoleNode, headers: dict[str, str], status: int) -> None:
+def test_other_sites_cannot_act(acting_node: ConsoleNode, headers: dict[str, str], status: int) -> None:
     action = {"action": "pause", "queue": "guarded", "pause": "all"}
     assert acting_node.ask("/console/act", action, headers).status == status
     assert acting_node.call("PAUSE", "guarded", "state") == (b"all" if status == 200 else b"none")
     acting_node.call("PAUSE", "guarded", "none")
 
 
-def test_pages_of_others_can_not_look(acting_node: ConsoleNode) -> None:
+def test_other_sites_cannot_read(acting_node: ConsoleNode) -> None:
     node = acting_node
     for target in ALL_PAGES:
         for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
@@ -354,21 +354,21 @@ def test_pages_of_others_can_not_look(acting_node: ConsoleNode) -> None:
             assert "Access-Control-Allow-Origin" not in reply.headers
 
 
-def test_names_that_others_made_lead_here_show_nothing(open_node: OpenNode) -> None:
-    """A page of rebound.example may ask rebound.example, and that the name leads to the node now, no browser sees."""
+def test_dns_rebinding_is_refused(open_node: OpenNode) -> None:
+    """A page of rebound.example can send requests to rebound.example, even if that name now points to the node."""
     node = open_node()
     rebound = {"Host": "rebound.example:9711", "Sec-Fetch-Site": "same-origin"}
     for target in ALL_PAGES:
         reply = node.ask(target, headers=rebound)
         assert reply.status == 403
         assert "requirepass" in reply.text
-    assert node.ask("/", headers=rebound).status == 200, "it says what to do"
+    assert node.ask("/", headers=rebound).status == 200, "the page explains the refusal"
     node.call("CONFIG", "SET", "requirepass", PASSWORD)
     assert node.ask("/console/jobs?queue=q", headers=rebound).status == 401
     assert node.ask("/console/jobs?queue=q", headers={**rebound, **BASIC}).status == 200
 
 
-def test_bodies_are_bounded_and_have_to_make_sense(acting_node: ConsoleNode) -> None:
+def test_bodies_are_limited_and_validated(acting_node: ConsoleNode) -> None:
     node = acting_node
     assert node.ask("/console/act", b"{", OWN).status == 400
     assert node.ask("/console/act", b" " * 4097, OWN).status == 413
@@ -377,8 +377,8 @@ def test_bodies_are_bounded_and_have_to_make_sense(acting_node: ConsoleNode) -> 
     assert node.ask("/console/events", method="HEAD").status == 405
 
 
-def test_what_was_done_is_only_told_when_it_is_on_disk(open_node: OpenNode) -> None:
-    """The gate holds for the console as for every client."""
+def test_action_replies_only_after_its_record_is_on_disk(open_node: OpenNode) -> None:
+    """The durability barrier applies to the console as to every client."""
     node = open_node("--http-actions", "yes", "--appendonly", "yes", "--appendfsync", "always")
     jobs = [node.call("ADDJOB", "q", "x", 0).decode() for _ in range(2)]
     assert node.act(action="delete", jobs=jobs[:1]).json == {"reply": 1}
@@ -391,14 +391,14 @@ def test_what_was_done_is_only_told_when_it_is_on_disk(open_node: OpenNode) -> N
 # --- the password -----------------------------------------------------------------------------------------------------
 
 
-def test_a_password_keeps_others_out(open_node: OpenNode) -> None:
+def test_password_is_required(open_node: OpenNode) -> None:
     node = open_node("--requirepass", PASSWORD, "--http-actions", "yes")
     wrong = {"Authorization": "Bearer wrong"}
     other = {"Authorization": "Basic " + b64encode(f"other:{PASSWORD}".encode()).decode()}
     for headers in ({}, wrong, other, {"Authorization": "Basic !"}):
         for target in ALL_PAGES:
             reply = node.ask(target, headers=headers)
-            assert (reply.status, reply.text) == (401, "This needs the password of the node (requirepass)\n")
+            assert (reply.status, reply.text) == (401, "password required (requirepass)\n")
             assert reply.headers["WWW-Authenticate"].startswith("Bearer")
         action = {"action": "pause", "queue": "q", "pause": "in"}
         assert node.ask("/console/act", action, {**OWN, **headers}).status == 401
@@ -409,26 +409,26 @@ def test_a_password_keeps_others_out(open_node: OpenNode) -> None:
     assert node.ask("/console/act", action, {**OWN, **BASIC, "Host": "any.example"}).json == {"reply": "in"}
 
 
-def test_a_page_that_is_live_when_a_password_is_set_has_to_ask_anew(open_node: OpenNode) -> None:
+def test_live_page_ends_when_a_password_is_set(open_node: OpenNode) -> None:
     node = open_node()
     with node.events() as told:
         next(told)
         node.call("CONFIG", "SET", "requirepass", "secret")
-        assert all("registered_jobs" in said["figures"] for said in told), "and then it ends"
+        assert all("registered_jobs" in said["figures"] for said in told), "and then the stream ends"
     assert node.ask("/console/events").status == 401
 
 
-def test_while_passwords_change_the_former_one_is_taken(open_node: OpenNode) -> None:
+def test_former_password_is_accepted(open_node: OpenNode) -> None:
     node = open_node("--requirepass", "new", "--requirepass-former", PASSWORD)
     assert node.ask("/console/jobs?queue=q", headers=BASIC).status == 200
     assert node.ask("/console/jobs?queue=q", headers={"Authorization": "Bearer new"}).status == 200
     assert node.ask("/console/jobs?queue=q", headers={"Authorization": "Bearer "}).status == 401
 
 
-# --- in the way of nobody ---------------------------------------------------------------------------------------------
+# --- side effects -----------------------------------------------------------------------------------------------------
 
 
-def test_renamed_commands_are_found_and_removed_ones_told(open_node: OpenNode) -> None:
+def test_renamed_commands_are_used_and_removed_ones_reported(open_node: OpenNode) -> None:
     node = open_node(
         "--http-actions", "yes", "--rename-command", "QSTAT", "statistics", "--rename-command", "DELJOB", ""
     )  # fmt: skip
@@ -439,7 +439,7 @@ def test_renamed_commands_are_found_and_removed_ones_told(open_node: OpenNode) -
     assert (refused.status, refused.text) == (400, "ERR unknown command 'deljob'\n")
 
 
-def test_a_live_page_that_is_not_read_does_no_harm(open_node: OpenNode) -> None:
+def test_live_page_that_does_not_read_is_harmless(open_node: OpenNode) -> None:
     node = open_node()
     with node.client() as client:
         client.pipeline([("ADDJOB", f"{'q' * 200}{number}", "x", 0) for number in range(200)])
@@ -449,15 +449,15 @@ def test_a_live_page_that_is_not_read_does_no_harm(open_node: OpenNode) -> None:
         deaf.sendall(b"GET /console/events?most=100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert node.state("", lambda said: said["complete"])["queues"]
         assert node.call("PING") == b"PONG"
-    wait_until_nobody_is_there(node)
+    wait_for_no_clients(node)
 
 
-def test_the_node_ends_while_pages_are_live(open_node: OpenNode) -> None:
+def test_node_shuts_down_while_pages_are_live(open_node: OpenNode) -> None:
     node = open_node()
     with node.events() as told:
         next(told)
         stopped = threading.Thread(target=node.server.stop)
         stopped.start()
-        assert all("queues" in said for said in told), "and the answer ends as it should"
+        assert all("queues" in said for said in told), "and the stream ends properly"
         stopped.join()
     assert node.server.process.returncode == 0

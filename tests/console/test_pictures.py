@@ -1,4 +1,4 @@
-"""The pictures of the guide are taken by a script that works, and the guide shows them all."""
+"""The script takes all pictures of the guide, and the guide shows them all."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def size_of(picture: Path) -> tuple[int, int]:
     return width, height
 
 
-def test_the_guide_shows_all_pictures() -> None:
+def test_guide_shows_all_pictures() -> None:
     shown = set(re.findall(r"\(\.\./images/(console-[\w-]+\.png)\)", GUIDE.read_text()))
     assert shown == {path.name for path in IMAGES.glob("console-*.png")}
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_chromium() is None, reason="There is no Chromium on this machine (apt install chromium)")
-def test_the_script_takes_them_anew(tmp_path: Path) -> None:
+@pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)")
+def test_script_takes_all_pictures(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(SCRIPT), str(tmp_path), "3"], check=True, capture_output=True, timeout=110)
     taken = {path.name: path for path in tmp_path.iterdir()}
     assert taken.keys() == {path.name for path in IMAGES.glob("console-*.png")}

@@ -1,5 +1,5 @@
-"""The console: a page on the HTTP port by which a person with only a browser sees what the node does.
+"""The web console: a page on the HTTP port that shows the state of a node in a browser.
 
-`page/` is what the browser gets, as it stands there. What it shows and does is asked of the node by its own commands,
-as a client does it (`calling`), so there is one way, with one check of the password.
+`page/` has the static files for the browser. The console reads from the node and changes it with commands, like any
+client (`calling`), so the same authentication applies.
 """

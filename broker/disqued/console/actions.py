@@ -1,4 +1,4 @@
-"""What the page can have done: the commands for it, made of what it sends as JSON.
+"""The actions of the page: converts an action in JSON to a command.
 
 {"action": "pause", "queue": "mail", "pause": "in" | "out" | "all" | "none", "everywhere": true | false}
 {"action": "requeue", "jobs": ["D-…", …]}
@@ -13,46 +13,42 @@ from typing import Any, Final
 
 from disqued.console.text import name_of
 
-MOST_JOBS: Final = 50
-MOST_BYTES: Final = 4096
-"""Of what is sent."""
+MAX_JOBS: Final = 50
+MAX_BYTES: Final = 4096
+"""Maximum length of the JSON text."""
 _PAUSES: Final = ("in", "out", "all", "none")
 
 
-class NoActionError(ValueError):
-    """What was sent is no action; the text says why."""
+class InvalidActionError(ValueError):
+    """The action is invalid; the text says why."""
 
 
 def command_of(body: bytes) -> list[bytes]:
-    """The words of the command. Raises NoActionError."""
+    """Return the words of the command. Raises InvalidActionError."""
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise NoActionError("An action is sent as JSON") from error
+        raise InvalidActionError("invalid JSON") from error
     make = _ACTIONS.get(str(asked.get("action"))) if isinstance(asked, dict) else None
     if make is None:
-        raise NoActionError(f"An action is one of: {', '.join(_ACTIONS)}")
+        raise InvalidActionError(f"invalid action; use one of: {', '.join(_ACTIONS)}")
     return make(asked)
 
 
 def _pause(asked: Mapping[str, Any]) -> list[bytes]:
     queue, pause, everywhere = asked.get("queue"), asked.get("pause"), asked.get("everywhere", False)
     if not isinstance(queue, str) or pause not in _PAUSES or not isinstance(everywhere, bool):
-        raise NoActionError(f"Pausing needs a queue and one of: {', '.join(_PAUSES)}")
+        raise InvalidActionError(f"invalid pause; give a queue and one of: {', '.join(_PAUSES)}")
     return [b"pause", name_of(queue), pause.encode(), *([b"bcast"] if everywhere else [])]
 
 
 def _with_jobs(command: bytes) -> Callable[[Mapping[str, Any]], list[bytes]]:
-    """An action on some jobs."""
+    """Return the converter of an action on jobs."""
 
     def make(asked: Mapping[str, Any]) -> list[bytes]:
         jobs = asked.get("jobs")
-        if (
-            not isinstance(jobs, list)
-            or not 0 < len(jobs) <= MOST_JOBS
-            or not all(isinstance(job, str) for job in jobs)
-        ):
-            raise NoActionError(f"This needs the IDs of 1 to {MOST_JOBS} jobs")
+        if not isinstance(jobs, list) or not 0 < len(jobs) <= MAX_JOBS or not all(isinstance(job, str) for job in jobs):
+            raise InvalidActionError(f"invalid jobs; give the IDs of 1 to {MAX_JOBS} jobs")
         return [command, *(job.encode("utf-8", "replace") for job in jobs)]
 
     return make

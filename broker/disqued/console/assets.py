@@ -1,4 +1,4 @@
-"""What the browser gets as it stands in `page/`: no part of it depends on the node, so it needs no password."""
+"""The static files in `page/`. They contain no data of the node, so they need no password."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _INDEX: Final = "index.html"
 
 
 class Asset:
-    """One file."""
+    """A static file."""
 
     def __init__(self, path: Path) -> None:
         self._answer = Answer(OK, path.read_bytes(), HEADERS, _TYPES[path.suffix])
 
     def show(self, _node: Node, exchange: Exchange) -> None:
-        """Send it."""
+        """Send the file."""
         exchange.send(self._answer)
 
 
 def routes() -> tuple[Route, ...]:
-    """A page for each file: the first one at `/`, those that it loads below `/console/`."""
+    """Return a route for each file: the index at `/`, the others below `/console/`."""
     files = sorted(path for path in _DIRECTORY.iterdir() if path.suffix in _TYPES)
     return tuple(
         Route("/", Asset(path).show)

@@ -1,4 +1,4 @@
-"""How the console asks the node: as a client that the server makes for it, since it knows of no connections itself."""
+"""How the console runs commands: as clients that the server creates, because the console has no connections."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Ask: TypeAlias = Callable[[Requests, Then], None]
 
 
 class Caller(Protocol):
-    """A client inside the process."""
+    """A client in the server process."""
 
     def authenticate(self, password: bytes, user: bytes = ONLY_USER) -> None:
-        """What AUTH does; raises ReplyError."""
+        """Authenticate, like AUTH. Raises ReplyError."""
 
     def ask(self, requests: Requests, then: Then) -> None:
-        """Have commands run, and `then` called with their replies, later; not if the connection ends before."""
+        """Run commands and call `then` with their replies later, unless the connection ends before."""
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close the connection."""
 
 
 Callers: TypeAlias = Callable[[str, int, Callable[[str], None]], Caller]
-"""Makes one: of the address of who asks, how many bytes of each string in a reply are kept, and who is told why when
-the node hangs up."""
+"""Creates a caller. Arguments: the address of the client, the maximum length of strings in replies, and a callback that
+gets the reason when the node closes the connection."""

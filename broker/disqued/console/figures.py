@@ -1,4 +1,4 @@
-"""Replies of the node as what the page is told: figures of INFO, members of the cluster, queues of QSTAT."""
+"""Converts replies for the page: statistics of INFO, members of the cluster, queues of QSTAT."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from disqued.console.text import key_of, shown
 from disqued.resp.replies import Reply
 
-MOST_MEMBERS: Final = 200
+MAX_MEMBERS: Final = 200
 
 NUMBERS: Final = (
     "registered_jobs",
@@ -34,12 +34,12 @@ NUMBERS: Final = (
     "aof_current_size",
     "cluster_max_skew_ms",
 )
-"""Fields of INFO that the page shows; those that a node does not have now are left out."""
+"""INFO fields that the page shows; missing fields are omitted."""
 TEXTS: Final = ("disqued_version", "build", "aof_last_write_status", "aof_refusing", "tcp_port")
 
 
 def node_figures(info: Reply) -> dict[str, Any]:
-    """From the reply to INFO."""
+    """Convert the reply of INFO."""
     lines = text_of(info).splitlines()
     said = dict(line.split(":", 1) for line in lines if ":" in line)
     figures: dict[str, Any] = {name: int(said[name]) for name in NUMBERS if said.get(name, "").isdigit()}
@@ -47,7 +47,7 @@ def node_figures(info: Reply) -> dict[str, Any]:
 
 
 def members(nodes: Reply, hello: Reply) -> list[dict[str, Any]]:
-    """From the replies to CLUSTER NODES and HELLO: MOST_MEMBERS at most, this node first, troubles before others."""
+    """Convert the replies of CLUSTER NODES and HELLO: at most MAX_MEMBERS, this node first, then failed ones."""
     addresses = _announced(hello)
     rows = []
     for line in text_of(nodes).splitlines():
@@ -65,14 +65,14 @@ def members(nodes: Reply, hello: Reply) -> list[dict[str, Any]]:
             }
         )
     rows.sort(key=lambda row: (not row["myself"], not row["flags"] and row["connected"], row["address"], row["id"]))
-    return rows[:MOST_MEMBERS]
+    return rows[:MAX_MEMBERS]
 
 
 _WORDS: Final = 6
 
 
 def _announced(hello: Reply) -> dict[str, str]:
-    """Where clients reach the nodes, by their IDs."""
+    """Return the client addresses of the nodes, by ID."""
     found = {}
     for node in hello[2:] if isinstance(hello, list) else ():
         if isinstance(node, list) and len(node) == 4:
@@ -83,7 +83,7 @@ def _announced(hello: Reply) -> dict[str, str]:
 
 
 def queue_figures(qstat: Reply) -> dict[str, Any] | None:
-    """From the reply to QSTAT; None when there is no such queue."""
+    """Convert the reply of QSTAT; None if there is no such queue."""
     if not isinstance(qstat, list):
         return None
     said = pairs(qstat)
@@ -103,15 +103,15 @@ def queue_figures(qstat: Reply) -> dict[str, Any] | None:
 
 
 def pairs(flat: list[Reply]) -> dict[str, Reply]:
-    """Names and values that come in turns."""
+    """Convert alternating names and values."""
     return {text_of(name): value for name, value in zip(flat[::2], flat[1::2], strict=False)}
 
 
 def bytes_of(reply: Reply) -> bytes:
-    """A string, or as much of it as was kept; empty for what is none."""
+    """Return a string, possibly truncated; empty for other replies."""
     return reply if isinstance(reply, bytes) else b""
 
 
 def text_of(reply: Reply) -> str:
-    """A string that is a text."""
+    """Return a string as text."""
     return bytes_of(reply).decode("utf-8", "replace")

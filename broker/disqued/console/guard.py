@@ -1,9 +1,9 @@
-"""Who may ask: those who know the password, if there is one, and no pages of others that the same browser shows.
+"""Access control: the password of the node, and protection against requests of other sites in the same browser.
 
-A browser sends what any page wants it to send, to any address that it reaches. So a request is refused when the browser
-says that another page made it. As long as no password is asked for, it also has to be made for an address, not a name:
-a name can be made to lead here by whoever owns it, and then the browser takes their page for one of this node. Actions
-need a header that pages of others can not send.
+A browser sends requests of any page to any address that it can reach. So a request is refused if the browser says that
+another site made it. Without a password, the request must also use an address or localhost, not a name: an attacker can
+point a name at this node (DNS rebinding), and the browser then takes the attacker's page for one of this node. Actions
+need a header that other sites cannot send.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-OWN_HEADER: Final = "x-disque-console"
-"""Any value will do."""
+CONSOLE_HEADER: Final = "x-disque-console"
+"""Header of actions, with any value."""
 
 _OWN_SITES: Final = ("same-origin", "none")
-_OTHER_PAGE: Final = "Only the page of this node may ask for that"
+_OTHER_PAGE: Final = "cross-origin request refused; use the console of this node"
 
 _NAMED: Final = (
-    "Without a password (requirepass), the console is only shown at the address of the node, or at localhost, "
-    "not at a name: open it there, or set a password"
+    "without a password (requirepass), the console works only at an IP address or localhost, not at a host name; "
+    "use an address, or set a password"
 )
 
 _POLICY: Final = (
@@ -37,13 +37,13 @@ HEADERS: Final = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-"""What the page may do in a browser: nothing but load its own files and ask this node; and nobody may frame it."""
+"""Restrictions in the browser: the page can only load its own files and access this node, and cannot be framed."""
 ASK_FOR_PASSWORD: Final = (("WWW-Authenticate", 'Bearer realm="disque"'),)
-"""Not Basic, which is taken as well: browsers would ask by themselves, and tell every page."""
+"""Not Basic, although it is accepted, too: browsers would prompt for it, and send it with requests of any page."""
 
 
-def why_foreign(headers: Mapping[str, str], *, password: bool) -> str:
-    """Why a request is not taken for one of the page; empty when it is, or when no browser sent it."""
+def cross_origin_error(headers: Mapping[str, str], *, password: bool) -> str:
+    """Return why a request is refused as cross-origin; empty if the page or a program other than a browser sent it."""
     origin, host = headers.get("origin"), headers.get("host", "").lower()
     if origin is not None and (not host or origin.lower().partition("://")[2] != host):
         return _OTHER_PAGE
@@ -52,15 +52,15 @@ def why_foreign(headers: Mapping[str, str], *, password: bool) -> str:
     return "" if password or _is_address(host) else _NAMED
 
 
-def why_no_action(headers: Mapping[str, str], *, enabled: bool) -> str:
-    """Why nothing is done; empty when it may be, unless the request is foreign."""
+def action_error(headers: Mapping[str, str], *, enabled: bool) -> str:
+    """Return why an action is refused; empty if it is allowed."""
     if not enabled:
-        return "Actions are off on this node (http-actions)"
-    return "" if OWN_HEADER in headers else f"Actions need the header {OWN_HEADER}"
+        return "actions are disabled on this node (http-actions)"
+    return "" if CONSOLE_HEADER in headers else f"missing header {CONSOLE_HEADER}"
 
 
 def _is_address(host: str) -> bool:
-    """Whether a header Host says an address, or this machine."""
+    """Whether a Host header has an IP address or localhost."""
     try:
         name = urlsplit(f"//{host}").hostname
         return name == "localhost" or ip_address(name or "") is not None
@@ -69,7 +69,7 @@ def _is_address(host: str) -> bool:
 
 
 def credentials(headers: Mapping[str, str]) -> tuple[bytes, bytes] | None:
-    """Password and user that a header Authorization gives; an empty user for none; None without such a header."""
+    """Return password and user (or an empty user) from the Authorization header; None without the header."""
     scheme, _, given = headers.get("authorization", "").strip().partition(" ")
     token = given.strip().encode("latin-1")
     if scheme.lower() == "bearer":

@@ -1,4 +1,4 @@
-"""Jobs of a queue, some at a time: those that wait, from either end, by QPEEK; those in other states by JSCAN."""
+"""Finds some jobs of a queue: queued jobs from either end with QPEEK, jobs in other states with JSCAN."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from disqued.resp.replies import Failure, Reply, Truncated
 
 PEEKED: Final = 20
 FOUND: Final = 20
-"""A scan ends when it found so many, or a few more,"""
+"""A scan stops after this many jobs, or a few more,"""
 SCANNED: Final = 100
-"""in calls that look at ten times as many,"""
-LONGEST_S: Final = 2.0
-"""or after so long: the page can go on from there."""
+"""with JSCAN calls of this COUNT (each examines ten times as many),"""
+MAX_SEARCH_S: Final = 2.0
+"""or after this time; the page can continue from the cursor."""
 PAUSE_S: Final = 0.005
-MOST_BODY_BYTES: Final = 2048
-"""Of a body that is shown."""
+MAX_BODY_BYTES: Final = 2048
+"""Maximum length of a displayed body."""
 
 PEEKS: Final = {"oldest": PEEKED, "youngest": -PEEKED}
 STATES: Final = ("active", "wait-repl", "acked", "queued")
@@ -37,7 +37,7 @@ _NUMBERS: Final = (
 
 
 def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
-    """From the reply to SHOW; None when the job is gone."""
+    """Convert the reply of SHOW; None if the job no longer exists."""
     if not isinstance(show, list):
         return None
     said = pairs(show)
@@ -61,20 +61,20 @@ Done = Callable[[list[dict[str, Any]], str], None]
 
 
 class Search:
-    """One look at the jobs of a queue."""
+    """A search for jobs of a queue."""
 
     def __init__(self, exchange: Exchange, ask: Ask, now_ms: Callable[[], int], done: Done) -> None:
-        """`done` is called with the jobs, and where a scan may go on: a cursor, "0" at the end."""
+        """`done` is called with the jobs and the cursor at which a scan can continue, "0" at the end."""
         self._exchange = exchange
         self._ask = ask
         self._now_ms = now_ms
         self._done = done
         self._ids: list[bytes] = []
         self._cursor = b"0"
-        self._until_s = exchange.now_s() + LONGEST_S
+        self._until_s = exchange.now_s() + MAX_SEARCH_S
 
     def peek(self, queue: bytes, count: int) -> None:
-        """Jobs that wait."""
+        """Find queued jobs."""
         self._ask([[b"qpeek", queue, b"%d" % count]], self._peeked)
 
     def _peeked(self, replies: list[Reply]) -> None:
@@ -83,7 +83,7 @@ class Search:
         self._show(jobs)
 
     def scan(self, queue: bytes, state: bytes, cursor: bytes) -> None:
-        """Jobs in a state, from a cursor on."""
+        """Find jobs in a state, starting at a cursor."""
         request = [b"jscan", cursor, b"COUNT", b"%d" % SCANNED, b"QUEUE", queue, b"STATE", state]
         self._ask([request], lambda replies: self._scanned(replies, queue, state))
 
@@ -100,7 +100,7 @@ class Search:
             self._exchange.call_later(PAUSE_S, lambda: self.scan(queue, state, self._cursor))
 
     def _show(self, reply: Reply) -> None:
-        """Describe what was found, unless the node refused to look."""
+        """Request the details of the jobs, unless the node refused the search."""
         if isinstance(reply, Failure):
             self._exchange.answer(UNAVAILABLE, reply.message)
         elif self._ids:

@@ -1,10 +1,10 @@
-"""The console on the HTTP port: `/` is the page, `/console/` has its files and what it asks for.
+"""The routes of the console: `/` is the page, `/console/` has its files and its requests.
 
-| page | what it is |
+| route | description |
 |---|---|
-| `/console/events` | live figures (`console.live`); `match`, `sort`, `most` choose, a `queue` is shown in any case |
-| `/console/jobs` | jobs of a `queue` in a `state`; `cursor` goes on with a scan |
-| `/console/act` | has something done (`console.actions`), by POST |
+| `/console/events` | live updates (`console.live`); `match`, `sort`, `most` select queues, `queue` is always included |
+| `/console/jobs` | jobs of a `queue` in a `state`; `cursor` continues a scan |
+| `/console/act` | executes an action (`console.actions`), with POST |
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
 from disqued.console.calling import Ask, Callers, Requests, Then
-from disqued.console.choice import MOST_CHOSEN, SORTS, Choice
-from disqued.console.jobs import MOST_BODY_BYTES, PEEKS, STATES, Search
+from disqued.console.jobs import MAX_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
+from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
 from disqued.console.text import fields_of
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.runtime.authentication import ONLY_USER
@@ -39,64 +39,66 @@ from disqued.resp.replies import Failure, Reply
 if TYPE_CHECKING:
     from disqued.node import Node
 
-MOST_LIVE: Final = 8
-MOST_ASKING: Final = 4
-"""Pages that may be live, and requests that may be under way, at a time."""
-MOST_TEXT_BYTES: Final = 256 << 10
-"""Of a text of the node, such as the list of its cluster."""
+MAX_LIVE_PAGES: Final = 8
+MAX_PENDING: Final = 4
+"""Maximum number of live pages, and of pending requests."""
+MAX_TEXT_BYTES: Final = 256 << 10
+"""Maximum length of a text reply, such as CLUSTER NODES."""
 JSON: Final = "application/json"
-_DIGITS: Final = len(str(MOST_CHOSEN))
-_KEPT_OUT: Final = "This needs the password of the node (requirepass)"
+_DIGITS: Final = len(str(MAX_SELECTED))
+_UNAUTHORIZED: Final = "password required (requirepass)"
 
 
 class Console:
-    """The console of one node."""
+    """The console of a node."""
 
     def __init__(self, callers: Callers, commands: Iterable[tuple[bytes, CommandEntry]]) -> None:
         self._callers = callers
         self._names = {entry.name: name for name, entry in commands}
-        """What the commands are called on this node."""
+        """The names of the commands on this node, which can be renamed."""
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """All its pages."""
+        """The routes of the console."""
         return (
             *assets.routes(),
-            Route("/console/events", self._events, MOST_LIVE, ("GET",), listed=False),
-            Route("/console/jobs", self._jobs, MOST_ASKING, listed=False),
-            Route("/console/act", self._act, MOST_ASKING, ("POST",), actions.MOST_BYTES, listed=False),
+            Route("/console/events", self._events, MAX_LIVE_PAGES, ("GET",), listed=False),
+            Route("/console/jobs", self._jobs, MAX_PENDING, listed=False),
+            Route("/console/act", self._act, MAX_PENDING, ("POST",), actions.MAX_BYTES, listed=False),
         )
 
     def _events(self, node: Node, exchange: Exchange) -> None:
-        """Live figures, until the client goes."""
+        """Stream live updates until the client disconnects."""
         fields = _fields(exchange)
         if fields is None:
             return
         sort, most = fields.get("sort", b"length").decode("latin-1"), fields.get("most", b"50")
-        sought, opened = fields.get("match", b""), fields.get("queue")
-        if sort not in SORTS or not most.isdigit() or len(most) > _DIGITS or not 0 < int(most) <= MOST_CHOSEN:
-            exchange.answer(BAD_REQUEST, f"sort is one of {', '.join(SORTS)}, most a number up to {MOST_CHOSEN}")
+        search, opened = fields.get("match", b""), fields.get("queue")
+        if sort not in SORTS or not most.isdigit() or len(most) > _DIGITS or not 0 < int(most) <= MAX_SELECTED:
+            exchange.answer(
+                BAD_REQUEST, f"invalid query; sort is one of: {', '.join(SORTS)}; most is 1 to {MAX_SELECTED}"
+            )
             return
-        if len(sought) > MAX_PATTERN_BYTES:
-            exchange.answer(BAD_REQUEST, f"A name or pattern to look for has {MAX_PATTERN_BYTES} bytes at most")
+        if len(search) > MAX_PATTERN_BYTES:
+            exchange.answer(BAD_REQUEST, f"match is longer than {MAX_PATTERN_BYTES} bytes")
             return
         if opened is not None and len(opened) > MAX_NAME_BYTES:
-            exchange.answer(BAD_REQUEST, f"Queues whose names have more than {MAX_NAME_BYTES} bytes are not shown")
+            exchange.answer(BAD_REQUEST, f"queue is longer than {MAX_NAME_BYTES} bytes")
             return
-        ask = self._enter(node, exchange, MOST_TEXT_BYTES)
+        ask = self._authorize(node, exchange, MAX_TEXT_BYTES)
         if ask is not None:
-            Live(node.state, exchange, ask, Choice(sought, sort, int(most)), opened).step()
+            Live(node.state, exchange, ask, QueueSelection(search, sort, int(most)), opened).step()
 
     def _jobs(self, node: Node, exchange: Exchange) -> None:
-        """Some jobs of a queue."""
+        """Send some jobs of a queue."""
         fields = _fields(exchange)
         if fields is None:
             return
         queue, state = fields.get("queue"), fields.get("state", b"oldest").decode("latin-1")
         if queue is None or state not in {*PEEKS, *STATES}:
-            exchange.answer(BAD_REQUEST, f"Give a queue, and as state one of {', '.join((*PEEKS, *STATES))}")
+            exchange.answer(BAD_REQUEST, f"invalid queue or state; state is one of: {', '.join((*PEEKS, *STATES))}")
             return
-        ask = self._enter(node, exchange, MOST_BODY_BYTES)
+        ask = self._authorize(node, exchange, MAX_BODY_BYTES)
         if ask is None:
             return
         search = Search(
@@ -111,24 +113,24 @@ class Console:
             search.scan(queue, state.encode(), fields.get("cursor", b"0"))
 
     def _act(self, node: Node, exchange: Exchange) -> None:
-        """Have something done."""
-        why = guard.why_no_action(exchange.request.headers, enabled=node.state.config.http_actions)
+        """Execute an action."""
+        why = guard.action_error(exchange.request.headers, enabled=node.state.config.http_actions)
         if why:
             exchange.answer(FORBIDDEN, why)
             return
         try:
             command = actions.command_of(exchange.request.body)
-        except actions.NoActionError as error:
+        except actions.InvalidActionError as error:
             exchange.answer(BAD_REQUEST, str(error))
             return
-        ask = self._enter(node, exchange, MOST_BODY_BYTES)
+        ask = self._authorize(node, exchange, MAX_BODY_BYTES)
         if ask is not None:
-            ask([command], lambda replies: _tell(exchange, replies[0]))
+            ask([command], lambda replies: _send_result(exchange, replies[0]))
 
-    def _enter(self, node: Node, exchange: Exchange, most_bytes: int) -> Ask | None:
-        """A way to ask the node for whoever may; None for others, who were told why."""
+    def _authorize(self, node: Node, exchange: Exchange, most_bytes: int) -> Ask | None:
+        """Check access and return a function that runs commands; None if the request was refused."""
         request = exchange.request
-        why = guard.why_foreign(request.headers, password=bool(node.state.password))
+        why = guard.cross_origin_error(request.headers, password=bool(node.state.password))
         if why:
             exchange.answer(FORBIDDEN, why)
             return None
@@ -139,7 +141,7 @@ class Console:
             try:
                 caller.authenticate(password, user or ONLY_USER)
             except ReplyError:
-                exchange.send(Answer(UNAUTHORIZED, _KEPT_OUT, guard.ASK_FOR_PASSWORD))
+                exchange.send(Answer(UNAUTHORIZED, _UNAUTHORIZED, guard.ASK_FOR_PASSWORD))
                 return None
 
         def ask(requests: Requests, then: Then) -> None:
@@ -150,11 +152,11 @@ class Console:
 
 
 def _fields(exchange: Exchange) -> dict[str, bytes] | None:
-    """Of the query; None when there are too many, which is told."""
+    """Parse the query; None if it has too many fields, and the request was refused."""
     try:
         return fields_of(exchange.query)
     except ValueError:
-        exchange.answer(BAD_REQUEST, "There is too much behind the question mark")
+        exchange.answer(BAD_REQUEST, "too many query fields")
         return None
 
 
@@ -162,8 +164,8 @@ def _send_json(exchange: Exchange, said: dict[str, Any]) -> None:
     exchange.send(Answer(OK, json.dumps(said), content_type=JSON))
 
 
-def _tell(exchange: Exchange, reply: Reply) -> None:
-    """What came of an action."""
+def _send_result(exchange: Exchange, reply: Reply) -> None:
+    """Send the result of an action."""
     if isinstance(reply, Failure):
         exchange.answer(BAD_REQUEST, reply.message)
     else:

@@ -1,7 +1,7 @@
-"""Names and bodies are bytes; here they become what JSON and people can read.
+"""Converts names and bodies, which are bytes, to text for JSON and for the page.
 
-A name is given twice: `key`, which leads back to the bytes, and what is shown. Nothing that is shown can hide what it
-is: bytes that are no UTF-8, control characters and characters that turn the direction of writing are escaped.
+A name has two forms: `key`, which encodes the bytes, and the text that is displayed. The displayed text cannot deceive:
+bytes that are not UTF-8, control characters and characters that change the text direction are escaped.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import parse_qsl, quote_from_bytes, unquote_to_bytes
 
-MOST_FIELDS: Final = 16
-"""Of a query."""
+MAX_FIELDS: Final = 16
+"""Maximum number of fields in a query."""
 _BREAKS: Final = frozenset("\n\t")
 
 
 def key_of(name: bytes) -> str:
-    """The bytes, percent-encoded as in a URL."""
+    """Encode the bytes with percent signs, as in a URL."""
     return quote_from_bytes(name, safe="")
 
 
 def name_of(key: str) -> bytes:
-    """The reverse of `key_of`."""
+    """Decode a key; the reverse of `key_of`."""
     return unquote_to_bytes(key.encode("utf-8", "replace"))
 
 
 def shown(data: bytes, *, breaks: bool = False) -> str:
-    """A text for people; with `breaks` the ends of lines and tabulators stay."""
+    """Return the text to display; with `breaks`, line ends and tabs are not escaped."""
     text = data.decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text
@@ -36,7 +36,7 @@ def shown(data: bytes, *, breaks: bool = False) -> str:
 
 
 def is_text(data: bytes) -> bool:
-    """Whether it is UTF-8, as far as it goes: its last character may have been cut."""
+    """Whether the bytes are UTF-8; the last character may be truncated."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -45,6 +45,6 @@ def is_text(data: bytes) -> bool:
 
 
 def fields_of(query: str) -> dict[str, bytes]:
-    """What stands behind the question mark of an address; of a name that comes twice, the last."""
-    pairs = parse_qsl(query, keep_blank_values=True, encoding="latin-1", max_num_fields=MOST_FIELDS)
+    """Parse a query string; of duplicate names, the last one counts."""
+    pairs = parse_qsl(query, keep_blank_values=True, encoding="latin-1", max_num_fields=MAX_FIELDS)
     return {name: value.encode("latin-1") for name, value in pairs}

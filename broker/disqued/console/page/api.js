@@ -1,4 +1,4 @@
-// Asks the node. The password stays in this variable: it is asked for again when the page is loaded again.
+// Requests to the node. The password is kept only in memory, so a reload asks for it again.
 
 let password = null;
 
@@ -26,7 +26,7 @@ async function ask(path, options = {}) {
   return reply;
 }
 
-// Values for an address: names of queues are percent-encoded already, as bytes need it.
+// Builds a query string. Names of queues are already percent-encoded.
 export function query(fields) {
   return Object.entries(fields).map(([name, value]) => `${name}=${value}`).join("&");
 }
@@ -40,8 +40,8 @@ export async function act(action) {
   return (await ask("console/act", { method: "POST", body: JSON.stringify(action), headers: own })).json();
 }
 
-// Calls `told` with each state of the node, until the connection ends or `signal` says stop.
-export async function listen(fields, signal, told) {
+// Calls `onState` with each state of the node, until the connection ends or `signal` aborts.
+export async function listen(fields, signal, onState) {
   const reply = await ask(`console/events?${query(fields)}`, { signal });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -53,7 +53,7 @@ export async function listen(fields, signal, told) {
     text = events.pop();
     for (const event of events) {
       const data = event.split("\n").find((line) => line.startsWith("data: "));
-      if (data) told(JSON.parse(data.slice(6)));
+      if (data) onState(JSON.parse(data.slice(6)));
     }
   }
 }

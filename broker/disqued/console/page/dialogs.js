@@ -1,8 +1,8 @@
-// Two questions to the user: the password, and whether something is really meant.
+// The dialogs: password and confirmation.
 
 import { byId, setText } from "./dom.js";
 
-// Resolves with what `read` gives when the form is sent, with null when the dialog is closed otherwise.
+// Resolves with the result of `read` when the form is submitted, with null when the dialog is cancelled.
 function opened(dialog, read) {
   return new Promise((resolve) => {
     const form = dialog.querySelector("form");
@@ -21,7 +21,7 @@ function opened(dialog, read) {
 
 let asking = null;
 
-// Whoever asks while it is being asked gets the same answer.
+// Concurrent calls share one dialog and its result.
 export function askPassword(why) {
   setText(byId("password-note"), why);
   asking ??= opened(byId("password"), () => {

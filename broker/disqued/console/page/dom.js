@@ -1,4 +1,4 @@
-// Makes and changes what the page shows. Whatever comes from the node is only ever set as text.
+// Creates and updates elements. Data from the node is only ever set as text.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -21,7 +21,7 @@ export function chip(text, tone = "") {
   return el("span", { class: "chip", "data-tone": tone }, text);
 }
 
-// Rows of a table that stay the same elements while they show the same thing, so that focus and choices are kept.
+// Rows of a table. A row keeps its elements while it shows the same item, so focus and selection are kept.
 export class Rows {
   constructor(table, caption, columns) {
     this.columns = columns;

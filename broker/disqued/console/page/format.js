@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers.
 
 const COUNTS = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });

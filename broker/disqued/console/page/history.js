@@ -1,4 +1,4 @@
-// What was seen in the last two minutes, and what follows from it: rates and curves.
+// Samples of the last two minutes, for rates and sparklines.
 
 export const KEPT = 120;
 
@@ -7,7 +7,7 @@ export class Series {
     this.samples = [];
   }
 
-  // Counters only grow; when one is smaller than before, what it counts began anew and the old samples say nothing.
+  // A counter that decreases was reset, so older samples are discarded.
   add(at_ms, values, counters) {
     const last = this.samples.at(-1);
     if (last && (at_ms <= last.at_ms || counters.some((name) => values[name] < last[name]))) this.samples = [];
@@ -19,7 +19,7 @@ export class Series {
     return this.samples.map((sample) => sample[name]);
   }
 
-  // Growth of a counter per second, between all neighbours.
+  // The rate of a counter per second, between consecutive samples.
   rates(name) {
     return this.samples.slice(1).map((sample, index) => {
       const before = this.samples[index];
@@ -27,7 +27,7 @@ export class Series {
     });
   }
 
-  // Over the last five seconds, so that it can be read.
+  // The average rate of the last five seconds.
   rate(name) {
     const last = this.samples.at(-1);
     const first = this.samples.at(-6) ?? this.samples[0];
@@ -46,7 +46,7 @@ export class Histories {
     return this.all.get(key);
   }
 
-  // Those of which nothing came for a while are of no use any more.
+  // Removes series without recent samples.
   forget(now_ms) {
     for (const [key, series] of this.all) {
       if (now_ms - (series.samples.at(-1)?.at_ms ?? 0) > KEPT * 1000) this.all.delete(key);

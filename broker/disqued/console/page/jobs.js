@@ -1,4 +1,4 @@
-// Some jobs of the opened queue: those at its ends, or those in another state, and what can be done with them.
+// Jobs of the open queue: the oldest or newest queued ones, or those in another state, and actions on them.
 
 import { act, getJobs } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -7,7 +7,7 @@ import { bytes, count, span } from "./format.js";
 
 const REFRESH_MS = 2000;
 const PEEKED = ["oldest", "youngest"];
-const STATES = { "wait-repl": "waits for copies", active: "active", queued: "waiting", acked: "acknowledged" };
+const STATES = { "wait-repl": "waiting for replication", active: "active", queued: "queued", acked: "acknowledged" };
 const MOST_AT_ONCE = 50;
 const ACTIONS = [
   {
@@ -15,16 +15,16 @@ const ACTIONS = [
     text: "Requeue",
     verb: "Requeue",
     done: "requeued",
-    explanation: "Jobs that were handed out are delivered again, also if a worker is still busy with them.",
+    explanation: "The jobs are delivered again, even if a worker is still processing them.",
   },
   {
     name: "delete",
-    text: "Delete here",
+    text: "Delete from this node",
     verb: "Delete",
     done: "deleted",
     danger: true,
-    explanation: "They are forgotten on this node. Other nodes that keep copies still deliver them; "
-      + "ACKJOB ends a job everywhere.",
+    explanation: "The jobs are deleted from this node. Other nodes with copies can still deliver them; "
+      + "use ACKJOB to finish a job on all nodes.",
   },
 ];
 
@@ -44,17 +44,17 @@ export class JobsView {
       { title: "State", fill: (cell, job) => this.fillState(cell, job) },
       { title: "Age", kind: "number", fill: (cell, job) => setText(cell, span(job.age_ms / 1000)) },
       {
-        title: "Delivered again",
+        title: "Redeliveries",
         kind: "number",
         fill: (cell, job) => setText(cell, count(job.nacks + job.additional_deliveries)),
       },
-      { title: "Lives for", kind: "number", fill: (cell, job) => setText(cell, span(job.ttl_s)) },
+      { title: "TTL", kind: "number", fill: (cell, job) => setText(cell, span(job.ttl_s)) },
       { title: "Size", kind: "number", fill: (cell, job) => setText(cell, bytes(job.body_bytes)) },
       { title: "Body", kind: "wide", fill: (cell, job) => this.fillBody(cell, job) },
     ]);
     byId("jobs-state").addEventListener("change", () => this.restart());
-    byId("jobs-refresh").addEventListener("click", () => this.look());
-    byId("jobs-more").addEventListener("click", () => this.look(this.cursor));
+    byId("jobs-refresh").addEventListener("click", () => this.load());
+    byId("jobs-more").addEventListener("click", () => this.load(this.cursor));
     this.makeActions();
   }
 
@@ -87,12 +87,12 @@ export class JobsView {
     this.cursor = "0";
     this.chosen.clear();
     this.rows.show([], () => "");
-    setText(byId("jobs-note"), this.key === null ? "" : "Looking…");
-    this.look();
+    setText(byId("jobs-note"), this.key === null ? "" : "Loading…");
+    this.load();
   }
 
-  // Waiting jobs are looked at again and again; others only when the user wants it, as that may be much work.
-  async look(cursor = "0") {
+  // Queued jobs are refreshed automatically; other states only on request, because a scan can be expensive.
+  async load(cursor = "0") {
     clearTimeout(this.timer);
     this.asked += 1;
     const [asked, key, state] = [this.asked, this.key, byId("jobs-state").value];
@@ -108,12 +108,12 @@ export class JobsView {
     } catch (error) {
       if (asked === this.asked) setText(byId("jobs-note"), error.message);
     }
-    if (asked === this.asked && PEEKED.includes(state)) this.timer = setTimeout(() => this.lookAgain(), REFRESH_MS);
+    if (asked === this.asked && PEEKED.includes(state)) this.timer = setTimeout(() => this.refresh(), REFRESH_MS);
   }
 
-  lookAgain() {
-    if (document.hidden || this.paused) this.timer = setTimeout(() => this.lookAgain(), REFRESH_MS);
-    else this.look();
+  refresh() {
+    if (document.hidden || this.paused) this.timer = setTimeout(() => this.refresh(), REFRESH_MS);
+    else this.load();
   }
 
   show() {
@@ -122,21 +122,21 @@ export class JobsView {
     for (const [id, row] of this.rows.rows) this.showDetails(id, row);
     byId("jobs").hidden = !this.jobs.length;
     byId("jobs-more").hidden = this.cursor === "0";
-    const none = this.cursor === "0" ? "There are none." : "None so far.";
+    const none = this.cursor === "0" ? "No jobs found." : "No jobs found so far.";
     setText(byId("jobs-note"), this.jobs.length ? `${count(this.jobs.length)} shown` : none);
     this.showChosen();
   }
 
   showChosen() {
     byId("jobs-actions").hidden = !this.allowed || !this.chosen.size;
-    setText(this.note, `${this.chosen.size} chosen`);
+    setText(this.note, `${this.chosen.size} selected`);
   }
 
   fillName(cell, job, row) {
     row.item = job;
     if (!cell.firstChild) {
       const choose = () => this.choose(job.id, box.checked);
-      const box = el("input", { type: "checkbox", "aria-label": `Choose job ${job.id}`, onchange: choose });
+      const box = el("input", { type: "checkbox", "aria-label": `Select job ${job.id}`, onchange: choose });
       const expands = { type: "button", class: "link mono", "aria-expanded": "false", title: job.id };
       const toggle = el("button", { ...expands, onclick: () => this.toggle(job.id) }, job.id.slice(0, 18));
       cell.append(el("span", { class: "choice" }, box, " "), toggle);
@@ -182,15 +182,15 @@ export class JobsView {
       row.more = el("tr", { class: "more" }, el("td", { colspan: "7" }, row.facts, row.body));
       row.element.after(row.more);
     }
-    const cut = job.body_bytes > 2048 ? `, the first 2 KB are shown` : "";
+    const cut = job.body_bytes > 2048 ? `, only the first 2 KB are shown` : "";
     const next = job.next_requeue_ms === null ? "" : `, next in ${span(Math.floor(job.next_requeue_ms / 1000))}`;
     const facts = {
       ID: job.id,
-      Copies: `${job.repl} wanted, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
+      Copies: `${job.repl} requested, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
       Delay: span(job.delay_s),
       Retry: job.retry_s ? `every ${span(job.retry_s)}${next}` : "never (at most once)",
-      Deliveries: `${count(job.nacks)} after NACK, ${count(job.additional_deliveries)} after a time-out`,
-      Body: `${bytes(job.body_bytes)}${cut}${job.is_text ? "" : ", not text: other bytes are shown as \\x.."}`,
+      Deliveries: `${count(job.nacks)} after NACK, ${count(job.additional_deliveries)} after a timeout`,
+      Body: `${bytes(job.body_bytes)}${cut}${job.is_text ? "" : ", binary: bytes are shown as \\x.."}`,
     };
     const shown = JSON.stringify(facts);
     if (row.facts.dataset.shown !== shown) {
@@ -207,7 +207,7 @@ export class JobsView {
     const title = `${action.verb}: ${many}`;
     if (!(await confirmed(title, action.explanation, action.verb, action.danger))) return;
     let done = 0;
-    // Whatever it is called again after goes on where it stopped.
+    // When it is called again after an error, it continues with the remaining jobs.
     const work = async () => {
       while (left.length) {
         const jobs = left.slice(0, MOST_AT_ONCE);
@@ -216,7 +216,7 @@ export class JobsView {
         for (const id of jobs) this.chosen.delete(id);
       }
     };
-    if (await this.report(work, () => `${done} of ${many} ${action.done}.`)) this.look();
+    if (await this.report(work, () => `${done} of ${many} ${action.done}.`)) this.load();
     else this.show();
   }
 }

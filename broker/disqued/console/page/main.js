@@ -1,4 +1,4 @@
-// The console: keeps the connection to the node, and shows what it says in the view that the address names.
+// The console: keeps the connection to the node, and shows its state in the view that the URL selects.
 
 import { Refused, listen, setPassword } from "./api.js";
 import { askPassword } from "./dialogs.js";
@@ -38,7 +38,7 @@ function notice(text) {
   setText(byId("notice"), text);
 }
 
-// Does some work, and again with another password as long as the node wants one and the user gives it.
+// Runs `work`, and again with another password while the node refuses it and the user enters one.
 async function withPassword(work) {
   for (;;) {
     try {
@@ -49,7 +49,7 @@ async function withPassword(work) {
   }
 }
 
-// Has an action done and says what came of it; whether it was done.
+// Executes an action and shows its result; returns whether it succeeded.
 async function report(work, words) {
   clearTimeout(said_timer);
   let done = false;
@@ -87,7 +87,7 @@ async function login(why) {
   return given !== null;
 }
 
-// Hears the node until it is stopped, and comes back by itself when the connection is lost.
+// Receives updates until it is stopped, and reconnects when the connection is lost.
 async function connect() {
   stop?.abort();
   clearTimeout(retry);
@@ -101,17 +101,17 @@ async function connect() {
   try {
     await listen(fields, signal, (said) => signal.aborted || take(said));
     if (signal.aborted) return;
-    showState("lost", "Connection lost, trying again");
+    showState("lost", "Connection lost, reconnecting…");
   } catch (error) {
     if (signal.aborted) return;
     if (error instanceof Refused && error.status === 401) {
-      showState("lost", "Waiting for the password");
+      showState("lost", "Password required");
       connected = false;
       if (await login(error.message)) connect();
       else if (!signal.aborted) byId("login").hidden = false;
       return;
     }
-    showState("lost", error instanceof Refused ? "Refused, trying again" : "Not connected, trying again");
+    showState("lost", error instanceof Refused ? "Request refused, retrying…" : "Disconnected, reconnecting…");
     if (error instanceof Refused) notice(error.message);
   }
   connected = false;
@@ -119,7 +119,7 @@ async function connect() {
   retry_ms = Math.min(2 * retry_ms, LAST_RETRY_MS);
 }
 
-// The name of the opened queue, percent-encoded; whatever else somebody wrote there becomes part of the name.
+// The name of the open queue, percent-encoded; other characters in the URL become part of the name.
 function queueKey() {
   if (!location.hash.startsWith("#queue=")) return null;
   return location.hash.slice("#queue=".length).replace(/[^\w.~%-]/g, encodeURIComponent);
@@ -145,7 +145,7 @@ function setPaused(wanted) {
   }
   stop?.abort();
   clearTimeout(retry);
-  showState("waiting", "Updates are paused");
+  showState("waiting", "Updates paused");
 }
 
 startTheme(byId("theme"));

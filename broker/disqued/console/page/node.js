@@ -1,4 +1,4 @@
-// This node and the others of its cluster.
+// This node and the other nodes of its cluster.
 
 import { Rows, byId, chip, setText } from "./dom.js";
 import { bytes, count, rate, span } from "./format.js";
@@ -7,27 +7,27 @@ import { Tiles } from "./tiles.js";
 
 const COUNTERS = ["total_commands_processed", "total_net_input_bytes", "total_net_output_bytes"];
 const LEVELS = [
-  { note: "enough" },
-  { note: "above 75 %: new jobs are kept by other nodes", tone: "warn" },
-  { note: "above 95 %: what may be forgotten is", tone: "bad" },
-  { note: "full: new jobs are refused", tone: "bad" },
+  { note: "normal" },
+  { note: "above 75 %: new jobs are replicated to other nodes only", tone: "warn" },
+  { note: "above 95 %: evicting jobs", tone: "bad" },
+  { note: "limit reached: new jobs are refused", tone: "bad" },
 ];
 const FLAGS = {
-  "fail?": ["does not answer", "warn"],
+  "fail?": ["suspected", "warn"],
   fail: ["failed", "bad"],
-  handshake: ["is being met", "warn"],
-  noaddr: ["address unknown", "warn"],
-  leaving: ["is leaving", "warn"],
+  handshake: ["handshake", "warn"],
+  noaddr: ["unknown address", "warn"],
+  leaving: ["leaving", "warn"],
 };
 
 const TILES = [
   {
-    title: "Waiting jobs",
+    title: "Queued jobs",
     show: ({ figures, series }) => ({
       value: count(figures.queued_jobs),
       note: `of ${count(figures.registered_jobs)} on this node`,
       curve: series.values("queued_jobs"),
-      curveLabel: "Waiting jobs in the last two minutes",
+      curveLabel: "Queued jobs in the last two minutes",
     }),
   },
   {
@@ -43,7 +43,7 @@ const TILES = [
     title: "Clients",
     show: ({ figures, series }) => ({
       value: count(figures.connected_clients),
-      note: `${count(figures.blocked_clients)} wait for jobs`,
+      note: `${count(figures.blocked_clients)} blocked`,
       curve: series.values("connected_clients"),
       curveLabel: "Clients in the last two minutes",
     }),
@@ -67,10 +67,10 @@ const TILES = [
     title: "Disk",
     show: ({ figures }) => {
       if (figures.aof_refusing || figures.aof_last_write_status === "err") {
-        const why = figures.aof_refusing || "the log of the server says why";
-        return { value: "fails", note: `new jobs are refused: ${why}`, tone: "bad" };
+        const why = figures.aof_refusing || "see the log of the server";
+        return { value: "error", note: `new jobs are refused: ${why}`, tone: "bad" };
       }
-      if (!figures.aof_enabled) return { value: "not used", note: "jobs are in memory only (appendonly no)" };
+      if (!figures.aof_enabled) return { value: "not used", note: "jobs are kept in memory only (appendonly no)" };
       return { value: bytes(figures.aof_current_size), note: "append only file" };
     },
   },
@@ -78,7 +78,7 @@ const TILES = [
     title: "Other nodes",
     show: ({ figures }) => ({
       value: `${count(figures.jobs_imported)} in, ${count(figures.jobs_exported)} out`,
-      note: `jobs that moved; ${count(figures.jobs_waiting_for_copies)} wait for copies`,
+      note: `jobs imported and exported; ${count(figures.jobs_waiting_for_copies)} waiting for replication`,
     }),
   },
 ];
@@ -101,7 +101,7 @@ export class NodeView {
   constructor() {
     this.series = new Series();
     this.tiles = new Tiles(byId("tiles"), TILES);
-    this.members = new Rows(byId("members"), "The nodes of the cluster as this one sees them", [
+    this.members = new Rows(byId("members"), "Nodes of the cluster, as seen by this node", [
       { title: "Node", head: true, fill: (cell, member) => setText(cell, nameOf(member)) },
       { title: "State", fill: (cell, member) => cell.replaceChildren(...stateOf(member)) },
       { title: "Link", fill: (cell, member) => cell.replaceChildren(linkOf(member)) },
@@ -123,17 +123,17 @@ export class NodeView {
     setText(byId("version"), `${said.node.slice(0, 8)} · ${version} · up ${span(figures.uptime_in_seconds)}`);
     document.title = `${address} · Disque`;
     const chips = [];
-    if (figures.loading) chips.push(chip("loads its jobs", "warn"));
-    if (said.leaving) chips.push(chip("leaves the cluster", "warn"));
-    if (figures.aof_refusing) chips.push(chip("refuses new jobs", "bad"));
-    chips.push(chip(said.actions ? "actions on" : "read only"));
+    if (figures.loading) chips.push(chip("loading", "warn"));
+    if (said.leaving) chips.push(chip("leaving", "warn"));
+    if (figures.aof_refusing) chips.push(chip("refusing new jobs", "bad"));
+    chips.push(chip(said.actions ? "actions enabled" : "read-only"));
     byId("chips").replaceChildren(...chips);
     this.tiles.fill({ figures, series: this.series });
     const troubled = members.filter((member) => !member.myself && (member.flags.length || !member.connected)).length;
     const hidden = said.known_members - members.length;
     const notes = [said.known_members === 1 ? "1 node" : `${count(said.known_members)} nodes`];
-    if (hidden > 0) notes.push(`${hidden} of them not shown`);
-    if (troubled) notes.push(`${troubled} in trouble`);
+    if (hidden > 0) notes.push(`${hidden} not shown`);
+    if (troubled) notes.push(`${troubled} with problems`);
     setText(byId("cluster-note"), notes.join(", "));
     this.members.show(members, (member) => member.id);
   }

@@ -1,4 +1,4 @@
-// One queue: its figures, and what can be done with it.
+// One queue: its statistics and actions.
 
 import { act } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -8,29 +8,29 @@ import { JobsView } from "./jobs.js";
 import { Tiles } from "./tiles.js";
 
 const STATES = [
-  ["none", "Running", "Resume", "Clients add jobs to the queue and get jobs from it as usual."],
-  ["in", "Adding paused", "Pause adding", "Clients that add jobs to this queue will get an error."],
-  ["out", "Delivery paused", "Pause delivery", "Jobs stay in the queue; clients that want them wait."],
-  ["all", "Both paused", "Pause both", "Clients that add jobs will get an error, and those that want jobs wait."],
+  ["none", "Running", "Resume", "Clients can add jobs to the queue and fetch jobs from it."],
+  ["in", "Input paused", "Pause input", "Clients that add jobs to this queue get an error."],
+  ["out", "Output paused", "Pause output", "Jobs stay in the queue; clients that fetch jobs block."],
+  ["all", "Both paused", "Pause both", "Clients that add jobs get an error, and clients that fetch jobs block."],
 ];
 
-const GONE = "There is no such queue on this node now: queues that are empty and unused for long are forgotten.";
-const PAUSED = { in: "adding is paused", out: "delivery is paused", all: "paused" };
+const GONE = "This queue does not exist on this node. Queues that are empty and unused for some time are deleted.";
+const PAUSED = { in: "input paused", out: "output paused", all: "paused" };
 
 const TILES = [
   {
-    title: "Waiting jobs",
+    title: "Queued jobs",
     show: ({ queue, series }) => ({
       value: count(queue.len),
       curve: series.values("len"),
-      curveLabel: "Waiting jobs in the last two minutes",
+      curveLabel: "Queued jobs in the last two minutes",
     }),
   },
   {
     title: "In per second",
     show: ({ queue, series }) => ({
       value: rate(series.rate("jobs_in")),
-      note: `${count(queue.jobs_in)} so far`,
+      note: `${count(queue.jobs_in)} in total`,
       curve: series.rates("jobs_in"),
       curveLabel: "Jobs queued per second in the last two minutes",
     }),
@@ -39,18 +39,18 @@ const TILES = [
     title: "Out per second",
     show: ({ queue, series }) => ({
       value: rate(series.rate("jobs_out")),
-      note: `${count(queue.jobs_out)} so far`,
+      note: `${count(queue.jobs_out)} in total`,
       curve: series.rates("jobs_out"),
       curveLabel: "Jobs delivered per second in the last two minutes",
     }),
   },
   {
-    title: "Clients waiting",
+    title: "Blocked clients",
     show: ({ queue, series }) => ({
       value: count(queue.blocked),
       note: `last used ${span(queue.idle_s)} ago`,
       curve: series.values("blocked"),
-      curveLabel: "Clients waiting in the last two minutes",
+      curveLabel: "Blocked clients in the last two minutes",
     }),
   },
   { title: "From other nodes", show: ({ queue }) => ({ value: `${rate(queue.imports)}/s`, note: "imported jobs" }) },
@@ -100,7 +100,7 @@ export class QueueView {
     }
     this.last = queue;
     this.setTitle(queue.shown || "(no name)", PAUSED[queue.pause]);
-    setText(byId("queue-note"), said.actions ? "" : "Read only: actions are off on this node (http-actions).");
+    setText(byId("queue-note"), said.actions ? "" : "Read-only: actions are disabled on this node (http-actions).");
     for (const [state, button] of this.buttons) button.setAttribute("aria-pressed", String(state === queue.pause));
     this.tiles.fill({ queue, series: this.histories.of(queue.queue) });
   }
@@ -116,7 +116,7 @@ export class QueueView {
     const everywhere = this.everywhere.checked;
     const where = everywhere ? "all nodes of the cluster" : "this node only";
     const name = this.last.shown;
-    if (!(await confirmed(`${verb}: ${name}`, `${text} This is for ${where}.`, verb))) return;
+    if (!(await confirmed(`${verb}: ${name}`, `${text} This applies to ${where}.`, verb))) return;
     const action = { action: "pause", queue: this.key, pause: state, everywhere };
     await this.report(() => act(action), () => "Done.");
   }
@@ -126,6 +126,6 @@ function decodeKey(key) {
   try {
     return decodeURIComponent(key);
   } catch {
-    return key; // bytes that are no text
+    return key; // the name is not valid UTF-8
   }
 }

@@ -4,26 +4,26 @@ import { Rows, byId, chip, el, setText } from "./dom.js";
 import { count, rate, span } from "./format.js";
 import { drawSpark } from "./spark.js";
 
-const PAUSES = { in: "adding paused", out: "delivery paused", all: "paused" };
+const PAUSES = { in: "input paused", out: "output paused", all: "paused" };
 
 export class QueuesView {
   constructor(histories) {
     const speed = (queue, counter) => rate(histories.of(queue.queue).rate(counter));
     this.rows = new Rows(byId("queues"), "Queues of this node", [
       { title: "Queue", head: true, fill: (cell, queue) => this.fillName(cell, queue) },
-      { title: "Waiting", kind: "number", fill: (cell, queue) => setText(cell, count(queue.len)) },
+      { title: "Queued", kind: "number", fill: (cell, queue) => setText(cell, count(queue.len)) },
       {
         title: "Last two minutes",
         kind: "spark",
         fill: (cell, queue) => {
-          const label = `Waiting jobs of ${queue.shown} in the last two minutes`;
+          const label = `Queued jobs of ${queue.shown} in the last two minutes`;
           drawSpark(cell, histories.of(queue.queue).values("len"), label);
         },
       },
       { title: "In per second", kind: "number", fill: (cell, queue) => setText(cell, speed(queue, "jobs_in")) },
       { title: "Out per second", kind: "number", fill: (cell, queue) => setText(cell, speed(queue, "jobs_out")) },
-      { title: "Clients waiting", kind: "number", fill: (cell, queue) => setText(cell, count(queue.blocked)) },
-      { title: "Idle for", kind: "number", fill: (cell, queue) => setText(cell, span(queue.idle_s)) },
+      { title: "Blocked clients", kind: "number", fill: (cell, queue) => setText(cell, count(queue.blocked)) },
+      { title: "Idle", kind: "number", fill: (cell, queue) => setText(cell, span(queue.idle_s)) },
     ]);
   }
 
@@ -41,10 +41,10 @@ export class QueuesView {
     const known = said.figures.registered_queues ?? 0;
     const shown = said.queues.length;
     let note = "";
-    if (said.figures.loading) note = "Queues are shown when the node has loaded its jobs.";
-    else if (!shown && !said.complete) note = "Looking…";
-    else if (!shown) note = sought ? "No queue of this node has such a name." : "There are no queues on this node yet.";
-    else if (shown < known) note = `${count(shown)} of ${count(known)} queues${said.complete ? "" : ", still looking"}`;
+    if (said.figures.loading) note = "The node is loading its jobs; queues are shown afterwards.";
+    else if (!shown && !said.complete) note = "Loading…";
+    else if (!shown) note = sought ? "No queue matches." : "No queues on this node.";
+    else if (shown < known) note = `${count(shown)} of ${count(known)} queues${said.complete ? "" : ", still scanning"}`;
     setText(byId("queues-note"), note);
     byId("queues").hidden = !shown;
     this.rows.show(said.queues, (queue) => queue.queue);

@@ -1,4 +1,4 @@
-// A small curve of what was seen lately. It says in words what it shows.
+// A sparkline of recent values, with a text label.
 
 import { KEPT } from "./history.js";
 

@@ -1,4 +1,4 @@
-// Light or dark: as the system wants it, until the user chooses; the choice is kept by the browser.
+// Light or dark theme: that of the system, or the user's choice, which the browser stores.
 
 import { setText } from "./dom.js";
 
@@ -10,7 +10,7 @@ function kept() {
   try {
     return localStorage.getItem(STORE);
   } catch {
-    return null; // a browser that keeps nothing
+    return null; // the browser has no storage
   }
 }
 
@@ -18,7 +18,7 @@ function keep(choice) {
   try {
     localStorage.setItem(STORE, choice);
   } catch {
-    // it holds as long as the page is open
+    // without storage, the choice is lost when the page is closed
   }
 }
 

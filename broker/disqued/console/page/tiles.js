@@ -1,4 +1,4 @@
-// Figures as tiles: a title, a value, a note below, and mostly a curve.
+// Tiles with a title, a value, a note, and optionally a sparkline.
 
 import { el, setText } from "./dom.js";
 import { drawSpark } from "./spark.js";
