@@ -21,7 +21,7 @@ _CALLED: Final = {
     "keep_dummy": "ACKJOB, for a job that this node does not know",
     "place": "enough nodes have a copy",
     "enqueue": "a new job without delay; ENQUEUE, NACK; the delay or the retry time is over",
-    "take": "GETJOB or NEEDJOBS hands the oldest job of a queue out",
+    "take": "GETJOB, NEEDJOBS: the next job of a queue is handed out",
     "dequeue": "DEQUEUE, WORKING, or another holder that queued the job has precedence",
     "postpone": "the retry time starts again: WORKING, QUEUED",
     "end_lease": "another holder queued the job or handed it out",

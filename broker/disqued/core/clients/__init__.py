@@ -1,1 +1,1 @@
-"""Connected clients: their sessions, and the commands that block."""
+"""Connected clients: their sessions, and clients that are blocked."""

@@ -1,6 +1,6 @@
-"""Labels: what connections and client libraries may call themselves.
+"""Checks names of connections and of client libraries.
 
-They show up as words of CLIENT LIST, so that blanks and line ends would break it.
+They are words in the lines of CLIENT LIST, so blanks and line ends would break it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _LAST: Final = ord("~")
 
 
 def require_label(text: bytes, subject: str) -> bytes:
-    """The text, if it can stand in a line of CLIENT LIST; ReplyError names the subject otherwise."""
+    """Return the text if it can be a word of CLIENT LIST; otherwise raise ReplyError, which names the subject."""
     if not all(_FIRST <= character <= _LAST for character in text):
         raise ReplyError(f"ERR {subject} cannot contain spaces, newlines or special characters.")
     return text
 
 
 def require_client_name(text: bytes) -> bytes:
-    """The text, if a connection may be called so; ReplyError otherwise."""
+    """Return the text if it is a valid name of a connection; otherwise raise ReplyError."""
     return require_label(text, "Client names")

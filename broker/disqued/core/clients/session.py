@@ -1,7 +1,7 @@
-"""One client's connection as the node sees it: its input, its replies, and what it said about itself.
+"""The connection of a client as the node sees it: its input, its replies, and its settings.
 
-A session knows no socket. Replies are appended to `out` and leave when the shell flushes the sessions that the node
-names as having output; the shell's connection class derives from this one.
+A session has no socket. Replies are appended to `out`, and the driver writes the output of the sessions that the node
+names. The server's connection class derives from this one.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Session:
 
     def __init__(self, address: bytes, now_ms: i64) -> None:
         self.number: i64 = 0
-        """Client ID, from 1 on, set by the node."""
+        """The client ID, beginning with 1; set by the node."""
         self.address = address
-        """As CLIENT LIST shows it: `ip:port`, `[ip]:port` or the path of a Unix socket with `:0`."""
+        """As in CLIENT LIST: `ip:port`, `[ip]:port`, or the path of a Unix socket and `:0`."""
         self.unix_socket: bool = False
         self.descriptor: i64 = -1
         self.created_ms: i64 = now_ms
         self.active_ms: i64 = now_ms
         self.parser = RequestParser()
         self.input_bytes: i64 = 0
-        """Input that waits, as it is counted (`core.memory.accounting`)."""
+        """Input that waits to be parsed, as counted by `memory.accounting`."""
         self.out: list[bytes] = []
         self.protocol: i64 = RESP2
         self.authenticated: bool = False
@@ -49,39 +49,39 @@ class Session:
         self.flushing: bool = False
         """On the list of sessions with output."""
         self.tells_of: i64 = 0
-        """The last group of changes (`Ready.logged`) that replies of this session may tell of."""
+        """The last group of changes (`Ready.logged`) on which replies of this session may depend."""
         self.held: deque[list[bytes]] | None = None
-        """Output that waits for the append only file (`core.output.barrier`), one list per group that is waited for,"""
+        """Output that the durability barrier holds back (`output.barrier`): one list per group of changes."""
         self.held_for: i64 = 0
-        """the last of these groups,"""
+        """The last of these groups."""
         self.held_bytes: i64 = 0
-        """and how much it is."""
+        """The size of that output."""
         self.monitor: bool = False
         self.reply_mode: i64 = REPLY_ON
         self.closing: bool = False
-        """No more commands; the connection closes when the output is flushed."""
+        """No more commands are read; the connection closes when the output is written."""
         self.closed: bool = False
-        """The connection is gone, or goes without waiting for its output."""
+        """The connection is closed, or closes without waiting for its output."""
         self.soft_limit_since_ms: i64 = 0
-        """When the output grew beyond the soft limit; 0 while it is below."""
+        """When the output exceeded the soft limit; 0 while it is below."""
         self.unread_bytes: i64 = 0
-        """How much output waited when memory was looked at last (`core.runtime.clientlimits`),"""
+        """How much output waited at the last check of client limits (`runtime.clientlimits`)."""
         self.stalled: bool = False
-        """and whether it was no less than the time before."""
+        """Whether that was not less than at the check before."""
         self._counted: i64 = 0
         self._counted_bytes: i64 = 0
 
     def output_bytes(self) -> int:
-        """Output that was not taken by the network yet."""
+        """Bytes of output that the network has not accepted."""
         return sum(map(len, self.out)) + self.unsent_bytes()
 
     def recount(self) -> None:
-        """There may be other output: count anew."""
+        """Count `out` from scratch at the next `new_bytes`: its parts may have changed."""
         self._counted = 0
         self._counted_bytes = 0
 
     def new_bytes(self) -> i64:
-        """What is in `out`; only what was added since the last time is looked at, until `recount`."""
+        """Bytes in `out`. Until `recount`, only the parts that were added since the last call are counted."""
         out = self.out
         while self._counted < len(out):
             self._counted_bytes += len(out[self._counted])
@@ -89,14 +89,14 @@ class Session:
         return self._counted_bytes
 
     def unsent_bytes(self) -> int:
-        """That part of it which is not in `out` any more; the shell adds what it buffers."""
+        """Bytes of output that left `out`; the server adds what it buffers."""
         return int(self.held_bytes)
 
     def watch_output(self) -> None:
-        """More output is held; the shell hangs up if it is more than `client-output-buffer-limit` lets wait."""
+        """More output is held. The server disconnects the client if it exceeds `client-output-buffer-limit`."""
 
     def hold(self, group: i64) -> bool:
-        """Keep the output back until a group is safe, or what is held already; False if it is only held for that."""
+        """Hold the output back until a group is safe. False if it waits only for output that is held already."""
         out = self.out
         self.out = []
         self.flushing = False
@@ -114,7 +114,7 @@ class Session:
         return True
 
     def let_go(self) -> None:
-        """Output what was held first; nothing if the client is gone."""
+        """Move the oldest held output back to `out`; does nothing if the client disconnected."""
         held = self.held
         if held is None:
             return
@@ -126,54 +126,54 @@ class Session:
             self.held = None
 
     def forget_output(self) -> None:
-        """Nobody is there to be told anything."""
+        """Drop all output: the client disconnected."""
         self.out.clear()
         self.held = None
         self.held_bytes = 0
 
     def reply_ok(self) -> None:
-        """Answer OK."""
+        """Reply with OK."""
         self.out.append(writer.OK)
 
     def reply_status(self, text: bytes) -> None:
-        """Answer with a status line."""
+        """Reply with a status line."""
         self.out.append(writer.status(text))
 
     def reply_integer(self, value: int) -> None:
-        """Answer with a number."""
+        """Reply with an integer."""
         self.out.append(writer.integer(value))
 
     def reply_bulk(self, value: bytes) -> None:
-        """Answer with a string of bytes."""
+        """Reply with a bulk string."""
         out = self.out
         out.append(writer.bulk_header(len(value)))
         out.append(value)
         out.append(writer.CRLF)
 
     def reply_null(self) -> None:
-        """Answer with the missing bulk."""
+        """Reply with a null."""
         self.out.append(writer.NULL_BULK if self.protocol == RESP2 else writer.NULL_RESP3)
 
     def null_array(self) -> bytes:
-        """The missing array in the client's version of the protocol: nothing was there, or came in time."""
+        """A null array in the client's version of the protocol: nothing was found, or a wait timed out."""
         return writer.NULL_ARRAY if self.protocol == RESP2 else writer.NULL_RESP3
 
     def reply_null_array(self) -> None:
-        """Answer with the missing array."""
+        """Reply with a null array."""
         self.out.append(self.null_array())
 
     def reply_array(self, length: int) -> None:
-        """Announce an array; its elements follow."""
+        """Begin an array; its elements follow."""
         self.out.append(writer.array_header(length))
 
     def reply_map(self, length: int) -> None:
-        """Announce a map of `length` pairs: a flat array to clients of the second protocol version."""
+        """Begin a map of `length` pairs; a flat array for RESP2 clients."""
         self.out.append(writer.array_header(2 * length) if self.protocol == RESP2 else b"%%%d\r\n" % length)
 
 
 @mypyc_attr(acyclic=True)
 class Blocked(Alarm):
-    """A client whose command is not answered yet."""
+    """A client whose command was not answered yet."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()

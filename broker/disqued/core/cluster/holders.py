@@ -1,8 +1,8 @@
-"""Lists of nodes that may hold a job or confirmed something about it: each is kept once, however many jobs share it.
+"""Lists of nodes that may hold a job, or that confirmed something about it; jobs share equal lists.
 
-In a cluster of a few nodes there are a few such lists, so jobs share them: a replicated job costs no more memory than
-one that is not, and a list is put on the wire without looking at it. Lists are tuples of node IDs of 40 bytes, in the
-order in which the nodes were added.
+A cluster of a few nodes has only a few such lists. Because jobs share them, a replicated job costs no more memory than
+another job, and a list is sent without serialising it again. A list is a tuple of node IDs of 40 bytes, in the order in
+which the nodes were added.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from disqued.core.jobs.job import NOBODY, NodeIds
 
 MAX_KEPT: Final = 4096
 MAX_KEPT_IDS: Final = 1 << 17
-"""More lists, and IDs in them, than a real cluster has: whoever sends forged ones can not fill the memory with them."""
+"""Bounds that no real cluster reaches, so that forged lists cannot fill the memory."""
 
 
 class Holders:
-    """The lists of one node."""
+    """The lists that one node keeps."""
 
     def __init__(self) -> None:
         self._kept: dict[NodeIds, NodeIds] = {}
         self._packed: dict[NodeIds, bytes] = {}
         self._unpacked: dict[bytes, NodeIds] = {}
         self._kept_ids: i64 = 0
-        """In `_kept`."""
+        """IDs in `_kept`."""
         self._unpacked_ids: i64 = 0
-        """In the keys of `_unpacked`."""
+        """IDs in the keys of `_unpacked`."""
         self._last_data = b""
         self._last_unpacked: NodeIds = NOBODY
         self._last_checked: NodeIds = NOBODY
         self._last_members: NodeIds = NOBODY
         self._last_generation: i64 = -1
-        """The answers given last: most jobs that follow each other have the same holders."""
+        """The last results: consecutive jobs mostly have the same holders."""
 
     def keep(self, node_ids: NodeIds) -> NodeIds:
-        """The one copy of a list."""
+        """The shared copy of a list."""
         kept = self._kept.get(node_ids)
         if kept is None:
             if len(self._kept) >= MAX_KEPT or self._kept_ids >= MAX_KEPT_IDS:
@@ -52,19 +52,19 @@ class Holders:
         return kept
 
     def plus(self, node_ids: NodeIds, node_id: bytes) -> NodeIds:
-        """The list with one more node; the same when it is there."""
+        """The list with one more node; the same list if the node is in it."""
         if node_id in node_ids:
             return node_ids
         return self.keep((*node_ids, node_id))
 
     def union(self, node_ids: NodeIds, more: NodeIds) -> NodeIds:
-        """The list with the nodes of another one added."""
+        """The list with the nodes of another list added."""
         if node_ids == more:
             return node_ids
         return self.keep(tuple(dict.fromkeys(node_ids + more)))
 
     def pack(self, node_ids: NodeIds) -> bytes:
-        """The list as it stands in a serialised job: how many, little endian, and the IDs."""
+        """The list as in a serialised job: the number of IDs, little endian, and the IDs."""
         packed = self._packed.get(node_ids)
         if packed is None:
             packed = len(node_ids).to_bytes(4, "little") + b"".join(node_ids)
@@ -72,7 +72,7 @@ class Holders:
         return packed
 
     def unpack(self, data: bytes) -> NodeIds:
-        """The list of IDs that stand back to back; one that stands there twice is taken once."""
+        """The list of concatenated IDs; duplicates are removed."""
         if data == self._last_data:
             return self._last_unpacked
         node_ids = self._unpacked.get(data)
@@ -93,7 +93,7 @@ class Holders:
         return node_ids
 
     def members(self, node_ids: NodeIds, view: ClusterView) -> NodeIds:
-        """Those of a list that are in the cluster; the same object if all are."""
+        """The nodes of a list that are members of the cluster; the same object if all are."""
         if node_ids is self._last_checked and view.generation == self._last_generation:
             return self._last_members
         members = node_ids

@@ -1,8 +1,7 @@
-"""REPLJOB frames, made fast: what a job has in common with the one before is put together once.
+"""REPLJOB frames, built fast: the parts that consecutive jobs share are built once.
 
-Jobs that follow each other mostly have the same queue, options, holders and expiry second, so that their frames differ
-in ID, creation time and body only. The frame is the one that `FrameWriter.jobs` and `jobcodec` would make; a test holds
-it to them.
+Consecutive jobs mostly have the same queue, options, holders and expiry second, so their frames differ only in ID,
+creation time and body. A test compares the frames with those of `FrameWriter.jobs` and `jobs.codec`.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ class JobFrames:
         self._repl: i64 = 0
         self._message_flags: i64 = 0
         self._holders: NodeIds = NOBODY
-        """What the parts below were made of."""
+        """The values for which the parts below were built."""
         self._before_id = b""
         self._behind_id = b""
         self._behind_ctime = b""
         self._behind_body = b""
 
     def repljob(self, bus: FrameWriter, job: Job, now_ms: i64, holders: Holders, message_flags: i64) -> bytes:
-        """A REPLJOB for a job that waits for its copies and is kept by `job.delivered`."""
+        """A REPLJOB for a new job, whose holders are `job.delivered`."""
         delivered = job.delivered
         assert delivered is not None
         if job.flags != 0 or job.nacks != 0 or job.additional_deliveries != 0:
-            return _as_it_is(bus, job, now_ms, holders.pack(delivered), message_flags)
+            return _built(bus, job, now_ms, holders.pack(delivered), message_flags)
         body = job.body
-        if len(body) > BIG_BYTES:  # a frame that is cut into parts is one copy more
-            return _as_it_is(bus, job, now_ms, holders.pack(delivered), message_flags)
+        if len(body) > BIG_BYTES:  # cutting a frame into parts would need one more copy
+            return _built(bus, job, now_ms, holders.pack(delivered), message_flags)
         now_s: i64 = now_ms // 1000
         if (
             bus is not self._bus
@@ -89,8 +88,8 @@ class JobFrames:
         )
 
     def _cut(self, bus: FrameWriter, job: Job, now_ms: i64, packed_holders: bytes) -> None:
-        """Make one frame the slow way and cut it where the others differ."""
-        frame = _as_it_is(bus, job, now_ms, packed_holders, self._message_flags)
+        """Build one frame the slow way, and cut it where frames differ."""
+        frame = _built(bus, job, now_ms, packed_holders, self._message_flags)
         at: i64 = COUNTED_BYTES
         body_at: i64 = at + BODY_AT + len(job.queue)
         self._before_id = frame[: at + ID_AT]
@@ -99,6 +98,6 @@ class JobFrames:
         self._behind_body = frame[body_at + len(job.body) :]
 
 
-def _as_it_is(bus: FrameWriter, job: Job, now_ms: i64, packed_holders: bytes, message_flags: i64) -> bytes:
-    """The frame without any short cut."""
+def _built(bus: FrameWriter, job: Job, now_ms: i64, packed_holders: bytes, message_flags: i64) -> bytes:
+    """Build a frame without the shared parts."""
     return bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, packed_holders)], message_flags)

@@ -16,7 +16,7 @@ from disqued.bus.extension import NOBODY
 from disqued.bus.frame import MAX_FRAME_BYTES, MAX_UNKNOWN_BYTES, FrameReader
 
 BUS_PORT_DISTANCE: Final = 10000
-"""Of the bus port from the port for clients, where nothing else is said."""
+"""The default distance of the bus port from the port for clients."""
 _FAILING: Final = kinds.NODE_PFAIL | kinds.NODE_FAIL
 _UNREACHABLE: Final = kinds.NODE_PFAIL | kinds.NODE_FAIL | kinds.NODE_HANDSHAKE | kinds.NODE_NOADDR | kinds.NODE_LEAVING
 
@@ -26,46 +26,46 @@ class Peer:
 
     def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64, now_ms: i64, bus_port: i64 = 0) -> None:
         self.id = node_id
-        """40 hex digits; a random stand-in while in handshake."""
+        """40 hex digits; a random placeholder while in handshake."""
         self.ip = ip
-        """Literal address, empty if unknown."""
+        """Its literal address; empty if unknown."""
         self.port: i64 = port
-        """For clients."""
+        """Its port for clients."""
         self.bus_port: i64 = bus_port if bus_port > 0 else port + BUS_PORT_DISTANCE
         self.host = b""
-        """Name that the node announced, empty if none."""
+        """The host name that it announced; empty if none."""
         self.flags: i64 = flags
         self.created_ms: i64 = now_ms
         self.ping_sent_ms: i64 = 0
-        """When the ping was sent that is not answered yet; 0 for none."""
+        """When the ping was sent that it has not answered; 0 if there is none."""
         self.pong_received_ms: i64 = 0
         self.failed_ms: i64 = 0
         """When it was flagged as failed."""
         self.link: Link | None = None
         """The connection this node opened to it."""
         self.reports: dict[bytes, int] = {}
-        """By whom it was reported as failing, and when, unix milliseconds."""
+        """The nodes that reported it as failing, with the times in unix milliseconds."""
         self.asked: bool = False
-        """In handshake because somebody asked for it, not by hearsay."""
+        """In handshake because of CLUSTER MEET or a seed, not because of gossip."""
         self.dials: i64 = 0
         """Attempts to connect since it last answered."""
         self.next_dial_ms: i64 = 0
         """When to try again."""
         self.features: i64 = 0
-        """What it understands beyond the original's protocol (`bus.extension`)."""
+        """The extensions of the original's protocol that it understands (`bus.extension`)."""
         self.incarnation = NOBODY
         self.skew_ms: i64 = 0
-        """How far its clock is ahead of ours."""
+        """How far its clock is ahead of the clock of this node."""
         self.skew_known: bool = False
 
     @property
     def in_handshake(self) -> bool:
-        """Not a member yet: its ID is not known."""
+        """Whether it is not a member yet: its ID is not known."""
         return self.flags & kinds.NODE_HANDSHAKE != 0
 
     @property
     def failing(self) -> bool:
-        """Whether it does not answer, as far as this node or the majority knows."""
+        """Whether this node or the majority finds that it does not answer."""
         return self.flags & _FAILING != 0
 
     @property
@@ -81,7 +81,7 @@ class Peer:
 
     @property
     def target(self) -> bytes:
-        """What to connect to, a name or a literal address: its name, alternating with its address when that fails."""
+        """The name or the literal address to connect to: its name, alternating with its address while that fails."""
         if not self.host:
             return self.ip
         return self.ip if self.ip and self.dials % 2 == 0 and self.dials > 0 else self.host
@@ -94,23 +94,23 @@ class Peer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Carrier:
-    """What moves a link's bytes; the shell and the simulator each have their own."""
+    """Moves the bytes of a link; the server and the simulator each have their own."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes; they may have to wait until the connection is made."""
+        """Send bytes; they wait until the connection is established."""
         raise NotImplementedError
 
     def unsent_bytes(self) -> int:
-        """Bytes written that the network did not take yet."""
+        """Bytes that were written and that the network has not accepted."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close the connection; what was not sent is lost."""
+        """Close the connection; unsent bytes are lost."""
         raise NotImplementedError
 
 
 class Link:
-    """One connection. `peer` is the node it was opened to, None when somebody else opened it."""
+    """One connection. `peer` is the node to which it was opened; None if the other node opened it."""
 
     def __init__(self, peer: Peer | None, now_ms: i64, remote_ip: bytes = b"", local_ip: bytes = b"") -> None:
         self.peer = peer
@@ -118,30 +118,30 @@ class Link:
         self.remote_ip = remote_ip
         """Address of the other end; empty until connected."""
         self.local_ip = local_ip
-        """Address of this end: where the other node sees us."""
+        """Address of this end, as the other node sees it."""
         self.reader = FrameReader(MAX_UNKNOWN_BYTES if peer is None else MAX_FRAME_BYTES)
         self.sender = b""
-        """The node that the last frame came from."""
+        """The ID of the node that sent the last frame."""
         self.out: list[bytes] = []
         self.out_bytes: i64 = 0
         self.flushing: bool = False
         """On the list of links with output."""
         self.congested: bool = False
-        """So much waits to be sent that no more should be added that can wait. Kept by the shell, and set as soon as
-        one turn brings that much."""
+        """So much output waits that nothing should be added that can wait. Set by the driver, and as soon as one turn
+        adds that much."""
         self.congested_bytes: i64 = 1 << 60
-        """How much that is, as the shell says."""
+        """The amount of output from which the link is congested; set by the driver."""
         self.answered: bool = False
-        """The peer sent a PONG on it: the connection is made, and to whom it should be."""
+        """The peer sent a PONG on it: the connection is established, and to the right node."""
         self.told_host: bytes | None = None
-        """The name of this node's host that the peer was told on it."""
+        """The host name of this node that the peer was told on this connection."""
         self.closed: bool = False
         self.refused: bool = False
-        """What comes is not read any more: the other end is not who it should be."""
+        """Input is no longer read: the other end is not the expected node."""
         self.carrier: Carrier | None = None
 
     def flush(self) -> int:
-        """Hand the output to the carrier; returns the bytes."""
+        """Hand the output to the carrier; returns the number of bytes."""
         self.flushing = False
         out = self.out
         carrier = self.carrier

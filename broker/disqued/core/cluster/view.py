@@ -1,6 +1,6 @@
-"""The cluster as the other rooms see it: who this node is, who the others are, who can be reached.
+"""The cluster as this node sees it: its own identity, the other nodes, and which of them are reachable.
 
-Kept by the membership room; read wherever a decision depends on the cluster.
+The membership room keeps it up to date. All rooms read it where a decision depends on the cluster.
 """
 
 from __future__ import annotations
@@ -12,55 +12,56 @@ from disqued.core.cluster.seedbook import SeedBook
 
 
 class ClusterView:
-    """This node's place in its cluster."""
+    """The cluster as one node sees it."""
 
     def __init__(self, node_id: bytes, port: i64) -> None:
         self.node_id = node_id
         """40 hex digits."""
         self.port: i64 = port
-        """For clients, as announced."""
+        """The announced port for clients."""
         self.bus_port: i64 = 0
-        """For other nodes, as announced."""
+        """The announced port for other nodes."""
         self.ip = b""
-        """This node's address: as announced, otherwise empty until another node contacted it."""
+        """The address of this node: as announced, otherwise empty until another node contacts it."""
         self.ip_is_old: bool = False
-        """`ip` was read from a file: since then the node may have moved."""
+        """`ip` was read from a file; the node may have moved since then."""
         self.announced_ip = b""
-        """The address that the configuration says, empty for none."""
+        """The address in the configuration; empty if none."""
         self.host = b""
-        """The name this node announces, empty for none."""
+        """The host name that this node announces; empty if none."""
         self.leaving: bool = False
         self.peers: dict[bytes, Peer] = {}
-        """The other nodes by ID, those in handshake included."""
+        """The other nodes by ID, including nodes in handshake."""
         self.reachable: list[Peer] = []
-        """Those that can be sent jobs."""
+        """The other nodes to which jobs can be sent."""
         self.size: i64 = 1
-        """Nodes known, this one included, those in handshake excluded."""
+        """The number of members, this node included."""
         self.generation: i64 = 0
-        """Grows whenever nodes may have come or gone: what was found out about lists of nodes before is out of date."""
+        """Increases whenever the members may have changed: cached results about lists of nodes are out of date."""
         self.forgotten: dict[bytes, int] = {}
-        """Until when (unix milliseconds) gossip can not bring back nodes that were forgotten."""
+        """Forgotten nodes, and until when (unix milliseconds) gossip cannot bring them back."""
         self.unsaved: bool = False
-        """Something changed that the cluster configuration file does not say yet."""
+        """Something changed that is not in the cluster configuration file yet."""
         self.news: bool = False
-        """What frames say of this node changed, and the others are to hear of it."""
+        """What frames say about this node changed, and other nodes must be told."""
         self.seeds = SeedBook()
         self.save_failed: bool = False
-        """Writing the file failed; it is tried again from this round on:"""
+        """Writing the cluster configuration file failed."""
         self.save_round: i64 = 0
+        """The round in which writing is tried again."""
         self.refusals_logged: dict[tuple[bytes, str], int] = {}
-        """When (unix milliseconds) it was logged that a node is refused, and why."""
+        """When (unix milliseconds) a refusal was logged, by node and reason."""
         self.rounds: i64 = 0
-        """How often the regular duties of the bus were done."""
+        """The number of rounds of the bus cron."""
         self.round_ms: i64 = 0
-        """When they were done last."""
+        """When the last round was done."""
 
     def refresh(self) -> None:
-        """Count anew, after peers came, went or changed their flags."""
+        """Recompute the members and the reachable nodes, after peers were added, removed or changed their flags."""
         self.reachable = [peer for peer in self.peers.values() if peer.reachable]
         self.generation += 1
         self.size = 1 + len([peer for peer in self.peers.values() if not peer.in_handshake])
 
     def knows(self, node_id: bytes) -> bool:
-        """Whether it is this node or one of the others."""
+        """Whether the node is this node or another known node."""
         return node_id == self.node_id or node_id in self.peers

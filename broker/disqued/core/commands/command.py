@@ -1,8 +1,8 @@
-"""What a command is: one row of the command table.
+"""A command: one row of the command table.
 
-The table (composed in `disqued.node`) is read by the dispatcher, by COMMAND, by the documentation and by the
-completion of the command line. A row is a constant shared by all nodes of a process; what a node counts about a
-command is its own `CommandEntry` (core.commands.entry).
+The dispatcher, COMMAND, the documentation and the completion of the command line read the table, which
+`disqued.node.rooms` composes. A row is a constant that all nodes of a process share. What one node counts about a
+command is in its `CommandEntry` (`commands.entry`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 from disqued.core.clients.session import Session
 
 Handler: TypeAlias = Callable[[Any, Session, list[bytes]], None]
-"""Gets the `NodeState` (which this package, below it, does not know), the client and the words of the request."""
+"""Gets the `NodeState` (which this package does not know), the session, and the words of the request."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command. `arity` counts all words, a negative one is a minimum; 0 is any."""
+    """One command. `arity` is the number of words; a negative one is a minimum, 0 allows any number."""
 
     name: str
     arity: int
@@ -31,8 +31,8 @@ class Command:
     complexity: str = "O(1)"
     since: str = "1.0.0"
     needs_log: bool = False
-    """Refused while the append only file can not be written."""
+    """Refused while the append only file cannot be written."""
     needs_nothing: Callable[[Any, list[bytes]], bool] | None = None
-    """Whether a request that is about to be refused for lack of memory can be answered without any."""
+    """Whether a request that would be refused because memory is short needs no memory."""
     before_auth: bool = False
-    """Runs on connections that still have to authenticate (no flag of its own: COMMAND shows the original's flags)."""
+    """Allowed before AUTH. (Not in `flags`, because COMMAND shows the flags of the original.)"""

@@ -1,4 +1,4 @@
-"""A command in the table of one node: its row, unpacked for the dispatcher, and what the node counts about it."""
+"""A command of one node: its row, unpacked for the dispatcher, and what the node counts about it."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ class CommandEntry:
         self.before_auth: bool = command.before_auth
         self.calls: i64 = 0
         self.done: i64 = 0
-        """Calls that did not end with an error,"""
+        """Calls that ended without an error."""
         self.failed: i64 = 0
-        """and requests that did, in the command or before it began."""
+        """Requests that ended with an error, in the command or before it began."""
         self.latency = Histogram(_SPENT_NS, PER_NS)
-        """What they took, in nanoseconds; a client that has to wait is let go at once."""
+        """The duration of calls in nanoseconds, without the time for which clients are blocked."""
 
     def reset(self) -> None:
-        """Start counting anew."""
+        """Set all counts to zero."""
         self.calls = 0
         self.done = 0
         self.failed = 0
         self.latency.reset()
 
     def accepts(self, words: i64) -> bool:
-        """Whether a request of that many words, the name included, is complete."""
+        """Whether a request with this number of words, the name included, is valid."""
         arity = self.arity
         if arity > 0:
             return words == arity
         return words >= -arity
 
     def wants_memory(self, state: Any, args: list[bytes]) -> bool:
-        """Whether a request may only run while there is memory."""
+        """Whether a request must be refused while memory is short."""
         if not self.needs_memory:
             return False
         needs_nothing = self.command.needs_nothing

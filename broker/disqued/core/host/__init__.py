@@ -1,1 +1,1 @@
-"""What a node asks of the world outside: clocks, random numbers, files and its process, as protocols."""
+"""What a node needs from its environment, as protocols: clocks, random numbers, files and its process."""

@@ -1,6 +1,6 @@
-"""What a node asks of the world outside: clocks, chance, files and the process it runs in.
+"""What a node needs from its environment: clocks, random numbers, files, and the process in which it runs.
 
-The server implements `Host` on the operating system, tests and the simulator implement it on virtual time and memory.
+The server implements `Host` on the operating system; tests and the simulator implement it in virtual time and memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """The process as INFO shows it."""
+    """What INFO shows about the process."""
 
     process_id: int
     executable: str
@@ -26,48 +26,48 @@ class ProcessFacts:
     children_system_s: float
     children_user_s: float
     multiplexing_api: str = "epoll"
-    """What the event loop waits with."""
+    """The system call with which the event loop waits."""
 
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """How much memory there is for this process, and who says so."""
+    """How much memory the system has for this process, and the source of that limit."""
 
     size_bytes: int
     source: str
-    """`cgroup`, the limit of the container or of another group of processes, or `machine`, its RAM."""
+    """`cgroup` for the limit of a container or another group of processes, or `machine` for the RAM."""
 
 
 class Host(Protocol):
-    """The world outside a node. Failing file operations raise OSError."""
+    """The environment of a node. File operations that fail raise OSError."""
 
     @property
     def disk(self) -> Disk:
         """The files of the working directory."""
 
     def wall_us(self) -> int:
-        """Wall-clock time, microseconds since 1970, for display only: timers run on the `now_ms` of each input."""
+        """Wall-clock time in unix microseconds, for display only: timers use the `now_ms` of each input."""
 
     def stopwatch_ns(self) -> int:
-        """A clock that only measures spans, in nanoseconds."""
+        """A monotonic clock in nanoseconds, to measure durations."""
 
     def random(self) -> float:
-        """A uniform random number of [0, 1)."""
+        """A uniform random number in [0, 1)."""
 
     def random_bytes(self, count: int) -> bytes:
         """Random bytes."""
 
     def facts(self) -> ProcessFacts:
-        """What INFO shows of the process."""
+        """What INFO shows about the process."""
 
     def resident_bytes(self) -> int:
-        """What the process takes of the machine's memory."""
+        """The resident memory of the process."""
 
     def memory_limit(self) -> MemoryLimit:
-        """How much memory there is for this process."""
+        """How much memory the system has for this process."""
 
     def release_memory(self) -> None:
-        """Give back to the system what was freed, as far as the allocator can."""
+        """Return freed memory to the system, as far as the allocator can."""
 
     def change_directory(self, path: str) -> None:
         """Make `path` the working directory."""
@@ -76,7 +76,7 @@ class Host(Protocol):
         """The absolute working directory."""
 
     def allow_clients(self, count: int) -> int:
-        """Raise the limit on open files for that many clients; returns how many clients are possible."""
+        """Raise the limit of open files for that many clients; returns how many clients are possible."""
 
     def read_config(self) -> str | None:
         """The text of the configuration file; None when the server runs without one."""
@@ -91,7 +91,7 @@ class Host(Protocol):
         """Write a line to the server's log; level is debug, verbose, notice or warning."""
 
     def set_log_level(self, level: str) -> None:
-        """Drop log lines below this level from now on."""
+        """Drop log lines below this level."""
 
     def keep_alive(self, interval_s: int) -> None:
         """Set the TCP keep-alive interval of new client connections, 0 for none."""
@@ -100,13 +100,13 @@ class Host(Protocol):
         """Stop the whole process for a while (DEBUG SLEEP)."""
 
     def shutdown(self) -> None:
-        """End the server cleanly after the current input."""
+        """Shut the server down cleanly after the current input."""
 
     def fail(self, why: str) -> None:
-        """End the server because it can not serve, with exit status 1; the log says why."""
+        """Log the reason why the server cannot serve, and exit with status 1."""
 
     def restart(self, delay_ms: int, graceful: bool) -> bool:
-        """Start the server anew with the same command line; False when that is not possible."""
+        """Restart the server with the same command line; False if that is impossible."""
 
     def crash(self, kind: str) -> None:
-        """Die at once: `segfault`, `oom` or `assert`."""
+        """Crash at once (DEBUG): `segfault`, `oom` or `assert`."""

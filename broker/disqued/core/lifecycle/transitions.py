@@ -158,7 +158,7 @@ TRANSITIONS: Final = (
     Transition("take", (QUEUED,), None, "its queue is paused for output"),
     Transition("dequeue", (QUEUED,), ACTIVE),
     # Its next queueing changes.
-    Transition("postpone", _UNFINISHED, None, "it is to be queued again", retried=True, sets=BCAST_WILLQUEUE),
+    Transition("postpone", _UNFINISHED, None, "it has a time to be queued again", retried=True, sets=BCAST_WILLQUEUE),
     Transition("postpone", _UNFINISHED, None, "it is never queued again"),
     Transition("end_lease", _UNFINISHED, None, clears=LEASED | DELAYED),
     Transition("delay_until", (ACTIVE,), None, sets=DELAYED, clears=BCAST_QUEUED),

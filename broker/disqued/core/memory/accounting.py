@@ -1,17 +1,18 @@
-"""How much memory the node takes, and what that forbids.
+"""Memory accounting: how much memory the node uses, and what is refused at each level.
 
-Two things are known. What is *counted*: jobs, their keys, queues, clients and what waits in buffers, each with the
-figures that were measured for it (docs/operations/memory.md). And what is *resident*: what the system says the process
-takes, looked at ten times per second and whenever the count grew a little. The count decides, because it says at once
-what a request would need and what came back; what is resident is the safeguard for all that is not counted: allocators
-that keep what was freed, copies under way, mistakes in the figures.
+There are two measures. *Counted* memory is the sum of jobs, keys, queues, clients and buffers, each with a measured
+size (docs/operations/memory.md). *Resident* memory is what the system reports for the process; it is read ten times per
+second, and whenever the count grew a little. The count decides, because it changes at once with each request. Resident
+memory is the safeguard for everything that is not counted: memory that the allocator keeps, temporary copies, and
+errors in the sizes.
 
-Levels are those of the Disque README ("Memory management"), left a little lower than they are entered:
+The levels are those of the Disque README ("Memory management"). Each is left a little below the value at which it is
+entered:
 
-- above 75 % of `maxmemory` the node keeps no copies of new jobs, others do (COPIES),
-- above 95 % what may be forgotten is, oldest first: acknowledged jobs and at-most-once jobs that were delivered
-  (EVICTION),
-- above 100 %, or when the process is about to outgrow what is left to it, commands that need memory are refused (FULL).
+- COPIES, above 75 % of `maxmemory`: the node keeps no copies of new jobs; other nodes do.
+- EVICTION, above 95 %: acknowledged jobs and delivered at-most-once jobs are dropped, the oldest first.
+- FULL, above 100 %, or when the process comes close to the memory that the system leaves it: commands that need memory
+  are refused.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from disqued.core.jobs.joblist import JobList
 _COMPILED: Final = hasattr(Job, "__mypyc_attrs__")
 
 BASE_BYTES: Final = 1024 * 1024
-"""What an empty node is counted with. The program itself is not counted: `startup_bytes`."""
+"""The count of an empty node. The program itself is not counted (`startup_bytes`)."""
 JOB_BYTES: Final = 296 if _COMPILED else 592
-"""A job without its body, its entry in the table included."""
+"""The size of a job without its body, including its entry in the job table."""
 QUEUE_BYTES: Final = 535 if _COMPILED else 715
-"""A queue without what depends on the length of its name."""
+"""The size of a queue without its name."""
 KEY_BYTES: Final = 272 if _COMPILED else 430
-"""A key under which a job was added, with the ID of that job."""
+"""The size of a key under which a job was added, including the ID of the job."""
 CLIENT_BYTES: Final = 8 * 1024
-"""A connection: 2 KB in this process, the rest in the kernel, which counts for a container as well."""
+"""The size of a connection: 2 KB in the process, the rest in the kernel, which containers are charged for as well."""
 BUCKET_BYTES: Final = 224
-"""Wake times that nothing else wakes at (`timers`)."""
+"""The size of a bucket of the timer wheel."""
 
 COPIES: Final = 1
 EVICTION: Final = 2
@@ -47,30 +48,29 @@ _ENTER_PERCENT: Final = (0, 75, 95, 100)
 _LEAVE_PERCENT: Final = (0, 72, 92, 97)
 """By level."""
 _MARGIN_PERCENT: Final = 115
-"""What is resident may be so much of `maxmemory`, and"""
+"""Resident memory may reach this share of `maxmemory`,"""
 _SPARE_BYTES: Final = 32 << 20
-"""a little more, for what the program itself comes to need,"""
+"""plus this for the program itself,"""
 _LIMIT_PERCENT: Final = 90
-"""but never more than this of what the system leaves above the empty process."""
+"""but never more than this share of what the system leaves beyond the empty process."""
 COPIES_UNDER_WAY: Final = 3
-"""A big request is in memory several times while it is logged and sent on: so many times its size has to be free beyond
-what is read of it."""
+"""A big request is in memory several times while it is logged and replicated: so many times its size must be free."""
 _COPIES_OF_A_TURN: Final = 2
-"""What many jobs that come in one turn of the event loop take together until it ends, each so many times its size."""
+"""Each job that is added takes this many times its size until the turn of the event loop ends."""
 BIG_BYTES: Final = 64 << 10
-"""Requests and jobs up to this size need no look ahead: what they need is little beside the distance of the levels."""
+"""Requests and jobs up to this size are not checked beforehand: they are small beside the distance of the levels."""
 
 _LOOK_BYTES: Final = 1 << 20
-"""How much is counted before the system is asked again, if that is more than a 256th of `maxmemory`."""
+"""The system is asked again when the count grew by this, or by a 256th of `maxmemory` if that is more."""
 _WASTE_BYTES: Final = 64 << 20
 _LEAST_WASTE_BYTES: Final = 8 << 20
-"""So much more must have been freed, but still be resident, before the allocator is asked to give it back: an eighth of
-`maxmemory`, between these bounds."""
+"""The allocator is asked to return memory when this much is resident and not in use: an eighth of `maxmemory`, between
+these bounds."""
 _NEVER: Final = 1 << 62
 
 
 def body_bytes(length: i64) -> i64:
-    """What the bytes of a body of this length take: with their header, as the allocators round."""
+    """The size of a body of this length, with its header and as the allocators round it."""
     if length == 0:
         return 0
     if length <= 479:
@@ -79,53 +79,53 @@ def body_bytes(length: i64) -> i64:
 
 
 def queue_bytes(name: bytes) -> i64:
-    """What a queue takes; its name stands in three places."""
+    """The size of a queue; its name is stored three times."""
     return QUEUE_BYTES + 3 * len(name)
 
 
 class Memory:
-    """Bytes in use and the limits they are held against."""
+    """The memory in use and its limits."""
 
     def __init__(self, resident: Callable[[], int] | None = None) -> None:
         self._resident = resident
-        """Asks the system what the process takes."""
+        """Reads the resident memory of the process from the system."""
         self.used_bytes: i64 = BASE_BYTES
-        """Jobs, queues, clients, counted as they come and go."""
+        """Jobs, keys, queues and clients."""
         self.input_bytes: i64 = 0
-        """Parts of requests that clients began to send, counted as they come."""
+        """Incomplete requests of clients."""
         self.under_way_bytes: i64 = 0
-        """Copies of new jobs that this turn of the event loop is about to make: records, frames."""
+        """Copies of new jobs that this turn of the event loop makes: records and frames."""
         self.buffer_bytes: i64 = 0
-        """All else that waits somewhere, counted ten times per second: replies, frames, records, wake times."""
+        """Other buffers, counted ten times per second: replies, frames, records, buckets of the timer wheel."""
         self.peak_bytes: i64 = BASE_BYTES
         self.maximum_bytes: i64 = 0
         """`maxmemory`; 0 for no limit."""
         self.system_bytes: i64 = _NEVER
-        """What there is for this process: the limit of its container, or the machine's RAM."""
+        """The memory that the system has for this process: the limit of its container, or the RAM."""
         self.startup_bytes: i64 = i64(resident()) if resident is not None else 0
-        """What the empty process took."""
+        """Resident memory of the empty process."""
         self.resident_bytes: i64 = 0
-        """What it takes beyond that, when it was looked at last."""
+        """Resident memory beyond that, when it was last read."""
         self.most_resident_bytes: i64 = _NEVER
-        """What it may take beyond that."""
+        """The limit of `resident_bytes`."""
         self.squeezed: bool = False
-        """What is resident forbids more, whatever the count says."""
+        """Resident memory exceeds its limit: the level is FULL, whatever the count says."""
         self._counted_then: i64 = 0
-        """The count when the system was asked last."""
+        """The count when resident memory was last read."""
         self._level: i64 = 0
         self._count_level: i64 = 0
-        """What it would be if the count alone decided."""
+        """The level by the count alone."""
         self._rises_at: i64 = _NEVER
         self._falls_at: i64 = -1
-        """Between them there is nothing to decide."""
+        """Counts between these two do not change the level."""
         self._waste_bytes: i64 = 0
-        """What was resident but not in use after the allocator gave back what it could."""
+        """Memory that was resident but not in use after the allocator last returned memory."""
         self._evictable = JobList()
 
     # --- limits and levels ----------------------------------------------------------------------------------------
 
     def limit(self, maxmemory_bytes: i64, system_bytes: i64 = _NEVER) -> None:
-        """Hold the use against `maxmemory`, 0 for no limit, on a system that has so much for this process."""
+        """Set `maxmemory`, 0 for no limit, and the memory that the system has for this process."""
         if maxmemory_bytes == self.maximum_bytes and system_bytes == self.system_bytes:
             return
         self.maximum_bytes = maxmemory_bytes
@@ -141,11 +141,11 @@ class Memory:
 
     @property
     def counted_bytes(self) -> i64:
-        """All that is counted."""
+        """The sum of all counts."""
         return self.used_bytes + self.input_bytes + self.under_way_bytes + self.buffer_bytes
 
     def level(self) -> i64:
-        """0 when all is well, or COPIES, EVICTION, FULL."""
+        """The level: 0, COPIES, EVICTION or FULL."""
         counted = self.used_bytes + self.input_bytes + self.under_way_bytes + self.buffer_bytes
         if counted > self._rises_at or counted <= self._falls_at:
             if counted > self._counted_then:
@@ -155,7 +155,7 @@ class Memory:
         return self._level
 
     def look(self) -> None:
-        """Ask the system what the process takes, and judge anew."""
+        """Read the resident memory from the system, and compute the level."""
         counted = self.counted_bytes
         if counted > self.peak_bytes:
             self.peak_bytes = counted
@@ -170,7 +170,7 @@ class Memory:
         self._judge(counted)
 
     def _judge(self, counted: i64) -> None:
-        """Find the level of this count, and between which counts nothing changes."""
+        """Compute the level, and the counts between which it stays."""
         if self.maximum_bytes <= 0:
             self._level = 0
             self._count_level = 0
@@ -192,12 +192,12 @@ class Memory:
         self._level = FULL if self.squeezed else level
 
     def has_room_for(self, size: i64) -> bool:
-        """Whether a job of this size fits; small ones always do, the levels see to them."""
+        """Whether a job of this size fits. A small job always does: the levels are enough for it."""
         return size <= BIG_BYTES or self.fits(COPIES_UNDER_WAY * size)
 
     @property
     def frame_bytes(self) -> i64:
-        """How long a frame with a copy may be that is worth reading."""
+        """The largest frame with a copy of a job that is read."""
         if self.maximum_bytes <= 0:
             return _NEVER
         if self.level() > 0:
@@ -205,7 +205,7 @@ class Memory:
         return max(BIG_BYTES, (self.maximum_bytes - self.counted_bytes) // COPIES_UNDER_WAY)
 
     def fits(self, more_bytes: i64) -> bool:
-        """Whether so many bytes more stay below the limits."""
+        """Whether this many more bytes stay below the limits."""
         if self.maximum_bytes <= 0:
             return True
         counted = self.counted_bytes
@@ -215,7 +215,7 @@ class Memory:
 
     @property
     def is_wasteful(self) -> bool:
-        """Whether so much more is resident than in use that the allocator may give some back."""
+        """Whether much more memory is resident than in use, so that the allocator should return some."""
         waste: i64 = self.resident_bytes - self.counted_bytes
         if waste < self._waste_bytes:
             self._waste_bytes = waste
@@ -225,11 +225,11 @@ class Memory:
         return waste - self._waste_bytes > much
 
     def gave_back(self) -> None:
-        """The allocator gave back what it could."""
+        """Note that the allocator returned what it could."""
         self.look()
         self._waste_bytes = self.resident_bytes - self.counted_bytes
 
-    # --- what is counted ------------------------------------------------------------------------------------------
+    # --- counting -----------------------------------------------------------------------------------------------------
 
     def add(self, job: Job) -> None:
         """Count a new job."""
@@ -238,25 +238,25 @@ class Memory:
         self.under_way_bytes += _COPIES_OF_A_TURN * size
 
     def remove(self, job: Job) -> None:
-        """Count a forgotten job no more."""
+        """Uncount a job."""
         self.used_bytes -= JOB_BYTES + body_bytes(len(job.body))
 
-    # --- what may go ----------------------------------------------------------------------------------------------
+    # --- eviction -----------------------------------------------------------------------------------------------------
 
     def allow_eviction(self, job: Job) -> None:
-        """The job, which is in no queue, may be dropped when memory runs short."""
+        """Allow a job that is in no queue to be dropped when memory is short."""
         if job.place != NOWHERE:
             return
         job.place = IN_RECLAIMABLE
         self._evictable.append(job)
 
     def forbid_eviction(self, job: Job) -> None:
-        """The job is dropped or needed again."""
+        """Keep a job from being evicted; it may have been allowed before."""
         if job.place != IN_RECLAIMABLE:
             return
         job.place = NOWHERE
         self._evictable.remove(job)
 
     def oldest_evictable(self) -> Job | None:
-        """The job to drop first."""
+        """The job to evict first, or None."""
         return self._evictable.first

@@ -1,10 +1,10 @@
 """The output of one turn of a node, as one batch in one order.
 
-A node collects what it has to say in `Ready`. `Ready.carry` is the only place that knows the order: first the
-durability barrier holds back what tells of changes that are not logged yet (`output.barrier`; `Node.carry` has them
-logged before), then frames go to the links of the cluster bus, replies to the clients, connections that are given up
-are closed, and new links are opened. So another node hears of a change no later than a client does. The server and the
-simulator are drivers (`Driver`): they write what they are given, when they are given it.
+A node collects its output in `Ready`. `Ready.carry` is the only place that knows the order: first the durability
+barrier holds back output that depends on changes which are not logged yet (`output.barrier`; `Node.carry` logs them
+before). Then frames are written to the links of the cluster bus and replies to the clients, abandoned connections are
+closed, and new links are opened. Other nodes therefore hear of a change no later than clients do. The server and the
+simulator are drivers (`Driver`): they write what `carry` gives them, in that order.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from disqued.core.output.barrier import Barrier, Confirmation
 from disqued.core.telemetry.traffic import Traffic
 
 COUNTED_BYTES: Final = 4096
-"""A client of which more than this is held back is counted among those that let output wait."""
+"""A client with more held output than this is watched as a slow client."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Driver:
-    """Carries out a batch: the server on sockets, the simulator in memory. Links have a `Carrier` of their own."""
+    """Writes a batch: the server to sockets, the simulator in memory. Each link has a `Carrier` of its own."""
 
     def write_session(self, session: Session) -> None:
         """Write the output of a client's connection, then close it if the session is closing and holds nothing back."""
@@ -45,7 +45,7 @@ class Driver:
 
 
 class Ready:
-    """Collects output between two turns."""
+    """Collects the output of a turn."""
 
     def __init__(self, traffic: list[Traffic]) -> None:
         self._traffic = traffic
@@ -54,9 +54,9 @@ class Ready:
         self.links: list[Link] = []
         """Links with output."""
         self.confirmations: list[Confirmation] = []
-        """Frames that tell other nodes of changes, to be sent once these are logged."""
+        """Frames that tell other nodes of changes, sent once the changes are logged."""
         self.sessions: list[Session] = []
-        """Sessions with output, or to be closed once it is written."""
+        """Sessions with output, or with a connection to close after their output."""
         self.hangups: list[Session] = []
         """Sessions to close at once."""
         self.link_hangups: list[Link] = []
@@ -70,11 +70,11 @@ class Ready:
         self.safe: i64 = 0
         """Number of the last group that reached it as `appendfsync` promises."""
         self.unwritten_bytes: i64 = 0
-        """How much waited to be written to the append only file lately."""
+        """How much waited to be written to the append only file at the last check."""
         self.slow: dict[int, Session] = {}
-        """Sessions that let output wait, by number."""
+        """Sessions whose clients do not read their output, by number."""
         self.output_limited: bool = False
-        """Clients that let too much output wait are disconnected."""
+        """`client-output-buffer-limit` is set: clients that do not read their output are disconnected."""
         self.barrier = Barrier()
 
     @property
@@ -83,9 +83,9 @@ class Ready:
         return bool(self.links or self.sessions or self.hangups or self.link_hangups or self.dials or self.lookups)
 
     def carry(self, driver: Driver) -> None:
-        """Write everything that may leave, in the order of this module's contract.
+        """Write all output that is not held back, in the order that this module describes.
 
-        Output that comes up meanwhile, for example because a connection fails, stays for the next call.
+        Output that is added meanwhile, for example because a connection fails, stays for the next call.
         """
         if self.safe < self.logged or self.confirmations or not self.barrier.empty:
             self._pass_barrier()
@@ -115,7 +115,7 @@ class Ready:
             self._reach_out(driver)
 
     def _pass_barrier(self) -> None:
-        """Hold back the output that tells of unsafe changes, and let go of what was held back and is safe now."""
+        """Hold back output that depends on unsafe changes, and release held output that is safe now."""
         barrier = self.barrier
         if self.safe < self.logged or not barrier.empty:
             passed: list[Session] = []
@@ -141,7 +141,7 @@ class Ready:
             held = barrier.release(self.safe)
 
     def _count_held(self, session: Session) -> None:
-        """Count a client of which much is held back among those that let output wait."""
+        """Watch a client as a slow client if much of its output is held back."""
         if session.held_bytes > COUNTED_BYTES:
             self.slow[int(session.number)] = session
             if self.output_limited:
@@ -153,7 +153,7 @@ class Ready:
                 self.put(confirmation.link, confirmation.frame)
 
     def _reach_out(self, driver: Driver) -> None:
-        """Open new links and look up names. What was written to a link already leaves when it is connected."""
+        """Open new links and resolve names. Output of a new link is sent when it is connected."""
         dials = self.dials
         self.dials = []
         for link in dials:
@@ -168,7 +168,7 @@ class Ready:
     # --- collecting ---------------------------------------------------------------------------------------------------
 
     def put(self, link: Link, frame: bytes) -> None:
-        """Have a frame written to a link."""
+        """Write a frame to a link."""
         link.out.append(frame)
         size: i64 = len(frame)
         link.out_bytes += size
@@ -181,31 +181,31 @@ class Ready:
             self.links.append(link)
 
     def confirm(self, link: Link, frame: bytes) -> None:
-        """Have a frame written to a link as soon as all changes so far are logged."""
+        """Write a frame to a link as soon as all changes so far are logged."""
         self.confirmations.append(Confirmation(link, frame))
 
     def tell_changed(self, session: Session) -> None:
-        """The session's output may tell of a change of this turn."""
+        """The session's output depends on a change of this turn."""
         session.tells_of = self.logged + 1
 
     def tell_again(self, session: Session) -> None:
-        """The session's output may tell of any change so far, whoever made it."""
+        """The session's output may depend on any change so far, also of other clients."""
         session.tells_of = self.logged + 1 if self.changes else max(self.logged, session.tells_of)
 
     def flush(self, session: Session) -> None:
-        """Have the session's output written."""
+        """Write the session's output in this turn."""
         if not session.flushing:
             session.flushing = True
             self.sessions.append(session)
 
     def hang_up(self, session: Session) -> None:
-        """Have the connection closed without waiting for its output."""
+        """Close the connection without waiting for its output."""
         if not session.closed:
             session.closed = True
             self.hangups.append(session)
 
     def hang_up_link(self, link: Link) -> None:
-        """Have the link closed; it is told no more, and `link_closed` is not called for it."""
+        """Close the link: nothing more is sent on it, and `link_closed` is not called for it."""
         if not link.closed:
             link.closed = True
             link.out.clear()

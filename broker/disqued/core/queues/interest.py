@@ -1,7 +1,7 @@
-"""What is wanted of a queue and is not there: what this node asks others for, and what others asked this node for.
+"""Interest in the jobs of a queue: what this node asks other nodes for, and what other nodes asked this node for.
 
-Plain records that hang on the queue; the federation room fills them and acts on them (its alarms are made from these),
-the introspection room shows them.
+These are plain records of a queue. The federation room fills them and acts on them (its alarms are subclasses of them),
+and the introspection room shows them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.core.timers.alarm import Alarm
 
 SOURCE_MS: Final = 5000
-"""A node that sent jobs of a queue is asked directly for more for that long; so long does an import rate count."""
+"""How long a node that sent jobs of a queue is asked directly for more, and how long an import rate is valid."""
 LINGER_MS: Final = 1000
-"""A queue counts as wanted for that long after the last client that waited for it."""
+"""How long a queue counts as wanted after the last client that waited for it."""
 _WINDOW_MS: Final = 1000
 _LEAST_SPAN_MS: Final = 50
 
@@ -26,34 +26,34 @@ class Source:
 
     def __init__(self, now_ms: i64) -> None:
         self.last_ms: i64 = now_ms
-        """When it last did."""
+        """When it last sent jobs."""
         self.expected: i64 = 0
-        """Jobs that it was asked for since and has not sent."""
+        """Jobs that it was asked for after that and has not sent."""
 
 
 @mypyc_attr(acyclic=True)
 class Needs(Alarm):
-    """What this node wants of one queue from others. It exists once a client found the queue empty, or a job came."""
+    """The interest of this node in one queue. Made when a client finds the queue empty or another node sends a job."""
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
         super().__init__()
         self.name = name
         self.asked_ms: i64 = 0
-        """When other nodes were last asked, 0 when none of them remembers it."""
+        """When other nodes were last asked; 0 when none of them remembers the request."""
         self.enough_ms: i64 = 0
-        """When they were told to forget it."""
+        """When other nodes were told to forget the request (ENOUGH)."""
         self.patience_ms: i64 = LINGER_MS
-        """How long nobody needs to have wanted jobs until they are told."""
+        """How long no client must have wanted jobs before other nodes are told so."""
         self.broadcast_ms: i64 = 0
         self.broadcasts: i64 = 0
-        """Without a new source since."""
+        """Broadcasts since the last new source."""
         self.adhoc_ms: i64 = 0
         self.adhocs: i64 = 0
-        """Without a job since."""
+        """Direct requests since the last job."""
         self.next_ms: i64 = 0
-        """When it may be time to ask again."""
+        """When to check again whether other nodes must be asked."""
         self.used_ms: i64 = now_ms
-        """When a client last found the queue empty, emptied it, or waited for it."""
+        """When a client last found the queue empty, took its last job, or waited for it."""
         self.imported_ms: i64 = 0
         self.sources: dict[bytes, Source] = {}
         self._window_ms: i64 = now_ms
@@ -62,7 +62,7 @@ class Needs(Alarm):
         self._previous_jobs: i64 = 0
 
     def count_import(self, now_ms: i64) -> None:
-        """A job came from another node."""
+        """Count a job that another node sent."""
         if now_ms - self._window_ms > _WINDOW_MS:
             self._previous_ms = self._window_ms
             self._previous_jobs = self._window_jobs
@@ -72,7 +72,7 @@ class Needs(Alarm):
         self.imported_ms = now_ms
 
     def rate(self, now_ms: i64) -> i64:
-        """Jobs per second that come from other nodes, rounded up (Disque `getQueueImportRate`)."""
+        """Jobs per second that other nodes send, rounded up (Disque `getQueueImportRate`)."""
         if now_ms - self._window_ms > SOURCE_MS:
             return 0
         span_ms: i64 = max(now_ms - self._previous_ms, _LEAST_SPAN_MS)
@@ -80,7 +80,7 @@ class Needs(Alarm):
         return (jobs * 1000 + span_ms - 1) // span_ms
 
     def drop_stale_sources(self, now_ms: i64) -> None:
-        """Forget the nodes that sent nothing for long."""
+        """Remove the nodes that sent nothing for SOURCE_MS."""
         stale = [node_id for node_id, source in self.sources.items() if now_ms - source.last_ms > SOURCE_MS]
         for node_id in stale:
             del self.sources[node_id]
@@ -88,7 +88,7 @@ class Needs(Alarm):
 
 @mypyc_attr(acyclic=True)
 class Ask:
-    """How many jobs another node asked for and did not get yet."""
+    """The number of jobs that another node asked for and has not received."""
 
     def __init__(self, count: i64, now_ms: i64) -> None:
         self.count: i64 = count
@@ -97,7 +97,7 @@ class Ask:
 
 @mypyc_attr(acyclic=True)
 class Asks(Alarm):
-    """Who asked for jobs of one queue, by node ID, the next to be served first."""
+    """The nodes that asked for jobs of one queue, by ID; the next one to serve comes first."""
 
     def __init__(self, name: bytes) -> None:
         super().__init__()
@@ -106,24 +106,24 @@ class Asks(Alarm):
 
 
 class Greeting:
-    """How far another node was told what is wanted here, which is done several times."""
+    """How far another node was told which queues this node is interested in; it is told several times."""
 
     def __init__(self, now_ms: i64) -> None:
         self.began_ms: i64 = now_ms
         self.round: i64 = 0
         self.cursor: i64 = 0
-        """Where in the queues to go on."""
+        """The scan cursor of the queues at which the next part begins."""
 
 
 class Demand:
-    """What the federation room keeps of the node as a whole."""
+    """State of the federation room for the whole node."""
 
     def __init__(self) -> None:
         self.needs: i64 = 0
-        """Queues for which others were asked and may remember it."""
+        """Queues for which other nodes were asked and may remember it."""
         self.asks: i64 = 0
-        """Queues that others asked for."""
+        """Queues that other nodes asked for."""
         self.greetings: dict[bytes, Greeting] = {}
-        """Nodes that came (back) and are to be told what is wanted here."""
+        """Nodes that became reachable and must be told which queues this node is interested in."""
         self.withdrawn: bool = False
-        """This node is about to end: it wants nothing any more."""
+        """This node is about to shut down and asks for no more jobs."""

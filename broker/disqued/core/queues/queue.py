@@ -78,7 +78,7 @@ class QueueType:
 
 @mypyc_attr(acyclic=True)
 class Wait:
-    """A place in the line of a queue, taken by a client that waits for its jobs."""
+    """The entry of a waiting client in the list of waiting clients of a queue."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -87,39 +87,39 @@ class Wait:
 
 
 class Queue:
-    """The queue object of one node; it comes into being by use and leaves when it was idle for long."""
+    """One queue on one node. It is made when it is first used, and removed when it was idle for long."""
 
     def __init__(self, name: bytes, number: i64, now_ms: i64, queue_type: QueueType) -> None:
         self.name = name
         self.type = queue_type
         self.number: i64 = number
-        """Grows with each queue this node makes: the scan order."""
+        """Increases with each queue that this node makes; queues are scanned in this order."""
         self.length: i64 = 0
         self._order = queue_type.new_order()
         self.first_wait: Wait | None = None
         self.last_wait: Wait | None = None
         self.waiting: i64 = 0
-        """Clients blocked on this queue."""
+        """Number of clients that wait for jobs of this queue."""
         self.ready: bool = False
-        """Has been put on the list of queues whose clients can be served."""
+        """On the list of queues whose clients can be served (`Lifecycle.ready`)."""
         self.wanted: bool = False
-        """Other nodes asked for its jobs. Kept by the federation room."""
+        """Other nodes asked for its jobs. Set by the federation room."""
         self.sought: bool = False
-        """Has been put on the list of queues whose jobs other nodes asked for."""
+        """On the list of queues with jobs that other nodes asked for (`Lifecycle.wanted`)."""
         self.visited_ms: i64 = 0
-        """When a client last came for jobs, in a cluster."""
+        """In a cluster: when a client last asked for jobs."""
         self.needs: Needs | None = None
-        """What is asked of other nodes; None while nothing ever was."""
+        """The interest of this node in jobs of other nodes; None if there never was any."""
         self.asks: Asks | None = None
-        """What other nodes asked for; None while nothing is."""
+        """What other nodes asked for; None if they want nothing."""
         self.pause: i64 = 0
         self.created_ms: i64 = now_ms
         self.used_ms: i64 = now_ms
-        """When a job was last queued or fetched."""
+        """When a job was last queued or delivered."""
         self.jobs_in: i64 = 0
         self.jobs_out: i64 = 0
         self.reply_prefix = b"*3\r\n" + bulk(name) + b"$40\r\n"
-        """Start of a delivered job on the wire, up to its ID; with counters the array is longer."""
+        """How a delivered job begins in a reply, up to its ID; the array is longer with counters."""
         self.reply_prefix_counters = b"*7\r\n" + bulk(name) + b"$40\r\n"
 
     def insert(self, job: Job) -> None:
@@ -141,7 +141,7 @@ class Queue:
         return self._order.peek(max(min(count, self.length), -self.length))
 
     def join_line(self, wait: Wait) -> None:
-        """Put a client at the end of the line."""
+        """Add a client to the end of the waiting clients."""
         self.waiting += 1
         last = self.last_wait
         if last is None:
@@ -152,7 +152,7 @@ class Queue:
         self.last_wait = wait
 
     def leave_line(self, wait: Wait) -> None:
-        """Take a client out of the line."""
+        """Remove a client from the waiting clients."""
         self.waiting -= 1
         previous = wait.previous
         following = wait.next
@@ -169,5 +169,5 @@ class Queue:
 
     @property
     def deserted(self) -> bool:
-        """Nothing would be lost with this queue but its statistics."""
+        """Whether the queue can be removed and nothing but its statistics would be lost."""
         return self.length == 0 and self.waiting == 0 and self.pause == 0 and not self.wanted

@@ -1,8 +1,8 @@
-"""All queues of a node, by name and in the order they were made.
+"""All queues of a node, by name and in the order in which they were made.
 
-The scan order is the order of making: a cursor is the number of the last queue seen, found again by bisection, so
-that a scan needs no snapshot, sees every queue that stays exactly once, and costs what it returns. Removed queues
-leave a hole in the order until holes outnumber queues.
+Queues are scanned in that order. A cursor is the number of the last queue that was returned, and bisection finds it
+again. A scan therefore needs no snapshot, returns each queue that stays exactly once, and costs no more than what it
+returns. A removed queue leaves a hole in the order; holes are removed when they outnumber the queues.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Queues:
         return len(self._by_name)
 
     def get(self, name: bytes) -> Queue | None:
-        """The queue of that name, if there is one."""
+        """The queue of that name, or None."""
         return self._by_name.get(name)
 
     def declare(self, name: bytes, queue_type: QueueType) -> None:
@@ -49,7 +49,7 @@ class Queues:
         return self._standard
 
     def get_or_make(self, name: bytes, now_ms: i64) -> Queue:
-        """The queue of that name; a new one when there is none."""
+        """The queue of that name; it is made if it does not exist."""
         queue = self._by_name.get(name)
         if queue is None:
             self._made += 1
@@ -60,7 +60,7 @@ class Queues:
         return queue
 
     def remove(self, queue: Queue) -> None:
-        """Forget a queue and its statistics."""
+        """Remove a queue and its statistics."""
         del self._by_name[queue.name]
         self._order[bisect_right(self._numbers, queue.number) - 1] = None
         if len(self._order) > 64 and len(self._order) > 2 * len(self._by_name):
@@ -68,7 +68,7 @@ class Queues:
             self._numbers = [kept.number for kept in self._order if kept is not None]
 
     def scan(self, cursor: int, limit: int) -> tuple[int, list[Queue]]:
-        """Up to `limit` queues behind the cursor, and the next cursor: 0 at the end."""
+        """The next cursor, 0 at the end, and up to `limit` queues after the cursor."""
         at = bisect_right(self._numbers, cursor)
         found: list[Queue] = []
         while at < len(self._order) and len(found) < limit:

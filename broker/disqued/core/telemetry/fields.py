@@ -1,4 +1,4 @@
-"""Fields of a section of INFO: names and values, in the order in which they are shown."""
+"""The fields of a section of INFO: names and values, in the order in which INFO shows them."""
 
 from __future__ import annotations
 

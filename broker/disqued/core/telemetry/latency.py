@@ -1,4 +1,4 @@
-"""The latency monitor: for each kind of event the slowest occurrences, at most one sample per second."""
+"""The latency monitor: for each kind of event, the slowest occurrence of each second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LatencySeries:
     worst_ms: int = 0
 
     def add(self, at_s: int, spent_ms: int) -> None:
-        """Note an occurrence; of one second only the slowest is kept."""
+        """Add an occurrence; only the slowest one of a second is kept."""
         self.worst_ms = max(self.worst_ms, spent_ms)
         if self.samples and self.samples[-1][0] == at_s:
             spent_ms = max(spent_ms, self.samples.pop()[1])
@@ -31,10 +31,10 @@ class LatencyMonitor:
         self.series: dict[bytes, LatencySeries] = {}
 
     def add(self, event: bytes, at_s: int, spent_ms: int) -> None:
-        """Note an occurrence of an event."""
+        """Add an occurrence of an event."""
         self.series.setdefault(event, LatencySeries()).add(at_s, spent_ms)
 
     def reset(self, events: list[bytes]) -> int:
-        """Forget the named series, or all; returns how many there were."""
+        """Remove the named series, or all; returns how many there were."""
         removed = [event for event in (events or list(self.series)) if self.series.pop(event, None) is not None]
         return len(removed)

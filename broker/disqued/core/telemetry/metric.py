@@ -1,4 +1,4 @@
-"""What a metric is: a row that says how it is called, what it means, and where the number is read.
+"""A metric: a row with its name, its meaning, and how its value is read.
 
 Each room declares the rows of what it counts (`metrics.py`) and gives them to its `Subsystem`. `disqued.metrics` makes
 the page for Prometheus and the reference page of them. Names follow Prometheus' rules: base units (seconds, bytes), and
@@ -20,7 +20,7 @@ HISTOGRAM: Final = "histogram"
 Source = TypeVar("Source")
 Value: TypeAlias = "int | float | Histogram"
 Sample: TypeAlias = "tuple[tuple[str, ...], Value]"
-"""The values of the labels, in the order of the row, and the number."""
+"""The values of the labels, in the order of the row, and the value of the metric."""
 
 
 @dataclass(frozen=True)
@@ -31,31 +31,31 @@ class Metric(Generic[Source]):
     kind: str
     """COUNTER, GAUGE or HISTOGRAM."""
     help: str
-    """One sentence: what it counts, in which unit if the name does not say it, and when it is zero or missing."""
+    """One sentence: what it counts, its unit if the name does not say it, and when it is zero or missing."""
     read: Callable[[Source], Iterable[Sample]]
-    """May be read bit by bit with other things done in between: what it goes through must not change meanwhile."""
+    """Reads the samples. It may be paused between samples, so it must not iterate over what can change meanwhile."""
     labels: tuple[str, ...] = ()
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The names under which Prometheus keeps its numbers."""
+        """The names of its series in Prometheus."""
         if self.kind == HISTOGRAM:
             return (f"{self.name}_bucket", f"{self.name}_sum", f"{self.name}_count")
         return (self.name,)
 
 
 def counter(name: str, text: str, read: Callable[[Source], int | float]) -> Metric[Source]:
-    """A number that only grows."""
+    """Declare a number that only grows."""
     return Metric(name, COUNTER, text, _one(read))
 
 
 def gauge(name: str, text: str, read: Callable[[Source], int | float]) -> Metric[Source]:
-    """A number that comes and goes."""
+    """Declare a number that goes up and down."""
     return Metric(name, GAUGE, text, _one(read))
 
 
 def histogram(name: str, text: str, read: Callable[[Source], Histogram]) -> Metric[Source]:
-    """Values by size."""
+    """Declare values by size."""
     return Metric(name, HISTOGRAM, text, _one(read))
 
 

@@ -12,7 +12,7 @@ MAX_ARGUMENT_BYTES: Final = 128
 
 @dataclass(frozen=True)
 class SlowCommand:
-    """One entry, its arguments cut to a bounded size."""
+    """One entry; its arguments are truncated."""
 
     number: int
     at_s: int
@@ -34,7 +34,7 @@ class SlowLog:
         self.entries: deque[SlowCommand] = deque()
 
     def add(self, arguments: list[bytes], at_s: int, spent_us: int, max_length: int) -> None:
-        """Keep a command and let the oldest ones beyond `max_length` go."""
+        """Add a command, and remove the oldest entries beyond `max_length`."""
         kept = [_cut(argument) for argument in arguments[:MAX_ARGUMENTS]]
         if len(arguments) > MAX_ARGUMENTS:
             kept[-1] = b"... (%d more arguments)" % (len(arguments) - MAX_ARGUMENTS + 1)

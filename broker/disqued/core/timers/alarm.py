@@ -1,4 +1,4 @@
-"""Something with a wake time that is no job: it says itself what happens then."""
+"""A timer that is not a job: a subclass says what happens at its wake time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from disqued.core.timers.timed import Timed
 
 @mypyc_attr(acyclic=True)
 class Alarm(Timed):
-    """Armed on the timer wheel like a job."""
+    """A timer; it is armed on the timer wheel, as jobs are."""
 
     def ring(self, state: Any) -> None:
-        """Act: the wake time has come, and the timer wheel has let go of this alarm.
+        """Act: the wake time has come, and the alarm is disarmed.
 
-        `state` is the `NodeState`, which this package, below it, does not know; subclasses name its type.
+        `state` is the `NodeState`, which this package does not know; subclasses name its type.
         """
         raise NotImplementedError

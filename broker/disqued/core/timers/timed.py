@@ -1,6 +1,6 @@
-"""Something with a wake time: the base of jobs, alarms and waiting clients.
+"""The base of everything that the timer wheel holds: jobs, alarms and waiting clients.
 
-It carries its own links of the timer wheel, so that arming allocates nothing.
+It has the links of the timer wheel, so arming allocates nothing.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 DUE: Final = -1
-"""Stands for the wake time of what is about to be woken."""
+"""The wake time of an item that `TimerWheel.due` returned and that was not woken yet."""
 
 
 @mypyc_attr(acyclic=True)
 class Timed:
-    """Something with a wake time: what the timer wheel holds."""
+    """An item with a wake time."""
 
     def __init__(self) -> None:
         self.awake_ms: i64 = 0
-        """When to wake up, in unix milliseconds; 0 for never, DUE for now."""
+        """When to wake it, in unix milliseconds; 0 for never, DUE for now."""
         self.timer_previous: Timed | None = None
         self.timer_next: Timed | None = None

@@ -1,12 +1,12 @@
-"""The timer wheel: when each job and each alarm is woken.
+"""The timer wheel: wakes jobs and alarms.
 
-Every job has a wake time and most are moved or removed before it comes, so arming and disarming must cost next to
-nothing and leave nothing behind. Wake times fall into buckets that link their members intrusively: near buckets of
-16 ms, which bounds how late a wake-up can be, and far buckets of 4 s, whose members move to near buckets well before
-they are due, a bounded number per call, so that no far bucket stalls the node however many jobs share it.
+Every job has a wake time, and most jobs are rearmed or removed before it comes. Arming and disarming must therefore be
+cheap and leave nothing behind. Wake times fall into buckets, which are intrusive lists. Near buckets are 16 ms wide,
+which bounds how late a wake-up can be. Far buckets are 4 s wide; their items move to near buckets before they are due,
+a bounded number per call, so a far bucket with many jobs does not stall the node.
 
-This is a timing wheel of two levels (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987) with the
-slots in a dict, because jobs live from seconds to years.
+This is a hierarchical timing wheel with two levels (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987).
+Its slots are in a dict, because jobs live from seconds to years.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _NEAR_SHIFT: Final = 4
 NEAR_MS: Final = 1 << _NEAR_SHIFT
 _FAR_SHIFT: Final = 12
 _LEAD_MS: Final = 8192
-"""How long before its end a far bucket is opened: twice its width, so 4 s before the first of its members is due."""
+"""How long before its end a far bucket is opened: twice its width, so 4 s before the first of its items is due."""
 MOVES_PER_CALL: Final = 2000
-"""Members that one call moves from a far bucket to near ones."""
+"""The number of items that one call moves from far to near buckets."""
 
 
 def _new_bucket() -> Timed:
@@ -36,10 +36,10 @@ def _new_bucket() -> Timed:
 
 
 class TimerWheel:
-    """Wake times of any number of things.
+    """The wake times of one node.
 
-    `phase_ms` shifts the ends of all buckets, by less than their width: nodes with different phases do not act in the
-    same millisecond on what came to both at once, for example the requeueing of a job of which both have a copy.
+    `phase_ms` shifts the ends of all buckets by less than the width of a near bucket. Nodes with different phases do
+    not act in the same millisecond on an event that they share, for example when two holders requeue the same job.
     """
 
     def __init__(self, phase_ms: i64 = 0) -> None:
@@ -49,14 +49,14 @@ class TimerWheel:
         self._far: dict[int, Timed] = {}
         self._far_order: list[int] = []
         self._horizon_ms: i64 = 0
-        """Wake times before it are in near buckets, a multiple of the far width."""
+        """Earlier wake times are in near buckets. A multiple of the width of far buckets."""
         self._opened: list[Timed] = []
-        """Far buckets being moved to near ones, the earliest last."""
+        """Far buckets whose items are moved to near buckets, the earliest last."""
         self._last_slot: i64 = -1
         self._last_bucket: Timed = _new_bucket()
 
     def arm(self, timed: Timed, awake_ms: i64) -> None:
-        """Wake `timed` at `awake_ms` instead of what was set before; 0 or less for never."""
+        """Wake `timed` at `awake_ms`, which replaces its earlier wake time; 0 or less for never."""
         if timed.timer_next is not None:
             self.disarm(timed)
         timed.awake_ms = awake_ms
@@ -82,7 +82,7 @@ class TimerWheel:
         bucket.timer_previous = timed
 
     def _bucket(self, buckets: dict[int, Timed], order: list[int], slot: i64) -> Timed:
-        """The bucket of a slot, made when missing."""
+        """The bucket of a slot; it is made if it does not exist."""
         bucket = buckets.get(slot)
         if bucket is None:
             bucket = _new_bucket()
@@ -91,7 +91,7 @@ class TimerWheel:
         return bucket
 
     def disarm(self, timed: Timed) -> None:
-        """Wake `timed` no more."""
+        """Remove the wake time of `timed`."""
         following = timed.timer_next
         previous = timed.timer_previous
         if following is None or previous is None:
@@ -105,11 +105,11 @@ class TimerWheel:
 
     @property
     def buckets(self) -> int:
-        """How many buckets there are: at worst one for each thing that is armed."""
+        """The number of buckets: at worst one for each armed item."""
         return len(self._near) + len(self._far)
 
     def next_ms(self) -> int:
-        """When `due` should be called next; 0 when nothing is armed."""
+        """When `due` must be called next, in unix milliseconds; 0 if nothing is armed."""
         if self._opened:
             return 1
         earliest = 0
@@ -122,10 +122,10 @@ class TimerWheel:
         return earliest if earliest <= 1 else earliest - self._phase_ms
 
     def due(self, now_ms: i64, limit: i64) -> list[Timed]:
-        """Disarm and return up to `limit` whose time has come, in order of their wake times, marked as DUE.
+        """Disarm up to `limit` items whose time has come, mark them DUE, and return them in order of their wake times.
 
-        What is done for one may disarm or arm another one of them, which takes its mark away: it is not to be woken.
-        The order holds within 16 ms, and within 4 s after a jump of the clock.
+        Processing one item may arm or disarm another one, which removes its mark: the caller must not wake it then.
+        Wake times within 16 ms of each other can be out of order, or within 4 s after a jump of the clock.
         """
         now_ms += self._phase_ms
         self._advance(now_ms)
@@ -154,7 +154,7 @@ class TimerWheel:
         return ready
 
     def _advance(self, now_ms: i64) -> None:
-        """Open the far buckets that come near, by shifted time, and move some of their members."""
+        """Open the far buckets that are near, by shifted time, and move some of their items."""
         horizon: i64 = ((now_ms + _LEAD_MS) >> _FAR_SHIFT) << _FAR_SHIFT
         if horizon > self._horizon_ms:
             self._horizon_ms = horizon
