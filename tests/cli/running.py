@@ -117,7 +117,7 @@ class Terminal:
         """Return when the text has been written after what was awaited before."""
         deadline = time.monotonic() + TIMEOUT_S
         while wanted not in self.text:
-            assert self._read(deadline), f"{wanted!r} does not come in {self.text!r}"
+            assert self._read(deadline), f"{wanted!r} not found in {self.text!r}"
         self.raw = ESCAPE_SEQUENCE.sub("", self.raw).replace("\r", "").partition(wanted)[2]
 
     def wait_for_end(self) -> int:
@@ -133,7 +133,7 @@ class Terminal:
             return False
         try:
             data = os.read(self._master, 65536)
-        except OSError:  # the other side is closed
+        except OSError:  # the other end is closed
             return False
         self._answer_cursor_position(data)
         self.raw += data.decode("utf-8", "replace")

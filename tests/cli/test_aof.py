@@ -37,7 +37,7 @@ def aof(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def says(monkeypatch: pytest.MonkeyPatch) -> None:
+def confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
 
 
@@ -102,8 +102,8 @@ def test_valid_file_passes(capsys: pytest.CaptureFixture[str], aof: Path) -> Non
     ],
 )
 def test_files_of_the_original_are_checked(capsys: pytest.CaptureFixture[str], name: str, lines: list[str]) -> None:
-    status, said = run(capsys, str(VECTORS / f"{name}.aof"))
-    assert [line for line in said if not line.startswith("Records: ")] == lines
+    status, output = run(capsys, str(VECTORS / f"{name}.aof"))
+    assert [line for line in output if not line.startswith("Records: ")] == lines
     assert status == (lines[-1] != "AOF is valid")
 
 
@@ -137,7 +137,7 @@ def test_file_is_not_changed_without_confirmation(
         assert aof.read_bytes() == TORN
 
 
-@pytest.mark.usefixtures("says")
+@pytest.mark.usefixtures("confirmation")
 def test_incomplete_end_is_truncated(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
     aof.write_bytes(TORN)
     status, lines = run(capsys, "--fix", str(aof))
@@ -149,7 +149,7 @@ def test_incomplete_end_is_truncated(capsys: pytest.CaptureFixture[str], aof: Pa
     assert (status, aof.read_bytes(), kept(aof)) == (0, whole, [])
 
 
-@pytest.mark.usefixtures("says")
+@pytest.mark.usefixtures("confirmation")
 def test_file_is_rewritten_without_damage_and_the_damaged_file_is_kept(
     capsys: pytest.CaptureFixture[str], aof: Path
 ) -> None:
@@ -160,11 +160,11 @@ def test_file_is_rewritten_without_damage_and_the_damaged_file_is_kept(
     assert "The current file will be kept as disque.aof.damaged-" in lines[-2]
     assert (status, aof.read_bytes(), kept(aof)) == (0, MENDED, [STRUCK])
     assert aof.stat().st_mode & 0o777 == 0o640
-    assert len(list(aof.parent.iterdir())) == 2, "nothing else is left behind"
+    assert len(list(aof.parent.iterdir())) == 2, "no other files remain"
     assert run(capsys, str(aof))[0] == 0
 
 
-@pytest.mark.usefixtures("says")
+@pytest.mark.usefixtures("confirmation")
 @pytest.mark.parametrize("behind", [b"", UNSUMMED])
 def test_file_without_checksums_is_truncated_at_the_first_damage(
     capsys: pytest.CaptureFixture[str], aof: Path, behind: bytes
@@ -175,7 +175,7 @@ def test_file_without_checksums_is_truncated_at_the_first_damage(
     assert (status, aof.read_bytes(), kept(aof)) == (0, UNSUMMED, [UNSUMMED + b"garbage" + behind])
 
 
-@pytest.mark.usefixtures("says")
+@pytest.mark.usefixtures("confirmation")
 def test_link_to_a_damaged_file_stays_a_link(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     real = tmp_path / "real" / "jobs.aof"
     real.parent.mkdir()

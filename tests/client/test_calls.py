@@ -46,7 +46,7 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     ),
     "jscan_details": (calls.jscan_details().page(0), ("JSCAN", 0, "COUNT", 100, "REPLY", "all")),
     "pause": (calls.pause("q", "in", everywhere=True), ("PAUSE", "q", "in", "bcast")),
-    "pause that asks": (calls.pause("q"), ("PAUSE", "q", "state")),
+    "pause that only reads": (calls.pause("q"), ("PAUSE", "q", "state")),
     "hello": (calls.hello(), ("HELLO",)),
     "info": (calls.info("all"), ("INFO", "all")),
     "execute": (calls.execute("CONFIG", "GET", b"*"), ("CONFIG", "GET", b"*")),
@@ -60,7 +60,7 @@ def test_call_has_these_words(call: Call[Any], words: tuple[object, ...]) -> Non
 
 REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "add": (calls.add("q", "x"), False),
-    "add when asked to": (calls.add("q", "x", repeat=True), True),
+    "add with repeat": (calls.add("q", "x", repeat=True), True),
     "get": (calls.get("q"), True),
     "ack": (calls.ack(ID), True),
     "fast_ack": (calls.fast_ack(ID), True),
@@ -75,12 +75,12 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "qstat": (calls.qstat("q"), True),
     "hello": (calls.hello(), True),
     "info": (calls.info(), True),
-    "pause that asks": (calls.pause("q"), True),
+    "pause that only reads": (calls.pause("q"), True),
     "pause of one node": (calls.pause("q", "in"), False),
     "pause of all nodes": (calls.pause("q", "in", everywhere=True), True),
     "first page of a scan": (calls.qscan().page(0), True),
     "later page of a scan": (calls.jscan().page(8), False),
-    "any words": (calls.execute("PING"), False),
+    "any command": (calls.execute("PING"), False),
 }
 
 

@@ -45,11 +45,11 @@ def test_job_id_has_parts() -> None:
 
 
 MISSHAPEN: dict[str, tuple[Callable[[Reply], Any], Reply]] = {
-    "a string for a count": (replies.integer, b"7"),
-    "a count for a string": (replies.text, 7),
-    "null for a job ID": (replies.job_id, None),
+    "a string instead of a count": (replies.integer, b"7"),
+    "a count instead of a string": (replies.text, 7),
+    "null instead of a job ID": (replies.job_id, None),
     "a short job": (replies.jobs, [[b"q", ID]]),
-    "the greeting of another server": (replies.hello, [b"server", b"redis"]),
+    "the HELLO of another server": (replies.hello, [b"server", b"redis"]),
     "a scan without items": (replies.page(replies.text), [b"0"]),
     "a field without a value": (replies.job_details, [b"id"]),
     "a missing field": (replies.queue_stats, [b"name", b"q"]),

@@ -98,10 +98,10 @@ class ConsoleNode:
                 assert reply.headers["Content-Type"] == "text/event-stream; charset=utf-8"
                 yield (json.loads(line[6:]) for line in reply if line.startswith(b"data: "))
 
-    def state(self, query: str = "", until: Callable[[Any], bool] = lambda _said: True) -> Any:
+    def state(self, query: str = "", until: Callable[[Any], bool] = lambda _update: True) -> Any:
         """The first state that satisfies `until`."""
-        with self.events(query) as told:
-            return next(said for said in told if until(said))
+        with self.events(query) as updates:
+            return next(update for update in updates if until(update))
 
 
 OpenNode: TypeAlias = Callable[..., ConsoleNode]

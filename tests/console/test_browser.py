@@ -35,7 +35,10 @@ def look(browser: Browser) -> Iterator[Look]:
             page.set_default_timeout(PATIENCE_MS)
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.on("dialog", lambda dialog: wrong.append(f"a dialog: {dialog.message}"))
-            page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
+            page.on(
+                "console",
+                lambda update: wrong.append(update.text) if "Content Security Policy" in update.text else None,
+            )
             page.on(
                 "request",
                 lambda sent: None if sent.url.startswith(node.address) else wrong.append(f"asks {sent.url}"),
@@ -323,7 +326,7 @@ def test_updates_can_be_paused_and_resumed(open_node: OpenNode, look: Look) -> N
     page.get_by_role("button", name="Pause updates").click()
     expect(page.locator("#live")).to_have_text("Updates paused")
     add(node, "mail")
-    node.state("", lambda said: said["queues"] and said["queues"][0]["len"] == 2)
+    node.state("", lambda update: update["queues"] and update["queues"][0]["len"] == 2)
     expect(row(page, "mail").locator("td").first).to_have_text("1")
     page.get_by_role("button", name="Pause updates").click()
     expect(row(page, "mail").locator("td").first).to_have_text("2")

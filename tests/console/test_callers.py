@@ -78,21 +78,21 @@ def test_replies_arrive_in_a_later_turn() -> None:
 
     async def act(shell: Shell) -> None:
         asker = Asker(shell)
-        told: list[list[Reply]] = []
+        received: list[list[Reply]] = []
 
         def again(replies: list[Reply]) -> None:
-            told.append(replies)
-            if len(told) < 3:
+            received.append(replies)
+            if len(received) < 3:
                 asker.caller.ask([[b"PING"]], again)
 
         asker.caller.ask([[b"PING"]], again)
-        assert told == []
+        assert received == []
         shell.carry()
-        assert told == []
+        assert received == []
         await asker.ask([b"PING"])
         await asker.ask([b"PING"])
         await asker.ask([b"PING"])
-        assert told == [[b"PONG"]] * 3
+        assert received == [[b"PONG"]] * 3
 
     play(act)
 

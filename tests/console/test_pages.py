@@ -80,8 +80,8 @@ def test_live_page_is_updated_once_a_second(open_node: OpenNode) -> None:
         for _ in range(3):
             client.call("ADDJOB", "mail", "x", 0)
         client.call("ADDJOB", "other", "x", 0)
-        with node.events() as told:
-            first = next(said for said in told if said["complete"])
+        with node.events() as updates:
+            first = next(update for update in updates if update["complete"])
             assert first["node"] == client.call("CLUSTER", "MYID").decode()
             assert first["figures"]["registered_jobs"] == 4
             assert [(queue["queue"], queue["len"]) for queue in first["queues"]] == [("mail", 3), ("other", 1)]
@@ -91,7 +91,7 @@ def test_live_page_is_updated_once_a_second(open_node: OpenNode) -> None:
             client.call("ADDJOB", "other", "x", 0)
             client.call("ADDJOB", "other", "x", 0)
             client.call("ADDJOB", "other", "x", 0)
-            second = next(told)
+            second = next(updates)
             assert second["now_ms"] - first["now_ms"] >= 900
             assert [(queue["queue"], queue["jobs_in"]) for queue in second["queues"]] == [("other", 4), ("mail", 3)]
     wait_for_no_clients(node)
@@ -102,10 +102,10 @@ def test_queues_are_searched_and_one_can_be_opened(open_node: OpenNode) -> None:
     with node.client() as client:
         client.pipeline([("ADDJOB", f"q{number % 300}", "x", 0) for number in range(600)])
         client.call("ADDJOB", HOSTILE, "x", 0)
-    said = node.state(f"match=q29&sort=name&most=7&queue={key_of(HOSTILE)}", lambda said: said["complete"])
-    assert [queue["queue"] for queue in said["queues"]] == ["q29", *(f"q29{digit}" for digit in range(6))]
-    assert said["opened"]["queue"] == key_of(HOSTILE)
-    assert said["opened"]["shown"] == "\\xff\\x00<img src=x onerror=alert(1)>\"'&\\r\\n\\u202e"
+    update = node.state(f"match=q29&sort=name&most=7&queue={key_of(HOSTILE)}", lambda update: update["complete"])
+    assert [queue["queue"] for queue in update["queues"]] == ["q29", *(f"q29{digit}" for digit in range(6))]
+    assert update["opened"]["queue"] == key_of(HOSTILE)
+    assert update["opened"]["shown"] == "\\xff\\x00<img src=x onerror=alert(1)>\"'&\\r\\n\\u202e"
     assert node.state("queue=gone")["opened"] is None
 
 
@@ -135,9 +135,9 @@ def test_names_and_patterns_of_maximum_length_are_allowed(open_node: OpenNode) -
     name = "%FF" * MAX_NAME_BYTES
     with node.client() as client:
         client.call("ADDJOB", b"\xff" * MAX_NAME_BYTES, "x", 0)
-    said = node.state(f"match={'%FF' * MAX_PATTERN_BYTES}&queue={name}&most=100", lambda said: said["complete"])
-    assert [queue["queue"] for queue in said["queues"]] == [name]
-    assert said["opened"]["queue"] == name
+    update = node.state(f"match={'%FF' * MAX_PATTERN_BYTES}&queue={name}&most=100", lambda update: update["complete"])
+    assert [queue["queue"] for queue in update["queues"]] == [name]
+    assert update["opened"]["queue"] == name
 
 
 def test_queues_with_long_names_do_not_block_the_page(open_node: OpenNode) -> None:
@@ -146,11 +146,11 @@ def test_queues_with_long_names_do_not_block_the_page(open_node: OpenNode) -> No
         for number in range(20):
             client.call("ADDJOB", b"%d" % number + b"\xff" * 200_000, "x", 0)
         client.call("ADDJOB", "mail", "x", 0)
-        with node.events() as told:
-            said = next(said for said in told if said["complete"])
+        with node.events() as updates:
+            update = next(update for update in updates if update["complete"])
             assert client.call("PING") == b"PONG"
-            assert [queue["queue"] for queue in said["queues"]] == ["mail"]
-            assert said["figures"]["registered_queues"] == 21
+            assert [queue["queue"] for queue in update["queues"]] == ["mail"]
+            assert update["figures"]["registered_queues"] == 21
 
 
 def test_slow_pattern_does_not_block_clients(open_node: OpenNode) -> None:
@@ -158,12 +158,12 @@ def test_slow_pattern_does_not_block_clients(open_node: OpenNode) -> None:
     with node.client() as client:
         client.pipeline([("ADDJOB", b"%03d" % number + b"a" * 237, "x", 0) for number in range(100)])
         client.call("ADDJOB", "a" * 120 + "b", "x", 0)
-        with node.events(f"match=*{'a' * 120}b") as told:
-            for said in told:
+        with node.events(f"match=*{'a' * 120}b") as updates:
+            for update in updates:
                 assert client.call("PING") == b"PONG"
-                if said["complete"]:
+                if update["complete"]:
                     break
-            assert [queue["queue"] for queue in said["queues"]] == ["a" * 120 + "b"]
+            assert [queue["queue"] for queue in update["queues"]] == ["a" * 120 + "b"]
 
 
 def test_number_of_live_pages_is_limited(open_node: OpenNode) -> None:
@@ -194,16 +194,16 @@ def test_members_of_the_cluster_are_listed(tmp_path: Path) -> None:
         cluster.meet()
         cluster.wait_whole()
         node = ConsoleNode(one.server, port)
-        said = node.state()
-        assert said["known_members"] == 3
-        assert said["members"][0]["myself"]
-        assert {member["address"] for member in said["members"]} == {member.address for member in cluster.nodes}
-        assert all(member["connected"] and not member["flags"] for member in said["members"])
+        update = node.state()
+        assert update["known_members"] == 3
+        assert update["members"][0]["myself"]
+        assert {member["address"] for member in update["members"]} == {member.address for member in cluster.nodes}
+        assert all(member["connected"] and not member["flags"] for member in update["members"])
 
         three.kill()
-        said = node.state("", lambda said: any("fail" in member["flags"] for member in said["members"]))
-        assert [member["address"] for member in said["members"]][1] == three.address, "failed nodes come first"
-        assert not said["members"][1]["connected"]
+        update = node.state("", lambda update: any("fail" in member["flags"] for member in update["members"]))
+        assert [member["address"] for member in update["members"]][1] == three.address, "failed nodes come first"
+        assert not update["members"][1]["connected"]
 
 
 def test_client_limit_is_reported(open_node: OpenNode) -> None:
@@ -220,14 +220,14 @@ def test_loading_node_is_shown(open_node: OpenNode, tmp_path: Path) -> None:
     records = [kept(make_job(random.Random(seed), b"body %d" % seed)) for seed in range(100)]
     (tmp_path / "kept" / "disque.aof").write_bytes(b"".join(records) * (LONG // 100))
     node = open_node("--dir", str(tmp_path / "kept"), "--appendonly", "yes", "--http-actions", "yes")
-    said = node.state()
-    assert said["figures"]["loading"] == 1
-    assert (said["queues"], said["members"]) == ([], [])
+    update = node.state()
+    assert update["figures"]["loading"] == 1
+    assert (update["queues"], update["members"]) == ([], [])
     refused = node.ask("/console/jobs?queue=q")
     assert (refused.status, refused.text) == (503, "LOADING Disque is loading the dataset in memory\n")
     assert node.act(action="pause", queue="q", pause="in").status == 400
-    said = node.state("", lambda said: not said["figures"]["loading"])
-    assert len(said["members"]) == 1
+    update = node.state("", lambda update: not update["figures"]["loading"])
+    assert len(update["members"]) == 1
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
@@ -255,9 +255,9 @@ def test_jobs_in_other_states_are_found_among_many(open_node: OpenNode) -> None:
     found: set[str] = set()
     cursor, calls = "0", 0
     while True:
-        said = node.ask(f"/console/jobs?queue=rare&state=active&cursor={cursor}").json
-        found |= {job["id"] for job in said["jobs"]}
-        cursor = said["cursor"]
+        update = node.ask(f"/console/jobs?queue=rare&state=active&cursor={cursor}").json
+        found |= {job["id"] for job in update["jobs"]}
+        cursor = update["cursor"]
         calls += 1
         if cursor == "0" or calls > 50:
             break
@@ -272,9 +272,9 @@ def test_long_body_is_truncated(open_node: OpenNode) -> None:
     body = b"\x00\xff" + b"ab" * 4_000_000
     for _ in range(10):
         node.call("ADDJOB", "long", body, 0)
-    said = node.ask("/console/jobs?queue=long").json
-    assert len(said["jobs"]) == 10
-    for job in said["jobs"]:
+    update = node.ask("/console/jobs?queue=long").json
+    assert len(update["jobs"]) == 10
+    for job in update["jobs"]:
         assert job["body_bytes"] == len(body)
         assert job["body"].startswith("\\x00\\xffabab")
         assert len(job["body"]) <= 4 * MAX_BODY_BYTES
@@ -404,17 +404,17 @@ def test_password_is_required(open_node: OpenNode) -> None:
         assert node.ask("/console/act", action, {**OWN, **headers}).status == 401
     for headers in (BASIC, BEARER):
         assert node.ask("/console/jobs?queue=q", headers=headers).status == 200
-        with node.events(headers=headers) as told:
-            assert next(told)["queues"] == []
+        with node.events(headers=headers) as updates:
+            assert next(updates)["queues"] == []
     assert node.ask("/console/act", action, {**OWN, **BASIC, "Host": "any.example"}).json == {"reply": "in"}
 
 
 def test_live_page_ends_when_a_password_is_set(open_node: OpenNode) -> None:
     node = open_node()
-    with node.events() as told:
-        next(told)
+    with node.events() as updates:
+        next(updates)
         node.call("CONFIG", "SET", "requirepass", "secret")
-        assert all("registered_jobs" in said["figures"] for said in told), "and then the stream ends"
+        assert all("registered_jobs" in update["figures"] for update in updates), "and then the stream ends"
     assert node.ask("/console/events").status == 401
 
 
@@ -433,8 +433,8 @@ def test_renamed_commands_are_used_and_removed_ones_reported(open_node: OpenNode
         "--http-actions", "yes", "--rename-command", "QSTAT", "statistics", "--rename-command", "DELJOB", ""
     )  # fmt: skip
     job = node.call("ADDJOB", "q", "x", 0).decode()
-    said = node.state("", lambda said: said["complete"])
-    assert [queue["queue"] for queue in said["queues"]] == ["q"]
+    update = node.state("", lambda update: update["complete"])
+    assert [queue["queue"] for queue in update["queues"]] == ["q"]
     refused = node.act(action="delete", jobs=[job])
     assert (refused.status, refused.text) == (400, "ERR unknown command 'deljob'\n")
 
@@ -447,17 +447,17 @@ def test_live_page_that_does_not_read_is_harmless(open_node: OpenNode) -> None:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect((LOOPBACK, node.http_port))
         deaf.sendall(b"GET /console/events?most=100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert node.state("", lambda said: said["complete"])["queues"]
+        assert node.state("", lambda update: update["complete"])["queues"]
         assert node.call("PING") == b"PONG"
     wait_for_no_clients(node)
 
 
 def test_node_shuts_down_while_pages_are_live(open_node: OpenNode) -> None:
     node = open_node()
-    with node.events() as told:
-        next(told)
+    with node.events() as updates:
+        next(updates)
         stopped = threading.Thread(target=node.server.stop)
         stopped.start()
-        assert all("queues" in said for said in told), "and the stream ends properly"
+        assert all("queues" in update for update in updates), "and the stream ends properly"
         stopped.join()
     assert node.server.process.returncode == 0

@@ -25,7 +25,7 @@ WRONG_UNITS = re.compile(r"_(ms|milliseconds|minutes|kb|mb|percent|count)(_|$)")
 
 def test_reference_page_matches_the_catalog() -> None:
     run = subprocess.run([sys.executable, "-m", "disqued.metrics.docs"], capture_output=True, check=True)
-    assert PAGE.read_bytes() == run.stdout, "write it anew: python -m disqued.metrics.docs > docs/metrics.md"
+    assert PAGE.read_bytes() == run.stdout, "run: python -m disqued.metrics.docs > docs/metrics.md"
 
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)
@@ -35,7 +35,7 @@ def test_metric_has_a_valid_name_and_help(metric: Metric[Any]) -> None:
     assert metric.name.endswith("_total") == (metric.kind == COUNTER)
     assert not WRONG_UNITS.search(metric.name)
     assert metric.help.endswith(".")
-    assert "|" not in metric.help, "it stands in a table"
+    assert "|" not in metric.help, "the help is in a Markdown table"
     assert not {"le", "instance", "job", "pod", "node"} & set(labels_of(metric))
     assert f"| `{metric.name}` |" in PAGE.read_text()
     if metric.kind == HISTOGRAM:
@@ -60,7 +60,7 @@ def test_page_has_exactly_the_declared_metrics(accept: str) -> None:
     one.admin.call("NONSENSE")
     page = scrape(one, accept=accept)
     missing = SERIES - page.names
-    assert missing == {"disque_http_requests_total"}, "that is of a server"
+    assert missing == {"disque_http_requests_total"}, "a metric of the server"
     assert page.names <= SERIES
     kinds = {series: metric.kind for metric in ALL for series in metric.series}
     assert {name: page.kinds[name] for name in page.names} == {name: kinds[name] for name in page.names}

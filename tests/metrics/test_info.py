@@ -14,21 +14,23 @@ from disqued.testing.local import LocalClient, LocalNode
 from persistence.samples import kept, make_job
 from support.asking import ask
 
-TEXT = "a text or a setting: no figure"
-FOR_EYES = "another figure, made for people to read"
-RATE = "a rate: Prometheus works it out of a counter"
-NOTHING = "always 0: there only for tools that look for it"
-ALL_CLIENTS = "a look at every client, too long with thousands of them: CLIENT LIST has each"
-OF_LOADING = "how long it will take follows from the bytes and the time"
-OF_LEAVING = "how it goes is seen from the jobs that are left and handed over"
+TEXT = "a text or a setting, not a number"
+HUMAN_READABLE = "a human-readable form of another field"
+RATE = "a rate: Prometheus computes it from a counter"
+ALWAYS_ZERO = "always 0, for compatibility with tools"
+ALL_CLIENTS = "a scan of all clients, too slow with thousands of them: CLIENT LIST has each"
+OF_LOADING = "follows from the bytes and the time"
+OF_LEAVING = "follows from the numbers of remaining and transferred jobs"
 IN_INFO = {
     **dict.fromkeys(["disqued_version", "build", "python_version"], "disque_build_info"),
     **dict.fromkeys(["disque_version", "disque_git_sha1", "disque_build_id", "os", "multiplexing_api"], TEXT),
     **dict.fromkeys(["gcc_version", "run_id", "executable", "config_file", "mem_allocator"], TEXT),
     **dict.fromkeys(["arch_bits", "process_id", "tcp_port", "hz", "maxmemory_policy", "memory_limit_source"], TEXT),
-    **dict.fromkeys(["disque_git_dirty", "latest_fork_usec", "aof_rewrite_scheduled", "aof_pending_rewrite"], NOTHING),
+    **dict.fromkeys(
+        ["disque_git_dirty", "latest_fork_usec", "aof_rewrite_scheduled", "aof_pending_rewrite"], ALWAYS_ZERO
+    ),
     "uptime_in_seconds": "disque_start_time_seconds",
-    "uptime_in_days": FOR_EYES,
+    "uptime_in_days": HUMAN_READABLE,
     "connected_clients": "disque_connected_clients",
     "client_longest_output_list": ALL_CLIENTS,
     "client_biggest_input_buf": ALL_CLIENTS,
@@ -36,12 +38,12 @@ IN_INFO = {
     "used_memory": "disque_memory_used_bytes",
     "used_memory_rss": "disque_memory_resident_bytes",
     "used_memory_peak": "disque_memory_peak_bytes",
-    **dict.fromkeys(["used_memory_human", "used_memory_peak_human", "maxmemory_human"], FOR_EYES),
-    "mem_fragmentation_ratio": "what is resident by what is used",
-    "used_memory_startup": "never changes: what is resident of a node without jobs",
+    **dict.fromkeys(["used_memory_human", "used_memory_peak_human", "maxmemory_human"], HUMAN_READABLE),
+    "mem_fragmentation_ratio": "resident memory divided by used memory",
+    "used_memory_startup": "constant: resident memory of a node without jobs",
     "used_memory_buffers": "disque_memory_buffers_bytes",
     "maxmemory": "disque_memory_max_bytes",
-    "maxmemory_resident": "follows from maxmemory: disque_memory_squeezed says when it is exceeded",
+    "maxmemory_resident": "follows from maxmemory: disque_memory_squeezed is 1 when it is exceeded",
     "memory_limit": "disque_memory_limit_bytes",
     "memory_level": "disque_memory_level",
     "memory_squeezed": "disque_memory_squeezed",
@@ -61,7 +63,7 @@ IN_INFO = {
     "loading_loaded_perc": OF_LOADING,
     "loading_eta_seconds": OF_LOADING,
     "aof_enabled": "disque_aof_enabled",
-    "aof_state": "a text: disque_aof_enabled and disque_loading say the same",
+    "aof_state": "a text: disque_aof_enabled and disque_loading have the same information",
     "aof_rewrite_in_progress": "disque_aof_rewrite_in_progress",
     "aof_last_rewrite_time_sec": "disque_aof_last_rewrite_duration_seconds",
     "aof_current_rewrite_time_sec": "disque_aof_current_rewrite_duration_seconds",
@@ -70,8 +72,8 @@ IN_INFO = {
     "aof_current_size": "disque_aof_size_bytes",
     "aof_base_size": "disque_aof_base_size_bytes",
     "aof_buffer_length": "disque_aof_unwritten_bytes",
-    "aof_rewrite_buffer_length": "a part of disque_memory_buffers_bytes, there for the time of a rewrite",
-    "aof_pending_bio_fsync": "true for a moment: disque_aof_fsync_duration_seconds has how long",
+    "aof_rewrite_buffer_length": "a part of disque_memory_buffers_bytes during a rewrite",
+    "aof_pending_bio_fsync": "true for a moment: disque_aof_fsync_duration_seconds has the duration",
     "aof_delayed_fsync": "disque_aof_delayed_fsyncs_total",
     "aof_damaged_records": "disque_aof_damaged_records_total",
     "aof_last_fsync_ms": "disque_aof_fsync_duration_seconds",
@@ -89,8 +91,8 @@ IN_INFO = {
     "evicted_jobs": "disque_jobs_evicted_total",
     "used_cpu_sys": "process_cpu_seconds_total",
     "used_cpu_user": "process_cpu_seconds_total",
-    "used_cpu_sys_children": "a broker has no other processes to wait for",
-    "used_cpu_user_children": "a broker has no other processes to wait for",
+    "used_cpu_sys_children": "a node has no child processes",
+    "used_cpu_user_children": "a node has no child processes",
     "cmdstat": "disque_command_duration_seconds",
     "busstat": "disque_cluster_messages_total",
     "bus_links_overflowed": "disque_cluster_links_overflowed_total",
@@ -159,7 +161,7 @@ def shown() -> set[str]:
 
 
 def test_each_info_field_has_a_metric_or_a_reason(shown: set[str]) -> None:
-    assert shown - IN_INFO.keys() == set(), "say which metric this is, or why there is none"
+    assert shown - IN_INFO.keys() == set(), "add its metric, or why there is none"
     assert IN_INFO.keys() - shown == set(), "INFO has no such field"
 
 

@@ -104,7 +104,7 @@ def test_requeues_are_counted_by_reason(local: LocalNode, client: LocalClient) -
     local.run(seconds=1.1)
     (job,) = client.take("q")
     reasons = {"timeout": 0.0, "nack": 0.0, "enqueue": 0.0, "elsewhere": 0.0}
-    assert scrape(local).by("reason", "disque_jobs_requeued_total") == reasons, "the end of a delay is no requeue"
+    assert scrape(local).by("reason", "disque_jobs_requeued_total") == reasons, "the end of a delay is not a requeue"
     local.run(seconds=3)
     assert client.take("q") == [job]
     client.call("NACK", job)

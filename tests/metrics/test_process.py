@@ -18,13 +18,13 @@ def look(one: Process) -> int:
     return len(list(one.steps()))
 
 
-@pytest.fixture(params=["told", "listed"])
+@pytest.fixture(params=["counted", "listed"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to count open files: older systems do not know their number."""
     if request.param == "listed":
         monkeypatch.setattr(process, "open_files", lambda _folder: 0)
     elif (PROC / "self" / "fd").stat().st_size == 0:
-        pytest.skip("this system is old")
+        pytest.skip("the system does not know the number of open files")
     return str(request.param)
 
 
@@ -36,7 +36,9 @@ def test_statistics_match_prometheus_client() -> None:
     ours = Process()
     look(ours)
     assert ours.figures.keys() == theirs.keys()
-    assert ours.figures["process_open_fds"] == theirs["process_open_fds"] - 1, "theirs counts the folder it reads"
+    assert ours.figures["process_open_fds"] == theirs["process_open_fds"] - 1, (
+        "ProcessCollector counts the open directory, too"
+    )
     for same in ("process_max_fds", "process_start_time_seconds"):
         assert ours.figures[same] == pytest.approx(theirs[same])
     for near in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_virtual_memory_bytes"):
@@ -66,12 +68,12 @@ def crowd(tmp_path: Path) -> Path:
 
 def test_many_open_files_are_listed_in_steps(crowd: Path) -> None:
     steps = list(list_files(crowd))
-    assert steps[-1] == 2 * AT_A_TIME + 5 - 1, "one of them is the folder"
+    assert steps[-1] == 2 * AT_A_TIME + 5 - 1, "one of them is the directory"
     assert max(after - before for before, after in itertools.pairwise(steps)) == AT_A_TIME
 
 
 def test_open_files_are_not_listed_when_the_system_knows_their_number(way: str) -> None:
-    assert (look(Process()) == 0) == (way == "told")
+    assert (look(Process()) == 0) == (way == "counted")
 
 
 def test_system_without_proc_has_no_statistics(tmp_path: Path) -> None:

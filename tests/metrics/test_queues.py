@@ -103,7 +103,7 @@ def test_longest_or_requested_queues_have_series(query: str, names: set[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "text"),
     [
         ("queues=many", "invalid value 'many'; use queues=all, queues=none or queues=NUMBER, and queue=PATTERN"),
         ("queues=-1", "invalid value '-1'"),
@@ -113,10 +113,10 @@ def test_longest_or_requested_queues_have_series(query: str, names: set[str]) ->
         ("queues=" + "9" * 5000, "invalid value '" + "9" * MAX_PATTERN_BYTES + "'"),
     ],
 )
-def test_invalid_query_is_explained(query: str, said: str) -> None:
+def test_invalid_query_is_explained(query: str, text: str) -> None:
     answer = parse(query, 100)
     assert isinstance(answer, str)
-    assert said in answer
+    assert text in answer
 
 
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])

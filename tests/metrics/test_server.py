@@ -55,7 +55,7 @@ class Scraped:
         return Page(self.get(f"/metrics{query}").text)
 
     def silent_client(self) -> socket.socket:
-        """Somebody who asks for a long page and reads nothing of it."""
+        """A client that requests a long page and does not read it."""
         client = socket.socket()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect((LOOPBACK, self.port))
@@ -111,7 +111,7 @@ def test_one_connection_serves_many_requests_which_are_counted(node: Scraped) ->
         assert Reply(connection.getresponse()).status == 200
     page = node.page()
     counted = page.by("code", "disque_http_requests_total", page="/metrics")
-    assert counted in ({"200": 3, "400": 1}, {"200": 4, "400": 1}), "a page that is made slowly counts itself already"
+    assert counted in ({"200": 3, "400": 1}, {"200": 4, "400": 1}), "a page counts its own request"
     assert page.by("page", "disque_http_requests_total", code="404") == {"other": 1}
     assert page.value("disque_http_requests_total", page="/livez", code="200") == 1
     assert page.value("disque_scrape_duration_seconds") > 0

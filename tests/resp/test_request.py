@@ -47,15 +47,15 @@ ACCEPTED = {
     "a multi bulk request": (b"*2\r\n$4\r\nPING\r\n$2\r\nhi\r\n", [[b"PING", b"hi"]]),
     "an empty argument": (b"*2\r\n$4\r\nPING\r\n$0\r\n\r\n", [[b"PING", b""]]),
     "line ends inside an argument": (b"*1\r\n$4\r\n\r\n\r\n\r\n", [[b"\r\n\r\n"]]),
-    "any two bytes behind an argument": (b"*2\r\n$1\r\naXY$1\r\nb\0\0", [[b"a", b"b"]]),
-    "any byte behind the CR of a header": (b"*1\r_$1\r_a\r\n", [[b"a"]]),
+    "any two bytes after an argument": (b"*2\r\n$1\r\naXY$1\r\nb\0\0", [[b"a", b"b"]]),
+    "any byte after the CR of a header": (b"*1\r_$1\r_a\r\n", [[b"a"]]),
     "an empty request is skipped": (b"*0\r\n*1\r\n$1\r\na\r\n", [[b"a"]]),
     "a negative request is skipped": (b"*-1\r\n*-99\r\n*1\r\n$1\r\na\r\n", [[b"a"]]),
     "an inline request": (b"PING hi\r\n", [[b"PING", b"hi"]]),
     "an inline request with a bare LF": (b"PING\nPING x\n", [[b"PING"], [b"PING", b"x"]]),
     "blank lines are skipped": (b"\r\n  \t\r\nPING\r\n", [[b"PING"]]),
     "quotes in an inline request": (rb"""PING "a\x41 b" 'c\'d'""" + b"\r\n", [[b"PING", b"aA b", b"c'd"]]),
-    "empty quoted words are dropped": (b'PING "" x\r\n""\r\nPING\r\n', [[b"PING", b"x"], [b"PING"]]),
+    "empty quoted words are removed": (b'PING "" x\r\n""\r\nPING\r\n', [[b"PING", b"x"], [b"PING"]]),
     "both kinds on one connection": (
         b"PING\r\n*1\r\n$4\r\nINFO\r\nTIME\r\n",
         [[b"PING"], [b"INFO"], [b"TIME"]],
@@ -73,7 +73,7 @@ def test_requests_are_parsed_for_any_chunking(data: bytes, requests: list[list[b
 
 
 REFUSED = {
-    "a count that is no number": (b"*x\r\n", "invalid multibulk length"),
+    "a count that is not a number": (b"*x\r\n", "invalid multibulk length"),
     "a count with a plus": (b"*+1\r\n", "invalid multibulk length"),
     "a count with a blank": (b"* 1\r\n", "invalid multibulk length"),
     "a count with a leading zero": (b"*01\r\n", "invalid multibulk length"),
@@ -84,14 +84,14 @@ REFUSED = {
     "an argument without a header": (b"*1\r\nPING\r\n", "expected '$', got 'P'"),
     "an argument that is a line end": (b"*1\r\n\r\n", "expected '$', got ' '"),
     "an argument that begins with a high byte": (b"*1\r\n\xff", "expected '$', got '\xff'"),
-    "a length that is no number": (b"*1\r\n$x\r\n", "invalid bulk length"),
+    "a length that is not a number": (b"*1\r\n$x\r\n", "invalid bulk length"),
     "a negative length": (b"*1\r\n$-1\r\n", "invalid bulk length"),
     "a length with a leading zero": (b"*1\r\n$04\r\n", "invalid bulk length"),
     "a length beyond the limit": (b"*1\r\n$%d\r\n" % (MAX_BULK_BYTES + 1), "invalid bulk length"),
-    "a second argument that is wrong": (b"*2\r\n$1\r\na\r\n:1\r\n", "expected '$', got ':'"),
+    "an invalid second argument": (b"*2\r\n$1\r\na\r\n:1\r\n", "expected '$', got ':'"),
     "open double quotes": (b'PING "a\r\n', "unbalanced quotes in request"),
     "open single quotes": (b"PING 'a\r\n", "unbalanced quotes in request"),
-    "text behind a closing quote": (b'PING "a"b\r\n', "unbalanced quotes in request"),
+    "text after a closing quote": (b'PING "a"b\r\n', "unbalanced quotes in request"),
     "an inline request without an end": (b"P" + LINE_OF_BLANKS, "too big inline request"),
     "a request header without an end": (b"*" + LINE_OF_BLANKS, "too big mbulk count string"),
     "an argument header without an end": (b"*1\r\n$" + LINE_OF_BLANKS, "too big bulk count string"),
@@ -152,7 +152,7 @@ def test_input_is_counted_until_its_request_is_complete() -> None:
     for at in range(len(request) - 1):
         parser.feed(request[at : at + 1])
         assert parser.next() is None
-        assert at - 3 <= parser.buffered_bytes <= at + 1, "arguments of an incomplete request wait, too"
+        assert at - 3 <= parser.buffered_bytes <= at + 1, "includes arguments of an incomplete request"
     parser.feed(request[-1:])
     assert parser.next() is not None
     assert parser.buffered_bytes == 0
@@ -218,7 +218,7 @@ def test_any_bytes_give_requests_or_one_protocol_error_for_any_chunking(data: by
     whole = parse(data)
     assert parse(*cut(data, places)) == whole
     assert parse(*by_the_byte(data)) == whole
-    assert all(request for request in whole[0]), "a request without words came out"
+    assert all(request for request in whole[0]), "a request without words was returned"
 
 
 def test_error_is_one_line_with_the_invalid_value() -> None:

@@ -101,7 +101,7 @@ def _open_socket(endpoint: Endpoint) -> socket.socket:
             raise
         return opened
     opened = socket.create_connection((endpoint.host, endpoint.port), CONNECT_TIMEOUT_S)
-    opened.settimeout(None)  # a GETJOB can block for ever
+    opened.settimeout(None)  # a GETJOB can block without a limit
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return opened

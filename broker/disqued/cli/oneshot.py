@@ -31,7 +31,7 @@ class Style:
 
 
 def run_command(endpoint: Endpoint, words: list[bytes], style: Style, repeat: int, interval_s: float) -> Exit:
-    """Run the command `repeat` times, for ever if negative; returns REFUSED if any run was refused."""
+    """Run the command `repeat` times, endlessly if negative; returns REFUSED if any run was refused."""
     status = Exit.OK
     with Connection(endpoint) as connection:
         for turn in count():

@@ -48,9 +48,9 @@ class BaseClient:
             password: Sent with AUTH on every new connection.
             discover: Ask each node for the other nodes with HELLO, and use them, too. Without it, the client sends only
                 the commands of the caller, and the password.
-            connect_timeout_s: Timeout for opening one connection; None means for ever.
+            connect_timeout_s: Timeout for opening one connection; None means no timeout.
             timeout_s: How long to wait for data from the node, in addition to the time that the command itself may
-                block (`timeout_ms` of `add` and `get`); None means for ever.
+                block (`timeout_ms` of `add` and `get`); None means no timeout.
             max_connections: How many calls can run at once; further calls wait. A blocked `get` counts.
             backoff: Number of attempts, and waits between them, when no node can be reached.
             rng: Random numbers for the choice of node and the waits.

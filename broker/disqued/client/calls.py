@@ -33,7 +33,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Call(Generic[T_co]):
     """One request.
 
-    `wait_s` is how long the command may block on the node; None means for ever.
+    `wait_s` is how long the command may block on the node; None means no timeout.
     """
 
     arguments: tuple[Argument, ...]
@@ -124,7 +124,7 @@ def add(
     Args:
         queue: The queue's name.
         body: The data for the worker; text is sent as UTF-8.
-        timeout_ms: How long the node may try to replicate the job; 0 means for ever.
+        timeout_ms: How long the node may try to replicate the job; 0 means no timeout.
         replicate: How many nodes must hold a copy before the call returns.
         delay_s: How long to wait before the first delivery.
         retry_s: How long to wait for an acknowledgement before delivering the job again; 0 means deliver at most once,
@@ -228,8 +228,8 @@ def get(
 ) -> Call[list[Job]]:
     """Fetch up to `count` jobs from one or several queues, in the order given (Disque command GETJOB).
 
-    Waits up to `timeout_ms` for a job (0 means for ever), or not at all with `nohang`. Returns an empty list if no job
-    arrives in time. A job that is not acknowledged within its retry time is delivered again, to any worker.
+    Waits up to `timeout_ms` for a job (0 means no timeout), or not at all with `nohang`. Returns an empty list if no
+    job arrives in time. A job that is not acknowledged within its retry time is delivered again, to any worker.
 
     Raises:
         NodeLeaving: every reachable node is leaving its cluster.

@@ -191,7 +191,7 @@ class Session:
             await self._wait_or_fail(waits, problems)
 
     async def _first_reachable(self, problems: dict[Address, Exception]) -> Link | None:
-        """Try all nodes once, including those learned meanwhile; return a leaving node only if there is no other."""
+        """Try all nodes once, including nodes learned on the way; return a leaving node only if there is no other."""
         spare: Address | None = None
         while (address := self._untried({*problems, spare})) is not None:
             link = await self._try_dial(address, problems)

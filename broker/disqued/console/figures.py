@@ -41,9 +41,9 @@ TEXTS: Final = ("disqued_version", "build", "aof_last_write_status", "aof_refusi
 def node_figures(info: Reply) -> dict[str, Any]:
     """Convert the reply of INFO."""
     lines = text_of(info).splitlines()
-    said = dict(line.split(":", 1) for line in lines if ":" in line)
-    figures: dict[str, Any] = {name: int(said[name]) for name in NUMBERS if said.get(name, "").isdigit()}
-    return figures | {name: said[name] for name in TEXTS if name in said}
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    figures: dict[str, Any] = {name: int(fields[name]) for name in NUMBERS if fields.get(name, "").isdigit()}
+    return figures | {name: fields[name] for name in TEXTS if name in fields}
 
 
 def members(nodes: Reply, hello: Reply) -> list[dict[str, Any]]:
@@ -86,19 +86,19 @@ def queue_figures(qstat: Reply) -> dict[str, Any] | None:
     """Convert the reply of QSTAT; None if there is no such queue."""
     if not isinstance(qstat, list):
         return None
-    said = pairs(qstat)
-    name = bytes_of(said.get("name"))
+    fields = pairs(qstat)
+    name = bytes_of(fields.get("name"))
     return {
         "queue": key_of(name),
         "shown": shown(name),
-        "len": said.get("len"),
-        "age_s": said.get("age"),
-        "idle_s": said.get("idle"),
-        "blocked": said.get("blocked"),
-        "imports": said.get("import-rate"),
-        "jobs_in": said.get("jobs-in"),
-        "jobs_out": said.get("jobs-out"),
-        "pause": text_of(said.get("pause")),
+        "len": fields.get("len"),
+        "age_s": fields.get("age"),
+        "idle_s": fields.get("idle"),
+        "blocked": fields.get("blocked"),
+        "imports": fields.get("import-rate"),
+        "jobs_in": fields.get("jobs-in"),
+        "jobs_out": fields.get("jobs-out"),
+        "pause": text_of(fields.get("pause")),
     }
 
 

@@ -40,16 +40,16 @@ def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
     """Convert the reply of SHOW; None if the job no longer exists."""
     if not isinstance(show, list):
         return None
-    said = pairs(show)
-    body = said.get("body")
+    fields = pairs(show)
+    body = fields.get("body")
     data = bytes_of(body)
-    ctime = said.get("ctime")
-    nodes = said.get("nodes-delivered")
+    ctime = fields.get("ctime")
+    nodes = fields.get("nodes-delivered")
     return {
-        "id": text_of(said.get("id")),
-        "state": text_of(said.get("state")),
+        "id": text_of(fields.get("id")),
+        "state": text_of(fields.get("state")),
         "age_ms": max(now_ms - ctime // 1_000_000, 0) if isinstance(ctime, int) else None,
-        **{field: said.get(name) for name, field in _NUMBERS},
+        **{field: fields.get(name) for name, field in _NUMBERS},
         "nodes": [text_of(node) for node in nodes] if isinstance(nodes, list) else [],
         "body": shown(data, breaks=True),
         "body_bytes": body.size_bytes if isinstance(body, Truncated) else len(data),

@@ -110,8 +110,8 @@ class Live:
         )
         self._exchange.call_later(STEP_S, self.step)
 
-    def _send(self, said: dict[str, Any]) -> None:
-        event = f"event: state\ndata: {json.dumps(said, separators=(',', ':'))}\n\n".encode()
+    def _send(self, update: dict[str, Any]) -> None:
+        event = f"event: state\ndata: {json.dumps(update, separators=(',', ':'))}\n\n".encode()
         if self._began:
             self._exchange.push(event)
         else:  # the node has replied, so the stream can begin

@@ -160,8 +160,8 @@ def _fields(exchange: Exchange) -> dict[str, bytes] | None:
         return None
 
 
-def _send_json(exchange: Exchange, said: dict[str, Any]) -> None:
-    exchange.send(Answer(OK, json.dumps(said), content_type=JSON))
+def _send_json(exchange: Exchange, content: dict[str, Any]) -> None:
+    exchange.send(Answer(OK, json.dumps(content), content_type=JSON))
 
 
 def _send_result(exchange: Exchange, reply: Reply) -> None:

@@ -67,8 +67,8 @@ def notes(sample: Sample, rows: int) -> Text:
     """Return a line about queues that are not shown."""
     hidden = len(sample.loads) - rows
     sampled = int(sample.info["registered_queues"]) > MAX_QUEUES
-    said = [f"{hidden} more queues do not fit"] * (hidden > 0) + [f"only {MAX_QUEUES} queues are sampled"] * sampled
-    return Text("   ".join(said), "dim", no_wrap=True, overflow="ellipsis")
+    messages = [f"{hidden} more queues do not fit"] * (hidden > 0) + [f"only {MAX_QUEUES} queues are sampled"] * sampled
+    return Text("   ".join(messages), "dim", no_wrap=True, overflow="ellipsis")
 
 
 def keys_and_order(order: str) -> Text:

@@ -98,12 +98,12 @@ export class JobsView {
     const [asked, key, state] = [this.asked, this.key, byId("jobs-state").value];
     if (key === null) return;
     try {
-      const said = await getJobs({ queue: key, state, cursor });
+      const reply = await getJobs({ queue: key, state, cursor });
       if (asked !== this.asked) return;
       const kept = cursor === "0" ? [] : this.jobs;
       const known = new Set(kept.map((job) => job.id));
-      this.jobs = [...kept, ...said.jobs.filter((job) => !known.has(job.id))];
-      this.cursor = said.cursor;
+      this.jobs = [...kept, ...reply.jobs.filter((job) => !known.has(job.id))];
+      this.cursor = reply.cursor;
       this.show();
     } catch (error) {
       if (asked === this.asked) setText(byId("jobs-note"), error.message);
@@ -155,8 +155,8 @@ export class JobsView {
     setText(cell.firstChild, job.body.slice(0, 200));
   }
 
-  choose(id, wanted) {
-    if (wanted) this.chosen.add(id);
+  choose(id, selected) {
+    if (selected) this.chosen.add(id);
     else this.chosen.delete(id);
     this.showChosen();
   }

@@ -13,7 +13,7 @@ const MOST = 50;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10000;
 const TYPING_MS = 300;
-const SAID_MS = 6000;
+const MESSAGE_MS = 6000;
 
 const histories = new Histories();
 const nodeView = new NodeView();
@@ -25,7 +25,7 @@ let paused = false;
 let connected = false;
 let retry_ms = FIRST_RETRY_MS;
 let retry = null;
-let said_timer = null;
+let message_timer = null;
 let noticed_ms = 0;
 
 function showState(state, text) {
@@ -51,7 +51,7 @@ async function withPassword(work) {
 
 // Executes an action and shows its result; returns whether it succeeded.
 async function report(work, words) {
-  clearTimeout(said_timer);
+  clearTimeout(message_timer);
   let done = false;
   try {
     notice("");
@@ -62,23 +62,23 @@ async function report(work, words) {
     notice(error.message);
     noticed_ms = Date.now();
   }
-  said_timer = setTimeout(() => connected && showState("live", "Live"), SAID_MS);
+  message_timer = setTimeout(() => connected && showState("live", "Live"), MESSAGE_MS);
   return done;
 }
 
-function take(said) {
+function take(update) {
   connected = true;
   retry_ms = FIRST_RETRY_MS;
-  if (Date.now() - noticed_ms > SAID_MS) notice("");
+  if (Date.now() - noticed_ms > MESSAGE_MS) notice("");
   if (byId("dot").dataset.state !== "live") showState("live", "Live");
-  nodeView.add(said);
-  const queues = new Map(said.queues.map((queue) => [queue.queue, queue]));
-  if (said.opened) queues.set(said.opened.queue, said.opened);
-  for (const [key, queue] of queues) histories.of(key).add(said.now_ms, queue, ["jobs_in", "jobs_out"]);
-  histories.forget(said.now_ms);
-  nodeView.show(said);
-  queuesView.show(said, byId("match").value.trim());
-  queueView.show(said);
+  nodeView.add(update);
+  const queues = new Map(update.queues.map((queue) => [queue.queue, queue]));
+  if (update.opened) queues.set(update.opened.queue, update.opened);
+  for (const [key, queue] of queues) histories.of(key).add(update.now_ms, queue, ["jobs_in", "jobs_out"]);
+  histories.forget(update.now_ms);
+  nodeView.show(update);
+  queuesView.show(update, byId("match").value.trim());
+  queueView.show(update);
 }
 
 async function login(why) {
@@ -99,7 +99,7 @@ async function connect() {
   const fields = { match: encodeURIComponent(byId("match").value.trim()), sort: byId("sort").value, most: MOST };
   if (opened !== null) fields.queue = opened;
   try {
-    await listen(fields, signal, (said) => signal.aborted || take(said));
+    await listen(fields, signal, (update) => signal.aborted || take(update));
     if (signal.aborted) return;
     showState("lost", "Connection lost, reconnecting…");
   } catch (error) {
@@ -134,11 +134,11 @@ function navigate() {
   connect();
 }
 
-function setPaused(wanted) {
-  paused = wanted;
-  queueView.jobs.paused = wanted;
-  byId("pause").setAttribute("aria-pressed", String(wanted));
-  if (!wanted) {
+function setPaused(value) {
+  paused = value;
+  queueView.jobs.paused = value;
+  byId("pause").setAttribute("aria-pressed", String(value));
+  if (!value) {
     showState("waiting", "Connecting…");
     connect();
     return;

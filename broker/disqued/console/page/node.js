@@ -109,31 +109,31 @@ export class NodeView {
     ]);
   }
 
-  add(said) {
-    if (said.figures.total_commands_processed !== undefined) this.series.add(said.now_ms, said.figures, COUNTERS);
+  add(update) {
+    if (update.figures.total_commands_processed !== undefined) this.series.add(update.now_ms, update.figures, COUNTERS);
   }
 
-  show(said) {
-    const { figures, members } = said;
+  show(update) {
+    const { figures, members } = update;
     const me = members.find((member) => member.myself);
     const known = me?.address ?? `:${figures.tcp_port ?? ""}`;
     const address = known.replace(/^:/, `${location.hostname}:`);
     setText(byId("address"), address);
     const version = figures.disqued_version ?? "";
-    setText(byId("version"), `${said.node.slice(0, 8)} · ${version} · up ${span(figures.uptime_in_seconds)}`);
+    setText(byId("version"), `${update.node.slice(0, 8)} · ${version} · up ${span(figures.uptime_in_seconds)}`);
     document.title = `${address} · Disque`;
     const chips = [];
     if (figures.loading) chips.push(chip("loading", "warn"));
-    if (said.leaving) chips.push(chip("leaving", "warn"));
+    if (update.leaving) chips.push(chip("leaving", "warn"));
     if (figures.aof_refusing) chips.push(chip("refusing new jobs", "bad"));
-    chips.push(chip(said.actions ? "actions enabled" : "read-only"));
+    chips.push(chip(update.actions ? "actions enabled" : "read-only"));
     byId("chips").replaceChildren(...chips);
     this.tiles.fill({ figures, series: this.series });
-    const troubled = members.filter((member) => !member.myself && (member.flags.length || !member.connected)).length;
-    const hidden = said.known_members - members.length;
-    const notes = [said.known_members === 1 ? "1 node" : `${count(said.known_members)} nodes`];
+    const unhealthy = members.filter((member) => !member.myself && (member.flags.length || !member.connected)).length;
+    const hidden = update.known_members - members.length;
+    const notes = [update.known_members === 1 ? "1 node" : `${count(update.known_members)} nodes`];
     if (hidden > 0) notes.push(`${hidden} not shown`);
-    if (troubled) notes.push(`${troubled} with problems`);
+    if (unhealthy) notes.push(`${unhealthy} with problems`);
     setText(byId("cluster-note"), notes.join(", "));
     this.members.show(members, (member) => member.id);
   }

@@ -87,12 +87,12 @@ export class QueueView {
     this.jobs.open(null);
   }
 
-  show(said) {
+  show(update) {
     if (this.key === null) return;
-    const queue = said.opened;
+    const queue = update.opened;
     byId("queue-tiles").hidden = queue === null;
-    byId("pausing").hidden = !said.actions || queue === null;
-    this.jobs.allow(said.actions);
+    byId("pausing").hidden = !update.actions || queue === null;
+    this.jobs.allow(update.actions);
     if (queue === null) {
       this.setTitle(this.last?.shown ?? decodeKey(this.key));
       setText(byId("queue-note"), GONE);
@@ -100,7 +100,7 @@ export class QueueView {
     }
     this.last = queue;
     this.setTitle(queue.shown || "(no name)", PAUSED[queue.pause]);
-    setText(byId("queue-note"), said.actions ? "" : "Read-only: actions are disabled on this node (http-actions).");
+    setText(byId("queue-note"), update.actions ? "" : "Read-only: actions are disabled on this node (http-actions).");
     for (const [state, button] of this.buttons) button.setAttribute("aria-pressed", String(state === queue.pause));
     this.tiles.fill({ queue, series: this.histories.of(queue.queue) });
   }

@@ -37,16 +37,16 @@ export class QueuesView {
     if (mark.textContent !== text) mark.replaceChildren(...(text ? [chip(text, "warn")] : []));
   }
 
-  show(said, sought) {
-    const known = said.figures.registered_queues ?? 0;
-    const shown = said.queues.length;
+  show(update, search) {
+    const known = update.figures.registered_queues ?? 0;
+    const shown = update.queues.length;
     let note = "";
-    if (said.figures.loading) note = "The node is loading its jobs; queues are shown afterwards.";
-    else if (!shown && !said.complete) note = "Loading…";
-    else if (!shown) note = sought ? "No queue matches." : "No queues on this node.";
-    else if (shown < known) note = `${count(shown)} of ${count(known)} queues${said.complete ? "" : ", still scanning"}`;
+    if (update.figures.loading) note = "The node is loading its jobs; queues are shown afterwards.";
+    else if (!shown && !update.complete) note = "Loading…";
+    else if (!shown) note = search ? "No queue matches." : "No queues on this node.";
+    else if (shown < known) note = `${count(shown)} of ${count(known)} queues${update.complete ? "" : ", still scanning"}`;
     setText(byId("queues-note"), note);
     byId("queues").hidden = !shown;
-    this.rows.show(said.queues, (queue) => queue.queue);
+    this.rows.show(update.queues, (queue) => queue.queue);
   }
 }

@@ -4,7 +4,7 @@ import { el, setText } from "./dom.js";
 import { drawSpark } from "./spark.js";
 
 export class Tiles {
-  // Each of `tiles`: { title, show(said) -> { value, note, tone, curve, curveLabel } }
+  // Each of `tiles`: { title, show(data) -> { value, note, tone, curve, curveLabel } }
   constructor(holder, tiles) {
     this.tiles = tiles.map((tile) => {
       const parts = {
@@ -19,9 +19,9 @@ export class Tiles {
     holder.replaceChildren(...this.tiles.map((tile) => tile.element));
   }
 
-  fill(said) {
+  fill(data) {
     for (const tile of this.tiles) {
-      const { value, note = "", tone = "", curve = null, curveLabel = "" } = tile.show(said);
+      const { value, note = "", tone = "", curve = null, curveLabel = "" } = tile.show(data);
       setText(tile.value, value);
       setText(tile.note, note);
       tile.element.dataset.tone = tone;
