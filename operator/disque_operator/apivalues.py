@@ -1,4 +1,4 @@
-"""Values as the Kubernetes API writes them: objects, quantities, timestamps."""
+"""Values as the Kubernetes API writes them: objects, conditions, quantities, timestamps."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ _UNITS: Final = {
     **{letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", 1)},
     **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
 }
+
+
+def condition_of(status: Json, kind: str) -> Json:
+    """Return the condition of a type in the status of an object; empty if there is none."""
+    conditions: list[Json] = status.get("conditions") or []
+    return next((condition for condition in conditions if condition.get("type") == kind), {})
 
 
 def amount(quantity: object) -> Decimal | None:

@@ -131,19 +131,19 @@ def _read(
     pod: str, replies: Sequence[Reply | DisqueError], directives: Collection[str], now_s: float, password: str
 ) -> Broker:
     try:
-        return _node(pod, replies, directives, now_s, password)
+        return _broker(pod, replies, directives, now_s, password)
     except (ValueError, LookupError) as error:
         raise UnreachableError(f"unsupported reply: {error}") from error
 
 
-def _node(
+def _broker(
     pod: str, replies: Sequence[Reply | DisqueError], directives: Collection[str], now_s: float, password: str
 ) -> Broker:
-    info, hello, brokers, leaving, settings = replies
-    figures = _figures(_text(info))
-    version = figures.get("disqued_version") or figures.get("disque_version", "")
-    uptime_s = _number(figures, "uptime_in_seconds")
-    if isinstance(hello, Loading) or _number(figures, "loading"):
+    info, hello, nodes, leaving, settings = replies
+    fields = _info_fields(_text(info))
+    version = fields.get("disqued_version") or fields.get("disque_version", "")
+    uptime_s = _number(fields, "uptime_in_seconds")
+    if isinstance(hello, Loading) or _number(fields, "loading"):
         return Broker(pod, "", version, loading=True, uptime_s=uptime_s, requirepass=password)
     node_id, hosts = _hello(hello)
     config = {name: _word(value) for name, value in _pairs(settings).items()}
@@ -152,15 +152,15 @@ def _node(
         node_id=node_id,
         version=version,
         leaving=_leaving(_pairs(leaving)),
-        peers=tuple(_peers(_text(brokers), hosts, now_s, uptime_s)),
-        jobs=_number(figures, "registered_jobs"),
-        queued=_number(figures, "queued_jobs"),
-        queues=_number(figures, "registered_queues"),
-        waiting_for_copies=_number(figures, "jobs_waiting_for_copies"),
-        max_replicate=max(1, _number(figures, "max_replicate")),
-        used_memory=_number(figures, "used_memory"),
-        max_memory=_number(figures, "maxmemory"),
-        refusing=figures.get("aof_refusing", ""),
+        peers=tuple(_peers(_text(nodes), hosts, now_s, uptime_s)),
+        jobs=_number(fields, "registered_jobs"),
+        queued=_number(fields, "queued_jobs"),
+        queues=_number(fields, "registered_queues"),
+        waiting_for_copies=_number(fields, "jobs_waiting_for_copies"),
+        max_replicate=max(1, _number(fields, "max_replicate")),
+        used_memory=_number(fields, "used_memory"),
+        max_memory=_number(fields, "maxmemory"),
+        refusing=fields.get("aof_refusing", ""),
         uptime_s=uptime_s,
         config={name: value for name, value in config.items() if name in directives},
         requirepass=config.get("requirepass", ""),
@@ -207,14 +207,14 @@ def _leaving(status: Mapping[str, Reply]) -> Leaving | None:
     )
 
 
-def _figures(text: str) -> dict[str, str]:
+def _info_fields(text: str) -> dict[str, str]:
     lines = (line.partition(":") for line in text.splitlines() if ":" in line and not line.startswith("#"))
     return {name: value for name, _, value in lines}
 
 
-def _number(figures: Mapping[str, str], name: str) -> int:
+def _number(fields: Mapping[str, str], name: str) -> int:
     """Return a number of INFO; 0 if this version of the broker does not report it."""
-    return int(float(figures.get(name) or 0))
+    return int(float(fields.get(name) or 0))
 
 
 def _pairs(reply: Reply | DisqueError) -> dict[str, Reply]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from disque_operator.actions import Action
 from disque_operator.apivalues import Json
@@ -26,18 +26,7 @@ Phase = Literal[
     "Healing",
     "Running",
 ]
-PHASES: Final[tuple[Phase, ...]] = (
-    "Paused",
-    "Hibernated",
-    "Hibernating",
-    "Degraded",
-    "Creating",
-    "Draining",
-    "Upgrading",
-    "Growing",
-    "Healing",
-    "Running",
-)
+PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 """Phases by priority: the first one of all notes is the phase of the cluster."""
 
 

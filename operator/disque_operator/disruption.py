@@ -28,7 +28,7 @@ class Disruption:
     copies: bool = False
     """Whether jobs that wait for copies matter, as they do if the broker stops without handing over."""
     locked: bool = False
-    """Whether other brokers may reject all passwords. What they know of the others is unknown then."""
+    """Whether brokers that reject all passwords are tolerated. What they know about other members is then unknown."""
 
     @property
     def others(self) -> Iterator[Member]:
@@ -94,9 +94,9 @@ def _refusing(disruption: Disruption) -> str:
     )
 
 
-def _doubles(disruption: Disruption) -> str:
-    doubles = [pods for pods in disruption.view.ids.values() if len(pods) > 1]
-    return f"{' and '.join(doubles[0])} have the same node ID: was a volume copied?" if doubles else ""
+def _duplicate_ids(disruption: Disruption) -> str:
+    duplicates = [pods for pods in disruption.view.ids.values() if len(pods) > 1]
+    return f"{' and '.join(duplicates[0])} have the same node ID: was a volume copied?" if duplicates else ""
 
 
 def _links(disruption: Disruption) -> str:
@@ -133,7 +133,7 @@ _CHECKS: Final[tuple[Callable[[Disruption], str], ...]] = (
     _missing,
     _surplus,
     _terminating,
-    _doubles,
+    _duplicate_ids,
     _unreachable,
     _loading,
     _not_ready,
@@ -148,7 +148,7 @@ _CHECKS: Final[tuple[Callable[[Disruption], str], ...]] = (
 
 def blocker(disruption: Disruption) -> str:
     """Return why the disruption must wait; empty if it may happen."""
-    return next((said for check in _CHECKS if (said := check(disruption))), "")
+    return next((reason for check in _CHECKS if (reason := check(disruption))), "")
 
 
 def safe_to_stop(view: ClusterView, member: Member) -> bool:

@@ -95,7 +95,7 @@ def _begin(view: ClusterView, member: Member, node_id: str, entry: Json) -> Outc
     if reason:
         text = f"the drain of {member.name} has to wait: {reason}"
         return Outcome(Decision(notes=(Note("Draining", "Waiting", text, "Healing", holds=False),)))
-    command = Command(member.name, node_id, ("CLUSTER", "LEAVING", "yes"), "its pod will be removed")
+    command = Command(member.name, node_id, ("CLUSTER", "LEAVING", "yes"), "it is drained")
     return Outcome(Decision((command,), (_progress(member, None),), disrupts=True), "no", entry)
 
 
@@ -183,4 +183,4 @@ def cancel(view: ClusterView, purposes: Container[str]) -> Iterator[Command]:
     for member, broker in view.loaded:
         stays = member.pod.ordinal < view.expected and not member.pod.terminating
         if broker.leaving is not None and stays and member.name not in purposes:
-            yield Command(member.name, broker.node_id, ("CLUSTER", "LEAVING", "no"), "its pod will stay")
+            yield Command(member.name, broker.node_id, ("CLUSTER", "LEAVING", "no"), "its drain is cancelled")

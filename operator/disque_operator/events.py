@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from disque_operator import names
-from disque_operator.apivalues import Json
+from disque_operator.apivalues import Json, condition_of
 from disque_operator.decisions import Event
 
 _GOOD_STATUS: Final[Mapping[str, str]] = {"Degraded": "False", "SpecValid": "True", "ReconcileSuccess": "True"}
@@ -42,17 +42,13 @@ def events(before: Json, now: Json) -> tuple[Event, ...]:
 
 def _phase(before: Json, now: Json) -> Iterator[Event]:
     if before.get("phase") != now["phase"] and now["phase"] not in _REPORTED_OTHERWISE:
-        text = _condition(now, "Ready")["message"] if now["phase"] == "Running" else now["message"]
+        text = condition_of(now, "Ready")["message"] if now["phase"] == "Running" else now["message"]
         yield Event("Normal", now["phase"], text)
-
-
-def _condition(status: Json, kind: str) -> Json:
-    return next((entry for entry in status.get("conditions") or () if entry["type"] == kind), {})
 
 
 def _warnings(before: Json, now: Json) -> Iterator[Event]:
     for kind, good in _GOOD_STATUS.items():
-        one, other = _condition(before, kind), _condition(now, kind)
+        one, other = condition_of(before, kind), condition_of(now, kind)
         if other and other["status"] != good and (one.get("status"), one.get("reason")) != _status_and_reason(other):
             yield Event("Warning", other["reason"], other["message"])
         elif kind == "Degraded" and one.get("status") == "True" and other.get("status") == good:
@@ -70,7 +66,7 @@ def _drain(before: Json, now: Json) -> Iterator[Event]:
     if one:
         states = {entry["pod"]: entry["state"] for entry in now["members"]}
         goes = names.ordinal(one) >= now["replicas"] or states.get(one, "stopping") == "stopping"
-        finished = goes or _condition(now, "Draining").get("reason") == "Drained"
+        finished = goes or condition_of(now, "Draining").get("reason") == "Drained"
         text = f"{one} has handed over its jobs" if finished else f"the drain of {one} was cancelled"
         yield Event("Normal", "DrainFinished" if finished else "DrainCancelled", text)
     if other:
@@ -78,7 +74,7 @@ def _drain(before: Json, now: Json) -> Iterator[Event]:
 
 
 def _refusals(before: Json, now: Json) -> Iterator[Event]:
-    one, other = _condition(before, "Draining"), _condition(now, "Draining")
+    one, other = condition_of(before, "Draining"), condition_of(now, "Draining")
     reason = _REFUSALS.get(other.get("reason", ""))
     if reason and one.get("reason") != other["reason"]:
         yield Event("Warning" if reason == "DrainRefused" else "Normal", reason, other["message"])

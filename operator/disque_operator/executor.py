@@ -14,7 +14,7 @@ from typing import Protocol
 from disque_operator import brokers
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.brokers import Connection, RefusedError
-from disque_operator.kube import CONFLICT, NAMESPACE_ENDS, Kube, KubeError
+from disque_operator.kube import CONFLICT, NAMESPACE_TERMINATING, Kube, KubeError
 from disque_operator.logs import ClusterLogger
 
 
@@ -77,7 +77,7 @@ async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
         except TimeoutError:
             raise LostError from None
         except KubeError as error:
-            if error.status == CONFLICT or NAMESPACE_ENDS in error.causes:
+            if error.status == CONFLICT or NAMESPACE_TERMINATING in error.causes:
                 raise StaleError(f"{_what(action)}: {error}") from error
             raise FailedError(_REASONS.get(error.status, "ApiServerError"), f"{_what(action)}: {error}") from error
         except RefusedError as error:
@@ -96,7 +96,7 @@ async def _execute(action: Action, context: ExecutorContext) -> None:
         case Command(pod, node_id, words):
             connection = context.connections.get(pod)
             if connection is None:
-                raise StaleError(f"the broker in {pod} has no connection")
+                raise StaleError(f"no broker answered in {pod}")
             context.counted(("(secret)",) if action.secret else words)
             await brokers.send_command(connection, node_id, words)
 
@@ -108,6 +108,6 @@ def _what(action: Action) -> str:
         case DeleteChild(kind, name):
             return f"delete {kind} {name}"
         case DeletePod(name):
-            return f"replace Pod {name}"
+            return f"delete Pod {name}"
         case Command(pod, _, words, _, secret):
             return f"command {pod}: {' '.join(words[:3]) + ' …' if secret else ' '.join(words)}"

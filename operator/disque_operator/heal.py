@@ -20,7 +20,7 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.actions import Command
-from disque_operator.apivalues import Json, seconds
+from disque_operator.apivalues import condition_of, seconds
 from disque_operator.decisions import Decision, Note, problem, progress
 from disque_operator.members import ClusterView, Member
 from disque_operator.observed import Broker
@@ -110,8 +110,7 @@ def _absences(view: ClusterView) -> Iterator[Note]:
 
 def _silent_s(view: ClusterView) -> float:
     """Return how long some member has been unreachable, by the condition AllMembersReachable."""
-    conditions = view.observed.status.get("conditions") or ()
-    entry: Json = next((entry for entry in conditions if entry["type"] == "AllMembersReachable"), {})
+    entry = condition_of(view.observed.status, "AllMembersReachable")
     return view.now_s - seconds(entry["lastTransitionTime"]) if entry.get("status") == "False" else 0.0
 
 
@@ -206,6 +205,6 @@ _ADVICE: Final[Mapping[str, tuple[str, Callable[[Member, ClusterView], str]]]] =
 def _trouble(member: Member, view: ClusterView) -> Note:
     pod = member.pod
     reason, advice = _ADVICE.get(pod.trouble, ("PodFailed", None))
-    said = f": {pod.trouble_text}" if pod.trouble_text and advice is None else ""
+    details = f": {pod.trouble_text}" if pod.trouble_text and advice is None else ""
     text = advice(member, view) if advice else f"see kubectl describe pod {pod.name}"
-    return problem(reason, f"{member.name} is not running ({pod.trouble}{said}): {text}")
+    return problem(reason, f"{member.name} is not running ({pod.trouble}{details}): {text}")

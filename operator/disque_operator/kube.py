@@ -27,7 +27,7 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 INVALID: Final = 422
 
-NAMESPACE_ENDS: Final = "NamespaceTerminating"
+NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 WRITES: Final = frozenset({"apply", "create", "replace", "delete", "status"})
 
@@ -58,7 +58,7 @@ KINDS: Final = {
 class KubeError(Exception):
     """A request failed. `status` is the HTTP status, UNREACHABLE if there was no response.
 
-    `causes` are the causes that the API server reported, for example NAMESPACE_ENDS.
+    `causes` are the causes that the API server reported, for example NAMESPACE_TERMINATING.
     """
 
     def __init__(self, status: int, message: str, causes: tuple[str, ...] = ()) -> None:
@@ -214,9 +214,9 @@ def _path(kind: str, namespace: str | None, name: str | None = None) -> str:
 def _error(status: int, data: bytes) -> KubeError:
     """Return the error of a `Status` object, or of something else such as a proxy."""
     try:
-        said = json.loads(data)
-        causes = (said.get("details") or {}).get("causes") or ()
-        return KubeError(status, str(said["message"]), tuple(str(cause.get("reason")) for cause in causes))
+        body = json.loads(data)
+        causes = (body.get("details") or {}).get("causes") or ()
+        return KubeError(status, str(body["message"]), tuple(str(cause.get("reason")) for cause in causes))
     except (ValueError, KeyError, TypeError, AttributeError):
         return KubeError(
             status, f"unexpected response {status} from the API server: {data[:200].decode(errors='replace')}"

@@ -81,7 +81,7 @@ class Lease:
         """Return the last known holder; empty if there is none."""
         return str(_spec(self._lease).get("holderIdentity") or "") if self._lease else ""
 
-    async def gained(self) -> None:
+    async def acquired(self) -> None:
         """Wait until this process may act."""
         while not self.held:
             self._changed.clear()
@@ -123,30 +123,30 @@ class Lease:
         """Renew the last known version. If it has changed, read the Lease and acquire it if it is free or ours."""
         if self.held and self._lease is not None:
             try:
-                self._see(await self._put(self._lease))
+                self._observe(await self._put(self._lease))
             except KubeError as error:
                 if error.status not in {CONFLICT, NOT_FOUND}:
                     raise
             else:
                 return True
-        return await self._take()
+        return await self._acquire()
 
-    async def _take(self) -> bool:
+    async def _acquire(self) -> bool:
         found = await self._store.get("Lease", self._namespace, self._name)
         if found is None:
-            self._see(await self._store.create("Lease", self._namespace, self._body(None, self._identity)))
+            self._observe(await self._store.create("Lease", self._namespace, self._body(None, self._identity)))
             return True
-        self._see(found)
+        self._observe(found)
         if self._is_taken(found):
             self._until_s = float("-inf")
             return False
-        self._see(await self._put(found))
+        self._observe(await self._put(found))
         return True
 
     async def _put(self, before: Json) -> Json:
         return await self._store.replace("Lease", self._namespace, self._body(before, self._identity))
 
-    def _see(self, lease: Json) -> None:
+    def _observe(self, lease: Json) -> None:
         if self._lease is None or _version(lease) != _version(self._lease):
             self._seen_s = self._clock()
         self._lease = lease

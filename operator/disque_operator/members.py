@@ -138,24 +138,24 @@ class ClusterView:
         return tuple(
             ListedMember(
                 node_id,
-                frozenset(self.ordinal_of(peer.host) for _, peer in said),
-                tuple(pod for pod, _ in said),
-                any(peer.connected for _, peer in said),
-                any(peer.leaving for _, peer in said),
-                min(peer.silent_s for _, peer in said),
+                frozenset(self.ordinal_of(peer.host) for _, peer in entries),
+                tuple(pod for pod, _ in entries),
+                any(peer.connected for _, peer in entries),
+                any(peer.leaving for _, peer in entries),
+                min(peer.silent_s for _, peer in entries),
             )
-            for node_id, said in sorted(lines.items())
+            for node_id, entries in sorted(lines.items())
         )
 
     @cached_property
     def remembered(self) -> Mapping[str, str]:
         """Return the node IDs in the status for pods that exist but do not report theirs now."""
-        told = {member.name for member, _ in self.loaded}
-        exist = {member.name for member in self.members} - told
+        reporting = {member.name for member, _ in self.loaded}
+        silent = {member.name for member in self.members} - reporting
         return {
             str(entry["pod"]): str(entry["nodeId"])
             for entry in self.observed.status.get("members") or ()
-            if entry.get("pod") in exist and entry.get("nodeId")
+            if entry.get("pod") in silent and entry.get("nodeId")
         }
 
     def is_stale(self, known: ListedMember) -> bool:

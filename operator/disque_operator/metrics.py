@@ -10,21 +10,10 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from disque_operator.apivalues import Json
+from disque_operator.decisions import PHASES
 from disque_operator.kube import WRITES
 from disqued import __version__
 
-PHASES: Final = (
-    "Creating",
-    "Running",
-    "Growing",
-    "Draining",
-    "Upgrading",
-    "Healing",
-    "Paused",
-    "Hibernating",
-    "Hibernated",
-    "Degraded",
-)
 _CLUSTER: Final = ("namespace", "cluster")
 
 

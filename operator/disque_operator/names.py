@@ -44,8 +44,6 @@ HIBERNATED_MEMBERS: Final = f"{GROUP}/hibernated-members"
 """On the StatefulSet of a hibernating cluster: how many members it had."""
 RESTART_HASH: Final = f"{GROUP}/restart-hash"
 """On the pod template: changes when a setting changes that needs a restart."""
-
-
 APPLIED: Final = f"{GROUP}/applied"
 """On all objects of a cluster: a digest of the manifest that was applied last. It reveals removed fields."""
 OPERATOR_LABELS: Final = {"app.kubernetes.io/name": MANAGER}

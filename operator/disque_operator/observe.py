@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from disque_operator import brokers, names, resources
-from disque_operator.apivalues import Json
-from disque_operator.brokers import Connection, UnreachableError
+from disque_operator import names, resources
+from disque_operator.apivalues import Json, condition_of
+from disque_operator.brokers import Connection, UnreachableError, query
 from disque_operator.kube import Kube
 from disque_operator.observed import Broker, Observed, Passwords, Pod, StatefulSet, Volume
 from disque_operator.spec import Spec
@@ -163,7 +163,7 @@ async def _ask(
     spec: Spec, pod: Pod, address: str, keys: tuple[str, ...], directives: set[str], now_s: float
 ) -> tuple[Broker, Connection] | str:
     try:
-        broker, connection = await brokers.query(pod.name, address, keys, directives, now_s)
+        broker, connection = await query(pod.name, address, keys, directives, now_s)
     except UnreachableError as error:
         return str(error)
     host = broker.config.get(ANNOUNCED, "")
@@ -186,7 +186,7 @@ def _is_member(cluster: str, pod: str) -> bool:
 
 def _pod(item: Json, now_s: float) -> Pod:
     metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}
-    ready = _condition(status, "Ready")
+    ready = condition_of(status, "Ready")
     is_ready = ready.get("status") == "True"
     trouble, text = _trouble(status, now_s)
     return Pod(
@@ -224,7 +224,7 @@ def _trouble(status: Json, now_s: float) -> tuple[str, str]:
 
     The reason stays the same as long as the cause does, even while the container restarts.
     """
-    scheduled = _condition(status, "PodScheduled")
+    scheduled = condition_of(status, "PodScheduled")
     if scheduled.get("status") == "False":
         if _age_s(scheduled.get("lastTransitionTime"), now_s) < _SCHEDULING_S:
             return "", ""
@@ -260,11 +260,6 @@ def _end_of(terminated: Json) -> str:
 def _broker(status: Json) -> Json:
     containers: list[Json] = status.get("containerStatuses") or []
     return next((container for container in containers if container.get("name") == names.CONTAINER), {})
-
-
-def _condition(status: Json, kind: str) -> Json:
-    conditions: list[Json] = status.get("conditions") or []
-    return next((condition for condition in conditions if condition.get("type") == kind), {})
 
 
 def _image(pod_spec: Json) -> str:

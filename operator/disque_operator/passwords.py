@@ -149,5 +149,5 @@ def _off(view: ClusterView) -> PasswordDecision:
 
 
 def _set(member: Member, broker: Broker, name: str, value: str) -> Command:
-    why = f"the Secret has changed {name}"
+    why = f"{name} differs from the Secret"
     return Command(member.name, broker.node_id, (*_SET, name, value), why, secret=True)

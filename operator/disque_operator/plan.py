@@ -47,11 +47,8 @@ def plan(spec: Spec, observed: Observed, now_s: float, fresh_password: str) -> P
     view = ClusterView(spec, observed, now_s)
     decision, entry = _decide(view, fresh_password)
     if spec.paused:
-        text = "reconciliation is paused by spec.paused"
-        decision, entry = (
-            Decision(notes=(Note("Progressing", "Paused", text, "Paused", holds=False), *_problems(decision))),
-            None,
-        )
+        paused = Note("Progressing", "Paused", "reconciliation is paused by spec.paused", "Paused", holds=False)
+        decision, entry = Decision(notes=(paused, *_problems(decision))), None
     fresh_status = status(view, decision.notes, entry)
     return Plan(
         decision.actions,
@@ -120,7 +117,7 @@ def _invalid(text: str) -> Note:
 def _healed(view: ClusterView) -> Decision:
     """Heal the members of a cluster whose spec cannot be applied."""
     if not view.expected:
-        return Decision(notes=(problem("NothingRuns", "no pods are created until the spec is valid"),))
+        return Decision(notes=(problem("NothingRuns", "no pods are created until this is corrected"),))
     return heal.decide(view)
 
 

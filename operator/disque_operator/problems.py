@@ -41,9 +41,8 @@ def problems(spec: Spec) -> tuple[Problem, ...]:
 
 
 def _invalid(spec: Spec) -> Iterator[Problem]:
-    for text in spec.invalid:
-        field, _, wrong = text.partition(": ")
-        yield Problem(field, wrong)
+    for path, text in spec.invalid:
+        yield Problem(path, text)
 
 
 def _consent(spec: Spec) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from disque_operator import logs, names, observe
-from disque_operator.apivalues import Json
+from disque_operator.apivalues import Json, condition_of
 from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
 from disque_operator.executor import ExecutorContext, FailedError, LostError, Permit, StaleError, execute
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
@@ -25,7 +25,7 @@ from disque_operator.observe import Address, Objects, Observation
 from disque_operator.observed import Observed
 from disque_operator.queue import SETTLE_S, Key
 from disque_operator.spec import Spec, parse
-from disque_operator.status_writes import FAILURE, condition, failed, is_worth_writing
+from disque_operator.status_writes import FAILURE, failed, is_worth_writing
 
 ROUND_S: Final = 90.0
 """Timeout of a round, in seconds."""
@@ -61,13 +61,13 @@ class _Cache:
 class _Snapshot:
     cluster: Json
     spec: Spec
-    view: Observation
+    seen: Observation
     plan: Plan
 
     @property
     def status(self) -> Json:
         """Return the present status."""
-        return self.view.observed.status
+        return self.seen.observed.status
 
 
 class Reconciler:
@@ -137,14 +137,14 @@ class Reconciler:
     async def _round(self, key: Key, cache: _Cache) -> float | None:
         fresh = cache.changed or not cache.settled or self._clock() - cache.read_s > FRESH_S
         snapshot = await self._read(key, cache, fresh=fresh)
-        if snapshot is not None and not fresh and self._wants(snapshot, cache):
+        if snapshot is not None and not fresh and self._changes_anything(snapshot, cache):
             snapshot = await self._read(key, cache, fresh=True)
         if snapshot is None:
             return None
         cache.settled = not snapshot.plan.actions and snapshot.plan.again_s >= IDLE_S
         return await self._carry_out(snapshot, cache)
 
-    def _wants(self, snapshot: _Snapshot, cache: _Cache) -> bool:
+    def _changes_anything(self, snapshot: _Snapshot, cache: _Cache) -> bool:
         """Return whether the plan changes or writes anything."""
         since_s = self._clock() - cache.written_s
         return bool(snapshot.plan.actions or snapshot.plan.events) or is_worth_writing(
@@ -166,17 +166,17 @@ class Reconciler:
             cache.objects = await observe.read_objects(self._kube, spec)
             cache.read_s = began_s
         now_s = self._now().timestamp()
-        view = await observe.observe_cluster(spec, cluster.get("status") or {}, cache.objects, now_s, self._address)
-        view = replace(view, observed=replace(view.observed, operator_namespace=self._operator_namespace))
-        plan = self._plan(spec, view.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))
-        return _Snapshot(cluster, spec, view, plan)
+        seen = await observe.observe_cluster(spec, cluster.get("status") or {}, cache.objects, now_s, self._address)
+        seen = replace(seen, observed=replace(seen.observed, operator_namespace=self._operator_namespace))
+        plan = self._plan(spec, seen.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))
+        return _Snapshot(cluster, spec, seen, plan)
 
     async def _carry_out(self, snapshot: _Snapshot, cache: _Cache) -> float:
         """Execute the plan and write the status; return the seconds until the next round."""
         namespace, name = snapshot.spec.namespace, snapshot.spec.name
         log = logs.about(namespace, name)
         context = ExecutorContext(
-            self._kube, self._permit, namespace, snapshot.view.connections, log, self._metrics.command
+            self._kube, self._permit, namespace, snapshot.seen.connections, log, self._metrics.command
         )
         status, events, problem = snapshot.plan.status, list(snapshot.plan.events), None
         try:
@@ -235,15 +235,15 @@ class Reconciler:
         try:
             async with asyncio.timeout(ROUND_S):
                 await self._publish(cluster, old, status, self._failure_event(old, reason, message), cache)
-        except (KubeError, TimeoutError) as trouble:
-            _LOG.warning("writing the status of a failed round failed: %s", trouble)
+        except (KubeError, TimeoutError) as write_error:
+            _LOG.warning("writing the status of a failed round failed: %s", write_error)
 
     def _failed(self, status: Json, old: Json, reason: str, message: str, generation: int) -> Json:
         return failed(status, old, reason, message, generation, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     def _failure_event(self, old: Json, reason: str, message: str) -> list[Event]:
         """Return an event, unless the condition already has this reason."""
-        before = condition(old, FAILURE)
+        before = condition_of(old, FAILURE)
         is_known = before.get("status") == "False" and before.get("reason") == reason
         return [] if is_known else [Event("Warning", reason, message)]
 

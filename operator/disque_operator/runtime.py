@@ -124,7 +124,7 @@ class Runtime:
     async def _lead(self) -> None:
         """Run rounds while this process holds the Lease."""
         while True:
-            await self.lease.gained()
+            await self.lease.acquired()
             for key in self.queue.keys:  # another operator may have acted
                 self.reconciler.changed(key)
                 self.queue.wake(key)

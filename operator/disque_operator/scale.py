@@ -47,8 +47,8 @@ def decide(view: ClusterView) -> Size:
     if stateful_set is None:
         return Size(_found(view), decision=Decision(notes=(progress("Creating", "creating the cluster", "Creating"),)))
     if stateful_set.replicas == 0:
-        woken = stateful_set.hibernated_members or _found(view)
-        return Size(woken, decision=Decision(notes=(progress("Waking", f"starting {woken} members", "Creating"),)))
+        resumed = stateful_set.hibernated_members or _found(view)
+        return Size(resumed, decision=Decision(notes=(progress("Waking", f"starting {resumed} members", "Creating"),)))
     if stateful_set.replicas < spec.replicas:
         return _scale_up(view)
     if stateful_set.replicas > spec.replicas:
@@ -84,8 +84,8 @@ def _hibernate(view: ClusterView) -> Size:
 
 def _scale_up(view: ClusterView) -> Size:
     """Add pods, but none whose claim is being deleted, because it would use that claim."""
-    going = [volume.ordinal for volume in view.observed.volumes if volume.terminating]
-    blocked = min((ordinal for ordinal in going if ordinal >= view.expected), default=view.spec.replicas)
+    deleting = [volume.ordinal for volume in view.observed.volumes if volume.terminating]
+    blocked = min((ordinal for ordinal in deleting if ordinal >= view.expected), default=view.spec.replicas)
     replicas = min(view.spec.replicas, blocked)
     text = f"scaling up to {view.spec.replicas} members"
     if replicas == view.expected:

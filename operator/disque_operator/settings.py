@@ -16,7 +16,7 @@ from disque_operator.decisions import Decision, progress
 from disque_operator.members import ClusterView
 from disque_operator.resources import same, settings
 
-_LOWERED_BY_NODES: Final = "maxclients"
+_LOWERED_BY_BROKERS: Final = "maxclients"
 _HOST_NAME: Final = "cluster-announce-hostname"
 
 
@@ -29,14 +29,14 @@ def decide(view: ClusterView) -> Decision:
 def _differences(view: ClusterView) -> Iterator[Command]:
     spec = view.spec
     wanted = dict(settings(spec))
-    if _LOWERED_BY_NODES not in spec.config:
-        wanted.pop(_LOWERED_BY_NODES, None)
+    if _LOWERED_BY_BROKERS not in spec.config:
+        wanted.pop(_LOWERED_BY_BROKERS, None)
     for member, broker in view.loaded:
         if member.pod.terminating:
             continue
         host = names.pod_host(spec.name, spec.namespace, member.pod.ordinal)
         for name, value in {**wanted, _HOST_NAME: host}.items():
-            there = broker.config.get(name)
-            if there is not None and not same(name, value, there):
-                why = f"{name} is {there!r} instead of {value!r}"
+            present = broker.config.get(name)
+            if present is not None and not same(name, value, present):
+                why = f"{name} is {present!r} instead of {value!r}"
                 yield Command(member.name, broker.node_id, ("CONFIG", "SET", name, value), why)

@@ -331,8 +331,8 @@ class Spec(SpecFields):
     annotations: dict[str, str] = {}
     """Annotations of the resource."""
     deleting: bool = False
-    invalid: tuple[str, ...] = ()
-    """Fields whose values the model does not accept, and why. These fields have their defaults here."""
+    invalid: tuple[tuple[str, str], ...] = ()
+    """Paths of fields whose values the model does not accept, and why. These fields have their defaults here."""
 
 
 def parse(body: Mapping[str, Any]) -> Spec:
@@ -357,7 +357,7 @@ def parse(body: Mapping[str, Any]) -> Spec:
     )
 
 
-def _accepted(given: Json) -> tuple[Json, tuple[str, ...]]:
+def _accepted(given: Json) -> tuple[Json, tuple[tuple[str, str], ...]]:
     """Return the fields that the model accepts, and what is wrong with the others."""
     known = {field_name(attribute) for attribute in SpecFields.model_fields}
     fields = {name: value for name, value in given.items() if name in known}
@@ -365,9 +365,9 @@ def _accepted(given: Json) -> tuple[Json, tuple[str, ...]]:
         SpecFields.model_validate(fields)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_context=False)
-        texts = tuple(f"spec.{_path(one['loc'])}: {one['msg']}, not {one['input']!r:.80}" for one in wrong)
+        invalid = tuple((f"spec.{_path(one['loc'])}", f"{one['msg']}, not {one['input']!r:.80}") for one in wrong)
         rejected = {one["loc"][0] for one in wrong}
-        return {name: value for name, value in fields.items() if name not in rejected}, texts
+        return {name: value for name, value in fields.items() if name not in rejected}, invalid
     return fields, ()
 
 

@@ -34,7 +34,7 @@ class WatchTracker:
         self._changed = changed
         self._seen: dict[str, str] = {}
         """The version of each cluster that was reported last, by UID."""
-        self._asked: dict[str, tuple[Any, ...]] = {}
+        self._user_state: dict[str, tuple[Any, ...]] = {}
         """The parts of each cluster that users change, by UID. Writes of the status leave them unchanged."""
         self._unreported: dict[str, _Unreported] = {}
         """Versions that lists contained and no watch reported, by UID."""
@@ -50,10 +50,10 @@ class WatchTracker:
         metadata = body["metadata"]
         key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
         self._changed(key)
-        asked = _asked(metadata)
-        if is_gone or self._asked.get(uid) != asked:
+        user_state = _user_state(metadata)
+        if is_gone or self._user_state.get(uid) != user_state:
             self._wake(key)
-        self._seen[uid], self._asked[uid] = metadata["resourceVersion"], asked
+        self._seen[uid], self._user_state[uid] = metadata["resourceVersion"], user_state
         self._unreported.pop(uid, None)
         if is_gone:
             self._forget(uid)
@@ -86,9 +86,9 @@ class WatchTracker:
 
     def _forget(self, uid: str) -> None:
         self._seen.pop(uid, None)
-        self._asked.pop(uid, None)
+        self._user_state.pop(uid, None)
         self._unreported.pop(uid, None)
 
 
-def _asked(metadata: Json) -> tuple[Any, ...]:
+def _user_state(metadata: Json) -> tuple[Any, ...]:
     return metadata.get("generation"), metadata.get("annotations"), metadata.get("deletionTimestamp")

@@ -100,7 +100,7 @@ def test_first_operator_acts_and_second_waits() -> None:
         store = LeaseStore()
         one, two = lease(StoreClient(store), "one"), lease(StoreClient(store), "two")
         async with running(one):
-            await one.gained()
+            await one.acquired()
             async with running(two):
                 await never_both(one, two, 120)
                 assert one.held
@@ -114,12 +114,12 @@ def test_orderly_shutdown_releases_the_lease_at_once() -> None:
         store = LeaseStore()
         one, two = lease(StoreClient(store), "one"), lease(StoreClient(store), "two")
         async with running(one) as [task]:
-            await one.gained()
+            await one.acquired()
             async with running(two):
                 await asyncio.sleep(5)
                 task.cancel()
                 began_s = now_s()
-                await two.gained()
+                await two.acquired()
                 assert now_s() - began_s <= RETRY_S
                 assert not one.held
 
@@ -132,7 +132,7 @@ def test_disconnected_holder_stops_before_another_one_acts() -> None:
         client = StoreClient(store)
         one, two = lease(client, "one"), lease(StoreClient(store), "two")
         async with running(one):
-            await one.gained()
+            await one.acquired()
             async with running(two):
                 await asyncio.sleep(20)
                 client.broken = True
@@ -141,7 +141,7 @@ def test_disconnected_holder_stops_before_another_one_acts() -> None:
                 lost_s = now_s()
                 assert lost_s - began_s <= STOP_S
                 assert not two.held
-                await two.gained()
+                await two.acquired()
                 assert now_s() - lost_s >= DURATION_S - STOP_S - 1e-6
                 assert now_s() - began_s <= DURATION_S + RETRY_S
                 client.broken = False
@@ -157,7 +157,7 @@ def test_renewal_with_a_lost_response_does_not_extend_the_lease() -> None:
         client = StoreClient(store)
         one, two = lease(client, "one"), lease(StoreClient(store), "two")
         async with running(one):
-            await one.gained()
+            await one.acquired()
             client.loses_responses = True
             async with running(two):
                 await one.lost()
@@ -173,7 +173,7 @@ def test_lease_time_counts_from_the_start_of_a_slow_renewal() -> None:
         client.delay_s = 1.5
         one = lease(client, "one")
         async with running(one):
-            await one.gained()
+            await one.acquired()
             assert one.remaining_s == pytest.approx(STOP_S - 3.0)
 
     run(main())
@@ -184,7 +184,7 @@ def test_wall_clock_is_irrelevant() -> None:
         store = LeaseStore()
         one, two = lease(StoreClient(store), "one"), lease(StoreClient(store), "two")
         async with running(one):
-            await one.gained()
+            await one.acquired()
             assert store.lease is not None
             store.lease["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
             async with running(two):
@@ -199,7 +199,7 @@ def test_same_identity_acquires_the_lease_without_waiting() -> None:
         store = LeaseStore()
         before = lease(StoreClient(store), "pod-1")
         task = asyncio.create_task(before.run())
-        await before.gained()
+        await before.acquired()
         client = StoreClient(store)
         before._store = client  # killed: gives nothing back
         client.broken = True
@@ -208,7 +208,7 @@ def test_same_identity_acquires_the_lease_without_waiting() -> None:
         after = lease(StoreClient(store), "pod-1")
         async with running(after):
             began_s = now_s()
-            await after.gained()
+            await after.acquired()
             assert now_s() - began_s < 0.1
 
     run(main())
@@ -219,7 +219,7 @@ def test_deleted_lease_is_created_again() -> None:
         store = LeaseStore()
         one = lease(StoreClient(store), "one")
         async with running(one):
-            await one.gained()
+            await one.acquired()
             store.lease = None
             await asyncio.sleep(RENEW_S + 0.1)
             assert one.held
@@ -244,7 +244,7 @@ def test_holder_stops_at_once_when_another_one_has_the_lease() -> None:
         store = LeaseStore()
         one = lease(StoreClient(store), "one")
         async with running(one):
-            await one.gained()
+            await one.acquired()
             assert store.lease is not None
             store.version += 1
             store.lease["metadata"]["resourceVersion"] = str(store.version)
@@ -263,7 +263,7 @@ def test_lease_counts_transitions() -> None:
         for identity in ("one", "two", "three"):
             subject = lease(StoreClient(store), identity)
             async with running(subject):
-                await subject.gained()
+                await subject.acquired()
         assert store.lease is not None
         assert store.lease["spec"]["holderIdentity"] == ""
         assert store.lease["spec"]["leaseTransitions"] == 5, (

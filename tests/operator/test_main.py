@@ -16,8 +16,7 @@ import pytest
 import yaml
 
 from disque_operator import names
-from disque_operator.apivalues import Json
-from disque_operator.status_writes import condition
+from disque_operator.apivalues import Json, condition_of
 from disqued.testing.ports import free_port
 from support.apiserver import ApiServer, serving
 
@@ -40,21 +39,21 @@ class Operator:
         self.liveness = f"http://127.0.0.1:{ports[0]}/healthz"
         self.metrics = f"http://127.0.0.1:{ports[1]}/metrics"
 
-    async def until(self, condition: Callable[[], object], what: str) -> None:
+    async def until(self, condition_of: Callable[[], object], what: str) -> None:
         """Wait until the condition holds."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                while not condition():
+                while not condition_of():
                     assert self.process.returncode is None, self.log.read_text()
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"not in time: {what}\n{self.log.read_text()}") from None
 
-    async def until_page(self, condition: Callable[[str], object], what: str) -> None:
+    async def until_page(self, condition_of: Callable[[str], object], what: str) -> None:
         """Wait until the condition holds for the metrics page."""
         async with asyncio.timeout(TIMEOUT_S):
             for _ in range(int(TIMEOUT_S / 0.1)):
-                if condition((await read(self.metrics))[1]):
+                if condition_of((await read(self.metrics))[1]):
                     return
                 await asyncio.sleep(0.1)
         raise AssertionError(f"not in time: {what}")
@@ -122,7 +121,7 @@ def test_objects_are_created_and_then_nothing_is_written(tmp_path: Path) -> None
             owners = server.objects[STATEFUL_SET]["metadata"]["ownerReferences"]
             assert [owner["uid"] for owner in owners] == [shop["metadata"]["uid"]]
             await operator.until(
-                lambda: condition(server.objects[f"{CLUSTERS}/shop"].get("status", {}), "ReconcileSuccess"),
+                lambda: condition_of(server.objects[f"{CLUSTERS}/shop"].get("status", {}), "ReconcileSuccess"),
                 "the status is written",
             )
             assert server.objects[f"{CLUSTERS}/shop"]["metadata"].keys() == shop["metadata"].keys(), "no finalizer"

@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 
 from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
-from disque_operator.apivalues import Json
+from disque_operator.apivalues import Json, condition_of
 from disque_operator.decisions import IDLE_S, Event, Plan
 from disque_operator.executor import FailedError
 from disque_operator.kube import Kube, KubeError
@@ -23,7 +23,6 @@ from disque_operator.metrics import Metrics
 from disque_operator.observed import Observed, Pod
 from disque_operator.reconcile import FRESH_S, Reconciler
 from disque_operator.spec import Spec
-from disque_operator.status_writes import condition
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
 
@@ -216,7 +215,7 @@ def test_replaced_pod_is_not_deleted() -> None:
             assert POD in one.server.objects
             assert again_s is not None
             assert again_s < 1, "the next round is due at once"
-            assert condition(one.written, "ReconcileSuccess")["status"] != "False"
+            assert condition_of(one.written, "ReconcileSuccess")["status"] != "False"
 
     asyncio.run(main())
 
@@ -257,13 +256,13 @@ def test_failed_action_is_a_condition_and_one_event() -> None:
             assert "apply ConfigMap c-config" in text
             for _ in range(3):
                 await one.failing_round()
-            told = condition(one.written, "ReconcileSuccess")
+            told = condition_of(one.written, "ReconcileSuccess")
             assert (told["status"], told["reason"]) == ("False", "Forbidden")
             assert told["message"] == text
             assert [event["reason"] for event in one.posted] == ["Forbidden"]
             one.server.reject = lambda _method, _path: None
             await one.round()
-            assert condition(one.written, "ReconcileSuccess")["status"] == "True"
+            assert condition_of(one.written, "ReconcileSuccess")["status"] == "True"
 
     asyncio.run(main())
 
@@ -275,7 +274,7 @@ def test_terminating_namespace_is_not_a_failure() -> None:
             one.server.terminating = True
             for _ in range(3):
                 await one.round()
-            assert condition(one.written, "ReconcileSuccess")["status"] == "True"
+            assert condition_of(one.written, "ReconcileSuccess")["status"] == "True"
             assert one.posted == []
 
     asyncio.run(main())
@@ -291,7 +290,7 @@ def test_bug_is_reported_as_internal_error(caplog: pytest.LogCaptureFixture) -> 
             one.actions = broken
             for _ in range(3):
                 await one.failing_round(ZeroDivisionError)
-            told = condition(one.written, "ReconcileSuccess")
+            told = condition_of(one.written, "ReconcileSuccess")
             assert (told["reason"], told["message"]) == ("InternalError", "ZeroDivisionError: a bug")
             assert one.written["phase"] == "Running", "the rest stays as it was"
             assert len(one.posted) == 1
@@ -308,7 +307,7 @@ def test_invalid_object_does_not_stop_the_operator(spec: Json) -> None:
             try:
                 await one.round()
             except Exception:  # noqa: BLE001 - whichever
-                assert condition(one.written, "ReconcileSuccess")["status"] == "False"
+                assert condition_of(one.written, "ReconcileSuccess")["status"] == "False"
 
     asyncio.run(main())
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from disque_operator.status_writes import DRAIN_S, FIGURES_S, condition, failed, is_worth_writing
+from disque_operator.apivalues import condition_of
+from disque_operator.status_writes import COUNTERS_S, DRAIN_S, failed, is_worth_writing
 
 AT_REST: dict[str, Any] = {
     "phase": "Running",
@@ -64,8 +65,8 @@ def test_changed_text_is_written_at_once(new: dict[str, Any]) -> None:
 
 def test_changed_counters_are_written_periodically() -> None:
     new = member(jobs=101)
-    assert not is_worth_writing(AT_REST, new, FIGURES_S - 1)
-    assert is_worth_writing(AT_REST, new, FIGURES_S)
+    assert not is_worth_writing(AT_REST, new, COUNTERS_S - 1)
+    assert is_worth_writing(AT_REST, new, COUNTERS_S)
 
 
 @pytest.mark.parametrize(("used", "is_written"), [(105, False), (95, False), (120, True), (10, True)])
@@ -91,7 +92,7 @@ def test_failure_replaces_success_and_keeps_its_transition_time() -> None:
     well = AT_REST | {"conditions": [*AT_REST["conditions"], success]}
     first = failed(well, well, "Forbidden", "pods is forbidden", 7, "2026-01-02T00:00:00Z")
     assert len(first["conditions"]) == 2
-    assert condition(first, "ReconcileSuccess") == {
+    assert condition_of(first, "ReconcileSuccess") == {
         "type": "ReconcileSuccess",
         "status": "False",
         "reason": "Forbidden",

@@ -112,5 +112,5 @@ def test_deleted_clusters_are_forgotten(recorder: Recorder) -> None:
     recorder.subject.listed([cluster(5, name="d")])
     recorder.subject.listed([])
     assert not recorder.subject._seen
-    assert not recorder.subject._asked
+    assert not recorder.subject._user_state
     assert not recorder.subject._unreported

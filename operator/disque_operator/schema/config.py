@@ -94,7 +94,7 @@ def _count(_kind: Any) -> tuple[str, str]:
 def _size(_kind: Any) -> tuple[str, str]:
     return (
         "VALUE.lowerAscii().matches('^[0-9]{1,18}(b|k|kb|m|mb|g|gb)?$')",
-        "a memory size, bytes or with one of the units k, kb, m, mb, g, gb: 64mb",
+        "a memory size in bytes, or with a unit (k, kb, m, mb, g, gb) such as 64mb",
     )
 
 

@@ -97,7 +97,7 @@ def definition() -> Json:
             for name, kind, path, priority, description in _COLUMNS
         ],
     }
-    called = {
+    resource_names = {
         "kind": names.KIND,
         "listKind": f"{names.KIND}List",
         "plural": names.PLURAL,
@@ -109,12 +109,12 @@ def definition() -> Json:
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{names.PLURAL}.{names.GROUP}"},
-        "spec": {"group": names.GROUP, "scope": "Namespaced", "names": called, "versions": [version]},
+        "spec": {"group": names.GROUP, "scope": "Namespaced", "names": resource_names, "versions": [version]},
     }
 
 
 def page() -> str:
     """Return the text of the file."""
-    apart = json.loads(json.dumps(definition()))  # without shared objects, which YAML would write as aliases
-    text: str = yaml.safe_dump(apart, sort_keys=False, width=_WIDTH, allow_unicode=True)
+    plain = json.loads(json.dumps(definition()))  # without shared objects, which YAML would write as aliases
+    text: str = yaml.safe_dump(plain, sort_keys=False, width=_WIDTH, allow_unicode=True)
     return _HEAD + text

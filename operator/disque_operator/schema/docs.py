@@ -86,14 +86,14 @@ _LINKS: Final = """
 
 def page() -> str:
     """Return the text of the page."""
-    wanted, seen = spec(), status()
-    fields = [
+    wanted, observed = spec(), status()
+    spec_rows = [
         f"| `{path}` | {_type(path, node)} | {_default(node)} | {node['description']} |" for path, node in _walk(wanted)
     ]
-    kept = [f"| `{path}` | {instead} |" for path, instead in PROTECTED.items()]
-    refused = [f"- {rule['message']}" for rule in (*RULES, *_rules(wanted))]
-    told = [f"| `{path}` | {_type(path, node)} | {node['description']} |" for path, node in _walk(seen)]
-    parts = (_HEAD, fields, _POD_TEMPLATE, kept, _ANNOTATIONS, refused, _LATER, told)
+    protected_rows = [f"| `{path}` | {instead} |" for path, instead in PROTECTED.items()]
+    messages = [f"- {rule['message']}" for rule in (*RULES, *_rules(wanted))]
+    status_rows = [f"| `{path}` | {_type(path, node)} | {node['description']} |" for path, node in _walk(observed)]
+    parts = (_HEAD, spec_rows, _POD_TEMPLATE, protected_rows, _ANNOTATIONS, messages, _LATER, status_rows)
     return "".join(part if isinstance(part, str) else "\n".join([*part, ""]) for part in parts) + _LINKS
 
 

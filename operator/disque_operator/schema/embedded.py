@@ -22,25 +22,25 @@ def embedded(name: str, description: str = "") -> Json:
     for attribute, field in model.model_fields.items():
         known = field.alias or attribute
         written = model.attribute_map[known]
-        told = field.description or ""
-        properties[written] = _quantities(told) if written in _QUANTITIES else _schema(model.openapi_types[known], told)
+        text = field.description or ""
+        properties[written] = _quantities(text) if written in _QUANTITIES else _schema(model.openapi_types[known], text)
         if field.is_required():
             required.append(written)
-    said = {"description": description} if description else {}
-    return {**said, "type": "object", "properties": properties} | ({"required": required} if required else {})
+    described = {"description": description} if description else {}
+    return {**described, "type": "object", "properties": properties} | ({"required": required} if required else {})
 
 
 def _schema(kind: str, description: str) -> Json:
-    told = {"description": _first_sentence(description)} if description else {}
+    described = {"description": _first_sentence(description)} if description else {}
     many = re.fullmatch(r"List\[(.+)\]", kind)
     if many:
-        return {**told, "type": "array", "items": _schema(many[1], "")}
+        return {**described, "type": "array", "items": _schema(many[1], "")}
     by_name = re.fullmatch(r"Dict\[str, (.+)\]", kind)
     if by_name:
-        return {**told, "type": "object", "additionalProperties": _schema(by_name[1], "")}
+        return {**described, "type": "object", "additionalProperties": _schema(by_name[1], "")}
     if kind in _SIMPLE:
-        return {**told, "type": _SIMPLE[kind]}
-    return told | embedded(kind)
+        return {**described, "type": _SIMPLE[kind]}
+    return described | embedded(kind)
 
 
 def _quantities(description: str) -> Json:
