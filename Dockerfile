@@ -1,6 +1,6 @@
-# The images: `broker` (the server and its command line), `operator` (the same, the operator and kubectl-disque) and
-# `spark` (PySpark with the connector and the pipelines). Built by `make image`; what is in them, how large they are and
-# why they have no shell: docs/operations/image.md.
+# The images: `broker` (the server and its command line), `operator` (also the operator and kubectl-disque) and `spark`
+# (PySpark with the connector and the pipelines). Build them with `make image`. docs/operations/image.md describes their
+# contents and size, and why they have no shell.
 #
 #   tools ── wheel ──┬── broker-files ───┐
 #     │              ├── operator-files ─┤
@@ -8,18 +8,18 @@
 #     ├── java ──────────────────────────┤
 #     └── python ── runtime ─────────────┴── spark, operator, broker
 #
-# Any base made from Debian with Python 3.11 or newer and pip. It gives the Python; nothing else of it is in the images.
+# Any image based on Debian with Python 3.11 or newer and pip. Only its Python is copied to the images.
 ARG BASE_IMAGE=docker.io/library/python:3.13-slim
 
 FROM ${BASE_IMAGE} AS tools
-# Mirrors and proxies: pip and apt get them from these arguments, HTTP_PROXY and its like, or from the secret `pip`, a
-# pip.conf. None of it is in the images.
+# Mirrors and proxies for pip and apt: set these arguments, HTTP_PROXY etc., or the secret `pip` (a pip.conf). The images
+# do not contain them.
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 ARG PIP_TRUSTED_HOST
 ENV PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
 USER root
-# A Python from Debian comes without its headers, one that was built for itself has them.
+# Debian's Python comes without headers; other builds of Python include them.
 RUN headers="$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" \
  && if [ ! -e "$headers" ]; then more=python3-dev; fi \
  && apt-get update -qq \
@@ -34,14 +34,14 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 COPY pyproject.toml README.md LICENSE ./
 COPY broker broker
 COPY operator operator
-# Hooks are off unless asked for: this one compiles the hot path (mypyc).
+# Build hooks are disabled by default; this one compiles the hot path with mypyc.
 RUN HATCH_BUILD_HOOKS_ENABLE=1 PATH="/opt/build/bin:$PATH" python -m hatchling build --target wheel --directory /wheel
 
 FROM tools AS python
 COPY image/rootfs.py ./
 RUN python3 rootfs.py /rootfs && mkdir /empty
 
-# The environments of both images, in the same place as there: their programs start with its path.
+# Environments are built at their final path, because their programs contain it.
 FROM tools AS environment
 COPY --from=wheel /wheel /wheel
 
@@ -61,7 +61,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
  && python3 trim.py /opt/disque \
  && /opt/disque/bin/python imports.py disqued disque_operator
 
-# PySpark and what else comes from elsewhere, with the compiled wheel: ten times what is below, and seldom changed.
+# PySpark, other dependencies and the compiled wheel: a large layer that seldom changes.
 FROM environment AS spark-packages
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
@@ -70,7 +70,7 @@ COPY image/trimspark.py image/trim.py image/imports.py ./
 RUN python3 trimspark.py /opt/disque \
  && python3 trim.py /opt/disque
 
-# The connector and its jobs are plain Python and not in the wheel here: a change in them compiles nothing anew.
+# The connector and its jobs are plain Python and not part of the wheel here, so that changing them compiles nothing.
 FROM spark-packages AS spark-files
 COPY spark spark
 COPY image/sparkentry.py ./
@@ -88,14 +88,14 @@ FROM tools AS java
 RUN mkdir -p /usr/share/man/man1 \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null
 COPY image/rootfs.py ./
-# Hadoop's local file system has programs do what Java can not, and Spark asks a shell whether there is a Python.
+# Hadoop's local file system runs these programs for what Java cannot do, and Spark runs a shell to find Python.
 RUN python3 rootfs.py /rootfs /usr/lib/jvm/default-java /bin/sh /bin/chmod /bin/ln /bin/ls /bin/readlink /bin/rm /usr/bin/stat
 
 FROM scratch AS runtime
 ENV PATH=/opt/disque/bin LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 COPY --from=python /rootfs /
 COPY --from=python --chown=10001:10001 /empty /data
-# By number: so Kubernetes can tell that it is not root.
+# A number, so that Kubernetes can check that it is not root.
 USER 10001:10001
 WORKDIR /data
 
@@ -106,7 +106,7 @@ COPY --from=spark-files /ours /
 ENV PATH=/opt/disque/bin:/usr/bin:/bin JAVA_HOME=/usr/lib/jvm/default-java
 RUN ["python3", "-c", "import pyspark_disque, disqued.client, pyarrow.parquet"]
 RUN ["/usr/lib/jvm/default-java/bin/java", "-version"]
-# Spark's pods say only `driver` or `executor`, and what that means is for the image to know.
+# Spark starts its pods with the argument `driver` or `executor`; the entry point of the image handles them.
 ENTRYPOINT ["sparkentry"]
 CMD ["spark-submit", "--version"]
 ARG BASE_IMAGE
@@ -123,7 +123,7 @@ LABEL org.opencontainers.image.title="disqued-spark" \
 
 FROM runtime AS operator
 COPY --from=operator-files /opt/disque /opt/disque
-# Fails here, not in a cluster, when a shared library is missing.
+# Fails the build if a shared library is missing.
 RUN ["python3", "-c", "import disque_operator.main, disque_operator.kubectl.main, disqued.client"]
 CMD ["disque-operator"]
 ARG BASE_IMAGE
@@ -131,7 +131,7 @@ ARG VERSION
 ARG REVISION
 ARG CREATED
 LABEL org.opencontainers.image.title="disqued-operator" \
-      org.opencontainers.image.description="Makes each DisqueCluster a running cluster of brokers; with kubectl-disque" \
+      org.opencontainers.image.description="Operator for DisqueClusters (clusters of job brokers), with kubectl-disque" \
       org.opencontainers.image.licenses="BSD-3-Clause" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
@@ -141,12 +141,12 @@ LABEL org.opencontainers.image.title="disqued-operator" \
 FROM runtime AS broker
 COPY --from=broker-files /opt/disque /opt/disque
 RUN ["python3", "-c", "import disqued.cli.main, disqued.client, disqued.server.main"]
-# Clients; HTTP: probes, metrics, the console; other nodes.
+# Ports for clients; for HTTP (probes, metrics, console); and for other nodes.
 EXPOSE 7711 9711 17711
-# Jobs and the node's ID. A volume even when nobody asks for one, so that `docker run --read-only` works as it is.
+# Jobs and the node's ID. Declared as a volume, so that `docker run --read-only` works without options.
 VOLUME ["/data"]
-# Whether the process serves: any reply will do, also that a password is wanted or that the file is being loaded, since a
-# restart would help with neither. Without a shell, and without an option that a changed command would lose.
+# Healthy if the server replies at all: a restart would not help if it requires a password or is loading its AOF. Uses
+# no shell, and no server option that a custom command could omit.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["python3", "-ISc", "import socket; s = socket.create_connection(('127.0.0.1', 7711), 4); s.sendall(b'PING\\r\\n'); s.recv(1) or exit(1)"]
 CMD ["disque-server"]
 ARG BASE_IMAGE

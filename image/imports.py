@@ -1,4 +1,4 @@
-"""Imports every module of some packages: a check that an image has all that its programs need.
+"""Imports every module of some packages, to check that an image contains all dependencies.
 
 python imports.py disqued disque_operator
 """
@@ -11,7 +11,7 @@ from pkgutil import walk_packages
 
 
 def main() -> None:
-    """Import all modules of the packages that the arguments name, but for those that are programs."""
+    """Import all modules of the packages on the command line, except `__main__` modules, which would run."""
     for package in map(import_module, sys.argv[1:]):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(".__main__"):

@@ -1,12 +1,12 @@
-"""Installs requirements into an environment in exactly the versions and with the hashes of requirements.lock.
+"""Installs requirements into an environment, with exactly the versions and hashes in requirements.lock.
 
-The lock has what developers need as well, an image must not. Which of its packages the requirements need, pip knows: it
-resolves them with the lock's versions as constraints; their entries are then installed with their hashes required.
+The lock also contains development tools, which do not belong in an image. pip resolves the requirements with the lock's
+versions as constraints; then only the entries of the resolved packages are installed, with their hashes.
 
     python locked.py ENVIRONMENT/bin/python requirements.lock REQUIREMENT...
 
-A requirement may be a wheel on this disk, also with extras (`dist/some.whl[extra]`). Needs nothing but a Python with
-pip; the environment itself needs none. Where pip looks for packages is told as usual (`pip.conf`, `PIP_INDEX_URL`).
+A requirement may be a local wheel, also with extras (`dist/some.whl[extra]`). The Python that runs this script needs
+pip; the environment does not. Configure package indexes for pip as usual (`pip.conf`, `PIP_INDEX_URL`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Json = dict[str, Any]
 
 
 def canonical(name: str) -> str:
-    """A package's name as indexes compare it."""
+    """Return the normalized name of a package."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def entries(lock: str) -> dict[str, list[str]]:
-    """The entries of a lock by package, one for each marker: the pinned version and its hashes."""
+    """Return the entries of a lock by package, one for each marker: the pinned version and its hashes."""
     found: dict[str, list[str]] = defaultdict(list)
     for block in re.split(r"\n(?=\S)", lock.strip()):
         found[canonical(block.partition("==")[0])].append(block)
@@ -38,30 +38,30 @@ def entries(lock: str) -> dict[str, list[str]]:
 
 
 def pins(lock: str) -> str:
-    """The same without hashes: constraints for pip, which would want hashes of the wheel on the disk too."""
+    """Return the lock without hashes, as constraints; with hashes, pip would require one for the local wheel, too."""
     return re.sub(r"\s*\\?\n\s+--hash=\S+", "", lock)
 
 
 def part(lock: str, names: Iterable[str]) -> str:
-    """The entries of these packages; ends the program when the lock lacks one."""
+    """Return the entries of these packages; exits if the lock does not contain one of them."""
     found = entries(lock)
     missing = sorted(set(names) - found.keys())
     if missing:
-        raise SystemExit(f"requirements.lock lacks {', '.join(missing)}: run `make lock`")
+        raise SystemExit(f"packages missing in requirements.lock: {', '.join(missing)}; run `make lock`")
     return "\n".join(block for name in sorted(names) for block in found[name]) + "\n"
 
 
 def pip(python: str, *arguments: str) -> str:
-    """What pip prints when it works on the environment of `python`; ends the program when it fails."""
+    """Run pip on the environment of `python` and return its output; exits if it fails."""
     command = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - pip, our arguments
     if done.returncode:
-        raise SystemExit(f"{done.stdout}pip ended with status {done.returncode}: {' '.join(command)}")
+        raise SystemExit(f"{done.stdout}pip failed with status {done.returncode}: {' '.join(command)}")
     return done.stdout
 
 
 def install(python: str, lock: str, requirements: Sequence[str]) -> None:
-    """Install the requirements and all that they need; nothing is compiled to bytecode yet."""
+    """Install the requirements and their dependencies, without compiling them to bytecode."""
     files = [requirement.partition("[")[0] for requirement in requirements]
     wheels = [file for file in files if file.endswith(".whl")]
     with tempfile.TemporaryDirectory() as name:
@@ -80,7 +80,7 @@ def install(python: str, lock: str, requirements: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Install what the arguments ask for."""
+    """Install the requirements on the command line."""
     python, lock, *requirements = sys.argv[1:]
     install(python, Path(lock).read_text(encoding="utf-8"), requirements)
 

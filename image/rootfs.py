@@ -1,14 +1,13 @@
-"""Makes the file system of an image: the Python that runs this, and nothing that a program in it does not need.
+"""Creates the root file system of an image: the Python that runs this script and its runtime dependencies.
 
     python rootfs.py /rootfs
-    python rootfs.py /more /usr/lib/jvm/default-java /bin/ls     only these, to be laid over the one above
+    python rootfs.py /more /usr/lib/jvm/default-java /bin/ls     only these paths, as a layer on top of the one above
 
-What is copied: the interpreter, its standard library (as bytecode too), the shared libraries that these are linked
-with, certificates and time zones; and which Debian packages all of it came from, in the place where scanners for
-vulnerabilities look. What is not: a shell, a package manager, pip, and modules for screens, databases, tests and
-developers.
+Copied: the interpreter, its standard library (with bytecode), the shared libraries that these link to, certificates and
+time zones, and the list of their Debian packages, at the path that vulnerability scanners read. Not copied: a shell, a
+package manager, pip, and modules for user interfaces, databases, tests and development.
 
-Runs on images made from Debian, whether their Python is Debian's or was built for itself.
+Runs on images based on Debian, with Debian's Python or another build.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ LEFT_OUT: Final = (
     "__pycache__",
     "site-packages",
     "dist-packages",
-    "config-*",  # for linking with Python
+    "config-*",  # for programs that embed Python
     "ensurepip",
     "idlelib",
     "lib2to3",
@@ -38,7 +37,7 @@ LEFT_OUT: Final = (
     "tests",
     "tkinter",
     "turtle*",
-    "classes_nocoops.jsa",  # Java's, for more than 32 GB of memory
+    "classes_nocoops.jsa",  # of Java, for heaps of more than 32 GB
     "_ctypes_test*",
     "_curses*",
     "_dbm*",
@@ -49,12 +48,12 @@ LEFT_OUT: Final = (
     "nis.*",
     "readline*",
     "xxlimited*",
-    "posix",  # the time zones once more
+    "posix",  # a copy of the time zones
     "right",
 )
-"""Of directories, as patterns of names."""
+"""Name patterns of files and directories that are not copied."""
 
-PROMISED: Final = (
+MANYLINUX: Final = (
     "libdl.so.2",
     "libgcc_s.so.1",
     "libm.so.6",
@@ -63,7 +62,7 @@ PROMISED: Final = (
     "librt.so.1",
     "libutil.so.1",
 )
-"""Shared libraries that wheels may be linked with (manylinux). glibc opens libgcc_s by itself when a thread ends."""
+"""Shared libraries that wheels may link to (manylinux). glibc itself loads libgcc_s when a thread ends."""
 
 FILES: Final = (
     "/etc/ld.so.conf",
@@ -73,7 +72,7 @@ FILES: Final = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/usr/share/zoneinfo",
 )
-"""What programs read, if the base image has it."""
+"""Files that programs read; copied if the base image has them."""
 
 USER: Final = 10001
 WRITTEN: Final = {
@@ -82,25 +81,25 @@ WRITTEN: Final = {
 }
 
 EMPTY: Final = {"dev": 0o755, "proc": 0o755, "run": 0o755, "sys": 0o755, "tmp": 0o1777}
-"""Directories that runtimes mount on or programs expect, with their permissions."""
+"""Mount points of container runtimes and directories that programs expect, with their permissions."""
 
 PACKAGES: Final = Path("/var/lib/dpkg")
 
 
 class Root:
-    """The file system that is made."""
+    """The root file system to create."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.copied: set[Path] = set()
-        """The files and directories that were asked for, as they are called on this system."""
+        """The files and directories copied so far, by their paths on this system."""
 
     def inside(self, path: Path) -> Path:
-        """Where a path of this system is in the one that is made."""
+        """Return the path in the root file system for a path of this system."""
         return self.path / path.relative_to("/")
 
     def add(self, path: Path) -> None:
-        """Copy a file, or a directory without what is left out. Links on the way to it are copied as links."""
+        """Copy a file, or a directory without `LEFT_OUT`. Symbolic links on its path are copied as links."""
         real = self._follow(path)
         if real in self.copied:
             return
@@ -113,7 +112,7 @@ class Root:
             shutil.copy2(real, target)
 
     def _follow(self, path: Path) -> Path:
-        """Where a path leads without links, after a copy of each link on the way."""
+        """Resolve all links of a path, and copy each of them; returns the path without links."""
         here = Path("/")
         for position, name in enumerate(path.parts[1:], start=2):
             step = here / name
@@ -128,47 +127,47 @@ class Root:
         return here
 
     def programs(self) -> list[Path]:
-        """All machine code that was copied."""
+        """Return all executables and shared libraries that were copied."""
         files = (path for path in self.path.rglob("*") if path.is_file() and not path.is_symlink())
-        return sorted(path for path in files if starts_as_program(path))
+        return sorted(path for path in files if is_elf(path))
 
 
-def starts_as_program(path: Path) -> bool:
-    """Whether a file is machine code, by its first bytes."""
+def is_elf(path: Path) -> bool:
+    """Return whether a file is an ELF executable or library."""
     with path.open("rb") as file:
         return file.read(4) == b"\x7fELF"
 
 
 def output(*command: str) -> str:
-    """What a program prints, even if it fails: dpkg does when one of many files is nobody's."""
+    """Run a program and return its output, even if it fails: dpkg fails if one of many files is in no package."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - words of this module
     return done.stdout
 
 
-def linked(root: Root, program: Path, brought: set[str]) -> Iterator[Path]:
-    """The shared libraries that a program is linked with, the one that loads the others among them.
+def linked(root: Root, program: Path, copied: set[str]) -> Iterator[Path]:
+    """Yield the shared libraries that a program links to, including the dynamic loader.
 
-    Not those that were copied with it: Java's find each other, some only once it has started.
+    Libraries in `copied` may be missing: those of Java find each other only at run time.
     """
     text = output("ldd", str(program))
     for missing in re.findall(r"(\S+) => not found", text):
-        if missing not in brought:
-            raise SystemExit(f"{program} needs {missing}, which the base image lacks")
+        if missing not in copied:
+            raise SystemExit(f"{program} needs {missing}, which is missing in the base image")
     for found in map(Path, re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", text, re.MULTILINE)):
         if not found.is_relative_to(root.path):
             yield found
 
 
-def promised() -> Iterator[Path]:
-    """Where the loader finds the libraries of PROMISED."""
+def manylinux() -> Iterator[Path]:
+    """Yield the paths of the libraries in `MANYLINUX`."""
     known = output("ldconfig", "-p")
-    for name in PROMISED:
+    for name in MANYLINUX:
         for found in re.findall(rf"^\s+{re.escape(name)} .*=> (/\S+)$", known, re.MULTILINE):
             yield Path(found)
 
 
 def owners(root: Root) -> set[str]:
-    """The packages that files came from; what a Python that was built for itself brought is in none."""
+    """Return the Debian packages that own the copied files; files of another build of Python have no package."""
     files = [f"/{path.relative_to(root.path)}" for path in root.path.rglob("*") if not path.is_dir()]
     spellings = {spelling for path in files for spelling in (path, re.sub(r"^/usr(?=/lib)", "", path))}
     lines = output("dpkg", "-S", *sorted(spellings)).splitlines()
@@ -176,20 +175,20 @@ def owners(root: Root) -> set[str]:
 
 
 def write_packages(root: Root) -> None:
-    """Say which packages are there, one file for each, and copy their licences."""
+    """Write a file with the metadata of each package, and copy its license."""
     stanzas = (PACKAGES / "status").read_text(encoding="utf-8").strip().split("\n\n")
     known = {stanza.partition("\n")[0].removeprefix("Package: "): stanza for stanza in stanzas}
     folder = root.inside(PACKAGES / "status.d")
     folder.mkdir(parents=True)
     for package in sorted(owners(root) & known.keys()):
         (folder / package).write_text(known[package] + "\n", encoding="utf-8")
-        licence = Path("/usr/share/doc", package, "copyright")
-        if licence.exists():
-            root.add(licence)
+        license_file = Path("/usr/share/doc", package, "copyright")
+        if license_file.exists():
+            root.add(license_file)
 
 
 def to_bytecode(folder: Path, outside: Path) -> bool:
-    """Compile all modules in a folder. Such bytecode does not ask for its source's date, so it can be copied."""
+    """Compile all modules in a folder to bytecode that ignores the source's modification time, which copies change."""
     return bool(
         compileall.compile_dir(
             folder, maxlevels=20, stripdir=outside, quiet=1, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH
@@ -198,16 +197,16 @@ def to_bytecode(folder: Path, outside: Path) -> bool:
 
 
 def add_libraries(root: Root) -> None:
-    """Copy the shared libraries of all programs that were copied."""
+    """Copy the shared libraries that the copied programs link to."""
     programs = root.programs()
-    brought = {program.name for program in programs}
+    copied = {program.name for program in programs}
     for program in programs:
-        for found in linked(root, program, brought):
+        for found in linked(root, program, copied):
             root.add(found)
 
 
 def add_python(root: Root) -> None:
-    """The Python that runs this, and what every image has."""
+    """Add the Python that runs this script, and the files of every image."""
     library = Path(sysconfig.get_path("stdlib"))
     root.add(Path(sys.executable))
     root.add(library)
@@ -215,7 +214,7 @@ def add_python(root: Root) -> None:
         if path.exists():
             root.add(path)
     add_libraries(root)
-    for found in promised():
+    for found in manylinux():
         root.add(found)
     for name, text in WRITTEN.items():
         (root.path / name).write_text(text, encoding="utf-8")
@@ -225,12 +224,12 @@ def add_python(root: Root) -> None:
         folder.chmod(mode)
     write_packages(root)
     if not to_bytecode(root.inside(library), root.path):
-        raise SystemExit(f"Not all of {library} could be compiled")
+        raise SystemExit(f"cannot compile all modules in {library}")
     output("ldconfig", "-r", str(root.path))
 
 
 def add_more(root: Root, paths: list[Path]) -> None:
-    """Programs and folders for an image that has Python already."""
+    """Add programs and folders for an image that already has Python."""
     for path in paths:
         root.add(path)
     add_libraries(root)
@@ -238,7 +237,7 @@ def add_more(root: Root, paths: list[Path]) -> None:
 
 
 def main() -> None:
-    """Make the file system."""
+    """Create the root file system."""
     root, more = Root(Path(sys.argv[1])), [Path(path) for path in sys.argv[2:]]
     if more:
         add_more(root, more)

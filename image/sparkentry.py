@@ -1,15 +1,15 @@
 #!/opt/disque/bin/python3
-"""What the image `disqued-spark` starts: Spark's driver, its executors, spark-submit, or any program that is named.
+"""The entry point of the image `disqued-spark`: starts a Spark driver, an executor, spark-submit or any program.
 
-    sparkentry driver OPTION...    what Spark has the pod of a driver do (cluster mode): spark-submit, on this machine
-    sparkentry executor            and the pods of executors, which are told all they need by variables
-    spark-submit OPTION...         as everywhere; this file under that name, since Spark's own needs Bash
-    sparkentry submit OPTION...    the same, in cluster mode, and fails when the driver does: spark-submit does not
-    sparkentry PROGRAM ...         anything else
+    sparkentry driver OPTION...    a driver in cluster mode, as started by Spark in the driver's pod
+    sparkentry executor            an executor, configured by the environment variables that Spark sets in its pod
+    spark-submit OPTION...         spark-submit; this file under that name, because Spark's own script needs Bash
+    sparkentry submit OPTION...    spark-submit in cluster mode that fails if the driver fails; spark-submit does not
+    sparkentry PROGRAM ...         any other program
 
-The package of PySpark has Spark's side of it (`spark-kubernetes`), and no image. Which words and variables Spark uses
-is said by its classes `DriverCommandFeatureStep`, `BasicExecutorFeatureStep` and `KubernetesExecutorBackend`. Each
-command but `submit` takes the place of this process, so signals reach it: Java ends in order at SIGTERM.
+The package of PySpark supports Kubernetes (`spark-kubernetes`), but provides no image. The arguments and variables are
+those of Spark's classes `DriverCommandFeatureStep`, `BasicExecutorFeatureStep` and `KubernetesExecutorBackend`. Each
+command except `submit` replaces this process, so that Java gets SIGTERM and shuts down cleanly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Final
 BACKEND: Final = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 SUBMIT: Final = "org.apache.spark.deploy.SparkSubmit"
 LAUNCHER: Final = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""For Spark's launcher, which only makes up a command line."""
+"""JVM options of Spark's launcher, which only builds a command line."""
 EXECUTOR: Final = (
     ("--driver-url", "SPARK_DRIVER_URL"),
     ("--executor-id", "SPARK_EXECUTOR_ID"),
@@ -38,42 +38,42 @@ EXECUTOR: Final = (
     ("--resourceProfileId", "SPARK_RESOURCE_PROFILE_ID"),
     ("--podName", "SPARK_EXECUTOR_POD_NAME"),
 )
-"""The options of an executor, and the variables of its pod that they come from."""
-FOLLOWED: Final = "submit"
+"""The options of an executor, and the environment variables of its pod with their values."""
+SUBMIT_AND_WAIT: Final = "submit"
 PHASE: Final = re.compile(rb"\(phase: (\w+)\)")
-"""In the log of spark-submit while it waits for the driver."""
+"""Matches the driver's phase in the log of spark-submit."""
 
 Environment = Mapping[str, str]
 
 
 class NotStarted(Exception):
-    """Why there is nothing to start, in words for who reads the log of the pod."""
+    """The program cannot be started; the text says why and goes to the log of the pod."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """A program to become, and its variables."""
+    """A program to start: its arguments and environment variables."""
 
     words: tuple[str, ...]
     environment: dict[str, str]
 
 
 def java(environment: Environment) -> str:
-    """The program `java`: that of JAVA_HOME, or the first one of the PATH."""
+    """Return the `java` program in JAVA_HOME, or `java` to search PATH."""
     home = environment.get("JAVA_HOME")
     return str(Path(home, "bin", "java")) if home else "java"
 
 
 def needed(environment: Environment, name: str) -> str:
-    """A variable that Spark sets in the pods it makes."""
+    """Return a variable that Spark sets in its pods."""
     value = environment.get(name)
     if not value:
-        raise NotStarted(f"{name} is not set: this is for the pods that Spark makes, which have it")
+        raise NotStarted(f"{name} is not set; run this command only in pods that Spark creates")
     return value
 
 
 def class_path(environment: Environment) -> str:
-    """Where an executor finds classes: settings first, then what the user adds, then Spark."""
+    """Return the class path of an executor: settings first, then the user's classes, then Spark's."""
     parts = (
         environment.get("HADOOP_CONF_DIR"),
         environment.get("SPARK_CONF_DIR"),
@@ -85,13 +85,13 @@ def class_path(environment: Environment) -> str:
 
 
 def java_options(environment: Environment) -> list[str]:
-    """What Spark wants to tell the Java of an executor: SPARK_JAVA_OPT_0 and so on, in their order."""
+    """Return the JVM options for an executor, from SPARK_JAVA_OPT_0, SPARK_JAVA_OPT_1 etc., in this order."""
     found = ((re.fullmatch(r"SPARK_JAVA_OPT_(\d+)", name), value) for name, value in environment.items())
     return [value for _, value in sorted((int(match[1]), value) for match, value in found if match)]
 
 
 def executor(environment: Environment) -> Start:
-    """The command of an executor."""
+    """Return the command of an executor."""
     memory = needed(environment, "SPARK_EXECUTOR_MEMORY")
     options = [word for name, variable in EXECUTOR for word in (name, needed(environment, variable))]
     return Start(
@@ -110,7 +110,7 @@ def executor(environment: Environment) -> Start:
 
 
 def driver_options(environment: Environment, given: Sequence[str]) -> tuple[str, ...]:
-    """The options of spark-submit in the pod of a driver, which is now where the application itself runs."""
+    """Return the options of spark-submit in a driver's pod, where the application runs in client mode."""
     address = needed(environment, "SPARK_DRIVER_BIND_ADDRESS")
     return (
         "--conf",
@@ -124,15 +124,15 @@ def driver_options(environment: Environment, given: Sequence[str]) -> tuple[str,
 
 
 def launcher(environment: Environment, options: Sequence[str]) -> tuple[str, ...]:
-    """Spark's own program that makes the command of spark-submit: memory, options of Java, class path."""
+    """Return the command of Spark's launcher, which builds the command of spark-submit: memory, options, class path."""
     jars = str(Path(environment["SPARK_HOME"], "jars", "*"))
     return (java(environment), *LAUNCHER, "-cp", jars, "org.apache.spark.launcher.Main", SUBMIT, *options)
 
 
 def launched(output: bytes, environment: Environment) -> Start:
-    """What the launcher answered: words that end with NUL, after a line with NUL that ends what Java itself may say.
+    """Parse the output of the launcher: arguments that end with NUL, after a line with NUL that ends messages of Java.
 
-    They may begin with `env NAME=VALUE ...`.
+    The arguments may start with `env NAME=VALUE ...`.
     """
     words = output.decode().partition("\0\n")[2].split("\0")[:-1]
     variables: dict[str, str] = {}
@@ -142,22 +142,22 @@ def launched(output: bytes, environment: Environment) -> Start:
             name, _, value = words.pop(0).partition("=")
             variables[name] = value
     if not words:
-        raise NotStarted("Spark's launcher gave no command")
+        raise NotStarted("Spark's launcher returned no command")
     return Start(tuple(words), {**environment, **variables})
 
 
 def submit(environment: Environment, options: Sequence[str]) -> Start:
-    """The command of spark-submit."""
+    """Return the command of spark-submit."""
     done = subprocess.run(  # noqa: S603 - Spark's launcher
         launcher(environment, options), stdout=subprocess.PIPE, env=dict(environment), check=False
     )
     if done.returncode:
-        raise NotStarted(f"Spark's launcher ended with status {done.returncode}")
+        raise NotStarted(f"Spark's launcher failed with status {done.returncode}")
     return launched(done.stdout, environment)
 
 
 def last_phase(lines: Iterable[bytes]) -> str:
-    """What became of the driver, by the log of spark-submit, which is passed on; empty when nobody waited for it."""
+    """Copy the log of spark-submit to standard error, and return the driver's last phase; empty if it did not wait."""
     phase = ""
     for line in lines:
         sys.stderr.buffer.write(line)
@@ -168,7 +168,7 @@ def last_phase(lines: Iterable[bytes]) -> str:
 
 
 def follow(submission: Start) -> int:
-    """Run spark-submit until the driver has ended; the exit status, which is that of the driver's fate."""
+    """Run spark-submit until the driver has ended; the exit status is 0 only if the driver succeeded."""
     with subprocess.Popen(submission.words, env=submission.environment, stderr=subprocess.PIPE) as process:  # noqa: S603 - Spark
         former = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         assert process.stderr is not None
@@ -177,7 +177,7 @@ def follow(submission: Start) -> int:
     status = int(process.returncode)
     if status or phase in {"", "Succeeded"}:
         return abs(status)
-    sys.stderr.write(f"sparkentry: the driver did not succeed, it is {phase}: see the log of its pod\n")
+    sys.stderr.write(f"sparkentry: driver did not succeed (phase {phase}); see the log of its pod\n")
     return 1
 
 
@@ -185,23 +185,23 @@ COMMANDS: Final[dict[str, Callable[[Environment, Sequence[str]], Start]]] = {
     "driver": lambda environment, options: submit(environment, driver_options(environment, options)),
     "executor": lambda environment, _: executor(environment),
     "spark-submit": submit,
-    FOLLOWED: submit,
+    SUBMIT_AND_WAIT: submit,
 }
 
 
 def start(name: str, arguments: Sequence[str], environment: Environment) -> Start:
-    """What is to run, by the name of this program and its arguments."""
+    """Return the program to start, by the name under which this file was called and its arguments."""
     words = [name, *arguments] if name in COMMANDS else list(arguments)
     if not words:
-        raise NotStarted(f"nothing to start: name a program, or one of {', '.join(COMMANDS)}")
+        raise NotStarted(f"no command; give a program, or one of {', '.join(COMMANDS)}")
     command = COMMANDS.get(words[0])
     return command(environment, words[1:]) if command else Start(tuple(words), dict(environment))
 
 
 def with_home(environment: Environment) -> dict[str, str]:
-    """The environment with what Spark's shell scripts would set.
+    """Return the environment with the variables that Spark's shell scripts would set.
 
-    SPARK_HOME is the package of PySpark unless it is set; SPARK_SCALA_VERSION the launcher wants.
+    SPARK_HOME defaults to the package of PySpark. The launcher needs SPARK_SCALA_VERSION.
     """
     spec = importlib.util.find_spec("pyspark")
     home = environment.get("SPARK_HOME") or (str(Path(spec.origin).parent) if spec and spec.origin else "")
@@ -211,10 +211,10 @@ def with_home(environment: Environment) -> dict[str, str]:
 
 
 def main() -> None:
-    """Become what is to run."""
+    """Start the program, by replacing this process."""
     try:
         found = start(Path(sys.argv[0]).name, sys.argv[1:], with_home(os.environ))
-        if sys.argv[1:2] == [FOLLOWED]:
+        if sys.argv[1:2] == [SUBMIT_AND_WAIT]:
             sys.exit(follow(found))
         os.execvpe(found.words[0], found.words, found.environment)  # noqa: S606 - the command of the container
     except (NotStarted, OSError) as error:

@@ -1,10 +1,9 @@
-"""Makes an environment small, and ready for a file system that nobody can write to.
+"""Reduces the size of an environment, and prepares it for a read-only file system.
 
     python trim.py ENVIRONMENT
 
-Packages bring tests, sources of what is compiled, and symbols for debuggers: nothing reads them where programs only
-run. Some are large and hardly used: what nothing here imports goes too, and `imports.py` sees that it stays so.
-Bytecode is made last.
+Removes what is not needed at run time: tests, sources of compiled modules, symbols for debuggers, and large modules
+that no program here imports, which `imports.py` verifies. Then compiles all modules to bytecode.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Final
 
-USELESS: Final = (
+REMOVED: Final = (
     "**/tests",
     "**/*.c",
     "**/*.h",
@@ -25,12 +24,12 @@ USELESS: Final = (
     "**/*.pxi",
     "**/*.pyi",
     "**/*.pyx",
-    # The classes of the Kubernetes API, 90 MB of them: the operator sends and gets JSON, through the bare client.
+    # The classes of the Kubernetes API (90 MB): the operator uses only the client, with plain JSON.
     "kubernetes/client/api/[!_]*",
     "kubernetes/client/models/[!_]*",
     "kubernetes/aio/client/api/[!_]*",
     "kubernetes/aio/client/models/[!_]*",
-    # Colours for 500 languages: `rich` has them to show sources and Markdown, which no program here does.
+    # Used by `rich` to show Markdown and source code, which no program here does.
     "markdown_it",
     "mdurl",
     "pygments",
@@ -39,7 +38,7 @@ USELESS: Final = (
 
 
 def drop(packages: Path, patterns: tuple[str, ...]) -> None:
-    """Remove what the patterns name."""
+    """Remove the files and directories that match the patterns."""
     for pattern in patterns:
         for path in sorted(packages.glob(pattern)):
             if path.is_dir():
@@ -49,9 +48,9 @@ def drop(packages: Path, patterns: tuple[str, ...]) -> None:
 
 
 def strip(packages: Path) -> None:
-    """Remove symbols that only debuggers read from shared libraries.
+    """Remove the symbols that only debuggers need from shared libraries.
 
-    Not from those that wheels bring beside themselves (`numpy.libs`): they were changed so that `strip` spoils them.
+    Libraries that are bundled in wheels (`numpy.libs`) are skipped: they were patched, and `strip` corrupts them.
     """
     found = (path for path in packages.rglob("*.so*") if path.is_file())
     libraries = sorted(str(path) for path in found if not path.parent.name.endswith(".libs"))
@@ -59,15 +58,15 @@ def strip(packages: Path) -> None:
 
 
 def to_bytecode(packages: Path) -> None:
-    """Compile all modules to bytecode that does not ask for its source's date: copies may have another one."""
+    """Compile all modules to bytecode that ignores the source's modification time, which copies change."""
     if not compileall.compile_dir(packages, quiet=1, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH):
-        raise SystemExit(f"Not all modules of {packages} could be compiled")
+        raise SystemExit(f"cannot compile all modules in {packages}")
 
 
 def main() -> None:
-    """Trim the environment that the argument names."""
+    """Trim the environment on the command line."""
     for packages in Path(sys.argv[1], "lib").glob("python3*/site-packages"):
-        drop(packages, USELESS)
+        drop(packages, REMOVED)
         strip(packages)
         to_bytecode(packages)
 

@@ -1,9 +1,9 @@
-"""Makes PySpark small: what neither the connector nor jobs of SQL, streams and files on Kubernetes load goes.
+"""Reduces the size of PySpark: removes what the connector and jobs with SQL, streams and files do not load.
 
     python trimspark.py ENVIRONMENT
 
-Most of it is machine code for other machines, which Java's libraries carry inside them; the rest is machine learning,
-Hive, the Scala shell, YARN, and scripts for a shell. Comes before `trim.py`.
+Most of this is machine code for other platforms in Java libraries; the rest is machine learning, Hive, the Scala shell,
+YARN and shell scripts. Run it before `trim.py`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Final
 
 JARS: Final = (
-    # Machine learning and graphs, with the mathematics below them.
+    # Machine learning and graphs, with their math libraries.
     "JTransforms", "JLargeArrays", "algebra_", "arpack", "blas", "breeze", "cats-kernel", "lapack",
     "spark-graphx", "spark-mllib", "spire",
-    # Hive's tables and its server. What ORC has of Hive (hive-storage-api) stays.
+    # Hive's tables and server. ORC needs hive-storage-api, which is kept.
     "datanucleus", "derby", "hive-beeline", "hive-cli", "hive-common", "hive-exec", "hive-jdbc",
     "hive-metastore", "hive-serde", "hive-service", "hive-shims", "javax.jdo", "jdo-api", "libthrift", "libfb303",
     "spark-hive",
     # The Scala shell.
     "jline", "scala-compiler", "spark-repl",
-    # Another kind of cluster.
+    # Another cluster manager.
     "spark-yarn",
 )  # fmt: skip
-"""How the names of jars begin that are dropped."""
+"""Prefixes of the names of jars that are removed."""
 REST: Final = (
     "bin/*",
     "data",
@@ -36,35 +36,35 @@ REST: Final = (
     "jars/connect-repl",
     "ml",
     "mllib",
-    "pandas",  # Spark's copy of the interface of pandas, which is not here
+    "pandas",  # Spark's pandas API; pandas is not installed
     "sbin",
 )
-"""Of the package's folder."""
+"""Patterns of other paths in the package that are removed."""
 EMPTIED: Final = "python/lib/*.zip"
-"""The same modules once more, which are found before those with bytecode. Spark only wants that the files are there."""
+"""Copies of the modules, which Python would find before those with bytecode. Spark requires that the files exist."""
 ARROW: Final = ("*flight*", "*s3*", "include", "src")
-"""Of PyArrow's: remote procedures, an object store (Spark reaches those by Java), sources."""
+"""Parts of PyArrow that are removed: remote procedure calls, object stores (Spark uses Java for these), sources."""
 
 NATIVE: Final = (".dll", ".dylib", ".jnilib", ".so")
 ELF: Final = b"\x7fELF"
 HEADER: Final = 20
-"""Bytes that tell what machine an ELF file is for."""
+"""Length of the part of an ELF header that identifies the platform."""
 
 
-def machine(header: bytes) -> tuple[int, int, bytes]:
-    """For what an ELF file is made: 32 or 64 bits, byte order, processor."""
+def platform(header: bytes) -> tuple[int, int, bytes]:
+    """Return the platform of an ELF file: word size, byte order and processor."""
     return header[4], header[5], header[18:HEADER]
 
 
 def is_foreign(name: str, header: bytes, here: bytes) -> bool:
-    """Whether a file in a jar is machine code that can not run beside a program that begins with `here`."""
+    """Return whether a file in a jar is machine code for another platform than that of the ELF header `here`."""
     if header.startswith(ELF):
-        return machine(header) != machine(here) or "musl" in name
+        return platform(header) != platform(here) or "musl" in name
     return name.endswith(NATIVE)
 
 
 def drop_foreign(jar: Path, here: bytes) -> None:
-    """Write a jar anew without machine code for other machines, if it has any."""
+    """Rewrite a jar without machine code for other platforms, if it contains any."""
     with zipfile.ZipFile(jar) as archive:
         foreign = set()
         for entry in archive.infolist():
@@ -82,7 +82,7 @@ def drop_foreign(jar: Path, here: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """A file or a folder."""
+    """Remove a file or a folder."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -90,13 +90,13 @@ def remove(path: Path) -> None:
 
 
 def is_script(path: Path) -> bool:
-    """Whether a file is for a shell."""
+    """Return whether a file is a shell script."""
     with path.open("rb") as file:
         return path.suffix == ".cmd" or b"bash" in file.readline(80)
 
 
 def main() -> None:
-    """Trim PySpark in the environment that the argument names."""
+    """Trim PySpark in the environment on the command line."""
     with Path(sys.executable).open("rb") as program:
         here = program.read(HEADER)
     environment = Path(sys.argv[1])
@@ -116,7 +116,7 @@ def main() -> None:
                 jar.unlink()
             else:
                 drop_foreign(jar, here)
-        # PySpark starts its Java by this.
+        # PySpark starts Java with this program.
         submit = packages / "pyspark" / "bin" / "spark-submit"
         submit.parent.mkdir(exist_ok=True)
         submit.symlink_to(os.path.relpath(environment / "bin" / "spark-submit", submit.parent))

@@ -1,4 +1,4 @@
-"""The Dockerfile and what it is given: nothing of this is built here."""
+"""Checks of the Dockerfile that need no build."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def stage(name: str) -> str:
     return re.split(rf"^FROM \S+ AS {name}$", DOCKERFILE, flags=re.MULTILINE)[1].partition("\nFROM ")[0]
 
 
-def test_every_copied_path_is_let_through_by_dockerignore() -> None:
+def test_dockerignore_allows_every_copied_path() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     allowed = {line[1:] for line in lines if line.startswith("!")}
     copied = {
@@ -25,11 +25,11 @@ def test_every_copied_path_is_let_through_by_dockerignore() -> None:
     assert all((ROOT / word).exists() for word in copied)
 
 
-def test_the_broker_is_what_is_built_when_no_target_is_named() -> None:
+def test_default_target_is_the_broker() -> None:
     assert STAGES[-1] == ("runtime", "broker")
 
 
-def test_images_have_nothing_of_the_base_but_what_was_chosen() -> None:
+def test_images_are_built_from_scratch() -> None:
     parents = {name: base for base, name in STAGES}
     assert parents["runtime"] == "scratch"
     assert [name for name, base in parents.items() if base == "runtime"] == ["spark", "operator", "broker"]
@@ -41,11 +41,11 @@ def test_programs_are_started_without_a_shell() -> None:
             assert "".join(line).startswith("["), line
 
 
-def test_the_programs_of_the_images_are_those_of_the_package() -> None:
+def test_programs_of_the_images_are_scripts_of_the_package() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
     assert set(re.findall(r'\["(disque[\w-]*)"', DOCKERFILE)) <= scripts.keys()
 
 
-def test_the_user_is_a_number_and_not_root() -> None:
+def test_user_is_a_number_and_not_root() -> None:
     (user,) = re.findall(r"^USER (.*)$", stage("runtime"), re.MULTILINE)
     assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user)

@@ -1,6 +1,6 @@
-"""The images as they were built by `make image`: run as strangers would, locked down as Kubernetes does it.
+"""The images that `make image` built, run with the restrictions that Kubernetes applies.
 
-Skipped where no containers can be run, or where the images were not built.
+The tests are skipped if containers cannot be run, or if the images do not exist.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from disqued import __version__
 from image.containers import BROKER, OPERATOR, SPARK, Container, described, needed, run, started
 
 MEGABYTE = 1_000_000
-MOST_MEGABYTES = {BROKER: 75, OPERATOR: 110, SPARK: 760}
-"""What docs/operations/image.md states, and a little room: more should not come unseen."""
+MAX_MEGABYTES = {BROKER: 75, OPERATOR: 110, SPARK: 760}
+"""The sizes in docs/operations/image.md and a small margin, so that growth does not go unnoticed."""
 STOPS_WITHIN_S = 2.0
 
 IMPORTS = (Path(__file__).parents[2] / "image" / "imports.py").read_text(encoding="utf-8")
-WHO = "import os; print(os.getuid(), os.getgid(), os.getpid() == 1)"
+IDENTITY = "import os; print(os.getuid(), os.getgid(), os.getpid() == 1)"
 WRITES = """
 import pathlib
 for folder in ("/", "/opt/disque", "/etc", "/tmp", "/data"):
@@ -47,32 +47,32 @@ print([name for name in sys.argv[1:] if shutil.which(name) or importlib.util.fin
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Container]:
-    """A broker as the image starts it."""
+    """A broker, started by the default command of the image."""
     with started(BROKER) as container:
-        container.wait_until_it_serves()
+        container.wait_until_serving()
         yield container
 
 
-def test_it_serves(broker: Container) -> None:
+def test_broker_adds_and_returns_jobs(broker: Container) -> None:
     assert broker.ask("disque", "addjob", "mail", "hello", "0").status == 0
     assert broker.ask("disque", "getjob", "from", "mail").output.startswith("mail\n")
 
 
-def test_it_is_nobody_special(broker: Container) -> None:
-    assert broker.ask("python3", "-c", WHO).output == "10001 10001 False\n"
+def test_broker_runs_as_an_unprivileged_user(broker: Container) -> None:
+    assert broker.ask("python3", "-c", IDENTITY).output == "10001 10001 False\n"
 
 
-def test_it_writes_to_its_data_and_nowhere_else(broker: Container) -> None:
+def test_only_the_data_directory_is_writable(broker: Container) -> None:
     lines = broker.ask("python3", "-c", WRITES).output.splitlines()
     assert lines.pop() == "/data written"
     assert all(line.endswith("Read-only file system") for line in lines), lines
 
 
 @pytest.mark.parametrize("options", [(), ("--requirepass", "secret")], ids=["open", "with a password"])
-def test_its_health_check_succeeds_when_it_serves_and_fails_when_nobody_does(options: tuple[str, ...]) -> None:
+def test_health_check_succeeds_only_if_the_broker_serves(options: tuple[str, ...]) -> None:
     with started(BROKER, "disque-server", *options) as container:
         description = described(BROKER)
-        # Docker has it within `Config`, Podman beside it.
+        # Docker shows it in `Config`, Podman next to it.
         kind, *check = (description["Config"] | description)["Healthcheck"]["Test"]
         assert kind == "CMD"
         container.wait_for("healthy", lambda answer: answer.status == 0, *check)
@@ -80,22 +80,22 @@ def test_its_health_check_succeeds_when_it_serves_and_fails_when_nobody_does(opt
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT"])
-def test_a_signal_ends_it_at_once(name: str) -> None:
+def test_signal_stops_the_broker_quickly(name: str) -> None:
     with started(BROKER) as container:
-        container.wait_until_it_serves()
+        container.wait_until_serving()
         status, seconds = container.signal(name)
         assert status == 0
         assert seconds < STOPS_WITHIN_S
 
 
-def test_a_wrong_option_is_told_of() -> None:
+def test_unknown_option_is_an_error() -> None:
     done = run(BROKER, "disque-server", "--no-such-option", "1")
     assert done.status == 1
     assert "FATAL CONFIG FILE ERROR" in done.errors
     assert "no-such-option" in done.errors
 
 
-def test_the_broker_is_the_compiled_one() -> None:
+def test_broker_is_the_compiled_build() -> None:
     assert "build=compiled" in run(BROKER, "disque-server", "--version").output
 
 
@@ -128,22 +128,22 @@ def test_programs_start(image: str, command: tuple[str, ...]) -> None:
     ],
     ids=["broker", "operator", "spark"],
 )
-def test_nothing_that_modules_import_was_left_out(image: str, packages: tuple[str, ...]) -> None:
+def test_all_modules_can_be_imported(image: str, packages: tuple[str, ...]) -> None:
     done = run(image, "python3", "-c", IMPORTS, *packages)
     assert (done.status, done.errors) == (0, "")
 
 
 @pytest.mark.parametrize("image", [BROKER, OPERATOR])
-def test_there_is_no_shell(image: str) -> None:
+def test_image_has_no_shell(image: str) -> None:
     assert run(image, "python3", "-c", FOUND, "sh", "bash").output == "[]\n"
 
 
 @pytest.mark.parametrize("image", [BROKER, OPERATOR, SPARK])
-def test_there_is_nothing_that_installs(image: str) -> None:
+def test_image_has_no_package_managers(image: str) -> None:
     assert run(image, "python3", "-c", FOUND, "apt", "dpkg", "perl", "pip", "setuptools").output == "[]\n"
 
 
-def test_the_broker_comes_without_libraries_for_kubernetes() -> None:
+def test_broker_image_has_no_kubernetes_libraries() -> None:
     assert run(BROKER, "python3", "-c", FOUND, "kopf", "kubernetes", "aiohttp").output == "[]\n"
     assert run(OPERATOR, "python3", "-c", FOUND, "kopf", "kubernetes").output == "['kopf', 'kubernetes']\n"
 
@@ -156,13 +156,13 @@ def test_the_broker_comes_without_libraries_for_kubernetes() -> None:
         (SPARK, ("pyspark_disque", "pipelines.enqueue", "pyspark.sql.worker.plan_data_source_read")),
     ],
 )
-def test_nothing_is_compiled_when_it_starts(image: str, modules: tuple[str, ...]) -> None:
+def test_all_modules_have_bytecode(image: str, modules: tuple[str, ...]) -> None:
     done = run(image, "python3", "-c", NOT_COMPILED, *modules)
     assert (done.output, done.errors) == ("[]\n", "")
 
 
 @pytest.mark.parametrize("image", [BROKER, OPERATOR, SPARK])
-def test_labels_say_what_it_is(image: str) -> None:
+def test_labels_describe_the_image(image: str) -> None:
     labels = described(image)["Config"]["Labels"]
     known = {name.removeprefix("org.opencontainers.image."): text for name, text in labels.items()}
     assert known["version"] == __version__
@@ -171,19 +171,19 @@ def test_labels_say_what_it_is(image: str) -> None:
 
 
 @pytest.mark.parametrize("image", [BROKER, OPERATOR, SPARK])
-def test_it_is_small(image: str) -> None:
-    assert described(image)["Size"] < MOST_MEGABYTES[image] * MEGABYTE
+def test_image_size_is_within_its_limit(image: str) -> None:
+    assert described(image)["Size"] < MAX_MEGABYTES[image] * MEGABYTE
 
 
 @pytest.mark.parametrize("image", [OPERATOR, SPARK])
-def test_all_images_share_the_layers_below(image: str) -> None:
+def test_images_share_their_lower_layers(image: str) -> None:
     broker, other = (described(name)["RootFS"]["Layers"] for name in (BROKER, image))
     shared = [layer for layer in broker if layer in other]
     assert len(shared) >= 2
     assert other[: len(shared)] == shared
 
 
-def test_the_ports_and_the_volume_are_declared() -> None:
+def test_ports_and_volume_are_declared() -> None:
     config = described(needed(BROKER))["Config"]
     assert sorted(config["ExposedPorts"]) == ["17711/tcp", "7711/tcp", "9711/tcp"]
     assert list(config["Volumes"]) == ["/data"]

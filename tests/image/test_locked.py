@@ -1,4 +1,4 @@
-"""What an image gets of requirements.lock: the entries that it needs, with their hashes."""
+"""An image installs the entries of requirements.lock that it needs, with their hashes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ small==1.0 \\
 """
 
 
-def test_an_entry_is_taken_with_its_hashes_for_every_marker() -> None:
+def test_part_has_all_entries_of_a_package_with_hashes() -> None:
     assert locked.part(SMALL, {"big-name"}) == SMALL.partition("small")[0]
 
 
-def test_a_package_that_the_lock_lacks_is_told_of() -> None:
-    with pytest.raises(SystemExit, match=r"^requirements\.lock lacks more, other: run `make lock`"):
+def test_package_missing_in_the_lock_is_an_error() -> None:
+    with pytest.raises(SystemExit, match=r"^packages missing in requirements\.lock: more, other; run `make lock`"):
         locked.part(SMALL, {"small", "other", "more"})
 
 
-def test_constraints_are_the_lock_without_its_hashes() -> None:
+def test_constraints_are_the_lock_without_hashes() -> None:
     assert locked.pins(SMALL).splitlines() == [
         "Big_Name==2.0 ; python_version < '3.12'",
         "big-name==3.0 ; python_version >= '3.12'",

@@ -1,4 +1,4 @@
-"""The cluster without the operator: what `kubectl apply -k manifests/plain` sends is complete and fits together."""
+"""The manifests of the cluster without the operator are complete and consistent."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def configuration() -> Config:
     return load(text, (), included)
 
 
-def test_every_file_is_part_of_it() -> None:
+def test_kustomization_includes_every_file() -> None:
     assert {path.name for path in PLAIN.glob("*.yaml")} == {"kustomization.yaml", *KUSTOMIZATION["resources"]}
 
 
-def test_the_image_is_that_of_this_version() -> None:
+def test_image_has_this_version() -> None:
     assert KUSTOMIZATION["images"] == [{"name": broker()["image"], "newName": "disqued", "newTag": __version__}]
 
 
 @pytest.mark.parametrize("item", OBJECTS, ids=lambda item: f"{item['kind']}-{item['metadata']['name']}")
-def test_objects_carry_the_labels_that_pods_are_selected_by(item: dict[str, Any]) -> None:
+def test_objects_have_the_labels_that_select_pods(item: dict[str, Any]) -> None:
     selector = find("StatefulSet", "disque")["spec"]["selector"]["matchLabels"]
     assert selector.items() <= item["metadata"]["labels"].items()
     assert selector.items() <= template()["metadata"]["labels"].items()
 
 
 @pytest.mark.parametrize("kind", ["PodDisruptionBudget", "NetworkPolicy", "Service"])
-def test_everything_selects_the_pods_of_the_cluster(kind: str) -> None:
+def test_policies_and_services_select_the_pods_of_the_cluster(kind: str) -> None:
     wanted = find("StatefulSet", "disque")["spec"]["selector"]["matchLabels"]
     for item in OBJECTS:
         if item["kind"] == kind:
@@ -74,7 +74,7 @@ def test_everything_selects_the_pods_of_the_cluster(kind: str) -> None:
             assert selector.get("matchLabels", selector) == wanted
 
 
-def test_the_server_understands_its_configuration_and_finds_the_members() -> None:
+def test_configuration_is_valid_and_names_the_members_service() -> None:
     config = configuration()
     members = find("Service", "disque-members")
     assert config.requirepass == b"secret"
@@ -84,7 +84,7 @@ def test_the_server_understands_its_configuration_and_finds_the_members() -> Non
     assert find("StatefulSet", "disque")["spec"]["serviceName"] == members["metadata"]["name"]
 
 
-def test_ports_are_those_that_the_server_listens_on() -> None:
+def test_ports_match_the_configuration() -> None:
     config = configuration()
     ports = {port["name"]: port["containerPort"] for port in broker()["ports"]}
     assert ports == {"disque": config.port, "bus": config.port + 10000, "http": config.http_port}
@@ -95,13 +95,13 @@ def test_ports_are_those_that_the_server_listens_on() -> None:
         assert {port["port"] for port in rule["ports"]} <= ports.keys()
 
 
-def test_what_is_mounted_is_where_the_configuration_looks() -> None:
+def test_volumes_are_mounted_at_the_configured_paths() -> None:
     mounts = {mount["name"]: mount["mountPath"] for mount in broker()["volumeMounts"]}
     assert mounts == {"data": configuration().dir, "config": "/etc/disque", "auth": str(Path(INCLUDED).parent)}
     assert broker()["args"][:2] == ["disque-server", "/etc/disque/disque.conf"]
 
 
-def test_a_pod_stays_within_restricted_pod_security() -> None:
+def test_pod_satisfies_the_restricted_pod_security_standard() -> None:
     pod, container = template()["spec"]["securityContext"], broker()["securityContext"]
     assert pod["runAsNonRoot"]
     assert pod["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -111,13 +111,13 @@ def test_a_pod_stays_within_restricted_pod_security() -> None:
     assert not template()["spec"]["automountServiceAccountToken"]
 
 
-def test_a_pod_has_time_to_wait_for_the_others_before_it_stops() -> None:
+def test_grace_period_is_longer_than_the_pre_stop_hook() -> None:
     waits = re.search(r"timeout=(\d+)", broker()["lifecycle"]["preStop"]["httpGet"]["path"])
     assert waits is not None
     assert template()["spec"]["terminationGracePeriodSeconds"] >= 3 * int(waits[1])
 
 
-def test_the_page_makes_the_secret_that_the_pods_want() -> None:
+def test_readme_creates_the_secret_that_the_pods_use() -> None:
     page = (PLAIN / "README.md").read_text(encoding="utf-8")
     keys = set(re.findall(r"--from-literal=([\w.]+)=", page))
     (volume,) = (volume for volume in template()["spec"]["volumes"] if volume["name"] == "auth")

@@ -1,4 +1,4 @@
-"""The manifests of Spark's jobs fit together, and say the same to spark-submit and to the operator of Spark."""
+"""The manifests of Spark jobs are consistent, and run the same jobs with spark-submit and with the Spark operator."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "manifests" / "spark"
 Json = dict[str, Any]
 JOBS = ("enqueue", "drain")
-OF_SUBMITTING = {
+SUBMIT_ONLY = {
     "spark.kubernetes.authenticate.driver.serviceAccountName",
     "spark.kubernetes.authenticate.executor.serviceAccountName",
     "spark.kubernetes.driver.podTemplateFile",
     "spark.kubernetes.executor.podTemplateFile",
     "spark.kubernetes.report.interval",
 }
-"""Settings that the operator of Spark has fields for, or no use."""
+"""Settings that the Spark operator replaces by fields, or does not use."""
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -37,12 +37,12 @@ def documents(name: str) -> list[Json]:
 
 
 def submitter(name: str) -> Json:
-    """The pod that submits a job."""
+    """Return the pod that submits a job."""
     return dict(documents(f"{name}.yaml")[0]["spec"]["template"]["spec"])
 
 
 def words(name: str) -> tuple[dict[str, str], str, list[str]]:
-    """Settings, file and arguments of a job that is submitted by a pod."""
+    """Return the settings, file and arguments of a job that a pod submits."""
     args = submitter(name)["containers"][0]["args"]
     at = next(number for number, word in enumerate(args) if word.startswith("local://"))
     settings = [word.removeprefix("--conf=").partition("=") for word in args[:at] if word.startswith("--conf=")]
@@ -50,7 +50,7 @@ def words(name: str) -> tuple[dict[str, str], str, list[str]]:
 
 
 def application(name: str) -> Json:
-    """The same job for the operator of Spark."""
+    """Return the same job for the Spark operator."""
     (found,) = documents(f"spark-operator/{name}.yaml")
     return dict(found["spec"]["template"] if found["kind"] == "ScheduledSparkApplication" else found["spec"])
 
@@ -60,7 +60,7 @@ def settings() -> dict[str, str]:
     return {line.split()[0]: line.split()[1] for line in lines if line and not line.startswith("#")}
 
 
-def test_everything_is_for_this_version() -> None:
+def test_images_and_spark_have_the_current_versions() -> None:
     text = "".join(path.read_text() for path in FOLDER.rglob("*.yaml"))
     assert set(re.findall(r"disqued-spark:([\w.]+)", text)) == {__version__}
     lock = (ROOT / "requirements.lock").read_text()
@@ -68,7 +68,7 @@ def test_everything_is_for_this_version() -> None:
     assert {application(name)["sparkVersion"] for name in JOBS} == {version}
 
 
-def test_the_kustomization_has_what_jobs_need_and_the_files_that_there_are() -> None:
+def test_kustomization_has_existing_files_and_the_settings_of_jobs() -> None:
     (found,) = documents("kustomization.yaml")
     (settings_map,) = found["configMapGenerator"]
     assert all((FOLDER / name).exists() for name in [*found["resources"], *settings_map["files"]])
@@ -80,7 +80,7 @@ def test_the_kustomization_has_what_jobs_need_and_the_files_that_there_are() -> 
         assert templates == {f"{mounts['settings']}/{role}.yaml" for role in ("driver", "executor")}
 
 
-def test_accounts_that_are_named_exist_and_are_bound() -> None:
+def test_referenced_service_accounts_exist_and_are_bound() -> None:
     objects = documents("rbac.yaml")
     accounts = {item["metadata"]["name"] for item in objects if item["kind"] == "ServiceAccount"}
     named = {value for key, value in settings().items() if key.endswith("serviceAccountName")}
@@ -91,7 +91,7 @@ def test_accounts_that_are_named_exist_and_are_bound() -> None:
     assert bound == {"spark-submit": "spark-submit", "spark-driver": "spark-driver"}
 
 
-def test_nobody_may_do_everything_or_see_secrets() -> None:
+def test_roles_grant_neither_wildcards_nor_secrets() -> None:
     for role in documents("rbac.yaml"):
         for rule in role.get("rules", []):
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
@@ -99,12 +99,12 @@ def test_nobody_may_do_everything_or_see_secrets() -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_both_ways_run_the_same(name: str) -> None:
+def test_spark_submit_and_spark_operator_run_the_same_job(name: str) -> None:
     conf, file, arguments = words(name)
     other = application(name)
     assert other["mainApplicationFile"] == file
     assert other["arguments"] == arguments
-    shared = {key: value for key, value in settings().items() if key not in OF_SUBMITTING}
+    shared = {key: value for key, value in settings().items() if key not in SUBMIT_ONLY}
     shared |= {key: value for key, value in conf.items() if ".secrets." in key or ".volumes." in key}
     assert other["sparkConf"] == shared
     for role in ("driver", "executor"):
@@ -114,7 +114,7 @@ def test_both_ways_run_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 @pytest.mark.parametrize("role", ["driver", "executor"])
-def test_both_ways_make_the_same_pods(name: str, role: str) -> None:
+def test_spark_submit_and_spark_operator_create_the_same_pods(name: str, role: str) -> None:
     (pod,) = documents(f"{role}.yaml")
     template = application(name)[role]["template"]
     assert template["spec"] == pod["spec"]
@@ -131,7 +131,7 @@ def test_pods_are_restricted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_the_pipeline_takes_its_arguments(name: str) -> None:
+def test_pipeline_accepts_the_arguments(name: str) -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     module = __import__(f"pipelines.{name}", fromlist=["parser"])
     _, file, arguments = words(name)
@@ -140,7 +140,7 @@ def test_the_pipeline_takes_its_arguments(name: str) -> None:
     assert parser.parse_args(arguments).nodes == "jobs:7711"
 
 
-def test_the_password_is_where_the_secret_is_mounted() -> None:
+def test_password_file_is_in_the_mounted_secret() -> None:
     for name in JOBS:
         conf, _, arguments = words(name)
         mounts = {value for key, value in conf.items() if key.endswith(".secrets.jobs-auth")}
@@ -148,12 +148,12 @@ def test_the_password_is_where_the_secret_is_mounted() -> None:
         assert not mounts
 
 
-def test_the_wheel_has_the_pipelines_that_the_image_runs() -> None:
+def test_wheel_contains_the_pipelines() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "spark/pipelines" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 
-def test_prometheus_finds_drivers_by_labels_that_they_have() -> None:
+def test_pod_monitor_selects_labels_of_drivers() -> None:
     (monitor,) = documents("podmonitor.yaml")
     labels = documents("driver.yaml")[0]["metadata"]["labels"]
     wanted = monitor["spec"]["selector"]["matchLabels"]

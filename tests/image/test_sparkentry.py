@@ -1,4 +1,4 @@
-"""What the image of Spark starts: the commands of drivers, executors and spark-submit, and programs that are named."""
+"""The entry point of the Spark image: drivers, executors, spark-submit and other programs."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ POD = {
 
 
 def with_java() -> str:
-    """A class path is only made where Spark and Java are."""
+    """Return the path of Java; skip the test if Spark or Java is not installed."""
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     java = shutil.which("java")
     if java is None:
-        pytest.skip("Spark needs Java, which is not here")
+        pytest.skip("Java is not installed")
     return java
 
 
-def test_an_executor_is_told_who_it_is() -> None:
+def test_executor_gets_its_options_from_variables() -> None:
     assert sparkentry.start("sparkentry", ["executor"], POD).words == (
         "/java/bin/java", "-Xms700m", "-Xmx700m", "-cp", "/spark/jars/*",
         "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
@@ -50,14 +50,14 @@ def test_an_executor_is_told_who_it_is() -> None:
     )  # fmt: skip
 
 
-def test_an_executor_gets_the_options_of_java_in_their_order() -> None:
+def test_executor_gets_jvm_options_in_order() -> None:
     options = {f"SPARK_JAVA_OPT_{number}": f"-Dn={number}" for number in (10, 2, 0)}
     words = sparkentry.executor(POD | options | {"SPARK_JAVA_OPTIONS": "-Dno"}).words
     assert words[1:4] == ("-Dn=0", "-Dn=2", "-Dn=10")
     assert "-Dno" not in words
 
 
-def test_an_executor_finds_settings_before_classes_of_users_before_those_of_spark() -> None:
+def test_class_path_has_settings_before_user_classes_before_spark() -> None:
     more = {"SPARK_CONF_DIR": "/conf", "SPARK_CLASSPATH": "/mine/*", "HADOOP_CONF_DIR": "/hadoop"}
     assert sparkentry.class_path(POD | more | {"SPARK_DIST_CLASSPATH": "/last"}) == (
         "/hadoop:/conf:/mine/*:/spark/jars/*:/last"
@@ -65,12 +65,12 @@ def test_an_executor_finds_settings_before_classes_of_users_before_those_of_spar
 
 
 @pytest.mark.parametrize("missing", [variable for _, variable in sparkentry.EXECUTOR])
-def test_an_executor_without_a_variable_says_which_one(missing: str) -> None:
-    with pytest.raises(sparkentry.NotStarted, match=f"^{missing} is not set: .*pods"):
+def test_missing_variable_of_an_executor_is_named(missing: str) -> None:
+    with pytest.raises(sparkentry.NotStarted, match=f"^{missing} is not set; .*pods"):
         sparkentry.executor({**POD, missing: ""})
 
 
-def test_a_driver_is_a_client_that_listens_on_its_own_address() -> None:
+def test_driver_runs_in_client_mode_on_its_own_address() -> None:
     options = sparkentry.driver_options(
         {"SPARK_DRIVER_BIND_ADDRESS": "10.0.0.7"}, ["--class", "C", "local:///a.py", "x"]
     )
@@ -80,87 +80,87 @@ def test_a_driver_is_a_client_that_listens_on_its_own_address() -> None:
     )  # fmt: skip
 
 
-def test_a_driver_outside_of_a_pod_is_refused() -> None:
+def test_driver_outside_of_a_pod_is_an_error() -> None:
     with pytest.raises(sparkentry.NotStarted, match="SPARK_DRIVER_BIND_ADDRESS"):
         sparkentry.start("sparkentry", ["driver", "--class", "C"], POD)
 
 
-def test_the_launchers_answer_is_taken_word_by_word() -> None:
+def test_arguments_of_the_launcher_are_kept() -> None:
     found = sparkentry.launched(b"Java says\n\0\n/java\0-cp\0/jars/*\0a b\n\0\0", {"A": "1"})
     assert found == sparkentry.Start(("/java", "-cp", "/jars/*", "a b\n", ""), {"A": "1"})
 
 
-def test_the_launchers_answer_may_begin_with_variables() -> None:
+def test_variables_of_the_launcher_are_set() -> None:
     found = sparkentry.launched(b"\0\nenv\0LD_LIBRARY_PATH=/a=b\0A=2\0java\0X=1\0", {"A": "1"})
     assert found == sparkentry.Start(("java", "X=1"), {"A": "2", "LD_LIBRARY_PATH": "/a=b"})
 
 
-def test_a_launcher_that_gives_nothing_starts_nothing() -> None:
+def test_launcher_without_a_command_is_an_error() -> None:
     with pytest.raises(sparkentry.NotStarted, match="no command"):
         sparkentry.launched(b"Error\n", {})
 
 
-def test_other_programs_start_as_they_are_named() -> None:
+def test_other_programs_are_started_unchanged() -> None:
     found = sparkentry.start("sparkentry", ["disque", "ping"], POD)
     assert found == sparkentry.Start(("disque", "ping"), POD)
 
 
-def test_who_names_nothing_is_told_what_there_is() -> None:
+def test_missing_command_is_an_error_that_lists_the_commands() -> None:
     done = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(
-        "sparkentry: nothing to start: name a program, or one of driver, executor, spark-submit, submit"
+        "sparkentry: no command; give a program, or one of driver, executor, spark-submit, submit"
     )
 
 
-def test_a_program_that_is_not_there_is_told_of() -> None:
+def test_missing_program_is_an_error() -> None:
     done = subprocess.run([sys.executable, PROGRAM, "/no/such"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "sparkentry: [Errno 2] No such file or directory: '/no/such'\n")
 
 
-def test_a_program_takes_the_place_of_the_entry_point_so_that_signals_reach_it() -> None:
+def test_program_replaces_the_entry_point_and_gets_signals() -> None:
     with subprocess.Popen([sys.executable, PROGRAM, "sleep", "60"]) as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == -signal.SIGTERM
 
 
 def submission(*lines: str, status: int = 0) -> sparkentry.Start:
-    """A program that logs these lines, as spark-submit does."""
+    """Return a program that logs these lines, as spark-submit does."""
     program = f"import sys; sys.stderr.write({chr(10).join(lines)!r}); sys.exit({status})"
     return sparkentry.Start((sys.executable, "-c", program), dict(os.environ))
 
 
-WAITED = [f"INFO Application status for spark-1 (phase: {phase})" for phase in ("Pending", "Running")]
+WAITING = [f"INFO Application status for spark-1 (phase: {phase})" for phase in ("Pending", "Running")]
 
 
 @pytest.mark.parametrize(
     ("lines", "status", "expected"),
     [
-        ([*WAITED, "(phase: Succeeded)", "finished"], 0, 0),
-        ([*WAITED, "(phase: Failed)", "exit code: 1"], 0, 1),
-        (WAITED, 0, 1),
+        ([*WAITING, "(phase: Succeeded)", "finished"], 0, 0),
+        ([*WAITING, "(phase: Failed)", "exit code: 1"], 0, 1),
+        (WAITING, 0, 1),
         (["submitted"], 0, 0),
         (["no such option"], 2, 2),
     ],
-    ids=["succeeded", "failed", "the pod went", "nobody waits", "was not submitted"],
+    ids=["succeeded", "failed", "pod deleted", "not waiting", "not submitted"],
 )
-def test_who_submits_ends_as_the_driver_does(
+def test_submit_returns_whether_the_driver_succeeded(
     lines: list[str], status: int, expected: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert sparkentry.follow(submission(*lines, status=status)) == expected
-    told = capfd.readouterr().err.splitlines()
-    assert told[: len(lines)][0] == lines[0]
-    assert ("did not succeed" in told[-1]) == (expected == 1)
+    log = capfd.readouterr().err.splitlines()
+    assert log[: len(lines)][0] == lines[0]
+    assert ("did not succeed" in log[-1]) == (expected == 1)
 
 
-def test_spark_home_is_the_package_of_pyspark_unless_somebody_says_otherwise() -> None:
+def test_spark_home_defaults_to_the_package_of_pyspark() -> None:
     pyspark = pytest.importorskip("pyspark")
     package = str(Path(pyspark.__file__).parent)
     assert sparkentry.with_home({}) == {"SPARK_HOME": package, "SPARK_SCALA_VERSION": "2.13"}
     assert sparkentry.with_home({"SPARK_HOME": "/mine", "A": "1"}) == {"SPARK_HOME": "/mine", "A": "1"}
 
 
-def test_spark_knows_the_class_and_the_options_of_executors(tmp_path: Path) -> None:
+def test_spark_accepts_the_class_and_options_of_executors(tmp_path: Path) -> None:
     java = with_java()
     home = sparkentry.with_home({})["SPARK_HOME"]
     found = sparkentry.executor(POD | {"SPARK_HOME": home, "JAVA_HOME": "", "SPARK_EXECUTOR_MEMORY": "64m"})

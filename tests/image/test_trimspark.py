@@ -1,4 +1,4 @@
-"""What is left out of PySpark in the image."""
+"""Removal of unused parts of PySpark in the image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 with Path(sys.executable).open("rb") as program:
     HERE = program.read(trimspark.HEADER)
 OTHER = HERE[:18] + bytes(byte ^ 0xFF for byte in HERE[18:])
-"""The beginning of a program for another processor."""
+"""The header of a program for another processor."""
 
 
 def jar(path: Path, files: dict[str, bytes]) -> Path:
@@ -32,7 +32,7 @@ def content(path: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_machine_code_for_other_machines_goes_and_all_else_stays(tmp_path: Path) -> None:
+def test_only_machine_code_for_other_platforms_is_removed(tmp_path: Path) -> None:
     files = {"META-INF/services/x": b"y", "A.class": b"\xca\xfe\xba\xbe", "linux/liba.so": HERE + b"rest"}
     foreign = {"arm/liba.so": OTHER, "liba-musl.so": HERE, "a.dll": b"MZ", "a.dylib": b"\xcf\xfa\xed\xfe"}
     path = jar(tmp_path / "a.jar", files | foreign)
@@ -40,14 +40,14 @@ def test_machine_code_for_other_machines_goes_and_all_else_stays(tmp_path: Path)
     assert content(path) == files
 
 
-def test_a_jar_without_machine_code_is_left_as_it_is(tmp_path: Path) -> None:
+def test_jar_without_machine_code_is_not_rewritten(tmp_path: Path) -> None:
     path = jar(tmp_path / "a.jar", {"A.class": b"\xca\xfe\xba\xbe"})
     before = path.stat().st_mtime_ns, path.read_bytes()
     trimspark.drop_foreign(path, HERE)
     assert (path.stat().st_mtime_ns, path.read_bytes()) == before
 
 
-def test_an_environment_is_trimmed_and_starts_java_by_the_entry_point(tmp_path: Path) -> None:
+def test_environment_is_trimmed_and_starts_java_with_the_entry_point(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     for name in ("hive-exec-2.jar", "hive-storage-api-2.jar", "spark-sql_2.13-4.jar", "spark-hive_2.13-4.jar"):
         jar(packages / "pyspark" / "jars" / name, {"A.class": b"\xca\xfe\xba\xbe"})
@@ -69,7 +69,7 @@ def test_an_environment_is_trimmed_and_starts_java_by_the_entry_point(tmp_path: 
     assert os.path.normpath(submit.parent / submit.readlink()) == str(tmp_path / "bin" / "spark-submit")
 
 
-def test_every_pattern_names_something_of_pyspark() -> None:
+def test_every_pattern_matches_something_in_pyspark() -> None:
     pyspark = pytest.importorskip("pyspark")
     package = Path(pyspark.__file__).parent
     jars = [path.name for path in (package / "jars").iterdir()]
