@@ -1,4 +1,4 @@
-"""What is said before it is logged: nothing that promises it. All else goes on, and replies keep their order."""
+"""The durability barrier: replies that depend on a change wait until it is safe, all other output does not."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ POLICIES = ("everysec", "always", "no")
 
 @pytest.fixture
 def local() -> LocalNode:
-    """A node whose disk hangs when it is asked to write."""
+    """A node whose disk hangs on writes."""
     local = logging_node()
     local.host.disk.hold(disk.APPEND)
     return local
 
 
 def hang(client: LocalClient) -> None:
-    """Add a job, whose record the disk does not write."""
+    """Add a job whose record is not written."""
     client.send("ADDJOB", "mail", "body", 0)
     assert client.silent
 
 
 def send_together(local: LocalNode, *sent: tuple[LocalClient, tuple[bytes | str | int, ...]]) -> None:
-    """Have the requests of several clients arrive in one turn of the event loop."""
+    """Send the requests of several clients in one turn of the event loop."""
     for client, words in sent:
         local.node.client_bytes(client.session, encode(*words), local.now_ms, 0)
     local.flush()
@@ -81,7 +81,7 @@ def test_the_end_of_a_job_is_confirmed_when_it_is_written(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["ACKJOB", "FASTACK", "DELJOB"])
 @pytest.mark.parametrize("when", ["in the same turn", "later"])
-def test_who_says_again_what_is_not_safe_yet_waits_as_well(command: str, when: str) -> None:
+def test_a_repeated_command_waits_until_the_first_change_is_safe(command: str, when: str) -> None:
     local = logging_node()
     first, second = local.client(), local.client()
     job_id = first.add("mail")
@@ -124,7 +124,7 @@ def test_replies_of_one_client_keep_their_order(local: LocalNode) -> None:
     assert length == 2
 
 
-def test_what_is_asked_in_the_turn_in_which_the_disk_finishes_is_answered_last(local: LocalNode) -> None:
+def test_a_request_in_the_turn_in_which_the_disk_finishes_is_answered_after_held_replies(local: LocalNode) -> None:
     client = local.client()
     hang(client)
     local.host.disk.finish()
@@ -136,7 +136,7 @@ def test_what_is_asked_in_the_turn_in_which_the_disk_finishes_is_answered_last(l
     assert length == 1
 
 
-def test_a_client_that_waits_for_its_change_does_not_wait_for_those_of_others(local: LocalNode) -> None:
+def test_a_held_client_does_not_wait_for_the_changes_of_other_clients(local: LocalNode) -> None:
     client, other = local.client(), local.client()
     hang(client)
     hang(other)
@@ -147,7 +147,7 @@ def test_a_client_that_waits_for_its_change_does_not_wait_for_those_of_others(lo
     assert other.silent
 
 
-def test_who_only_reads_goes_on_while_the_disk_hangs(local: LocalNode) -> None:
+def test_a_client_that_only_reads_is_served_while_the_disk_hangs(local: LocalNode) -> None:
     adder, reader = local.client(), local.client()
     hang(adder)
     assert reader.call("QLEN", "mail") == 1
@@ -155,21 +155,21 @@ def test_who_only_reads_goes_on_while_the_disk_hangs(local: LocalNode) -> None:
     assert len(reader.take("mail")) == 1
 
 
-def test_who_only_reads_goes_on_in_the_turn_of_a_change(local: LocalNode) -> None:
+def test_a_client_that_only_reads_is_served_in_the_turn_of_a_change(local: LocalNode) -> None:
     adder, reader = local.client(), local.client()
     send_together(local, (adder, ("ADDJOB", "mail", "body", 0)), (reader, ("QLEN", "mail")))
     assert adder.silent
     assert reader.next_reply() == 1
 
 
-def test_a_monitor_sees_what_goes_on_while_the_disk_hangs(local: LocalNode) -> None:
+def test_a_monitor_sees_commands_while_the_disk_hangs(local: LocalNode) -> None:
     monitor, adder = local.client(), local.client()
     assert monitor.call("MONITOR") == b"OK"
     hang(adder)
     assert b'"ADDJOB" "mail"' in monitor.received
 
 
-def test_a_client_without_replies_keeps_nobody_waiting(local: LocalNode) -> None:
+def test_a_change_of_a_client_without_replies_holds_nothing_back(local: LocalNode) -> None:
     client = local.client()
     client.send("CLIENT", "REPLY", "OFF")
     client.send("ADDJOB", "mail", "body", 0)
@@ -190,7 +190,7 @@ def test_a_worker_that_waits_gets_the_job_with_the_confirmation(local: LocalNode
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_an_at_most_once_job_is_delivered_when_it_can_not_come_back(waits: bool) -> None:
+def test_an_at_most_once_job_is_delivered_when_its_end_is_logged(waits: bool) -> None:
     local = logging_node()
     worker, adder = local.client(), local.client()
     disk_in_memory = local.host.disk
@@ -209,7 +209,7 @@ def test_an_at_most_once_job_is_delivered_when_it_can_not_come_back(waits: bool)
     assert forgets(written(local), job_id)
 
 
-def test_a_worker_whose_time_is_over_is_told_while_the_disk_hangs(local: LocalNode) -> None:
+def test_a_getjob_times_out_while_the_disk_hangs(local: LocalNode) -> None:
     worker, adder = local.client(), local.client()
     worker.send("GETJOB", "TIMEOUT", 50, "FROM", "news")
     hang(adder)
@@ -217,7 +217,7 @@ def test_a_worker_whose_time_is_over_is_told_while_the_disk_hangs(local: LocalNo
     assert worker.next_reply() is None
 
 
-# --- clients that go --------------------------------------------------------------------------------------------------
+# --- clients that disconnect -----------------------------------------------------------------------------------------
 
 
 def test_quit_waits_for_the_replies_before_it(local: LocalNode) -> None:
@@ -247,7 +247,7 @@ def test_a_client_that_quits_between_two_groups_loses_no_reply(local: LocalNode)
     assert client.closed
 
 
-def test_nothing_is_kept_for_a_client_that_is_gone(local: LocalNode) -> None:
+def test_held_output_of_a_client_that_disconnected_is_dropped(local: LocalNode) -> None:
     client, other = local.client(), local.client()
     hang(client)
     hang(other)
@@ -260,7 +260,7 @@ def test_nothing_is_kept_for_a_client_that_is_gone(local: LocalNode) -> None:
     assert local.barrier_empty
 
 
-def test_a_client_that_is_killed_while_it_waits_is_told_nothing(local: LocalNode) -> None:
+def test_a_client_that_is_killed_while_it_waits_gets_no_reply(local: LocalNode) -> None:
     client, admin = local.client(), local.client()
     hang(client)
     assert admin.call("CLIENT", "KILL", "ID", int(client.session.number)) == 1
@@ -269,7 +269,7 @@ def test_a_client_that_is_killed_while_it_waits_is_told_nothing(local: LocalNode
     assert client.received == b""
 
 
-def test_what_waits_counts_as_output_of_the_client(local: LocalNode) -> None:
+def test_held_output_counts_as_output_of_the_client(local: LocalNode) -> None:
     client, admin = local.client(), local.client()
     hang(client)
     before = client.session.output_bytes()
@@ -283,7 +283,7 @@ def test_what_waits_counts_as_output_of_the_client(local: LocalNode) -> None:
     assert client.session.output_bytes() == 0
 
 
-def test_much_that_waits_counts_as_memory_until_it_is_let_go(local: LocalNode) -> None:
+def test_much_held_output_counts_as_memory_until_it_is_released(local: LocalNode) -> None:
     clients = [local.client() for _ in range(3)]
     for client in clients:
         hang(client)
@@ -304,7 +304,7 @@ def test_much_that_waits_counts_as_memory_until_it_is_let_go(local: LocalNode) -
     assert local.node.state.ready.slow == {}
 
 
-def test_what_waits_to_be_written_counts_as_memory(local: LocalNode) -> None:
+def test_unwritten_records_count_as_memory(local: LocalNode) -> None:
     memory = local.node.state.lifecycle.memory
     local.run(milliseconds=200)
     before = memory.buffer_bytes
@@ -317,8 +317,8 @@ def test_what_waits_to_be_written_counts_as_memory(local: LocalNode) -> None:
     assert memory.buffer_bytes <= before + 4096  # wake times
 
 
-def test_a_group_without_bytes_keeps_nobody_waiting(local: LocalNode) -> None:
-    """A change that leaves no record: the job was added and acknowledged before it was logged."""
+def test_a_group_without_bytes_is_safe_when_the_groups_before_it_are(local: LocalNode) -> None:
+    """The job was added and acknowledged in one turn, which leaves no record."""
     client = local.client()
     local.node.client_bytes(client.session, encode("ADDJOB", "mail", "body", 0), local.now_ms, 0)
     (job,) = local.node.state.lifecycle.table.jobs()
@@ -334,7 +334,7 @@ def test_a_group_without_bytes_keeps_nobody_waiting(local: LocalNode) -> None:
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Three nodes that log; the disk of the second one hangs when it is asked to write."""
+    """Three nodes with append only files; the disk of the second one hangs on writes."""
     cluster = Cluster(3, config=config)
     cluster.members[1].host.disk.hold(disk.APPEND)
     cluster.forget_sent()
@@ -342,7 +342,7 @@ def cluster() -> Cluster:
 
 
 def confirmed(cluster: Cluster, kind: Literal["GOTJOB", "GOTACK"]) -> list[Member]:
-    """Who said so."""
+    """The members that sent such a message."""
     return [member for member in cluster.members if cluster.sent(kind, by=member)]
 
 
@@ -385,10 +385,10 @@ def test_a_copy_is_confirmed_while_later_changes_wait(cluster: Cluster) -> None:
     assert confirmed(cluster, "GOTJOB") == [second, third]
 
 
-def test_a_copy_that_was_known_is_not_confirmed_before_it_is_written_either(cluster: Cluster) -> None:
+def test_a_copy_that_is_sent_again_is_not_confirmed_before_it_is_written(cluster: Cluster) -> None:
     client = cluster.members[0].client()
     client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
-    cluster.run(seconds=1)  # asked again and again
+    cluster.run(seconds=1)  # sent repeatedly
     assert len(cluster.sent("REPLJOB", to=cluster.members[1])) > 2
     assert confirmed(cluster, "GOTJOB") == [cluster.members[2]]
 
@@ -411,7 +411,7 @@ def test_an_acknowledgement_is_confirmed_when_it_is_written(cluster: Cluster) ->
     assert forgets(written(second), job_id)
 
 
-def test_a_node_whose_disk_hangs_is_no_node_that_fails(cluster: Cluster) -> None:
+def test_a_node_whose_disk_hangs_is_not_marked_as_failed(cluster: Cluster) -> None:
     hang(cluster.members[1].client())
     cluster.run(seconds=60)
     assert cluster.is_whole()
@@ -420,7 +420,7 @@ def test_a_node_whose_disk_hangs_is_no_node_that_fails(cluster: Cluster) -> None
     )
 
 
-def test_an_at_most_once_job_goes_to_another_node_when_it_can_not_come_back(cluster: Cluster) -> None:
+def test_an_at_most_once_job_is_sent_to_another_node_when_its_end_is_logged(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     second.host.disk.mend()
     once = second.admin.add("once", "body", "REPLICATE", 1, "RETRY", 0)
@@ -439,7 +439,7 @@ def test_an_at_most_once_job_goes_to_another_node_when_it_can_not_come_back(clus
     assert workers[0].next_reply() == [[b"once", once, b"body"]]
 
 
-def test_confirmations_for_a_node_that_is_gone_are_dropped(cluster: Cluster) -> None:
+def test_held_confirmations_for_a_disconnected_node_are_dropped(cluster: Cluster) -> None:
     first, second, third = cluster.members
     first.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
     cluster.run(milliseconds=50)
@@ -451,7 +451,7 @@ def test_confirmations_for_a_node_that_is_gone_are_dropped(cluster: Cluster) -> 
     assert second.barrier_empty
 
 
-# --- anything ---------------------------------------------------------------------------------------------------------
+# --- random histories -------------------------------------------------------------------------------------------------
 
 STEPS = st.lists(
     st.one_of(
@@ -467,7 +467,7 @@ STEPS = st.lists(
 
 
 class Expecting:
-    """A client, what it asked, and what it was told."""
+    """A client, with its requests and the replies to them."""
 
     def __init__(self, local: LocalNode) -> None:
         self.local = local
@@ -481,7 +481,7 @@ class Expecting:
         self.client.send(*words)
 
     def check(self, *, strict: bool) -> list[bytes]:
-        """What it is told now is the answer to what it asked next, and on disk; returns the IDs it got."""
+        """Match new replies with requests, and find their changes on disk. Returns the IDs of added jobs."""
         data = synced(self.local) if strict else written(self.local)
         added = []
         for reply in self.client.replies():
@@ -506,7 +506,7 @@ class Expecting:
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(POLICIES), STEPS)
-def test_whatever_happens_nobody_is_told_too_early_too_late_or_in_disorder(
+def test_in_random_histories_each_reply_comes_in_order_and_when_its_change_is_safe(
     policy: str, steps: list[tuple[str, int | str]]
 ) -> None:
     local = logging_node(policy)
@@ -514,7 +514,7 @@ def test_whatever_happens_nobody_is_told_too_early_too_late_or_in_disorder(
     clients = [Expecting(local) for _ in range(3)]
     known: list[bytes] = []
     for number, (step, value) in enumerate(steps):
-        # What is released now was promised under the policy of now, or of before: the stricter one is asked for below.
+        # Replies that are released now follow the policy of now or the one before: the stricter one is checked below.
         strict = local.config.appendfsync == "always"
         if step == "policy":
             strict = strict and value == "always"

@@ -1,4 +1,4 @@
-"""Lists of nodes are kept once, whoever has them, and forged ones do not pile up."""
+"""Jobs share equal lists of holders, and forged lists do not fill the memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ node_ids = st.sampled_from([A, B, C, b"d" * 40, b"e" * 40])
 lists = st.lists(node_ids, unique=True).map(tuple)
 
 
-def test_equal_lists_are_one() -> None:
+def test_equal_lists_are_one_object() -> None:
     holders = Holders()
 
     first = holders.plus(holders.plus(NOBODY, A), B)
@@ -26,7 +26,7 @@ def test_equal_lists_are_one() -> None:
     assert holders.union((A,), (A, B)) is first
 
 
-def test_a_node_that_is_there_changes_nothing() -> None:
+def test_adding_a_node_that_is_in_the_list_returns_the_same_list() -> None:
     holders = Holders()
     both = holders.keep((A, B))
 
@@ -37,14 +37,12 @@ def test_a_node_that_is_there_changes_nothing() -> None:
 
 
 @given(lists, lists)
-def test_a_union_has_the_nodes_of_both_in_the_order_they_came(
-    left: tuple[bytes, ...], right: tuple[bytes, ...]
-) -> None:
+def test_a_union_has_the_nodes_of_both_lists_in_order(left: tuple[bytes, ...], right: tuple[bytes, ...]) -> None:
     assert Holders().union(left, right) == left + tuple(node_id for node_id in right if node_id not in left)
 
 
 @given(lists)
-def test_a_list_on_the_wire_is_its_number_and_its_ids(node_ids: tuple[bytes, ...]) -> None:
+def test_a_packed_list_is_its_length_and_its_ids(node_ids: tuple[bytes, ...]) -> None:
     holders = Holders()
 
     packed = holders.pack(node_ids)
@@ -54,7 +52,7 @@ def test_a_list_on_the_wire_is_its_number_and_its_ids(node_ids: tuple[bytes, ...
     assert holders.unpack(packed[4:]) == node_ids
 
 
-def test_a_node_that_stands_twice_on_the_wire_counts_once() -> None:
+def test_a_duplicate_id_on_the_wire_is_removed() -> None:
     assert Holders().unpack(A + B + A) == (A, B)
 
 
@@ -68,7 +66,7 @@ def test_forged_lists_do_not_fill_the_memory() -> None:
         assert len(holders._unpacked) <= MAX_KEPT
 
 
-def test_long_forged_lists_do_not_fill_the_memory_either() -> None:
+def test_long_forged_lists_do_not_fill_the_memory() -> None:
     holders = Holders()
     length = MAX_KEPT_IDS // 8
 
@@ -79,7 +77,7 @@ def test_long_forged_lists_do_not_fill_the_memory_either() -> None:
         assert sum(map(len, holders._unpacked)) <= (MAX_KEPT_IDS + length) * 40
 
 
-def test_a_list_goes_on_being_good_after_it_was_thrown_out() -> None:
+def test_a_list_stays_valid_after_it_was_removed_from_the_cache() -> None:
     holders = Holders()
     mine = holders.keep((A, B))
     for number in range(2 * MAX_KEPT):

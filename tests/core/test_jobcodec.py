@@ -1,4 +1,4 @@
-"""Serialised jobs: what is written is read again, and what is no job is refused as one."""
+"""Serialised jobs: a job is read as it was written, and bytes that are no job are refused."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_any_job_can_be_sent(job: Job, now_ms: int) -> None:
     assert found.job.expire_at_s == min(max(job.expire_at_s - now_ms // 1000, 0) + 1, U32)
 
 
-def test_on_the_bus_the_time_left_is_sent_with_a_second_added_and_no_mark_of_delivery() -> None:
+def test_on_the_bus_the_seconds_left_plus_one_are_sent_without_the_delivered_flag() -> None:
     data = pack_for_bus(sample(), NOW_MS, Holders().pack(HOLDERS))
 
     found = unpack(data, 0, len(data))
@@ -112,27 +112,27 @@ def test_on_the_bus_the_time_left_is_sent_with_a_second_added_and_no_mark_of_del
     assert found.job.flags == BCAST_QUEUED
 
 
-def test_a_job_past_its_time_has_one_second_left_on_the_bus() -> None:
+def test_an_expired_job_has_one_second_left_on_the_bus() -> None:
     data = pack_for_bus(sample(), NOW_MS + 5_000_000, Holders().pack(HOLDERS))
 
     assert unpack(data, 0, len(data)).job.expire_at_s == 1
 
 
 @pytest.mark.parametrize("expire", [-1, -(1 << 62), 1 << 32, 1 << 62])
-def test_an_expiry_that_does_not_fit_is_clamped(expire: int) -> None:
+def test_an_expiry_out_of_range_is_clamped(expire: int) -> None:
     data = pack(sample(), ACTIVE, 0, expire, Holders().pack(()))
 
     assert unpack(data, 0, len(data)).job.expire_at_s == (0 if expire < 0 else U32)
 
 
 @pytest.mark.parametrize("size", range(len(PACKED)))
-def test_a_job_that_is_cut_short_is_refused(size: int) -> None:
+def test_a_truncated_job_is_refused(size: int) -> None:
     with pytest.raises(CorruptJob):
         unpack(PACKED[:size], 0, size)
 
 
 @pytest.mark.parametrize("at", range(len(PACKED)))
-def test_a_job_with_one_other_byte_is_refused_or_within_bounds(at: int) -> None:
+def test_a_job_with_one_changed_byte_is_refused_or_within_bounds(at: int) -> None:
     for value in range(256):
         data = PACKED[:at] + bytes((value,)) + PACKED[at + 1 :]
         assert is_refused_or_within_bounds(data)
@@ -140,13 +140,13 @@ def test_a_job_with_one_other_byte_is_refused_or_within_bounds(at: int) -> None:
 
 @given(st.binary(max_size=200), st.booleans())
 @example(b"\xff" * 200, False)
-def test_any_bytes_are_refused_or_a_job_within_bounds(data: bytes, with_length: bool) -> None:
+def test_random_bytes_are_refused_or_a_job_within_bounds(data: bytes, with_length: bool) -> None:
     if with_length:
         data = len(data).to_bytes(4, "little") + data
     assert is_refused_or_within_bounds(data)
 
 
-def test_a_list_of_more_nodes_than_any_cluster_has_is_refused() -> None:
+def test_a_list_with_too_many_holders_is_refused() -> None:
     most, more = (
         pack(sample(), ACTIVE, 0, 1, Holders().pack(tuple(b"%040d" % number for number in range(count))))
         for count in (MAX_HOLDERS, MAX_HOLDERS + 1)

@@ -1,4 +1,4 @@
-"""Frames made the fast way are those made the slow way, whatever jobs follow each other."""
+"""REPLJOB frames that are built fast equal the frames that the codec builds, in any sequence of jobs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ new_jobs = st.tuples(
     st.sampled_from([0, kinds.NOREPLY]),
     st.sampled_from([0, 0, 0, 999]),  # milliseconds since the job before
     st.sampled_from(WRITERS),
-    st.sampled_from([0, 0, 3]),  # NACKs that were heard of meanwhile
+    st.sampled_from([0, 0, 3]),  # NACKs of other nodes
 )
 
 
 @given(st.lists(new_jobs, max_size=12))
-def test_a_frame_made_of_parts_is_the_frame_that_the_codec_makes(
+def test_a_frame_of_shared_parts_equals_the_frame_of_the_codec(
     specs: list[tuple[bytes, bytes, int, int, int, int, int, tuple[bytes, ...], int, int, FrameWriter, int]],
 ) -> None:
     frames, holders, now_ms = JobFrames(), Holders(), NOW_MS

@@ -1,4 +1,4 @@
-"""Job IDs: their form, what their last digits say, and that they do not repeat."""
+"""Job IDs: their format, the meaning of their last digits, and that they do not repeat."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ids(seed: int = 0) -> JobIds:
 
 
 @given(st.integers(1, (1 << 32) - 1), st.booleans())
-def test_an_id_has_its_form_and_says_what_kind_of_job_it_is(ttl_s: int, at_least_once: bool) -> None:
+def test_an_id_has_its_format_and_tells_the_kind_of_job(ttl_s: int, at_least_once: bool) -> None:
     job_id = ids().make(ttl_s, at_least_once)
     assert FORM.fullmatch(job_id)
     assert is_job_id(job_id)
@@ -39,7 +39,7 @@ def test_an_id_has_its_form_and_says_what_kind_of_job_it_is(ttl_s: int, at_least
         (1 << 32, b"ffff", b"fffe"),
     ],
 )
-def test_the_last_four_digits(ttl_s: int, odd: bytes, even: bytes) -> None:
+def test_the_last_four_digits_are_the_ttl_in_minutes(ttl_s: int, odd: bytes, even: bytes) -> None:
     maker = ids()
     assert maker.make(ttl_s, at_least_once=True).endswith(b"-" + odd)
     assert maker.make(ttl_s, at_least_once=False).endswith(b"-" + even)
@@ -51,14 +51,14 @@ def test_ids_do_not_repeat() -> None:
     assert len({maker.make(600, at_least_once=True) for _ in range(5000)}) == 5000
 
 
-def test_ids_follow_from_the_random_bytes_alone() -> None:
+def test_ids_depend_only_on_the_random_bytes() -> None:
     one, same, other = ids(7), ids(7), ids(8)
     assert [one.make(60, True) for _ in range(2000)] == [same.make(60, True) for _ in range(2000)]
     assert ids(7).make(60, True) != other.make(60, True)
 
 
 @given(st.binary(), st.binary(min_size=1))
-def test_an_id_with_a_stamp_has_its_form_and_a_part_of_its_own(queue: bytes, key: bytes) -> None:
+def test_an_id_with_a_stamp_has_its_format_and_a_random_part(queue: bytes, key: bytes) -> None:
     maker = ids()
     one, other = (stamped(maker.make(600, at_least_once=True), stamp_for(queue, key)) for _ in range(2))
     assert FORM.fullmatch(one)
@@ -67,7 +67,7 @@ def test_an_id_with_a_stamp_has_its_form_and_a_part_of_its_own(queue: bytes, key
 
 
 @given(st.tuples(st.binary(), st.binary(min_size=1)), st.tuples(st.binary(), st.binary(min_size=1)))
-def test_stamps_are_alike_for_the_same_queue_and_key_only(one: tuple[bytes, bytes], other: tuple[bytes, bytes]) -> None:
+def test_stamps_are_equal_only_for_the_same_queue_and_key(one: tuple[bytes, bytes], other: tuple[bytes, bytes]) -> None:
     assert (stamp_for(*one) == stamp_for(*other)) == (one == other)
 
 
@@ -78,13 +78,13 @@ WELL_FORMED = ids().make(600, at_least_once=True)
     "word",
     [b"", WELL_FORMED[:-1], WELL_FORMED + b"0", b"d" + WELL_FORMED[1:], WELL_FORMED.replace(b"-", b"_"), b"D-" * 20],
 )
-def test_words_of_another_form_are_no_ids(word: bytes) -> None:
+def test_words_of_another_format_are_no_ids(word: bytes) -> None:
     assert not is_job_id(word)
     with pytest.raises(BadJobId, match="BADID Invalid Job ID format"):
         require_job_ids([b"ACKJOB", WELL_FORMED, word], 1)
 
 
-def test_only_the_form_of_an_id_is_verified() -> None:
+def test_only_the_format_of_an_id_is_verified() -> None:
     strange = b"D-\xff\xff\xff\xff\xff\xff\xff\xff-" + b" " * 24 + b"-\0\0\0\0"
     assert is_job_id(strange)
     require_job_ids([b"not an ID", WELL_FORMED, strange], 1)
@@ -93,5 +93,5 @@ def test_only_the_form_of_an_id_is_verified() -> None:
 @pytest.mark.parametrize(
     ("digits", "minutes"), [(b"05a1", 0x5A1), (b"05A1", 0x5A1), (b"ffff", 65535), (b"0x1g", 16), (b"    ", 0)]
 )
-def test_the_minutes_are_read_in_either_case_and_what_is_no_digit_counts_as_zero(digits: bytes, minutes: int) -> None:
+def test_the_ttl_is_read_in_upper_and_lower_case_and_invalid_digits_count_as_zero(digits: bytes, minutes: int) -> None:
     assert ttl_minutes(WELL_FORMED[:36] + digits) == minutes

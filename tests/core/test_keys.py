@@ -1,4 +1,4 @@
-"""The memory of keys: what it gives back when many of them are forgotten."""
+"""The keys of recently added jobs: the memory that is returned when many of them are forgotten."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def job_id(number: int, tail: bytes = b"tailtail") -> bytes:
 
 
 def dict_bytes(keys: Keys) -> int:
-    """What the dicts take, without what stands in them."""
+    """The size of the dicts without their entries."""
     return sum(sys.getsizeof(shard) for shard in keys._shards)
 
 
-def test_dicts_that_were_large_become_small_again() -> None:
+def test_large_dicts_shrink_when_their_keys_are_forgotten() -> None:
     memory = Memory()
     keys = Keys(TimerWheel(), memory)
     empty_bytes = dict_bytes(keys)
@@ -46,7 +46,7 @@ def test_keys_are_spread_over_the_dicts() -> None:
     assert max(sizes) < 400, sizes
 
 
-def test_only_the_job_that_is_remembered_can_be_forgotten() -> None:
+def test_forgetting_an_older_job_of_a_key_does_nothing() -> None:
     keys = Keys(TimerWheel(), Memory())
     keys.add(job_id(1), 10)
     keys.forget(job_id(1, b"another_"))

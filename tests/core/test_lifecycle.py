@@ -44,13 +44,13 @@ def check() -> Iterator[TransitionCheck]:
 
 
 def reached(verb: str, state: int) -> set[int]:
-    """The states to which a verb may lead from a state; the same one where the table has no row."""
+    """The states to which a verb may lead from a state; the same state where the table has no row."""
     rows = [row for row in TRANSITIONS if row.verb == verb and state in row.before]
     return {state if row.after is None else row.after for row in rows} or {state}
 
 
 class Life:
-    """A lifecycle with jobs in it, for tests that call its verbs."""
+    """A lifecycle, with jobs that its verbs brought to the state that a test needs."""
 
     def __init__(self, seed: int = 0) -> None:
         chance = random.Random(seed)
@@ -69,7 +69,7 @@ class Life:
         return job
 
     def in_state(self, state: int, retry_s: int = 60) -> Job:
-        """A job that came to this state by the verbs."""
+        """A job that the verbs brought to this state."""
         if state == WAIT_REPL:
             job = self.new_job(retry_s)
             self.lifecycle.await_copies(job, NOW_MS)
@@ -83,7 +83,7 @@ class Life:
         return job
 
     def take(self, _job: Job) -> None:
-        """Take the oldest job of the queue, which is the job itself if it is queued at all."""
+        """Take the oldest job of the queue; a job of the test is the only one in it."""
         queue = self.lifecycle.make_queue(b"queue", NOW_MS)
         self.lifecycle.take(queue, NOW_MS)
 
@@ -98,7 +98,7 @@ VERBS: dict[str, Callable[[Life, Job], object]] = {
 
 @pytest.mark.parametrize("state", range(len(STATE_NAMES)), ids=[name.decode() for name in STATE_NAMES])
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_leads_where_the_table_says_and_leaves_the_job_alone_otherwise(verb: str, state: int) -> None:
+def test_a_verb_leads_to_the_state_in_the_table_or_leaves_the_job_unchanged(verb: str, state: int) -> None:
     life = Life()
     job = life.in_state(state)
     VERBS[verb](life, job)
@@ -106,7 +106,7 @@ def test_a_verb_leads_where_the_table_says_and_leaves_the_job_alone_otherwise(ve
 
 
 class Scenes(Life):
-    """One scene for each row of the table that the random histories need not reach."""
+    """Calls of the verbs that together use every row of the table."""
 
     def shared(self, retry_s: int = 60) -> Job:
         """An active job that other nodes may hold, and that was queued before."""
@@ -143,7 +143,7 @@ class Scenes(Life):
         lifecycle.enqueue(taken, NOW_MS, SILENT)
 
     def take_only(self, job: Job, now_ms: int) -> None:
-        """Take a job that others may be in front of."""
+        """Take a job that may not be the oldest one."""
         queue = self.lifecycle.make_queue(b"queue", now_ms)
         while (oldest := queue.oldest()) is not None and oldest is not job:
             self.lifecycle.dequeue(oldest)
@@ -214,7 +214,7 @@ def test_every_row_of_the_table_is_reached(check: TransitionCheck) -> None:
     verbs=st.lists(st.sampled_from([*VERBS, "postpone", "wake"]), max_size=30),
     steps_ms=st.lists(st.integers(0, 40_000), min_size=30, max_size=30),
 )
-def test_on_any_history_every_change_of_state_is_in_the_table(
+def test_in_random_histories_every_change_of_state_is_in_the_table(
     retry_s: int, delay_s: int, verbs: list[str], steps_ms: list[int]
 ) -> None:
     life = Life()
@@ -236,12 +236,14 @@ def test_on_any_history_every_change_of_state_is_in_the_table(
             VERBS[verb](life, job)
         assert job.state in allowed
         queue = lifecycle.queues.get(b"queue")
-        assert (0 if queue is None else queue.length) == (job.state == QUEUED), "it is in its queue while queued"
+        assert (0 if queue is None else queue.length) == (job.state == QUEUED), (
+            "a job is in its queue exactly while it is queued"
+        )
         assert lifecycle.queued_jobs == (job.state == QUEUED)
         never_queued = not job.flags & BCAST_QUEUED and job.nacks == 0
         assert lifecycle.delayed_jobs == (delay_s > 0 and job.state == ACTIVE and never_queued)
         assert bool(job.flags & DELAYED) == lifecycle.delayed_jobs
-        assert job.awake_ms > 0, "no live job is without a wake time"
+        assert job.awake_ms > 0, "every job has a wake time"
     if lifecycle.table.get(job.id) is not None:
         lifecycle.drop(job)
     assert lifecycle.delayed_jobs == 0
@@ -261,7 +263,7 @@ def test_a_job_can_be_dropped_in_any_state(state: int) -> None:
     assert life.lifecycle.timers.due(NOW_MS + TTL_S * 2000, 10) == []
 
 
-def test_the_highest_number_of_copies_is_that_of_the_jobs_that_are_not_done() -> None:
+def test_the_highest_replication_count_is_that_of_unfinished_jobs() -> None:
     life = Life()
     lifecycle = life.lifecycle
     assert lifecycle.replication_counts.highest() == 1
@@ -276,19 +278,19 @@ def test_the_highest_number_of_copies_is_that_of_the_jobs_that_are_not_done() ->
         assert lifecycle.replication_counts.highest() == left
 
 
-def test_a_job_that_is_requeued_wakes_half_a_second_before_to_announce_it() -> None:
+def test_a_job_wakes_half_a_second_before_it_is_requeued() -> None:
     job = Life().admitted(retry_s=60)
     assert job.flags & BCAST_WILLQUEUE
     assert job.awake_ms == job.requeue_at_ms - 500
     assert -250 <= job.requeue_at_ms - (NOW_MS + 60_000) < 250
 
 
-def test_announced_or_not_a_job_wakes_no_later_than_a_second_after_its_expiry() -> None:
+def test_a_job_wakes_no_later_than_a_second_after_its_expiry() -> None:
     job = Life().admitted(retry_s=2 * TTL_S)
     assert job.awake_ms == NOW_MS + TTL_S * 1000 + 1000
 
 
-def test_the_requeue_times_spread_over_half_a_second() -> None:
+def test_requeue_times_are_spread_over_half_a_second() -> None:
     life = Life()
     shifts = [life.admitted(retry_s=60).requeue_at_ms - NOW_MS - 60_000 for _ in range(3000)]
     assert min(shifts) in range(-250, -240)
@@ -310,7 +312,7 @@ def test_the_first_queueing_is_silent_and_later_ones_are_counted() -> None:
         assert (job.nacks, job.additional_deliveries) == counters
 
 
-def test_counters_stay_at_what_16_bits_can_hold() -> None:
+def test_counters_stop_at_the_largest_16_bit_number() -> None:
     life = Life()
     job = life.admitted()
     job.nacks = job.additional_deliveries = MAX_COUNTER
@@ -320,7 +322,7 @@ def test_counters_stay_at_what_16_bits_can_hold() -> None:
     assert (job.nacks, job.additional_deliveries) == (MAX_COUNTER, MAX_COUNTER)
 
 
-def test_an_at_most_once_job_is_queued_once_whatever_happens_to_it() -> None:
+def test_an_at_most_once_job_is_queued_only_once() -> None:
     life = Life()
     job = life.admitted(retry_s=0)
     assert job.requeue_at_ms == 0
@@ -329,7 +331,7 @@ def test_an_at_most_once_job_is_queued_once_whatever_happens_to_it() -> None:
     assert job.nacks == 0
 
 
-def test_a_delivered_at_most_once_job_may_be_evicted_and_an_unacknowledged_other_may_not() -> None:
+def test_a_delivered_at_most_once_job_can_be_evicted_and_an_unacknowledged_at_least_once_job_cannot() -> None:
     life = Life()
     once = life.admitted(retry_s=0)
     again = life.admitted(retry_s=60)
@@ -341,6 +343,6 @@ def test_a_delivered_at_most_once_job_may_be_evicted_and_an_unacknowledged_other
     assert life.lifecycle.memory.oldest_evictable() is None
 
 
-def test_the_page_of_states_is_the_table_of_transitions() -> None:
+def test_the_page_of_job_states_is_up_to_date() -> None:
     committed = Path(__file__).parents[2] / "docs" / "architecture" / "job-states.md"
     assert committed.read_text() == page(), "run: python -m disqued.testing.jobstates > docs/architecture/job-states.md"

@@ -1,4 +1,4 @@
-"""The memory count and its levels, what is resident, and that what leaves is not counted any more."""
+"""Memory accounting: the count and its levels, resident memory, and that removed objects are uncounted."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_the_levels_are_75_95_and_100_percent(used_percent: int, level: int) -> 
     assert memory.level() == level
 
 
-def test_percentages_are_of_whole_hundredths_of_the_limit() -> None:
+def test_levels_are_computed_from_whole_hundredths_of_the_limit() -> None:
     memory = Memory()
     memory.limit(1099)
     memory.used_bytes = 951
     assert memory.level() == EVICTION
 
 
-def test_a_level_is_left_a_little_below_where_it_is_entered() -> None:
+def test_a_level_is_left_below_the_value_at_which_it_is_entered() -> None:
     memory = Memory()
     memory.limit(1000 * MB)
     seen = []
@@ -51,7 +51,7 @@ def test_a_level_is_left_a_little_below_where_it_is_entered() -> None:
     assert seen == [0, 1, 1, 1, 0, 0, 2, 2, 2, 1, 1, 3, 3, 3, 2, 2, 0, 0]
 
 
-def test_use_that_swings_around_a_level_changes_it_once() -> None:
+def test_use_that_fluctuates_around_a_level_changes_it_once() -> None:
     chance = random.Random(7)
     memory = Memory()
     memory.limit(1000 * MB)
@@ -62,7 +62,7 @@ def test_use_that_swings_around_a_level_changes_it_once() -> None:
     assert sum(one != other for one, other in pairwise(levels)) <= 1
 
 
-def test_without_a_limit_any_use_is_fine() -> None:
+def test_without_maxmemory_every_size_fits() -> None:
     memory = Memory()
     memory.limit(1)
     assert memory.level() == FULL
@@ -72,7 +72,7 @@ def test_without_a_limit_any_use_is_fine() -> None:
 
 
 class Process:
-    """A process whose size is told; counts how often it is asked for."""
+    """A process with a given resident size; counts how often it is read."""
 
     def __init__(self) -> None:
         self.resident_bytes = 30 * MB
@@ -83,13 +83,13 @@ class Process:
         return self.resident_bytes
 
 
-def test_a_process_that_outgrows_its_margin_takes_no_more_whatever_the_count_says() -> None:
+def test_a_process_whose_resident_memory_exceeds_the_margin_is_full() -> None:
     process = Process()
     memory = Memory(process)
     memory.limit(1000 * MB, 4000 * MB)
     process.resident_bytes += 1170 * MB
     memory.look()
-    assert memory.level() == 0, "115 % of maxmemory and 32 MB are within the margin"
+    assert memory.level() == 0, "115 % of maxmemory plus 32 MB are within the margin"
     process.resident_bytes += 20 * MB
     memory.look()
     assert memory.level() == FULL
@@ -97,14 +97,14 @@ def test_a_process_that_outgrows_its_margin_takes_no_more_whatever_the_count_say
     assert not memory.fits(1)
     process.resident_bytes -= 30 * MB
     memory.look()
-    assert memory.level() == FULL, "not yet far enough below"
+    assert memory.level() == FULL, "not far enough below the limit yet"
     process.resident_bytes -= 30 * MB
     memory.look()
     assert memory.level() == 0
 
 
 @pytest.mark.parametrize("maxmemory_mb", [200, 256, 100_000])
-def test_what_the_container_leaves_is_never_used_up_however_high_maxmemory_is(maxmemory_mb: int) -> None:
+def test_the_limit_of_the_container_holds_however_high_maxmemory_is(maxmemory_mb: int) -> None:
     process = Process()
     memory = Memory(process)
     memory.limit(maxmemory_mb * MB, 256 * MB)
@@ -113,7 +113,7 @@ def test_what_the_container_leaves_is_never_used_up_however_high_maxmemory_is(ma
     assert memory.level() == FULL
 
 
-def test_the_system_is_asked_again_before_much_was_added() -> None:
+def test_resident_memory_is_read_again_when_the_count_grows() -> None:
     process = Process()
     memory = Memory(process)
     memory.limit(1000 * MB, 4000 * MB)
@@ -128,7 +128,7 @@ def test_the_system_is_asked_again_before_much_was_added() -> None:
     assert process.asked == 0
 
 
-def test_the_allocator_is_asked_for_what_was_freed_and_not_again_for_what_it_kept() -> None:
+def test_the_allocator_is_asked_once_to_return_freed_memory() -> None:
     process = Process()
     memory = Memory(process)
     memory.limit(1000 * MB, 4000 * MB)
@@ -147,7 +147,7 @@ def test_the_allocator_is_asked_for_what_was_freed_and_not_again_for_what_it_kep
     assert is_wasteful(20)
 
 
-def test_bodies_are_counted_as_the_allocators_round() -> None:
+def test_body_sizes_are_rounded_as_the_allocators_do() -> None:
     sizes = [body_bytes(length) for length in range(5000)]
     assert sizes[0] == 0
     assert all(size % 16 == 0 for size in sizes)
@@ -155,7 +155,7 @@ def test_bodies_are_counted_as_the_allocators_round() -> None:
     assert all(length + 33 <= size <= length + 56 for length, size in enumerate(sizes) if length)
 
 
-def test_a_fresh_node_uses_its_base_and_each_thing_adds_its_size() -> None:
+def test_an_empty_node_counts_its_base_and_each_object_adds_its_size() -> None:
     local = LocalNode()
     memory = local.node.state.lifecycle.memory
     assert memory.used_bytes == BASE_BYTES
@@ -166,7 +166,7 @@ def test_a_fresh_node_uses_its_base_and_each_thing_adds_its_size() -> None:
 
 
 def _use(local: LocalNode, seed: int) -> Iterator[None]:
-    """Anything that clients do with jobs, for a while."""
+    """Random commands of some clients."""
     chance = random.Random(seed)
     clients = [local.client() for _ in range(5)]
     ids: list[bytes] = []
@@ -189,7 +189,7 @@ def _use(local: LocalNode, seed: int) -> Iterator[None]:
     yield
 
 
-def test_when_everything_is_gone_the_count_is_back_at_the_base() -> None:
+def test_the_count_returns_to_the_base_when_everything_is_gone() -> None:
     local = LocalNode()
     steps = _use(local, 0)
     next(steps)

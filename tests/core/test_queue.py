@@ -1,4 +1,4 @@
-"""A queue against a sorted list: the oldest job first, whatever came and went in whichever order."""
+"""A queue compared with a sorted list: the oldest job comes first, in any sequence of insertions and removals."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def drained(queue: Queue) -> list[Job]:
     return jobs
 
 
-def test_jobs_leave_in_the_order_in_which_they_were_made() -> None:
+def test_jobs_are_delivered_in_the_order_in_which_they_were_made() -> None:
     queue, jobs = filled(1, 2, 3)
     assert drained(queue) == jobs
 
 
-def test_a_job_that_comes_back_is_served_before_younger_ones() -> None:
+def test_a_requeued_job_is_delivered_before_younger_ones() -> None:
     queue, (old, *_) = filled(1, 2, 3)
     queue.remove(old)
     queue.insert(old)
     assert queue.oldest() is old
 
 
-def test_of_jobs_made_at_the_same_moment_the_smaller_id_is_first() -> None:
+def test_jobs_with_the_same_creation_time_are_ordered_by_id() -> None:
     queue, (first, second, third) = filled(5, 5, 5)
     for job in (second, third, first):
         queue.remove(job)
@@ -58,13 +58,13 @@ def test_of_jobs_made_at_the_same_moment_the_smaller_id_is_first() -> None:
     assert drained(queue) == [first, second, third]
 
 
-def test_an_empty_queue_has_no_oldest_job_and_nothing_to_peek_at() -> None:
+def test_an_empty_queue_has_no_oldest_job_and_nothing_to_peek() -> None:
     queue, _ = filled()
     assert queue.oldest() is None
     assert queue.peek(10) == queue.peek(-10) == []
 
 
-def test_a_job_that_left_is_linked_to_nothing() -> None:
+def test_a_removed_job_has_no_links() -> None:
     queue, jobs = filled(3, 1, 2, 5, 4)
     for job in jobs:
         queue.remove(job)
@@ -74,7 +74,7 @@ def test_a_job_that_left_is_linked_to_nothing() -> None:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Jobs of any age come and go; ages repeat, so that IDs have to decide."""
+    """Inserts and removes jobs of any age. Ages repeat, so IDs decide."""
 
     inside = Bundle("inside")
     outside = Bundle("outside")

@@ -1,4 +1,4 @@
-"""The queues of a node: found by name, and scanned while others come and go."""
+"""The queues of a node: found by name, and scanned while queues are made and removed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_queue_is_made_once_and_found_by_its_name() -> None:
     assert (len(queues), queue.created_ms) == (1, 5)
 
 
-def test_a_queue_of_a_removed_name_is_a_new_one() -> None:
+def test_a_removed_queue_is_made_again_as_a_new_one() -> None:
     queues = Queues(PLAIN)
     old = queues.get_or_make(b"mail", 0)
     remove(queues, b"mail")
@@ -43,7 +43,7 @@ def test_a_queue_of_a_removed_name_is_a_new_one() -> None:
     assert names(queues.scan(0, 10)[1]) == [b"mail"]
 
 
-def test_a_scan_goes_in_the_order_of_making_page_by_page() -> None:
+def test_a_scan_returns_queues_in_the_order_in_which_they_were_made() -> None:
     queues = Queues(PLAIN)
     make(queues, b"c", b"a", b"b")
     cursor, page = queues.scan(0, 2)
@@ -52,14 +52,14 @@ def test_a_scan_goes_in_the_order_of_making_page_by_page() -> None:
     assert names(queues.scan(cursor, 2)[1]) == [b"b"]
 
 
-def test_a_scan_of_nothing_and_with_a_cursor_from_nowhere_ends_at_once() -> None:
+def test_a_scan_without_queues_or_with_an_unknown_cursor_ends_at_once() -> None:
     queues = Queues(PLAIN)
     assert queues.scan(0, 10) == (0, [])
     make(queues, b"a")
     assert queues.scan(1 << 63, 10) == (0, [])
 
 
-def test_what_a_scan_costs_does_not_grow_with_the_queues_that_are_gone() -> None:
+def test_the_cost_of_a_scan_does_not_grow_with_removed_queues() -> None:
     queues = Queues(PLAIN)
     for number in range(10_000):
         make(queues, b"%d" % number)
@@ -73,7 +73,7 @@ def test_what_a_scan_costs_does_not_grow_with_the_queues_that_are_gone() -> None
     page=st.integers(1, 7),
     between=st.lists(st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=25), max_size=20),
 )
-def test_every_queue_that_stays_is_seen_exactly_once_while_others_come_and_go(
+def test_a_scan_returns_each_queue_that_stays_exactly_once(
     stays: int, page: int, between: list[list[tuple[bool, int]]]
 ) -> None:
     queues = Queues(PLAIN)

@@ -1,4 +1,4 @@
-"""The table of jobs: found by ID, and scanned cell by cell while others come and go."""
+"""The table of jobs: jobs are found by ID, and scanned cell by cell while jobs are added and removed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def filled(members: list[Job]) -> JobTable:
 
 
 def scan(table: JobTable, cells_per_call: int) -> list[list[Job]]:
-    """All cells, a few per call."""
+    """All cells, some per call."""
     cells: list[list[Job]] = []
     while len(cells) < CELLS:
         page = table.scan_cells(len(cells), cells_per_call)
-        assert 1 <= len(page) <= cells_per_call, "a call brings the scan forward, and no further than it was told to"
+        assert 1 <= len(page) <= cells_per_call, "a call scans at least one cell, and no more than it was asked for"
         cells += page
     assert len(cells) == CELLS
     return cells
@@ -47,12 +47,12 @@ def test_a_job_is_found_by_its_id_until_it_is_removed() -> None:
     assert set(table.jobs()) == set(members[1:])
 
 
-def test_ids_that_nobody_made_are_not_found() -> None:
+def test_unknown_ids_are_not_found() -> None:
     table = filled(jobs(10))
     assert table.get(b"D-" + b"\xff" * 8 + b"-" + b"\xff" * 24 + b"-\xff\xff\xff\xff") is None
 
 
-def test_a_scan_in_any_step_sees_every_job_once() -> None:
+def test_a_scan_with_any_page_size_returns_every_job_once() -> None:
     members = jobs(3000)
     table = filled(members)
     for cells_per_call in (1, 7, 64, 1000):
@@ -61,7 +61,7 @@ def test_a_scan_in_any_step_sees_every_job_once() -> None:
         assert set(found) == set(members)
 
 
-def test_every_job_that_stays_is_seen_exactly_once_while_others_come_and_go() -> None:
+def test_a_scan_returns_each_job_that_stays_exactly_once() -> None:
     chance = random.Random(1)
     lasting, guests = jobs(500, seed=2), jobs(2000, seed=3)
     table = filled(lasting)
@@ -80,7 +80,7 @@ def test_every_job_that_stays_is_seen_exactly_once_while_others_come_and_go() ->
                 table.add(guest)
                 present.add(guest)
     assert sorted(job.id for job in seen if job in set(lasting)) == sorted(job.id for job in lasting)
-    assert len(seen) == len(set(seen)), "and guests never twice"
+    assert len(seen) == len(set(seen)), "other jobs are not returned twice"
 
 
 def test_cells_are_filled_evenly() -> None:
@@ -91,7 +91,7 @@ def test_cells_are_filled_evenly() -> None:
     assert min(shards) > 64 / 2
 
 
-def test_a_walk_sees_each_job_that_stays_once_and_none_that_has_gone() -> None:
+def test_a_walk_returns_each_job_that_stays_once_and_no_removed_job() -> None:
     members = jobs(3000)
     table = filled(members)
     leaving = random.Random(1).sample(members, 1500)

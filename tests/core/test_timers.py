@@ -1,4 +1,4 @@
-"""The timers against a sorted list: nothing is woken early, late, twice or never."""
+"""The timer wheel compared with a sorted list: items are woken once, neither early nor late."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def armed(timers: TimerWheel, awake_ms: int) -> Timed:
 
 
 def due_by(timers: TimerWheel, until_ms: int) -> list[Timed]:
-    """Call the timers when it wants to be called, as a node does, until it wants nothing before `until_ms`."""
+    """Call the timer wheel at its `next_ms`, as a node does, up to `until_ms`; return all due items."""
     found: list[Timed] = []
     while 0 < timers.next_ms() <= until_ms:
         found += timers.due(until_ms, PLENTY)
     return found
 
 
-def test_nothing_is_woken_early_and_nothing_more_than_16_ms_late() -> None:
+def test_items_are_woken_neither_early_nor_more_than_16_ms_late() -> None:
     timers = TimerWheel()
     timers.due(START_MS, PLENTY)
     for distance_ms in (0, 1, 15, 16, 17, 100, 4096, 8192, 60_000, 86_400_000):
@@ -40,7 +40,7 @@ def test_nothing_is_woken_early_and_nothing_more_than_16_ms_late() -> None:
         assert due_by(timers, awake_ms + LATENESS_MS) == [timed]
 
 
-def test_a_wake_time_that_has_passed_comes_at_once() -> None:
+def test_a_wake_time_in_the_past_is_due_at_once() -> None:
     timers = TimerWheel()
     timers.due(START_MS, PLENTY)
     timed = armed(timers, START_MS - HOUR_MS)
@@ -57,7 +57,7 @@ def test_zero_and_less_mean_never(never_ms: int) -> None:
     assert due_by(timers, START_MS + HOUR_MS) == []
 
 
-def test_what_is_disarmed_is_not_woken_and_may_be_disarmed_again() -> None:
+def test_a_disarmed_item_is_not_woken_and_can_be_disarmed_again() -> None:
     timers = TimerWheel()
     timed = armed(timers, START_MS)
     timers.disarm(timed)
@@ -75,7 +75,7 @@ def test_arming_again_replaces_the_wake_time() -> None:
     assert due_by(timers, START_MS + HOUR_MS) == []
 
 
-def test_wake_ups_come_in_order_and_no_more_at_a_time_than_asked_for() -> None:
+def test_due_items_come_in_order_and_no_more_than_the_limit() -> None:
     timers = TimerWheel()
     timers.due(START_MS, PLENTY)
     timed = [armed(timers, START_MS + 20 * number) for number in range(100)]
@@ -83,24 +83,24 @@ def test_wake_ups_come_in_order_and_no_more_at_a_time_than_asked_for() -> None:
     for calls in range(1, 11):
         seen += timers.due(START_MS + HOUR_MS, 10)
         assert len(seen) == 10 * calls
-        assert calls == 10 or timers.next_ms() <= START_MS + HOUR_MS, "there is more to do at once"
+        assert calls == 10 or timers.next_ms() <= START_MS + HOUR_MS, "more items are due at once"
     assert seen == timed
     assert timers.next_ms() == 0
 
 
-def test_the_agenda_asks_for_a_call_only_when_the_call_does_something() -> None:
+def test_a_call_is_requested_only_when_it_does_something() -> None:
     timers = TimerWheel()
     timers.due(START_MS, PLENTY)
     armed(timers, START_MS + HOUR_MS)
     calls_ms: list[int] = []
     while (next_ms := timers.next_ms()) != 0:
-        assert not calls_ms or next_ms > calls_ms[-1], "asked again for the time at which it was just called"
+        assert not calls_ms or next_ms > calls_ms[-1], "the same time was requested again"
         calls_ms.append(next_ms)
         timers.due(next_ms, PLENTY)
-    assert len(calls_ms) <= 2, "once to bring the wake-up near, once to deliver it"
+    assert len(calls_ms) <= 2, "one call opens the far bucket, one returns the item"
 
 
-def test_a_far_bucket_is_opened_in_slices_and_long_before_it_is_due() -> None:
+def test_a_far_bucket_is_opened_in_slices_before_it_is_due() -> None:
     timers = TimerWheel()
     timers.due(START_MS, PLENTY)
     slices = 5
@@ -112,11 +112,11 @@ def test_a_far_bucket_is_opened_in_slices_and_long_before_it_is_due() -> None:
         assert timers.due(max(timers.next_ms(), START_MS + HOUR_MS - 10_000), PLENTY) == []
         calls += 1
         assert calls < 20
-    assert calls >= slices, "a call moves no more than its share"
+    assert calls >= slices, "a call moves at most MOVES_PER_CALL items"
     assert len(due_by(timers, awake_ms + 1000 + LATENESS_MS)) == slices * MOVES_PER_CALL
 
 
-def test_after_a_jump_of_hours_the_oldest_come_first() -> None:
+def test_after_a_clock_jump_the_earliest_wake_times_come_first() -> None:
     timers = TimerWheel()
     timers.due(START_MS, PLENTY)
     awake_at = {}
@@ -130,7 +130,7 @@ def test_after_a_jump_of_hours_the_oldest_come_first() -> None:
     assert woken == sorted(woken)
 
 
-def test_what_is_disarmed_or_armed_anew_after_it_became_due_is_not_woken() -> None:
+def test_an_item_that_is_disarmed_or_rearmed_after_it_became_due_loses_its_mark() -> None:
     timers = TimerWheel()
     timers.due(START_MS, PLENTY)
     timed, dropped, moved = (armed(timers, START_MS - 1) for _ in range(3))
@@ -140,20 +140,20 @@ def test_what_is_disarmed_or_armed_anew_after_it_became_due_is_not_woken() -> No
     assert [each.awake_ms for each in (timed, dropped, moved)] == [DUE, 0, START_MS + 100]
 
 
-class AgendaMachine(RuleBasedStateMachine):
-    """Things armed at random times, disarmed and armed anew, while time passes in steps and jumps."""
+class TimerWheelMachine(RuleBasedStateMachine):
+    """Arms, rearms and disarms items at random times, while time passes in steps and jumps."""
 
-    armed_things = Bundle("armed_things")
+    armed_items = Bundle("armed_items")
 
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = START_MS
         self.timers = TimerWheel()
         self.expected: dict[Timed, int] = {}
-        """What is armed, with the time for which it was armed."""
+        """The armed items and their wake times."""
 
     @rule(
-        target=armed_things,
+        target=armed_items,
         distance_ms=st.one_of(st.integers(-20, 100), st.integers(0, 20_000), st.integers(0, 1 << 40)),
         copies=st.integers(1, 3),
     )
@@ -162,19 +162,19 @@ class AgendaMachine(RuleBasedStateMachine):
         self.expected |= dict.fromkeys(made, self.now_ms + distance_ms)
         return multiple(*made)
 
-    @rule(timed=armed_things, distance_ms=st.integers(-20, 20_000))
-    def arm_anew(self, timed: Timed, distance_ms: int) -> None:
+    @rule(timed=armed_items, distance_ms=st.integers(-20, 20_000))
+    def rearm(self, timed: Timed, distance_ms: int) -> None:
         self.timers.arm(timed, self.now_ms + distance_ms)
         self.expected[timed] = self.now_ms + distance_ms
 
-    @rule(timed=consumes(armed_things))
+    @rule(timed=consumes(armed_items))
     def disarm(self, timed: Timed) -> None:
         self.timers.disarm(timed)
         self.expected.pop(timed, None)
 
     @rule(passed_ms=st.one_of(st.integers(0, 40), st.integers(0, 10_000), st.integers(0, 8 * HOUR_MS)))
     def let_time_pass_as_a_node_does(self, passed_ms: int) -> None:
-        """Every call comes when the timers wants it, so that lateness is the timers's own."""
+        """Each call comes at `next_ms`, so any lateness is that of the timer wheel."""
         end_ms = self.now_ms + passed_ms
         while 0 < self.timers.next_ms() <= end_ms:
             self.now_ms = max(self.now_ms, self.timers.next_ms())
@@ -184,7 +184,7 @@ class AgendaMachine(RuleBasedStateMachine):
 
     @rule(passed_ms=st.integers(0, 8 * HOUR_MS), limit=st.integers(1, 3))
     def jump(self, passed_ms: int, limit: int) -> None:
-        """The node did not run for a while (a stopped process) and now gets few at a time."""
+        """The node did not run for a while (a stopped process), and then asks for few items at a time."""
         self.now_ms += passed_ms
         self.wake(self.timers.due(self.now_ms, limit))
 
@@ -200,7 +200,7 @@ class AgendaMachine(RuleBasedStateMachine):
             assert 0 < self.timers.next_ms() <= min(self.expected.values()) + LATENESS_MS
 
     def teardown(self) -> None:
-        """However it went, everything that is armed is woken once, and then the timers is empty."""
+        """In the end every armed item is woken once, and the timer wheel is empty."""
         end_ms = max([self.now_ms, *self.expected.values()]) + LATENESS_MS
         found = due_by(self.timers, end_ms)
         assert len(found) == len(set(found))
@@ -212,12 +212,12 @@ class AgendaMachine(RuleBasedStateMachine):
         assert self.timers._opened == []
 
 
-TestAgendaMachine = AgendaMachine.TestCase
-TestAgendaMachine.settings = settings(stateful_step_count=40)
+TestTimerWheelMachine = TimerWheelMachine.TestCase
+TestTimerWheelMachine.settings = settings(stateful_step_count=40)
 
 
 def first_call_that_wakes(timers: TimerWheel, awake_ms: int) -> int:
-    """When something armed for `awake_ms` is woken by a node that calls the timers when it wants to be called."""
+    """When an item armed for `awake_ms` is woken by a node that calls the timer wheel at its `next_ms`."""
     timers.due(START_MS, PLENTY)
     armed(timers, awake_ms)
     now_ms = START_MS
@@ -227,7 +227,7 @@ def first_call_that_wakes(timers: TimerWheel, awake_ms: int) -> int:
 
 
 @pytest.mark.parametrize("distance_ms", [1000, 60_000])
-def test_agendas_of_different_phases_wake_at_different_moments_and_none_is_late(distance_ms: int) -> None:
+def test_timer_wheels_with_different_phases_wake_at_different_times_and_none_is_late(distance_ms: int) -> None:
     awake_ms = START_MS + distance_ms
     woken_ms = {first_call_that_wakes(TimerWheel(phase_ms), awake_ms) for phase_ms in range(NEAR_MS)}
     assert woken_ms == set(range(awake_ms + 1, awake_ms + 1 + NEAR_MS))
