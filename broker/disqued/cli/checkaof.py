@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from disqued.cli.exits import Exit
-from disqued.cli.main import guarded
+from disqued.cli.exits import Exit, guarded
 
 if TYPE_CHECKING:
     from disqued.persistence.check import Check
@@ -33,7 +32,7 @@ COPY_BYTES = 1 << 20
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `disque-check-aof` with these arguments (default: those of the process) and return its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
-    return guarded(lambda: run(words))
+    return guarded(lambda: run(words), {})
 
 
 def run(words: Sequence[str]) -> Exit:

@@ -17,13 +17,13 @@ from disqued import __version__
 from disqued.cli.arguments import Parser, UsageError, at_least
 from disqued.cli.connection import ConnectionFailedError, ConnectionLostError, RefusedError
 from disqued.cli.endpoint import choose_endpoint, endpoint_options
-from disqued.cli.exits import Exit
+from disqued.cli.exits import Exit, guarded
 from disqued.cli.oneshot import Style, run_command
 from disqued.cli.render import Form
 from disqued.resp.replies import ReplyFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 VIEWS = {
     "top": "show a live view of queues, rates and clients",
@@ -47,37 +47,20 @@ MODES = {
 }
 """Options that select a mode instead of a command, and their modules in `disqued.cli.modes`."""
 
-EXTRAS = {"rich": "cli", "prompt_toolkit": "cli", "mypy_extensions": "server", "sortedcontainers": "server"}
-"""Optional packages, and the extra that installs each. The command table is part of the server."""
+ERRORS = {
+    UsageError: Exit.USAGE,
+    RefusedError: Exit.REFUSED,
+    ConnectionFailedError: Exit.CONNECTION,
+    ConnectionLostError: Exit.CONNECTION,
+    ReplyFormatError: Exit.CONNECTION,
+}
+"""Errors that `disque` reports in one line, and their exit statuses."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `disque` with these arguments (default: those of the process) and return its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
-    return guarded(lambda: start(words))
-
-
-def guarded(work: Callable[[], Exit]) -> int:
-    """Run `work` and return its exit status; errors are printed on standard error."""
-    try:
-        return work()
-    except UsageError as error:
-        return _complain(str(error), Exit.USAGE)
-    except RefusedError as error:
-        return _complain(str(error), Exit.REFUSED)
-    except (ConnectionFailedError, ConnectionLostError, ReplyFormatError) as error:
-        return _complain(str(error), Exit.CONNECTION)
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get(error.name or "")
-        if extra is None:
-            raise
-        return _complain(f"package '{error.name}' is not installed; run: pip install 'disqued[{extra}]'", Exit.USAGE)
-    except KeyboardInterrupt:
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of the output has closed the pipe. The flush at exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
+    return guarded(lambda: start(words), ERRORS)
 
 
 def start(arguments: Sequence[str]) -> Exit:
@@ -109,11 +92,6 @@ def style_of(options: argparse.Namespace) -> Style:
 
 def _call(module: str, *arguments: object) -> Exit:
     status: Exit = import_module(module).run(*arguments)
-    return status
-
-
-def _complain(text: str, status: Exit) -> Exit:
-    sys.stderr.write(text + "\n")
     return status
 
 

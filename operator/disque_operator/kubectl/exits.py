@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import Self
+from disqued.cli.exits import ExitStatus
 
 
-class Exit(IntEnum):
-    """An exit status; `meaning` is the description that users see."""
-
-    meaning: str
-
-    def __new__(cls, status: int, meaning: str) -> Self:
-        """Create an integer that carries its description."""
-        member = int.__new__(cls, status)
-        member._value_ = status
-        member.meaning = meaning
-        return member
+class Exit(ExitStatus):
+    """The exit statuses of `kubectl disque`."""
 
     OK = 0, "success"
     REFUSED = 1, "request rejected, timed out, or cluster not Ready (status)"
     USAGE = 2, "unknown option or invalid argument"
     CONNECTION = 3, "cannot connect to Kubernetes or to a node"
     INTERRUPTED = 130, "interrupted by Ctrl-C"
-
-
-def exit_table() -> str:
-    """Return the statuses as lines for `--help`."""
-    return "\n".join(f"  {status.value:>3}  {status.meaning}" for status in Exit)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from disque_operator.kubectl.api import Kubectl, RefusedError, UnreachableError
-from disque_operator.kubectl.exits import Exit, exit_table
+from disque_operator.kubectl.exits import Exit
 from disqued import __version__
+from disqued.cli.exits import exit_table, guarded
 
 PROGRAM = "kubectl disque"
 SIGTERM_STATUS = 128 + signal.SIGTERM
@@ -45,46 +45,25 @@ COMMANDS = {
     "wake": Command("switches", "start a hibernated cluster"),
 }
 
-EXTRAS = {"rich": "cli", "prompt_toolkit": "cli", "mypy_extensions": "server", "sortedcontainers": "server"}
-"""Packages that only some commands need, with the extra that installs them."""
+ERRORS = {RefusedError: Exit.REFUSED, UnreachableError: Exit.CONNECTION}
+"""Errors that are reported as a message, and their exit statuses."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kubectl disque` with these arguments (default: those of the process) and return its exit status."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERM_STATUS))  # a normal exit closes port forwards
-    return guarded(lambda: start(sys.argv[1:] if arguments is None else arguments))
-
-
-def guarded(work: Callable[[], Exit]) -> int:
-    """Run the work and return its exit status; errors are printed on standard error."""
-    try:
-        return work()
-    except RefusedError as error:
-        return _fail(str(error), Exit.REFUSED)
-    except UnreachableError as error:
-        return _fail(str(error), Exit.CONNECTION)
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get(error.name or "")
-        if extra is None:
-            raise
-        return _fail(f"package '{error.name}' is missing; run: pip install 'disqued[{extra}]'", Exit.USAGE)
-    except KeyboardInterrupt:
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
-        # The reader closed the pipe. Redirect the output, so that the interpreter's last flush does not fail as well.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
+    return guarded(lambda: start(sys.argv[1:] if arguments is None else arguments), ERRORS)
 
 
 def start(arguments: Sequence[str]) -> Exit:
-    """Parse the arguments and run the command; errors are raised, see `guarded`."""
+    """Parse the arguments and run the command; errors are raised, see `ERRORS`."""
     chosen = _parser().parse_args(arguments)
     command = COMMANDS[chosen.command]
     module: Any = import_module(f"disque_operator.kubectl.commands.{command.module}")
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} {chosen.command}",
         description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-        epilog=f"exit status:\n{exit_table()}",
+        epilog=f"exit status:\n{exit_table(Exit)}",
         parents=[_context_options()],
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -118,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         usage=f"{PROGRAM} [options] command [argument ...]",
         description="Inspect and change Disque clusters (DisqueCluster) on Kubernetes.",
         epilog=f"commands:\n{commands}\n\nRun '{PROGRAM} COMMAND --help' for the options of a command.\n\n"
-        f"exit status:\n{exit_table()}",
+        f"exit status:\n{exit_table(Exit)}",
         parents=[_context_options()],
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -127,11 +106,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("command", choices=COMMANDS, metavar="command", help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
-
-
-def _fail(text: str, status: Exit) -> Exit:
-    sys.stderr.write(text + "\n")
-    return status
 
 
 if __name__ == "__main__":
