@@ -15,7 +15,7 @@ from disqued.core.jobs.codec import CorruptJob, unpack
 WRONG_SIGNATURE = "begin like a frame"
 CUT_SHORT = "143 bytes long"
 BROKEN = {
-    "bad-count": "which it can not be",
+    "bad-count": "which is impossible",
     "bad-signature": WRONG_SIGNATURE,
     "short-length": CUT_SHORT,
 }

@@ -33,7 +33,7 @@ def test_halves_miss_each_other_and_make_up(cluster: WiredCluster, wires: Wires)
         lambda: "fail" in two.view()[ids[0]] and "fail" in three.view()[ids[0]], "the majority misses one"
     )
     cluster.wait_until(lambda: all("fail?" in one.view()[other] for other in ids[1:]), "one misses the others")
-    wires.mend()
+    wires.repair()
     cluster.wait_whole()
     assert [node.id for node in cluster.nodes] == ids
 
@@ -48,7 +48,7 @@ def test_both_sides_of_a_partition_work_and_each_job_is_done_once_it_ended(clust
     there = two.call("ADDJOB", "q", "there", 500, "REPLICATE", 2, "RETRY", 1)
     assert finish(one, 2) == {shared, here}
     assert finish(three, 2) == {shared, there}, "nobody could tell that it was done on the other side"
-    wires.mend()
+    wires.repair()
     cluster.wait_whole()
     cluster.wait_until(lambda: not any(map(cluster.holders, (shared, here, there))), "all are collected")
 
@@ -61,7 +61,7 @@ def test_who_is_not_heard_by_one_node_is_missed_by_that_one_only(cluster: WiredC
     job = one.call("ADDJOB", "q", "x", 5000, "REPLICATE", 2, "RETRY", 1)
     assert finish(three, 1) == {job}
     assert "fail" not in three.view()[ids[0]], "one node is no majority"
-    wires.mend()
+    wires.repair()
     cluster.wait_whole()
     cluster.wait_until(lambda: not cluster.holders(job), "the job is collected")
 

@@ -78,7 +78,7 @@ def test_halves_do_not_see_each_other(tmp_path: Path, record_property: Callable[
                 mixed = chance.sample(cluster.nodes, 5)
                 wires.halve(mixed[:2], mixed[2:])
                 time.sleep(2 * AWAY_S)
-                wires.mend()
+                wires.repair()
                 time.sleep(2 * CALM_S)
         account = work.settle(cluster)
         assert len(wires.held_bytes) >= 12, "the cuts were some"

@@ -23,7 +23,7 @@ def test_reason_of_disk_errors_is_included() -> None:
     local.host.disk.fail(disk.APPEND, error=errno.ENOSPC)
     local.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
     assert "No space left on device" in figures_of(local)["aof_refusing"]
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=2)
     assert figures_of(local)["aof_refusing"] == ""
 

@@ -114,7 +114,7 @@ def test_replies_of_one_client_keep_their_order(local: LocalNode) -> None:
     client.send("QLEN", "mail")
     assert client.silent
     local.host.disk.finish(1)
-    local.hear_disk()
+    local.deliver_disk_work()
     first, length = client.replies()
     assert isinstance(first, bytes)
     assert length == 1
@@ -142,7 +142,7 @@ def test_a_held_client_does_not_wait_for_the_changes_of_other_clients(local: Loc
     hang(other)
     client.send("QLEN", "mail")
     local.host.disk.finish(1)
-    local.hear_disk()
+    local.deliver_disk_work()
     assert len(client.replies()) == 2
     assert other.silent
 
@@ -226,7 +226,7 @@ def test_quit_waits_for_the_replies_before_it(local: LocalNode) -> None:
     client.send("ACKJOB", "D-5ca1ab1e-AAAAAAAAAAAAAAAAAAAAAAAA-05a1")
     client.send("QUIT")
     local.host.disk.finish(1)
-    local.hear_disk()
+    local.deliver_disk_work()
     assert isinstance(client.next_reply(), bytes)
     local.finish()
     assert client.replies() == [0, b"OK"]
@@ -239,7 +239,7 @@ def test_a_client_that_quits_between_two_groups_loses_no_reply(local: LocalNode)
     client.send("ADDJOB", "mail", "second", 0)
     client.send("QUIT")
     local.host.disk.finish(1)
-    local.hear_disk()
+    local.deliver_disk_work()
     assert len(client.replies()) == 1
     assert not client.closed
     local.finish()
@@ -380,7 +380,7 @@ def test_a_copy_is_confirmed_while_later_changes_wait(cluster: Cluster) -> None:
     cluster.run(milliseconds=20)
     second.client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
     second.host.disk.finish(1)
-    second.hear_disk()
+    second.deliver_disk_work()
     assert not second.barrier_empty
     assert confirmed(cluster, "GOTJOB") == [second, third]
 
@@ -395,7 +395,7 @@ def test_a_copy_that_is_sent_again_is_not_confirmed_before_it_is_written(cluster
 
 def test_an_acknowledgement_is_confirmed_when_it_is_written(cluster: Cluster) -> None:
     first, second, third = cluster.members
-    second.host.disk.mend()
+    second.host.disk.repair()
     client = first.client()
     client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
     cluster.until(lambda: not client.silent)
@@ -422,7 +422,7 @@ def test_a_node_whose_disk_hangs_is_not_marked_as_failed(cluster: Cluster) -> No
 
 def test_an_at_most_once_job_is_sent_to_another_node_when_its_end_is_logged(cluster: Cluster) -> None:
     first, second, _ = cluster.members
-    second.host.disk.mend()
+    second.host.disk.repair()
     once = second.admin.add("once", "body", "REPLICATE", 1, "RETRY", 0)
     often = second.admin.add("often", "body", "REPLICATE", 1)
     second.host.disk.hold(disk.APPEND)
@@ -536,7 +536,7 @@ def test_in_random_histories_each_reply_comes_in_order_and_when_its_change_is_sa
         for client in clients:
             known += client.check(strict=strict)
             assert client.waits_for_a_change or client.answered == len(client.asked)
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.finish()
     local.run(seconds=3)
     for client in clients:

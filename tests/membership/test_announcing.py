@@ -55,7 +55,7 @@ def test_a_name_is_told_again_to_a_node_that_was_told_too_early() -> None:
     cluster.cut(other, one)
     cluster.until(lambda: bool(cluster.sent("HOST", by=one)), within_s=1)
     assert one.id not in other.node.state.view.peers, "its own handshake is held up"
-    cluster.mend(other, one)
+    cluster.repair(other, one)
     cluster.run(seconds=9)
     assert host_of(other, one) == b"one.example"
 

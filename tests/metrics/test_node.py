@@ -85,7 +85,7 @@ def test_refusals_are_counted_by_reason() -> None:
     assert page.value("disque_aof_failed") == 1
     assert page.value("disque_aof_unwritten_bytes") > 0
     assert page.by("reason", "disque_requests_refused_total") == {"memory": 0, "disk": 1, "leaving": 0, "loading": 0}
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=3)
     page = scrape(local)
     assert page.value("disque_aof_failed") == 0
@@ -99,7 +99,7 @@ def test_append_only_file_has_metrics() -> None:
     client.add("q")
     local.host.disk.hold(disk.SYNC)
     local.run(seconds=2)
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.finish()
     local.run(seconds=2)
     assert client.call("BGREWRITEAOF") is not None

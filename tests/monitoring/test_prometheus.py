@@ -283,7 +283,7 @@ def test_a_cluster_that_is_divided(stage: Stage) -> None:
         return wanted <= stage.prometheus.firing()
 
     stage.prometheus.until(refused, "the partition is told of")
-    stage.wires.mend()
+    stage.wires.repair()
     stage.is_quiet("DisqueClusterPartitioned", "DisqueNodeUnreachable")
 
 

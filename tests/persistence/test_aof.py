@@ -181,7 +181,7 @@ def test_what_comes_while_the_first_rewrite_ends_is_in_the_file() -> None:
     local.run(seconds=1)
     assert [work.verb for work in local.host.disk.pending] == [disk.REPLACE]
     added.add(client.add("mail"))
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.finish()
     assert info(client)["aof_state"] == "on"
     assert jobs_after_restart(local) == added
@@ -197,7 +197,7 @@ def test_the_first_rewrite_is_tried_until_it_succeeds() -> None:
     assert info(client)["aof_state"] == "wait-rewrite"
     assert info(client)["aof_last_bgrewrite_status"] == "err"
     added.add(client.add("mail"))
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=20)
     assert info(client)["aof_state"] == "on"
     added.add(client.add("mail"))
@@ -237,7 +237,7 @@ def test_what_waited_when_it_was_switched_off_is_written_nevertheless(local: Loc
         client.send("ADDJOB", "mail", "body", 0)
     switch(local.client(), "no")
     ids = [client.next_reply() for client in clients]
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.finish()
     assert all(isinstance(job_id, bytes) and keeps(synced(local), job_id) for job_id in ids)
 
@@ -265,7 +265,7 @@ def test_switched_on_while_a_single_rewrite_ends_it_misses_nothing() -> None:
     added.add(client.add("mail"))
     switch(client, "yes")
     added.add(client.add("mail"))
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.finish()
     local.run(seconds=5)
     assert info(client)["aof_state"] == "on"
@@ -286,7 +286,7 @@ def test_who_drops_everything_while_a_file_with_all_of_it_is_put_in_place_waits_
     local.run(seconds=1)
     assert b"LOADJOB" in written(local)
     assert client.silent
-    local.host.disk.mend()
+    local.host.disk.repair()
     finish_all(local)
     local.run(seconds=1)
     assert client.next_reply() == b"OK"
@@ -316,7 +316,7 @@ def test_a_node_that_can_not_write_what_it_knows_goes_on(verb: int) -> None:
     client.send("ADDJOB", "mail", "body", 0)
     assert str(local.shut_down()) == "ERR Errors trying to SHUTDOWN. Check logs."
     assert client.silent
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=10)
     job_id = client.next_reply()
     assert isinstance(job_id, bytes)

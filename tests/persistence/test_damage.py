@@ -123,7 +123,7 @@ def written(least_bytes: int, *directives: str) -> Written:
     return Written(data, tuple(item for item in read(data) if isinstance(item, Entry)))
 
 
-# --- what befalls a file ----------------------------------------------------------------------------------------------
+# --- damage to a file -------------------------------------------------------------------------------------------------
 
 Struck = tuple[bytes, list[Range]]
 """What became of the file, and which places of the sound one are concerned."""
@@ -368,7 +368,7 @@ def test_nothing_is_promised_behind_a_bad_end_before_the_file_is_written_anew() 
     node.run(seconds=1)
     assert client.silent
     assert bytes(node.host.disk.files[NAME]).startswith(data)
-    node.host.disk.mend()
+    node.host.disk.repair()
     node.host.disk.finish()
     node.run(milliseconds=100)
     added = client.next_reply()

@@ -63,7 +63,7 @@ def test_what_could_not_be_written_is_answered_when_it_is(policy: str, error: in
     client = add_unanswered(local)
     local.run(seconds=30)
     assert client.silent
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=2)
     assert keeps(written(local), is_answered(client))
 
@@ -79,7 +79,7 @@ def test_new_jobs_are_refused_with_the_reason_and_what_to_do(local: LocalNode, e
     assert "CONFIG SET appendonly no" in answer
     assert ("Free space" in answer) == (error == errno.ENOSPC)
     assert str(client.call("PING")) == answer
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=2)
     assert refused(client) == ""
     assert client.call("PING") == b"PONG"
@@ -95,7 +95,7 @@ def test_reads_deliveries_and_acknowledgements_go_on(local: LocalNode) -> None:
     client.send("ACKJOB", ids[0])
     assert client.silent
     assert local.client().show(ids[0]) == {}
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=2)
     assert client.next_reply() == 1
 
@@ -140,7 +140,7 @@ def test_a_lot_that_waits_is_not_written_in_vain_again_and_again(local: LocalNod
     local.run(seconds=2)
     (attempt,) = disk_in_memory.pending
     assert sum(map(len, attempt.data)) < 1_100_000 < int(info(local.client())["aof_buffer_length"])
-    disk_in_memory.mend()
+    disk_in_memory.repair()
     finish_all(local)
     local.run(seconds=2)
     assert client.replies() == 300 * [100]
@@ -166,7 +166,7 @@ def test_what_changes_is_told_to_the_log_once(local: LocalNode) -> None:
     local.run(seconds=30)
     (line,) = told(local, "warning")
     assert "No space left on device" in line
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=10)
     assert len([line for line in told(local, "notice") if "New jobs are taken again" in line]) == 1
 
@@ -177,7 +177,7 @@ def test_info_shows_why_jobs_are_refused(local: LocalNode) -> None:
     shown = info(local.client())
     assert shown["aof_last_write_status"] == "err"
     assert "No space left on device" in shown["aof_refusing"]
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=2)
     shown = info(local.client())
     assert shown["aof_last_write_status"] == "ok"
@@ -217,7 +217,7 @@ def test_until_it_is_written_anew_nothing_is_confirmed_and_new_jobs_are_refused(
     client.send("ACKJOB", job_id)
     local.run(seconds=10)
     assert client.silent
-    local.host.disk.mend()
+    local.host.disk.repair()
     finish_all(local)
     local.run(seconds=20)
     assert client.next_reply() == 1
@@ -231,7 +231,7 @@ def test_a_rewrite_after_a_failed_sync_is_tried_until_it_succeeds() -> None:
     local.run(seconds=60)
     assert 5 <= local.host.disk.failed["sync"] <= 61
     assert client.silent
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=20)
     assert keeps(synced(local), is_answered(client))
 
@@ -285,7 +285,7 @@ def test_new_jobs_are_refused_while_the_disk_does_not_finish(policy: str, verb: 
     answer = refused(client)
     assert answer.startswith(REFUSAL)
     assert "more than two seconds" in answer
-    local.host.disk.mend()
+    local.host.disk.repair()
     finish_all(local)
     assert refused(client) == ""
 
@@ -312,7 +312,7 @@ def test_a_rewrite_that_hangs_at_its_end_is_a_disk_that_does_not_finish(local: L
     waiting = add_unanswered(local)
     local.run(milliseconds=SLOW_MS + A_CRON_MS)
     assert "more than two seconds" in refused(client)
-    local.host.disk.mend()
+    local.host.disk.repair()
     finish_all(local)
     assert keeps(written(local), is_answered(waiting))
     assert refused(client) == ""
@@ -327,7 +327,7 @@ def test_all_jobs_dropped_and_a_file_that_can_not_be_written_anew(local: LocalNo
     local.run(milliseconds=SLOW_MS + A_CRON_MS)
     assert client.silent
     assert "has to be written anew" in refused(local.client())
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=20)
     assert client.next_reply() == b"OK"
     assert keeps(written(local), is_answered(waiting))
@@ -360,7 +360,7 @@ def test_no_copies_are_taken_while_the_disk_fails() -> None:
     client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 3)
     cluster.until(lambda: not client.silent)
     assert "NOREPL" in str(client.next_reply())
-    second.host.disk.mend()
+    second.host.disk.repair()
     cluster.run(seconds=2)
     client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 3)
     cluster.until(lambda: not client.silent)
@@ -379,7 +379,7 @@ def test_jobs_that_other_nodes_give_away_are_kept_while_the_disk_fails() -> None
     cluster.run(seconds=3)
     assert cluster.copies(job_id) == [second]
     assert worker.silent  # it is not delivered before it can not come back
-    second.host.disk.mend()
+    second.host.disk.repair()
     cluster.run(seconds=2)
     assert worker.next_reply() == [[b"mail", job_id, b"body"]]
 
@@ -395,7 +395,7 @@ STEPS = st.lists(
         st.tuples(st.just("hold"), st.sampled_from([disk.OPEN, disk.APPEND, disk.SYNC, disk.REPLACE, disk.REMOVE])),
         st.tuples(st.just("finish"), st.integers(1, 3)),
         st.tuples(st.just("delay"), st.integers(1, 700)),
-        st.tuples(st.just("mend"), st.just(0)),
+        st.tuples(st.just("repair"), st.just(0)),
         st.tuples(st.just("policy"), st.sampled_from(["everysec", "always"])),
     ),
     max_size=50,
@@ -459,7 +459,7 @@ class Worker:
             self.ask("take once", b"", "GETJOB", "NOHANG", "FROM", "once")
 
 
-def befall(local: LocalNode, worker: Worker, number: int, step: str, value: int | str) -> None:
+def inject(local: LocalNode, worker: Worker, number: int, step: str, value: int | str) -> None:
     """One step."""
     disk_in_memory = local.host.disk
     match step, value:
@@ -475,8 +475,8 @@ def befall(local: LocalNode, worker: Worker, number: int, step: str, value: int 
             local.finish(value)
         case "delay", int():
             disk_in_memory.delay_ms = {disk.APPEND: value // 7, disk.SYNC: value, disk.REPLACE: value}
-        case "mend", _:
-            disk_in_memory.mend()
+        case "repair", _:
+            disk_in_memory.repair()
             local.finish()
         case "policy", str():
             local.client().call("CONFIG", "SET", "appendfsync", value)
@@ -495,13 +495,13 @@ def test_whatever_happens_what_was_confirmed_is_found_by_the_next_process(
     local = logging_node(policy)
     worker = Worker(local)
     for number, (step, value) in enumerate(steps):
-        befall(local, worker, number, step, value)
+        inject(local, worker, number, step, value)
     always = policy == "always" and not any(step == "policy" for step, _ in steps)
     if power:
         local.lose_power()
     else:
         local.crash()
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.restart()
     local.run(milliseconds=100)
     found = {job.id for job in local.node.state.lifecycle.table.jobs()}
@@ -522,8 +522,8 @@ def test_whatever_happens_everybody_is_answered_when_the_disk_works_again(
     local = logging_node(policy)
     worker = Worker(local)
     for number, (step, value) in enumerate(steps):
-        befall(local, worker, number, step, value)
-    local.host.disk.mend()
+        inject(local, worker, number, step, value)
+    local.host.disk.repair()
     finish_all(local)
     local.run(seconds=20)
     worker.hear()

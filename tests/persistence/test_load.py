@@ -369,7 +369,7 @@ def test_other_nodes_do_not_find_a_node_that_loads() -> None:
     assert cluster.sent(by=one) == []
     assert b"fail" in two.admin.call("CLUSTER", "NODES")  # type: ignore[operator]
 
-    one.host.disk.mend()
+    one.host.disk.repair()
     one.finish()
     cluster.until(cluster.is_whole)
     assert cluster.copies(job_id) == cluster.members

@@ -315,7 +315,7 @@ def test_a_node_that_can_not_use_the_mark_up_does_not_serve() -> None:
     local.run(seconds=1)
     assert local.host.ended is not None
     assert "The restart mark must not be found again, and can't truncate disque.aof.restart" in local.host.ended
-    local.host.disk.mend()
+    local.host.disk.repair()
     come_back(local)
     assert sorted(delivered(local)) == sorted(once + again)
 
@@ -327,7 +327,7 @@ def test_a_node_in_memory_serves_when_its_file_is_put_away() -> None:
     local.host.disk.fail(disk.TRUNCATE)
     come_back(local)
     assert sorted(delivered(local)) == sorted(once + again)
-    local.host.disk.mend()
+    local.host.disk.repair()
     come_back(local)
     assert delivered(local) == []
 

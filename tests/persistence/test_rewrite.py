@@ -261,7 +261,7 @@ def test_the_walk_waits_while_the_disk_is_behind() -> None:
     assert ask(client, "BGREWRITEAOF") == STARTED
     local.run(seconds=2)
     assert 4 << 20 <= int(info(client)["aof_rewrite_buffer_length"]) < 8 << 20
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.finish()
     local.run(seconds=2)
     assert set(Content(written(local)).jobs) == ids
@@ -326,7 +326,7 @@ def test_a_rewrite_that_failed_is_tried_again_later_and_later() -> None:
     local.host.disk.fail(disk.REPLACE)
     local.run(seconds=60)
     assert 8 <= local.host.disk.failed["replace"] <= 12
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=9)
     assert local.host.disk.done["replace"] == 1
 
@@ -362,7 +362,7 @@ def test_switching_on_is_tried_until_it_succeeds() -> None:
     local.run(seconds=5)
     assert info(client)["aof_state"] == "wait-rewrite"
     assert info(client)["aof_last_bgrewrite_status"] == "err"
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=9)
     assert info(client)["aof_state"] == "on"
     assert list(Content(written(local)).jobs) == [job_id]
@@ -398,7 +398,7 @@ def test_a_log_switched_off_while_the_names_change_and_on_again_is_whole() -> No
     ids.add(client.add("q"))
     assert ask(client, "CONFIG", "SET", "appendonly", "yes") == b"OK"
     ids.add(client.add("q"))
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.finish()
     local.run(seconds=3)
     assert info(client)["aof_state"] == "on"
@@ -443,7 +443,7 @@ def test_who_drops_everything_is_answered_when_it_can_not_come_back(works: int) 
         local.finish(1)
     answered = not client.silent
     local.lose_power()
-    local.host.disk.mend()
+    local.host.disk.repair()
     come_back(local)
     if answered:
         assert job_ids(local) == set()
@@ -460,7 +460,7 @@ def test_a_pause_that_is_asked_for_again_is_answered_when_it_is_logged() -> None
     other.send("PAUSE", "q", "in")
     assert other.silent
     assert ask(local.client(), "PAUSE", "q", "state") == b"in"
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.finish()
     assert other.next_reply() == b"in"
 
@@ -496,7 +496,7 @@ def test_whenever_it_ends_all_that_was_acknowledged_is_there_and_nothing_comes_b
         local.lose_power()
     else:
         local.crash()
-    local.host.disk.mend()
+    local.host.disk.repair()
     come_back(local)
     promises.check()
 
@@ -556,6 +556,6 @@ def test_random_histories_with_rewrites_keep_every_promise(actions: list[str], s
                     local.lose_power()
                 else:
                     local.crash()
-                local.host.disk.mend()
+                local.host.disk.repair()
                 come_back(local)
                 promises.check()

@@ -45,7 +45,7 @@ def test_replies_that_waited_for_the_disk_are_sent_before_the_end() -> None:
     local.client().send("SHUTDOWN")
     assert local.host.ended == "shutdown"
     ids = {client.next_reply() for client in clients}
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.lose_power()
     come_back(local)
     assert job_ids(local) == ids
@@ -62,7 +62,7 @@ def test_a_node_whose_disk_fails_does_not_end(policy: str, verbs: list[int]) -> 
     local.run(seconds=1)
     assert local.host.ended is None
     assert any("can't" in text and "Input/output error" in text for text in told(local, "warning"))
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=10)
     assert client.received.endswith(b":1\r\n" + REFUSED)
     later = other.add("q")
@@ -81,7 +81,7 @@ def test_a_node_that_can_not_sync_its_file_ends_if_it_can_write_it_anew() -> Non
     assert local.host.ended == "shutdown"
     assert client.received.endswith(b":1\r\n")
     local.lose_power()
-    local.host.disk.mend()
+    local.host.disk.repair()
     come_back(local)
     assert job_ids(local) == {kept}
 
@@ -173,7 +173,7 @@ def test_the_end_in_the_middle_of_a_rewrite_keeps_every_promise(step: int, optio
             local.run(milliseconds=20)
         local.finish(1)
     assert local.shut_down(*options) is None
-    local.host.disk.mend()
+    local.host.disk.repair()
     assert list(local.host.disk.files) == [AOF]
     local.lose_power()
     come_back(local)

@@ -34,7 +34,7 @@ def test_a_node_whose_disk_fails_is_not_ready_and_says_why() -> None:
     local.client().send("ADDJOB", "mail", "body", 0)
     local.run(seconds=1)
     assert why_not_ready(local.node).startswith("MISCONF Errors writing to the AOF file: Input/output error")
-    local.host.disk.mend()
+    local.host.disk.repair()
     local.run(seconds=2)
     assert why_not_ready(local.node) == ""
 

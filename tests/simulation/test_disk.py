@@ -205,7 +205,7 @@ def test_a_disk_fails_until_it_is_mended(error: int, failing: int, working: int)
     files.fail(error=error)
     assert do(files, failing, b"" if failing == disk.SYNC else b"x").error
     assert do(files, working, size=1).error == ""
-    files.mend()
+    files.repair()
     assert do(files, failing).error == ""
 
 

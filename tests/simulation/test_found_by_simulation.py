@@ -62,7 +62,7 @@ def test_copies_that_were_confirmed_are_there_when_all_nodes_lose_power_after_on
     creator.admin.send("ADDJOB", "mail", b"body", 0, "REPLICATE", 2, "RETRY", 60)
     cluster.run(milliseconds=20)
     assert creator.admin.silent
-    holder.host.disk.mend()
+    holder.host.disk.repair()
     holder.restart()
     cluster.until(lambda: not creator.admin.silent)
     job = creator.admin.next_reply()

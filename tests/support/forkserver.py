@@ -36,7 +36,7 @@ class ForkedProcess:
     """One `disque-server`."""
 
     def __init__(self, fork_server: ForkServer, pid: int) -> None:
-        self._nursery = fork_server
+        self._fork_server = fork_server
         self.pid = pid
         self.status: int | None = None
         """The exit status after `wait`; negative if a signal ended the process."""
@@ -52,14 +52,14 @@ class ForkedProcess:
     def wait(self) -> int:
         """Wait until the process has ended; returns the exit status."""
         if self.status is None:
-            self.status = self._nursery.ask({"wait": self.pid})
+            self.status = self._fork_server.ask({"wait": self.pid})
         return self.status
 
     @property
     def has_ended(self) -> bool:
         """Whether the process has ended."""
         if self.status is None:
-            self.status = self._nursery.ask({"poll": self.pid})
+            self.status = self._fork_server.ask({"poll": self.pid})
         return self.status is not None
 
 

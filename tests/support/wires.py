@@ -3,12 +3,12 @@
     with Wires() as wires, WiredCluster(tmp_path, wires, 5) as cluster:
         wires.halve(cluster.nodes[:2], cluster.nodes[2:])
         ...
-        wires.mend()
+        wires.repair()
 
 Every node has an address of its own (127.0.1.1, 127.0.1.2, ...) and announces the port of its proxy as that of its bus.
 A proxy sees by the address who connects, connects on from the same address, and so knows between whom bytes go. What is
 sent over a wire that is cut waits, as it does where packets are dropped: nobody is told, and it arrives when the wire
-is mended, unless the receiver has given the connection up by then. Directions are cut one by one.
+is repaired, unless the receiver has given the connection up by then. Directions are cut one by one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Wires:
         self.cut(one, two)
         self.cut(two, one)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Everything gets through again."""
         self._set(set())
 

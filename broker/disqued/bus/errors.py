@@ -1,7 +1,7 @@
-"""What is wrong with bytes on the bus."""
+"""Errors in the bytes of the bus."""
 
 from __future__ import annotations
 
 
 class BusError(Exception):
-    """The bytes of a link are no frames: the link is closed, with this text in the log, and nothing else happens."""
+    """The bytes of a link are not frames. The node logs this text and closes the link."""

@@ -1,4 +1,4 @@
-"""What our nodes say of themselves in header bytes that the original leaves zero and does not read.
+"""What disqued nodes announce in header bytes that the original sends as zeros and ignores.
 
 34 bytes from offset 102 of every frame: marker `dq` (2), features (2), bus port (2), digest of the cluster's name (8),
 incarnation (8), clock (8), zeros (4). The clock is the sender's unix time in milliseconds and set in PING, PONG and
@@ -17,14 +17,14 @@ from disqued.bus.bigendian import u16
 EXTENSION_BYTES: Final = 34
 MARKER: Final = b"dq"
 NOBODY: Final = bytes(8)
-"""The digest of no name, and the incarnation of nodes that do not tell theirs."""
+"""The digest without a name, and the incarnation of nodes that send none."""
 
 CLOCK_AT: Final = 22
-"""Where the clock stands in the extension."""
+"""The offset of the clock in the extension."""
 
 
 def cluster_digest(name: bytes) -> bytes:
-    """Eight bytes that stand for a cluster's name; NOBODY for no name."""
+    """The eight-byte digest of a cluster's name; NOBODY without a name."""
     return hashlib.sha256(name).digest()[:8] if name else NOBODY
 
 

@@ -1,9 +1,8 @@
-"""Reading frames: a stream of bytes is cut at the lengths the headers say, and a frame reads its fields on demand.
+"""Reading frames: splits a stream of bytes by the lengths in the headers; a frame decodes its fields on demand.
 
-Layout and lengths are those of the Disque cluster bus protocol, version 1: a header of 144 bytes, integers big endian.
-A frame points into the bytes that were received, so that nothing is copied but what is used. A length is judged as
-soon as it can be, from the type and the numbers at the beginning of the frame: a link that lies is given up before
-what it promised is stored.
+Layout and lengths follow the Disque cluster bus protocol, version 1: a header of 144 bytes, big-endian integers. A
+frame refers to the received bytes and copies only what is used. The length is checked as early as possible, against the
+type and the counts at the start of the frame, so that a link with an invalid length is closed before much is stored.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ COUNTED_BYTES: Final = HEADER_BYTES + 8
 """Header and two integers, the second of which is the length of what follows."""
 MAX_FRAME_BYTES: Final = (1 << 30) + (1 << 20)
 """One job with the longest queue name and the longest body that clients can send (512 MiB each), its fixed part and
-its list of nodes. Longer ones are not believed; whoever sends several jobs in one frame stays far below."""
+its list of nodes. Longer frames are rejected; frames with several jobs are far shorter."""
 MAX_UNKNOWN_BYTES: Final = 1 << 20
-"""A frame of a type or a version that is not known here, or on a link on which no member was heard yet. It will be
-ignored, so not much is stored for it."""
+"""The longest frame of an unknown type or version, or on a link without a frame from a member yet. Such frames are
+ignored, so little is stored for them."""
 
 _DBUZ: Final = 0x4462755A
 """The signature as a number."""
 _LENGTH_KNOWN_BYTES: Final = 8
-"""After so many bytes the length of the frame is known,"""
+"""After this many bytes the length of the frame is known."""
 _KIND_KNOWN_BYTES: Final = 16
-"""and after so many its type and the number of gossip entries."""
+"""After this many bytes the type and the number of gossip entries are known."""
 _SENDER_AT: Final = 16
 _IP_AT: Final = 56
 _EXTENSION_AT: Final = 102
@@ -63,13 +62,13 @@ class Frame:
         self.version: i64 = read_u16(data, start + 8)
         self.kind: i64 = read_u16(data, start + 12)
         self.payload_kind: i64 = kinds.OF_UNKNOWN
-        """What the payload is (`kinds`); of another version nothing is known but the length."""
+        """The kind of the payload (`kinds`). For another version only the length is known."""
         if self.version == VERSION and self.kind < kinds.KINDS:
             self.payload_kind = table.payloads[self.kind]
 
     @property
     def count(self) -> i64:
-        """Gossip entries."""
+        """The number of gossip entries."""
         return read_u16(self.data, self.start + 14)
 
     @property
@@ -80,7 +79,7 @@ class Frame:
 
     @property
     def announced_ip(self) -> bytes:
-        """The address the sender wants to be reached at; empty from those that do not say."""
+        """The announced address of the sender; empty if it announces none."""
         at = self.start + _IP_AT
         return self.data[at : at + IP_BYTES].rstrip(b"\0")
 
@@ -104,18 +103,18 @@ class Frame:
 
     @property
     def extended(self) -> bool:
-        """Whether the sender is of our kind."""
+        """Whether the sender is a disqued node."""
         at = self.start + _EXTENSION_AT
         return self.data[at : at + 2] == MARKER
 
     @property
     def features(self) -> i64:
-        """What the sender understands beyond the original's protocol."""
+        """The features of the sender beyond the protocol of the original."""
         return read_u16(self.data, self.start + _EXTENSION_AT + 2) if self.extended else 0
 
     @property
     def bus_port(self) -> i64:
-        """The sender's port for the bus; 0 from nodes that do not say, which use their client port + 10000."""
+        """The sender's bus port; 0 if not sent, which means its client port + 10000."""
         return read_u16(self.data, self.start + _EXTENSION_AT + 4) if self.extended else 0
 
     @property
@@ -132,7 +131,7 @@ class Frame:
 
     @property
     def clock_ms(self) -> int:
-        """The sender's unix time; 0 from those that do not tell."""
+        """The sender's unix time; 0 if not sent."""
         at = self.start + _EXTENSION_AT + CLOCK_AT
         return int.from_bytes(self.data[at : at + 8], "big") if self.extended else 0
 
@@ -178,14 +177,11 @@ class Frame:
 
     @property
     def payload(self) -> bytes:
-        """All behind the header."""
+        """Everything after the header."""
         return self.data[self.start + HEADER_BYTES : self.start + self.length]
 
     def may_be_sound(self, have: i64) -> bool:
-        """Whether type and counts ask for this length, as far as the first `have` bytes tell; all of them tell all.
-
-        At least 16 bytes have to be there.
-        """
+        """Whether the length matches type and counts, as far as the first `have` bytes show; at least 16 are needed."""
         payload = self.payload_kind
         length = self.length
         if payload == kinds.OF_JOB_ID:
@@ -202,16 +198,16 @@ class Frame:
 
 
 class FrameReader:
-    """Cuts the bytes of one link into frames.
+    """Splits the bytes of one link into frames.
 
-    After `feed`, `next` has to be called until it returns None. A frame that comes in many pieces is put together once
-    when its counts are there and once when all of it is, however many pieces there are.
+    After `feed`, call `next` until it returns None. A frame that arrives in many pieces is joined only twice: when its
+    counts have arrived, and when it is complete.
 
-    `limit_bytes` is the length that frames may have: as long as it is not known who sends them, MAX_UNKNOWN_BYTES, or
-    anybody who reaches the port could have a gigabyte stored.
+    `limit_bytes` is the maximum length of frames. It is MAX_UNKNOWN_BYTES while the sender is unknown, so that not
+    every client that reaches the port can make the node store a gigabyte.
 
-    A frame with a copy that is longer than `room_bytes` is passed over as it comes: there is no memory for it, and
-    copies are refused without a word anyway.
+    A REPLJOB that is longer than `room_bytes` is skipped while it arrives: there is no memory for it, and copies are
+    refused without a reply anyway.
     """
 
     def __init__(self, limit_bytes: i64 = MAX_FRAME_BYTES, table: MessageTable = UNKNOWN_MESSAGES) -> None:
@@ -220,19 +216,19 @@ class FrameReader:
         self.limit_bytes: i64 = limit_bytes
         self.room_bytes: i64 = MAX_FRAME_BYTES
         self.passed_over: i64 = 0
-        """How many frames were."""
+        """How many frames were skipped."""
         self._drop_bytes: i64 = 0
-        """Still to come of a frame that is passed over."""
+        """How many bytes of a skipped frame have not arrived yet."""
         self._data = b""
         self._at: i64 = 0
         self._parts: list[bytes] = []
-        """What came of a frame that is longer than `_data`, to be joined when there is enough of it."""
+        """Pieces of an incomplete frame, joined when `_wanted_bytes` have arrived."""
         self._parts_bytes: i64 = 0
         self._wanted_bytes: i64 = 0
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes of a frame that is not complete yet."""
+        """How many bytes of an incomplete frame are stored."""
         return len(self._data) - self._at + self._parts_bytes
 
     def feed(self, data: bytes) -> None:
@@ -256,12 +252,16 @@ class FrameReader:
         self._at = 0
 
     def next(self) -> Frame | None:
-        """The next complete frame; None when more bytes are needed. Raises BusError."""
+        """The next complete frame; None if more bytes are needed.
+
+        Raises:
+            BusError: the bytes are not a frame.
+        """
         data = self._data
         at = self._at
         have: i64 = len(data) - at
         if have == 0:
-            self._data = b""  # what was a big frame would stay until the next one comes
+            self._data = b""  # do not keep a large frame until the next one arrives
             self._at = 0
             return None
         if have < _LENGTH_KNOWN_BYTES:
@@ -279,7 +279,7 @@ class FrameReader:
         frame = Frame(data, at, length, self.table)
         if not frame.may_be_sound(have):
             name = self.table.name(frame.kind) if frame.version == VERSION else f"version {frame.version}"
-            raise BusError(f"a {name} frame says it is {length} bytes long, which it can not be")
+            raise BusError(f"a {name} frame says it is {length} bytes long, which is impossible")
         if have < length:
             if length > self.room_bytes and frame.kind == kinds.REPLJOB and frame.version == VERSION:
                 self._data = b""
@@ -293,7 +293,7 @@ class FrameReader:
         return frame
 
     def _await(self, begun: bytes, wanted_bytes: i64) -> None:
-        """Collect pieces behind the beginning of a frame until there are so many bytes."""
+        """Collect the pieces of a frame until `wanted_bytes` have arrived."""
         self._parts = [begun]
         self._parts_bytes = len(begun)
         self._wanted_bytes = wanted_bytes

@@ -1,7 +1,7 @@
-"""What nodes tell each other about third ones: the entries of PING, PONG and MEET.
+"""Gossip: what nodes tell each other about other nodes, in the entries of PING, PONG and MEET.
 
-104 bytes each: ID, times of the last ping and pong, address, flags. Our nodes put the bus port where the original has
-zeros, unless it is the client port + 10000.
+104 bytes each: ID, times of the last ping and pong, address, flags. disqued nodes send the bus port where the original
+has zeros, unless it is the client port + 10000.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class GossipEntry:
         self.port: i64 = port
         self.flags: i64 = flags
         self.bus_port: i64 = bus_port
-        """0 when it is the client port + 10000."""
+        """0 if it is the client port + 10000."""
 
     def encode(self) -> bytes:
         """The entry on the wire."""

@@ -28,7 +28,7 @@ PAUSE: Final = 15
 HOST: Final = 32
 """The name of the host of the sender."""
 ENOUGH: Final = 33
-"""Takes back a NEEDJOBS: nobody waits there any more."""
+"""Cancels a NEEDJOBS: no client waits there any more."""
 
 OF_UNKNOWN: Final = 0
 OF_GOSSIP: Final = 1
@@ -36,17 +36,17 @@ OF_NODE_ID: Final = 2
 OF_JOB_ID: Final = 3
 OF_JOBS: Final = 4
 OF_QUEUE: Final = 5
-"""What a payload is: anything, gossip entries, the ID of a node, of a job, jobs, or the name of a queue."""
+"""Kinds of payload: unknown, gossip entries, a node ID, a job ID, jobs, or a queue name."""
 
 KINDS: Final = 64
-"""Types have smaller numbers than this; there is room for more of ours."""
+"""The number of types, known and reserved."""
 
 NOREPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4
 HANDOVER: Final = 8
-"""Message flags. HANDOVER is ours, and others do not look at it: a node that leaves hands on a job that is not new, so
-REPLJOB and ENQUEUE are not refused because its queue is paused in input."""
+"""Message flags. HANDOVER is ours, and the original ignores it: a leaving node transfers a job that is not new, so
+REPLJOB and ENQUEUE are not refused if the input of its queue is paused."""
 
 NODE_PFAIL: Final = 1
 NODE_FAIL: Final = 2

@@ -1,4 +1,4 @@
-"""The types of messages that a node knows: their names, and what their payloads are."""
+"""The message types that a node knows: their names and the kinds of their payloads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ class MessageTable:
         self.payloads: list[int] = [OF_UNKNOWN] * KINDS
 
     def add(self, number: int, name: str, payload: int) -> None:
-        """Add a type. Raises ValueError when the number or the name is taken."""
+        """Add a type.
+
+        Raises:
+            ValueError: the number or the name is already used.
+        """
         if not 0 <= number < KINDS:
             raise ValueError(f"message {name}: number {number} is not below {KINDS}")
         if number in self.names or name in self.names.values():
-            raise ValueError(f"message {name}: number {number} or the name is taken")
+            raise ValueError(f"message {name}: number {number} or the name is already used")
         self.names[number] = name
         self.payloads[number] = payload
 
@@ -29,4 +33,4 @@ class MessageTable:
 
 
 UNKNOWN_MESSAGES: MessageTable = MessageTable()
-"""Knows none."""
+"""A table without types."""

@@ -1,6 +1,6 @@
-"""Writing frames: all of one node's headers differ in a few bytes, so most of a header is made once.
+"""Writing frames: the headers of one node differ in only a few bytes, so most of each header is cached.
 
-A `FrameWriter` is a value of who the node is and what it says of itself; when that changes a new one is made.
+A `FrameWriter` is a value made from the identity of a node and what it announces; when that changes, a new one is made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEADS: Final = 16
 class FrameWriter:
     """Writes the frames of one node.
 
-    `port` is for clients; `extension` is 34 bytes; `announced_ip` is empty unless the node wants to be reached there.
+    `port` is for clients; `extension` has 34 bytes; `announced_ip` is empty if the node announces no address.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class FrameWriter:
         flags = kinds.NODE_MYSELF | (kinds.NODE_LEAVING if leaving else 0)
         self._tail = u16(port) + u16(flags) + b"\0"
         self._rests: list[bytes] = [b""] * (kinds.KINDS * _HEADS)
-        """Headers from the version on, by type and message flags, made when they are needed first."""
+        """Headers from the version on, by type and message flags, made on first use."""
         self._job_id_heads: list[bytes] = [b""] * (kinds.KINDS * _HEADS)
-        """Whole headers of messages about one job, likewise."""
+        """Whole headers of messages about one job, made on first use."""
 
     def _rest(self, kind: i64, count: i64, message_flags: i64, extension: bytes | None = None) -> bytes:
         """A header from the version on."""
@@ -51,7 +51,7 @@ class FrameWriter:
         return begin + self._sender + said + self._tail + bytes((int(message_flags), 0, 0))
 
     def _head(self, kind: i64, length: i64, message_flags: i64) -> bytes:
-        """A header; `length` is that of the whole frame."""
+        """A header; `length` is the length of the whole frame."""
         rest = self._rests[kind * _HEADS + message_flags]
         if not rest:
             rest = self._rest(kind, 0, message_flags)
@@ -67,7 +67,7 @@ class FrameWriter:
         return SIGNATURE + u32(HEADER_BYTES + len(data)) + self._rest(kind, len(entries), 0, said) + data
 
     def fail(self, node_id: bytes) -> bytes:
-        """FAIL: that node does not answer."""
+        """FAIL: the node is down."""
         return self._head(kinds.FAIL, HEADER_BYTES + len(node_id), 0) + node_id
 
     def about_job(self, kind: i64, job_id: bytes, aux: i64 = 0, message_flags: i64 = 0) -> bytes:

@@ -1,4 +1,4 @@
-"""What a cluster promises, checked from outside: by what clients saw, and by the memory of the nodes."""
+"""Checks of the guarantees of a cluster, based on what clients saw and on the memory of the nodes."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from disqued.testing.history import Attempt, Delivery, History
 from disqued.testing.logcheckers import check_no_return
 
 LATE_MS = 8000
-"""A job may live that much longer than it should: while it waits on a slow link or at a process that is stopped."""
+"""How long a job may outlive its TTL while it waits on a slow link or in a suspended process."""
 EARLY_MS = 800
-"""A holder may requeue a job that much before its retry time is over: jitter, and two clock ticks."""
+"""How early a holder may requeue a job, because of jitter and two clock ticks."""
 TIE_MS = 20
-"""Holders that queue a job within this time of each other do not hear of it in time: clocks tick every 16 ms."""
+"""Holders that queue a job within this time cannot learn of it from each other: clocks tick every 16 ms."""
 TRAVEL_MS = 300
-"""How long a job that was queued twice may be on its way to the workers of far nodes."""
+"""How long a job that was queued twice may travel to the workers of distant nodes."""
 LINGER_MS = 3000
-"""How long a finished job may be remembered where nothing fails."""
+"""How long a completed job may stay in memory without faults."""
 TWICE_MS = 400
-"""How long a job may be in two queues where nothing fails."""
+"""How long a job may be in two queues without faults."""
 
 
 class Watch:
-    """Looks at a cluster again and again, in which nothing is lost."""
+    """Checks a cluster periodically while there are no faults."""
 
     def __init__(self, cluster: Cluster, history: History) -> None:
         self._cluster = cluster
         self._history = history
         self._twice: dict[bytes, int] = {}
-        """Jobs that are in two queues, or at two nodes though they can only move, and since when."""
+        """Since when jobs are in two queues, or at two nodes although they can only move."""
 
     def look(self) -> None:
-        """See that finished jobs go, and that no job stays in two queues."""
+        """Check that completed jobs are deleted, and that no job stays in two queues."""
         now_ms = self._cluster.network.now_ms
         queued: Counter[bytes] = Counter()
         for member in self._cluster.members:
@@ -56,7 +56,7 @@ class Watch:
 
 
 def check_node(member: Member, history: History) -> None:
-    """What holds in the memory of a node at any time."""
+    """Check the invariants of the memory of a node, which hold at any time."""
     now_ms = member.net.now_ms
     state = member.node.state
     lifecycle = state.lifecycle
@@ -99,19 +99,19 @@ def check_node(member: Member, history: History) -> None:
 
 
 def check_logs(member: Member, history: History) -> None:
-    """Nothing went wrong in a node that nobody meant."""
+    """Check that the log of a node has no bug report."""
     for _, text in member.host.log_lines:
         if "BUG" in text:
             history.violate(member.net.now_ms, f"node {member.number} logged: {text}")
 
 
 def leftovers(cluster: Cluster) -> int:
-    """Jobs that nodes still know, acknowledgements included."""
+    """How many jobs the nodes still know, including acknowledgements."""
     return sum(member.node.state.lifecycle.table.count for member in cluster.members if member.alive)
 
 
 def check_end(cluster: Cluster, history: History) -> None:
-    """What holds when all is healed and was given its time."""
+    """Check what must hold some time after all faults are healed."""
     now_ms = cluster.network.now_ms
     for member in cluster.members:
         for job in member.node.state.lifecycle.table.jobs():
@@ -133,7 +133,7 @@ def encode_view(member: Member) -> str:
 
 
 def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
-    """What is promised to who adds a job and to who takes it."""
+    """Check the guarantees for the producer and the consumers of a job."""
     number = attempt.number
     _check_refused(attempt, history)
     for delivery in attempt.deliveries:
@@ -153,9 +153,9 @@ def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
 
 
 def _check_kept(attempt: Attempt, history: History, now_ms: int) -> None:
-    """An added job is delivered, and delivered again until it is acknowledged, unless too many holders failed.
+    """An added job is delivered until it is acknowledged, unless too many holders failed.
 
-    An at-most-once job may be lost on its way from node to node, if anything fails.
+    An at-most-once job may be lost between two nodes if there are faults.
     """
     if attempt.job_id is None or attempt.acks_sent_ms or attempt.expires_ms <= now_ms:
         return
@@ -173,16 +173,16 @@ def _check_kept(attempt: Attempt, history: History, now_ms: int) -> None:
 
 
 def _check_refused(attempt: Attempt, history: History) -> None:
-    """A job is deleted again when too few nodes had a copy in time, unless what says so is lost."""
+    """A refused job (NOREPL) is deleted again, unless the messages that delete it are lost."""
     if attempt.refused_ms and not history.lossy and attempt.timeout_ms < attempt.retry_s * 1000 - EARLY_MS:
         for delivery in attempt.deliveries:
             history.violate(delivery.at_ms, f"job {attempt.number} was delivered, but refused at {attempt.refused_ms}")
 
 
 def _check_no_repetition(attempt: Attempt, history: History) -> None:
-    """Where nothing fails a job comes back only when its worker gave it back or was too slow.
+    """Without faults, a job is delivered again only if its worker returned it or was too slow.
 
-    When it has to come back, two holders may queue it in the same moment: that is the price of "at least once".
+    Two holders may then queue it at the same moment: that is the price of at-least-once delivery.
     """
     for place, delivery in enumerate(attempt.deliveries):
         if place > 0:
@@ -203,7 +203,7 @@ def _check_no_repetition(attempt: Attempt, history: History) -> None:
 
 
 def _tied(before: Delivery, after: Delivery, history: History) -> bool:
-    """Whether both may come from one requeueing, by two holders that heard too late of each other."""
+    """Whether two holders may have requeued the job before they learned of each other."""
     window_ms = TIE_MS + 2 * history.distance_ms
     if history.distance_ms > 0:
         window_ms += TRAVEL_MS
@@ -211,9 +211,9 @@ def _tied(before: Delivery, after: Delivery, history: History) -> bool:
 
 
 def _excused(attempt: Attempt, before: Delivery, after: Delivery, history: History) -> bool:
-    """Whether the worker that got the job gave it back, or neither acknowledged nor extended it in time.
+    """Whether the worker returned the job, or neither acknowledged nor extended it in time.
 
-    The retry time counts from the delivery; a job that waited for less than an eighth of it has that less.
+    The retry time counts from the delivery, minus the time in the queue if that was less than an eighth of it.
     """
     if any(before.at_ms <= at_ms <= after.at_ms for at_ms in attempt.nacks_ms):
         return True

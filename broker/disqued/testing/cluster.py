@@ -42,11 +42,11 @@ class Member(LocalNode):
         self.number = number
         self._hooks = hooks
         self.skew_ms = 0
-        """How far its clock is ahead."""
+        """How far its clock is fast."""
         self.drift_ppm = 0
-        """By how many millionths its clock is too fast."""
+        """How much its clock gains, in millionths."""
         self.past_counters: list[Counters] = []
-        """What it counted in its former lives."""
+        """The counters of its earlier processes."""
         host = FakeHost(seed=number if seed is None else seed, now_ms=network.now_ms)
         ip = b"10.0.0.%d" % number
         super().__init__(config, host, node_id=host.random_bytes(20).hex().encode(), ip=ip, network=network)
@@ -68,7 +68,7 @@ class Member(LocalNode):
 
     @property
     def sees(self) -> int:
-        """How many other nodes it could send jobs to."""
+        """How many other nodes it can send jobs to."""
         return len(self.node.state.view.reachable)
 
     @property
@@ -82,7 +82,7 @@ class Member(LocalNode):
         return self.alive and not self.paused and not self.node.state.loading
 
     def flush(self) -> None:
-        """Carry its output; once its jobs are loaded, let other nodes connect before."""
+        """Carry its output. Once its jobs are loaded, it first starts to listen for other nodes."""
         if not self._listens and self.alive and not self.node.state.loading:
             self._listens = True
             self.net.listen(self, self.bus_port)
@@ -91,7 +91,7 @@ class Member(LocalNode):
         super().flush()
 
     def tell(self, *words: bytes | str | int) -> None:
-        """Have a command run, whatever it replies, and whenever."""
+        """Send a command without waiting for its reply."""
         client = self.client()
         client.send(*words)
         client.disconnect()
@@ -103,12 +103,12 @@ class Member(LocalNode):
         return network_ms + self.skew_ms + (network_ms - START_MS) * self.drift_ppm // 1_000_000
 
     def jump(self) -> None:
-        """Take over at once what `skew_ms` and `drift_ppm` say: only before anything happened."""
+        """Apply `skew_ms` and `drift_ppm` at once. Call it only before anything has happened."""
         self.host.now_ms = self.clock_ms(self.net.now_ms)
         self.restart()
 
     def due_ms(self) -> int:
-        """The time of the network at which it wants to be woken, or its disk is done with something."""
+        """The time of the network at which its next deadline or disk work is due."""
         deadline_ms = self.node.next_deadline_ms()
         disk_ms = self.host.disk.next_ms
         if disk_ms < deadline_ms:
@@ -120,10 +120,10 @@ class Member(LocalNode):
             at_ms += 1
         return at_ms
 
-    # --- what befalls it ----------------------------------------------------------------------------------------------
+    # --- faults -------------------------------------------------------------------------------------------------------
 
     def crash(self, *, silent: bool = False) -> None:
-        """Its memory is gone, its connections break; `silent`: the others do not hear of that (the machine is off)."""
+        """Kill the process: it loses its memory, and its connections break, unnoticed by its peers if `silent`."""
         self.alive = False
         self.past_counters.append(self.node.state.counters)
         self._listens = False
@@ -136,14 +136,14 @@ class Member(LocalNode):
         super().crash()
 
     def lose_power(self) -> None:
-        """The machine is off, which the others are not told: of what was written, only what was synced is there."""
+        """Cut the power of the machine, unnoticed by its peers: of what was written, only synced data survives."""
         self.crash(silent=True)
         self.host.disk.lose_power()
 
     def restart(self, ip: bytes | None = None, *, keep_nodes: bool = True, keep_disk: bool = True) -> None:
-        """It starts again: under a new address if given, as a new node unless `keep_nodes`.
+        """Start it again, under a new address if one is given, and as a new node unless `keep_nodes`.
 
-        It has the jobs of its append only file, if it keeps one and `keep_disk`.
+        It loads its append only file, if it keeps one, unless its disk is replaced (`keep_disk=False`).
         """
         if self.alive:
             self.crash()
@@ -167,7 +167,7 @@ class Member(LocalNode):
             self._hooks.on_boot(self.node)
 
     def _load(self) -> Node:
-        """The node that its cluster configuration file speaks of, or a new one."""
+        """The node described by its cluster configuration file, or a new one."""
         text = self.host.nodes_text
         if not text.strip():
             return Node(self.config, self.host, self.host.random_bytes(20).hex().encode(), self.host.now_ms)
@@ -178,7 +178,7 @@ class Member(LocalNode):
 
 
 class Cluster:
-    """Nodes that can reach each other, numbered from 1 on; they meet when told."""
+    """Nodes that can reach each other, numbered from 1; they form a cluster unless `meet=False`."""
 
     def __init__(
         self,
@@ -199,40 +199,40 @@ class Cluster:
             self.meet()
 
     def add(self, seed: int | None = None) -> Member:
-        """One more node, which knows nobody."""
+        """Add a node that knows no other node."""
         member = Member(len(self.members) + 1, self.network, self._config(), seed, self._hooks)
         self.members.append(member)
         return member
 
     def meet(self) -> None:
-        """Make all nodes one cluster: the first meets every other one."""
+        """Form one cluster: the first node meets every other one."""
         first = self.members[0]
         for member in self.members[1:]:
             assert first.admin.call("CLUSTER", "MEET", member.ip.decode(), PORT) == b"OK"
         self.until(self.is_whole)
 
     def is_whole(self) -> bool:
-        """Whether all nodes that run can send jobs to all others."""
+        """Whether every running node can send jobs to all other running nodes."""
         running = [member for member in self.members if member.running]
         return all(member.serving and len(member.node.state.view.reachable) == len(running) - 1 for member in running)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def run(self, *, seconds: float = 0, milliseconds: int = 0) -> None:
-        """Let virtual time pass for everybody."""
+        """Let virtual time pass for all nodes."""
         end_ms = self.network.now_ms + int(seconds * 1000) + milliseconds
         while self.network.now_ms < end_ms:
             self.step(end_ms)
 
     def until(self, condition: Callable[[], bool], *, within_s: float = 30) -> None:
-        """Let virtual time pass until something holds; AssertionError when it does not in time."""
+        """Let virtual time pass until a condition holds; AssertionError if it does not in time."""
         end_ms = self.network.now_ms + int(within_s * 1000)
         while not condition():
             assert self.network.now_ms < end_ms, f"not within {within_s} s"
             self.step(end_ms)
 
     def step(self, end_ms: int) -> None:
-        """Go on to when something happens next, at most to `end_ms`."""
+        """Advance to the next event, at most to `end_ms`."""
         network = self.network
         next_ms = network.next_ms() or end_ms
         for member in self.members:
@@ -247,7 +247,7 @@ class Cluster:
                 continue
             now_ms = member.host.now_ms
             if member.host.disk.next_ms <= now_ms:
-                member.hear_disk()
+                member.deliver_disk_work()
             if member.node.next_deadline_ms() <= now_ms:
                 member.node.tick(now_ms)
                 member.flush()
@@ -255,15 +255,15 @@ class Cluster:
     # --- the network --------------------------------------------------------------------------------------------------
 
     def cut(self, sender: Member, receiver: Member) -> None:
-        """Let nothing through from one node to another; the other direction is not touched."""
+        """Block the direction from one node to another; the opposite direction stays open."""
         self.network.cut(sender, receiver)
 
-    def mend(self, sender: Member, receiver: Member) -> None:
-        """Let through again, first what waited."""
-        self.network.mend(sender, receiver)
+    def repair(self, sender: Member, receiver: Member) -> None:
+        """Unblock a direction; data that waited arrives first."""
+        self.network.repair(sender, receiver)
 
     def partition(self, *groups: Sequence[Member]) -> None:
-        """Let nothing through between members of different groups; who is in none is a group of its own."""
+        """Block everything between members of different groups; a member in no group is isolated."""
         group_of = {member: number for number, group in enumerate(groups) for member in group}
         for sender in self.members:
             for receiver in self.members:
@@ -271,22 +271,22 @@ class Cluster:
                     self.cut(sender, receiver)
 
     def heal(self) -> None:
-        """Take back all cuts, losses and delays."""
+        """Undo all cuts, losses and delays."""
         self.network.filters.clear()
         for sender in self.members:
             for receiver in self.members:
                 if sender is not receiver:
-                    self.mend(sender, receiver)
+                    self.repair(sender, receiver)
                     self.network.path(sender, receiver).reset()
 
     def lose(self, kind: str, *, by: Member | None = None, to: Member | None = None) -> None:
-        """Lose all frames of a kind until `heal`, only those by one node or to one node if given."""
+        """Lose all frames of a kind until `heal`, or only those sent `by` or `to` a node."""
         self.network.filters.append(
             lambda sent: sent.kind == kind and by in {None, sent.sender} and to in {None, sent.receiver}
         )
 
     def sent(self, kind: str | None = None, *, by: Member | None = None, to: Member | None = None) -> list[Sent]:
-        """The frames sent since the beginning or `forget_sent`, all or those of a kind, by a node, to a node."""
+        """The frames sent since the start or `forget_sent`, filtered by kind, sender and receiver."""
         return [
             sent
             for sent in self.network.sent
@@ -294,13 +294,13 @@ class Cluster:
         ]
 
     def forget_sent(self) -> None:
-        """Begin a new record of the frames sent."""
+        """Forget the frames that were recorded."""
         self.network.sent.clear()
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def copies(self, job_id: bytes, state: str | None = None) -> list[Member]:
-        """The members that know a job, in a state if one is given; those that do not run are not asked."""
+        """The running members that know a job, only those that have it in `state` if one is given."""
         wanted = {member: member.admin.show(job_id).get("state") for member in self.members if member.running}
         return [
             member

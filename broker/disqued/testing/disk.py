@@ -1,10 +1,10 @@
-"""A disk in memory that outlives the node, with all that can befall one.
+"""A disk in memory that outlives the node, and on which tests inject faults.
 
-As it is, everything that is started is done at once. `delay_ms` makes verbs slow, `hold` leaves works undone until
-`finish` (a disk that hangs; a test that wants to look between two steps), `fail` has verbs fail, `capacity_bytes` makes
-the disk full. Each file knows what was written and what was synced of it: `crash` is the end of the process, which
-takes nothing that was written, `lose_power` the end of the machine, which takes what was not synced, wholly or from
-some point on. What was under way then is done, half done or not done, as a seed says.
+By default all work is done at once. `delay_ms` makes verbs slow, `hold` suspends them until `finish` (a disk that
+hangs, or a test that checks the state between two steps), `fail` makes them fail, and `capacity_bytes` makes the disk
+full. Each file knows how much of it was written and how much synced. `crash` ends the process and keeps what was
+written; `lose_power` ends the machine and loses unsynced data, wholly or from some point on. Pending work is then done,
+half done or not done, depending on the seed.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from disqued.core.host.disk import DiskWork
 
 NEVER_MS: Final = 1 << 62
 PAGE_BYTES: Final = 64
-"""What a file system writes at a time; small, so that small files have pages."""
+"""The page size of the file system; small, so that small files have several pages."""
 _AFFECTED: Final = {
     errno.ENOSPC: (disk.APPEND,),
     errno.EROFS: (disk.OPEN, disk.APPEND, disk.REPLACE, disk.REMOVE, disk.TRUNCATE, disk.KEEP),
     errno.EIO: (disk.OPEN, disk.APPEND, disk.SYNC, disk.REPLACE, disk.TRUNCATE),
 }
-"""Verbs that fail with an error of the disk as a whole."""
+"""Verbs that an error of the whole disk affects."""
 
 
 class _File:
-    """One file, whatever its names are."""
+    """One file, which may have several names."""
 
     def __init__(self, data: bytes = b"", *, kept: bool = False) -> None:
         self.data = bytearray(data)
         self.synced_bytes = len(data)
-        """So much of it survives a loss of power, but for what is doubtful."""
+        """How much of it survives a power loss, except for doubtful ranges."""
         self.doubtful: list[tuple[int, int]] = []
-        """What a sync failed to write, after which the system takes it for written."""
+        """Ranges that a sync failed to write and the system nevertheless considers written."""
         self.kept = kept
-        """Whether a loss of power leaves its name."""
+        """Whether its directory entry survives a power loss."""
 
     def sync(self, size: int) -> None:
         self.synced_bytes = max(self.synced_bytes, min(size, len(self.data)))
@@ -57,7 +57,7 @@ class _File:
         self.synced_bytes = min(self.synced_bytes, size)
 
     def lose_power(self, chance: Random) -> None:
-        """Of what was not synced, a part is there, and zeros may stand where others were."""
+        """Keep a part of the unsynced data; zeros may replace other parts."""
         for start, end in self.doubtful:
             if chance.random() < 0.7:
                 self.data[start:end] = bytes(end - start)
@@ -75,24 +75,24 @@ class _File:
         self.synced_bytes = len(self.data)
 
     def _blank(self, start: int, end: int) -> None:
-        """Pages of which only the length reached the disk."""
+        """Zero the pages of which only the length reached the disk."""
         start = max(start - start % PAGE_BYTES, self.synced_bytes)
         if start < end:
             self.data[start:end] = bytes(end - start)
 
 
 class _Pending:
-    """A work that is under way."""
+    """Work in progress."""
 
     def __init__(self, work: DiskWork, due_ms: int, size: int) -> None:
         self.work = work
         self.due_ms = due_ms
-        """When it is done; NEVER_MS while it is held."""
+        """When it is done; NEVER_MS while held."""
         self.size = size
-        """What is synced by it: so many bytes were written when it began."""
+        """How many bytes it syncs: those that were written when it began."""
 
     def delays(self, work: DiskWork) -> bool:
-        """Whether a work that is started later has to wait for this one: what is appended does not wait for a sync."""
+        """Whether later work must wait for this; appends do not wait for a sync."""
         own = self.work
         if own.verb == disk.SYNC and work.verb == disk.APPEND:
             return False
@@ -108,31 +108,31 @@ class MemoryDisk:
         self._entries: dict[str, _File] = {}
         self._opened: set[str] = set()
         self._removed: dict[str, _File] = {}
-        """Files whose removal a loss of power may undo."""
+        """Files whose removal a power loss may undo."""
         self._pending: list[_Pending] = []
         self._finished: list[DiskWork] = []
-        """Works that were carried out, and of which the node was not told."""
+        """Completed work that the node has not been told of."""
         self.next_ms = NEVER_MS
-        """When the next work is finished."""
+        """When the next work completes."""
         self.delay_ms: dict[int, int] = {}
-        """How long works take, by verb; 0 if not listed."""
+        """How long each verb takes; 0 if not listed."""
         self.jitter_ms = 0
-        """Up to so much longer."""
+        """The maximum random addition to a delay."""
         self.held: set[int] = set()
-        """Verbs that are not carried out before `finish`."""
+        """Verbs that are suspended until `finish`."""
         self._failing: dict[int, int] = {}
-        """Verbs that fail, and the number of the error."""
+        """The error numbers of failing verbs."""
         self._failures_left: dict[int, int] = {}
         self.capacity_bytes = NEVER_MS
-        """What all files may take; see `fill`."""
+        """The capacity of the disk; see `fill`."""
         self.done: Counter[str] = Counter()
         """How often each verb succeeded, by name."""
         self.failed: Counter[str] = Counter()
 
-    # --- what the node does -------------------------------------------------------------------------------------------
+    # --- the node -----------------------------------------------------------------------------------------------------
 
     def start(self, work: DiskWork) -> None:
-        """Done at once, unless it takes time, is held, or has to wait for one that does."""
+        """Do the work at once, unless it takes time, is held, or must wait for other work."""
         verb = int(work.verb)
         delay_ms = self.delay_ms.get(verb, 0)
         if delay_ms > 0:
@@ -147,16 +147,16 @@ class MemoryDisk:
         self.next_ms = min(self.next_ms, due_ms)
 
     def perform(self, work: DiskWork) -> None:
-        """Done at once, after all that was started."""
+        """Do the work at once, after all pending work."""
         self._carry_out_pending(self._pending)
         if self._finished:
             self.next_ms = self._clock()
         self._carry_out(work, self._size(work.name))
 
-    # --- what the driver of the node does -----------------------------------------------------------------------------
+    # --- the driver of the node ---------------------------------------------------------------------------------------
 
     def take_finished(self) -> list[DiskWork]:
-        """Works that are finished by now, each once: `Node.disk_done` is to hear of them."""
+        """The work completed by now, each once, for `Node.disk_done`."""
         now_ms = self._clock()
         due = [pending for pending in self._pending if pending.due_ms <= now_ms]
         if due:
@@ -169,15 +169,15 @@ class MemoryDisk:
 
     @property
     def files(self) -> dict[str, bytearray]:
-        """All files as a program finds them, by name."""
+        """All files as a program sees them, by name."""
         return {name: file.data for name, file in self._entries.items()}
 
     def put(self, name: str, data: bytes) -> None:
-        """Make a file, safe on disk."""
+        """Create a synced file."""
         self._entries[name] = _File(data, kept=True)
 
     def synced_bytes(self, name: str) -> int:
-        """How much of a file survives a loss of power for certain."""
+        """How much of a file certainly survives a power loss."""
         file = self._entries[name]
         return min([file.synced_bytes, *[start for start, _ in file.doubtful]]) if file.kept else 0
 
@@ -187,11 +187,11 @@ class MemoryDisk:
 
     @property
     def used_bytes(self) -> int:
-        """What all files take."""
+        """The size of all files."""
         return sum(len(data) for data in {id(data): data for data in self.files.values()}.values())
 
     def fail(self, *verbs: int, error: int = errno.EIO, times: int = NEVER_MS) -> None:
-        """Have verbs fail, each so many times or until `mend`; without any, those that such an error affects."""
+        """Make verbs fail, each `times` times or until `repair`; by default those that the error affects."""
         for verb in verbs or _AFFECTED[error]:
             self._failing[verb] = error
             self._failures_left[verb] = times
@@ -201,15 +201,15 @@ class MemoryDisk:
         return verb in self._failing
 
     def fill(self, spare_bytes: int = 0) -> None:
-        """Be full but for so many bytes: what does not fit is refused, and removing files makes room."""
+        """Make the disk full except for `spare_bytes`. Removing files frees space."""
         self.capacity_bytes = self.used_bytes + spare_bytes
 
     def hold(self, *verbs: int) -> None:
-        """Carry out these verbs only when told (`finish`); without any, all."""
+        """Suspend these verbs, or all of them, until `finish`."""
         self.held |= set(verbs) or set(range(len(disk.VERB_NAMES)))
 
-    def mend(self) -> None:
-        """Be a good disk again; what is held is still to be let go (`finish`)."""
+    def repair(self) -> None:
+        """Remove all faults. Held work still needs `finish`."""
         self._failing.clear()
         self._failures_left.clear()
         self.capacity_bytes = NEVER_MS
@@ -219,11 +219,11 @@ class MemoryDisk:
 
     @property
     def pending(self) -> list[DiskWork]:
-        """What was started and is not carried out yet, oldest first."""
+        """Pending work, oldest first."""
         return [pending.work for pending in self._pending]
 
     def finish(self, works: int = NEVER_MS) -> None:
-        """Let go the oldest of what is under way: it is due now, and carried out when the driver asks."""
+        """Complete the oldest pending work; it is done when the driver next asks."""
         now_ms = self._clock()
         for pending in self._pending[:works]:
             pending.due_ms = now_ms
@@ -233,7 +233,7 @@ class MemoryDisk:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def crash(self) -> None:
-        """The process is gone: what was written stays; what was under way is done, half done or not done."""
+        """The process ends: written data stays; pending work is done, half done or not done."""
         stuck: list[_Pending] = []
         for pending in list(self._pending):
             waits = any(before.delays(pending.work) for before in stuck)
@@ -249,14 +249,14 @@ class MemoryDisk:
         self.next_ms = NEVER_MS
 
     def _begin(self, work: DiskWork) -> None:
-        """The process ended in the middle of a work."""
+        """The process ends during the work."""
         file = self._entries.get(work.name)
         if work.verb == disk.APPEND and file is not None and disk.APPEND not in self._failing:
             data = b"".join(work.data)
             file.data += data[: self.chance.randint(0, len(data))]
 
     def lose_power(self) -> None:
-        """The machine is off: what was not synced is gone, wholly or from some point on, or zeros stand there."""
+        """The machine loses power: unsynced data is lost, wholly or from some point on, or replaced by zeros."""
         self.crash()
         for name, file in list(self._entries.items()):
             if file.kept:
@@ -271,14 +271,14 @@ class MemoryDisk:
         for file in {id(file): file for file in self._entries.values()}.values():
             file.lose_power(self.chance)
 
-    # --- how it works -------------------------------------------------------------------------------------------------
+    # --- implementation -----------------------------------------------------------------------------------------------
 
     def _size(self, name: str) -> int:
         file = self._entries.get(name)
         return 0 if file is None else len(file.data)
 
     def _carry_out_pending(self, due: list[_Pending]) -> None:
-        """Carry out what was under way. What is appended is synced by the syncs that were started after it."""
+        """Carry out pending work. A sync covers what was appended before it was started."""
         for pending in list(due):
             work = pending.work
             self._carry_out(work, pending.size)
@@ -290,7 +290,7 @@ class MemoryDisk:
                     later.size = self._size(work.name)
 
     def _carry_out(self, work: DiskWork, size: int) -> None:
-        """Do a work, or fail; a sync is one of the first `size` bytes."""
+        """Do the work, or fail. A sync covers the first `size` bytes."""
         work.error = self._why_not(work)
         name = disk.VERB_NAMES[int(work.verb)]
         if work.error:
@@ -303,7 +303,7 @@ class MemoryDisk:
         work.finished = True
 
     def _why_not(self, work: DiskWork) -> str:
-        """What goes wrong with a work; nothing mostly."""
+        """The error of the work; empty if it succeeds."""
         verb = int(work.verb)
         if verb in {disk.APPEND, disk.SYNC}:
             assert work.name in self._opened, f"{work.name} is not open"

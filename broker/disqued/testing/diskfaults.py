@@ -1,4 +1,4 @@
-"""What can befall nodes that keep files: ends of processes and machines, controlled restarts, and disks that fail."""
+"""Faults of nodes that keep files: killed processes, power loss, controlled restarts, and failing disks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from disqued.testing.snapshot import snapshot
 
 SLOW_SYNC_MS = (300, 1500, 4000)
 BACK_WITHIN_MS = 1500
-MENDED_AFTER_MS = 1800
+REPAIRED_AFTER_MS = 1800
 
 
-# --- ends -------------------------------------------------------------------------------------------------------------
+# --- crashes ----------------------------------------------------------------------------------------------------------
 
 
 def _take_down_all(faults: Faults, members: Sequence[Member], *, power: bool) -> Undo:
-    """Several are gone in the same moment; they return one after the other."""
+    """Several nodes go down at the same moment and return one after the other."""
     for member in members:
         take_down(faults, member, silent=power, power=power)
 
@@ -37,7 +37,7 @@ def _return_later(faults: Faults, member: Member) -> None:
 
 
 def kill_some(faults: Faults) -> Undo | None:
-    """All processes but one die at once: one less than there may be copies of a job, or more."""
+    """All processes but one are killed at once, which may be all but one of the copies of a job."""
     running = faults.running()
     if len(running) < 2:
         return None
@@ -46,13 +46,13 @@ def kill_some(faults: Faults) -> Undo | None:
 
 
 def kill_all(faults: Faults) -> Undo | None:
-    """All processes die at once, those that load too."""
+    """All processes are killed at once, including those that are loading."""
     members = [member for member in faults.world.cluster.members if member.running]
     return _take_down_all(faults, members, power=False) if members else None
 
 
 def power_cut(faults: Faults) -> Undo | None:
-    """All machines are off at once."""
+    """All machines lose power at once."""
     members = [member for member in faults.world.cluster.members if member.running]
     return _take_down_all(faults, members, power=True) if members else None
 
@@ -64,9 +64,9 @@ _AFTER_ALL = (("CONFIG", "SET", "aof-enqueue-jobs-once", "no"), ("CONFIG", "REWR
 
 
 def _shut_down(faults: Faults, member: Member) -> bool:
-    """As an administrator does who wants to find the queues again; False when the node does not end.
+    """Shut a node down as an administrator does to keep its queues; False if the node does not end.
 
-    A node that leaves a mark need not be told before.
+    A node that writes a restart marker needs no directive before.
     """
     history = faults.world.history
     told = not member.config.aof_restart_mark
@@ -86,7 +86,7 @@ def _shut_down(faults: Faults, member: Member) -> bool:
 
 
 def controlled_restart(faults: Faults) -> Undo | None:
-    """A node ends and is started again, as for an upgrade."""
+    """A node is shut down and started again, as for an upgrade."""
     member = faults.pick()
     if member is None or not _shut_down(faults, member):
         return None
@@ -94,7 +94,7 @@ def controlled_restart(faults: Faults) -> Undo | None:
 
 
 def restart_all(faults: Faults) -> Undo | None:
-    """All nodes end and are started again."""
+    """All nodes are shut down and started again."""
     ended = [member for member in faults.running() if _shut_down(faults, member)]
 
     def undo() -> None:
@@ -108,7 +108,7 @@ def restart_all(faults: Faults) -> Undo | None:
 
 
 def rewrite(faults: Faults) -> Undo | None:
-    """Somebody has a file written anew."""
+    """An administrator starts a rewrite of the AOF."""
     member = faults.pick()
     if member is None:
         return None
@@ -133,7 +133,7 @@ def toggle(faults: Faults) -> Undo | None:
 
 
 def rot(faults: Faults) -> Undo | None:
-    """A bit of the file of a node that is down is not what it was."""
+    """A bit flips in the AOF of a node that is down."""
     member = faults.pick()
     if member is None:
         return None
@@ -152,7 +152,7 @@ def rot(faults: Faults) -> Undo | None:
 
 
 def _trouble(faults: Faults, member: Member) -> Undo:
-    """The disk of a member is in trouble until it is mended."""
+    """Record that the disk of a member is in trouble until it is repaired."""
     faults.world.history.begin_trouble(member.number, faults.world.now_ms)
 
     def undo() -> None:
@@ -164,7 +164,7 @@ def _trouble(faults: Faults, member: Member) -> Undo:
 
 
 def full(faults: Faults) -> Undo | None:
-    """There is no space left, or little."""
+    """The disk is full, or nearly."""
     member = faults.pick()
     if member is None:
         return None
@@ -173,7 +173,7 @@ def full(faults: Faults) -> Undo | None:
 
 
 def read_only(faults: Faults) -> Undo | None:
-    """The file system lets nobody write."""
+    """The file system is read-only."""
     member = faults.pick()
     if member is None:
         return None
@@ -182,7 +182,7 @@ def read_only(faults: Faults) -> Undo | None:
 
 
 def broken(faults: Faults) -> Undo | None:
-    """The device fails, in all or in some respects."""
+    """The device fails, for all or some kinds of work."""
     member = faults.pick()
     if member is None:
         return None
@@ -192,7 +192,7 @@ def broken(faults: Faults) -> Undo | None:
 
 
 def failed_sync(faults: Faults) -> Undo | None:
-    """One sync fails, and what it was to write may be gone although the next one works."""
+    """One sync fails. What it should have written may be lost even though the next sync succeeds."""
     member = faults.pick()
     if member is None:
         return None
@@ -201,12 +201,12 @@ def failed_sync(faults: Faults) -> Undo | None:
 
 
 def dying(faults: Faults) -> Undo | None:
-    """Syncs fail, or all, and a little later the machine is off; it is on again before the disk is mended."""
+    """Syncs or all work fail, then the machine loses power, and it is back before the disk is repaired."""
     member = faults.pick()
     if member is None:
         return None
     member.host.disk.fail(*faults.chance.choice(((), (disk.SYNC,), (disk.SYNC,))), error=errno.EIO)
-    mend = _trouble(faults, member)
+    repair = _trouble(faults, member)
     gone: list[Member] = []
 
     def power_off() -> None:
@@ -217,16 +217,16 @@ def dying(faults: Faults) -> Undo | None:
     def undo() -> None:
         if gone:
             bring_back(faults, member)
-            faults.world.later(MENDED_AFTER_MS, mend)
+            faults.world.later(REPAIRED_AFTER_MS, repair)
         else:
-            mend()
+            repair()
 
     faults.world.later(100 + faults.chance.random() * 1000, power_off)
     return undo
 
 
 def slow_sync(faults: Faults) -> Undo | None:
-    """Syncs take up to seconds, and what is written takes its time too."""
+    """Syncs take up to seconds, and writes are slow too."""
     member = faults.pick()
     if member is None:
         return None
@@ -238,7 +238,7 @@ def slow_sync(faults: Faults) -> Undo | None:
 
 
 def hanging(faults: Faults) -> Undo | None:
-    """Nothing that is to be written or synced comes to an end."""
+    """Writes or syncs hang."""
     member = faults.pick()
     if member is None:
         return None

@@ -1,8 +1,8 @@
-"""What can befall a simulated cluster: each fault begins, lasts a while and is undone, all as a seed says.
+"""Faults that the simulator injects into a cluster: each begins, lasts a while and is undone, depending on the seed.
 
-Here stand those of the network, of processes and of administration; `diskfaults` has those of disks, `mixes` says which
-befall a run. The list follows the tables of Jepsen (partition, kill, pause, clock, packet, membership), the partitions
-those of FoundationDB ("swizzle": cut one after the other, restore at random).
+This module has the faults of the network, of processes and of administration; `diskfaults` has those of disks, and
+`mixes` selects the faults of a run. The list follows Jepsen (partition, kill, pause, clock, packet, membership) and
+FoundationDB ("swizzle": cut one after the other, restore in random order).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Undo: TypeAlias = Callable[[], None]
 Fault: TypeAlias = "Callable[[Faults], Undo | None]"
 
 WINDOW_MS: Final = 1300
-"""With `everysec`, what was logged that long ago was synced, but for the time that two syncs take."""
+"""With `everysec`, records of this age are synced, plus the time that two syncs take."""
 RESTART_MS: Final = 700
-"""When a supervisor starts a node again that ended."""
+"""When a supervisor restarts a node that ended."""
 _BAD_FORMAT: Final = re.compile("Bad file format .* at byte ([0-9]+):")
 HOUR_US: Final = 3_600_000_000
 SPARE_IPS: Final = 100
-"""New addresses have this added to the number of the node, again for each move."""
+"""Added to the number of a node for a new address, once for each move."""
 
 
 class Faults:
-    """Befalls one cluster with the faults of a mix, one after the other, some at a time."""
+    """Injects the faults of a mix into one cluster; several may be active at a time."""
 
     def __init__(self, world: World, faults: tuple[Fault, ...], harmless: tuple[Fault, ...]) -> None:
         self.world = world
@@ -42,17 +42,17 @@ class Faults:
         self._faults = faults
         self._harmless = harmless
         self._active: list[Undo] = []
-        self.settle_disk: Callable[[Member], None] = lambda member: member.host.disk.mend()
-        """Makes the disk of a member what it is when nothing befalls it."""
+        self.settle_disk: Callable[[Member], None] = lambda member: member.host.disk.repair()
+        """Restores the disk of a member to its normal state."""
         self.stopped = False
         self.moves = 0
 
     def start(self, every_ms: int) -> None:
-        """Begin to do harm."""
+        """Start to inject faults."""
         if self._faults:
-            self.world.later(self.chance.random() * every_ms, lambda: self._strike(every_ms))
+            self.world.later(self.chance.random() * every_ms, lambda: self._inject(every_ms))
 
-    def _strike(self, every_ms: int) -> None:
+    def _inject(self, every_ms: int) -> None:
         if self.stopped:
             return
         fault = self.chance.choice(self._faults)
@@ -66,7 +66,7 @@ class Faults:
             history.note(self.world.now_ms, f"fault: {name}")
             self._active.append(undo)
             self.world.later(300 + self.chance.random() * 4000, lambda: self._undo(name, undo))
-        self.world.later(every_ms // 2 + self.chance.random() * every_ms, lambda: self._strike(every_ms))
+        self.world.later(every_ms // 2 + self.chance.random() * every_ms, lambda: self._inject(every_ms))
 
     def _undo(self, name: str, undo: Undo) -> None:
         if undo in self._active:
@@ -76,7 +76,7 @@ class Faults:
             self.world.history.disturb(self.world.now_ms, over=True)
 
     def stop(self) -> None:
-        """Do no more harm and undo what was done."""
+        """Inject no more faults and undo the active ones."""
         self.stopped = True
         for undo in list(self._active):
             self._undo("all", undo)
@@ -90,13 +90,13 @@ class Faults:
             member.finish()
 
     def supervise(self) -> None:
-        """Start nodes again that ended by themselves, which only a disk excuses that fails or was damaged."""
+        """Restart nodes that ended by themselves. Only a failing or damaged disk excuses that."""
         for member in self.world.cluster.members:
             if member.alive and (member.host.ended or "").startswith("failed"):
                 self._revive(member, member.host.ended or "")
 
     def _revive(self, member: Member, why: str) -> None:
-        """Start a node again, as a supervisor does; what it can not read is cut off by hand before."""
+        """Restart a node as a supervisor does, after an administrator cut off the unreadable part of its file."""
         history = self.world.history
         now_ms = self.world.now_ms
         history.note(now_ms, f"node {member.number} {why}")
@@ -111,7 +111,7 @@ class Faults:
         self.world.later(RESTART_MS, partial(bring_back, self, member))
 
     def repair(self) -> None:
-        """What an administrator does in the end: have all forget who is gone and meet who was lost."""
+        """Do what an administrator does in the end: FORGET nodes that are gone, MEET nodes that were lost."""
         members = [member for member in self.world.cluster.members if member.serving]
         present = [member.id for member in members]
         for member in members:
@@ -123,25 +123,25 @@ class Faults:
             self.meet_all(member)
 
     def meet_all(self, member: Member) -> None:
-        """Have a node meet all it does not know."""
+        """Have a node meet all nodes that it does not know."""
         known = member.node.state.view.peers
         for other in self.world.cluster.members:
             if other is not member and other.alive and other.id not in known:
                 member.tell("CLUSTER", "MEET", other.ip.decode(), PORT)
 
-    # --- whom ---------------------------------------------------------------------------------------------------------
+    # --- targets ------------------------------------------------------------------------------------------------------
 
     def running(self) -> list[Member]:
         """Members that serve clients."""
         return [member for member in self.world.cluster.members if member.serving]
 
     def pick(self) -> Member | None:
-        """A running member, None when too few run to do without one."""
+        """A random running member; None if fewer than two run."""
         running = self.running()
         return self.chance.choice(running) if len(running) > 1 else None
 
     def pairs(self) -> list[tuple[Member, Member]]:
-        """All directions between two members."""
+        """All pairs of members, in both directions."""
         members = self.world.cluster.members
         return [(one, other) for one in members for other in members if one is not other]
 
@@ -155,7 +155,7 @@ def _cut(faults: Faults, pairs: list[tuple[Member, Member]]) -> Undo:
 
     def undo() -> None:
         for pair in pairs:
-            faults.network.mend(*pair)
+            faults.network.repair(*pair)
             if faults.chance.random() < 0.3:
                 faults.network.reset(*pair)
 
@@ -163,24 +163,24 @@ def _cut(faults: Faults, pairs: list[tuple[Member, Member]]) -> Undo:
 
 
 def partition(faults: Faults) -> Undo:
-    """Two groups do not hear each other."""
+    """Two groups cannot communicate."""
     side = {member: faults.chance.random() < 0.5 for member in faults.world.cluster.members}
     return _cut(faults, [pair for pair in faults.pairs() if side[pair[0]] != side[pair[1]]])
 
 
 def isolation(faults: Faults) -> Undo:
-    """One node is alone."""
-    lonely = faults.chance.choice(faults.world.cluster.members)
-    return _cut(faults, [pair for pair in faults.pairs() if lonely in pair])
+    """One node is cut off from all others."""
+    isolated = faults.chance.choice(faults.world.cluster.members)
+    return _cut(faults, [pair for pair in faults.pairs() if isolated in pair])
 
 
 def one_way(faults: Faults) -> Undo:
-    """Some directions are cut while the opposite ones are not."""
+    """Some directions are cut and the opposite ones are not."""
     return _cut(faults, [pair for pair in faults.pairs() if faults.chance.random() < 0.3])
 
 
 def flapping(faults: Faults) -> Undo:
-    """A connection comes and goes five times a second."""
+    """A connection is cut and restored five times a second."""
     one, other = faults.chance.sample(faults.world.cluster.members, 2)
     pairs = [(one, other), (other, one)]
     over: list[bool] = []
@@ -192,13 +192,13 @@ def flapping(faults: Faults) -> Undo:
             if down:
                 faults.network.cut(*pair)
             else:
-                faults.network.mend(*pair)
+                faults.network.repair(*pair)
         faults.world.later(200, lambda: flip(not down))
 
     def undo() -> None:
         over.append(True)
         for pair in pairs:
-            faults.network.mend(*pair)
+            faults.network.repair(*pair)
 
     flip(True)
     return undo
@@ -216,22 +216,22 @@ def swizzle(faults: Faults) -> Undo:
             faults.network.cut(*rest[0])
             faults.world.later(50 + faults.chance.random() * 200, lambda: cut_next(rest[1:]))
 
-    def mend_next(rest: list[tuple[Member, Member]]) -> None:
+    def restore_next(rest: list[tuple[Member, Member]]) -> None:
         if rest:
-            faults.network.mend(*rest[0])
-            faults.world.later(50 + faults.chance.random() * 200, lambda: mend_next(rest[1:]))
+            faults.network.repair(*rest[0])
+            faults.world.later(50 + faults.chance.random() * 200, lambda: restore_next(rest[1:]))
 
     def undo() -> None:
         over.append(True)
         faults.chance.shuffle(pairs)
-        mend_next(pairs)
+        restore_next(pairs)
 
     cut_next(pairs)
     return undo
 
 
 def slow(faults: Faults) -> Undo:
-    """One node is far away."""
+    """One node has a high latency."""
     member = faults.chance.choice(faults.world.cluster.members)
     paths = [faults.network.path(*pair) for pair in faults.pairs() if member in pair]
     for path in paths:
@@ -245,7 +245,7 @@ def slow(faults: Faults) -> Undo:
 
 
 def narrow(faults: Faults) -> Undo:
-    """Little goes through to one node."""
+    """The bandwidth to one node is low."""
     member = faults.chance.choice(faults.world.cluster.members)
     paths = [faults.network.path(*pair) for pair in faults.pairs() if pair[1] is member]
     for path in paths:
@@ -259,7 +259,7 @@ def narrow(faults: Faults) -> Undo:
 
 
 def disturbed(faults: Faults) -> Undo:
-    """Frames are lost, doubled and misplaced in some directions."""
+    """Frames are lost, duplicated and reordered in some directions."""
     paths = [faults.network.path(*pair) for pair in faults.pairs() if faults.chance.random() < 0.5]
     for path in paths:
         path.loss, path.duplication, path.displacement = 0.1, 0.05, 0.05
@@ -272,7 +272,7 @@ def disturbed(faults: Faults) -> Undo:
 
 
 def resets(faults: Faults) -> Undo:
-    """Connections break, and what was on its way is lost."""
+    """Connections break, and data in transit is lost."""
     for one, other in faults.pairs():
         if faults.chance.random() < 0.4:
             faults.network.reset(one, other)
@@ -283,7 +283,7 @@ def resets(faults: Faults) -> Undo:
 
 
 def bring_back(faults: Faults, member: Member, *, keep_files: bool = True, move: bool = False) -> None:
-    """A node that is down starts again."""
+    """Start a node that is down."""
     if member.alive:
         return
     ip = member.ip
@@ -299,7 +299,7 @@ def bring_back(faults: Faults, member: Member, *, keep_files: bool = True, move:
 
 
 def _lose_memory(faults: Faults, member: Member) -> None:
-    """Note which copies are lost with a member, those included that others handed over to it when they were leaving."""
+    """Record which copies are lost with a member, including those that leaving nodes transferred to it."""
     history = faults.world.history
     tables = {other.number: other.node.state.lifecycle.table for other in faults.world.cluster.members}
     for job in tables[member.number].jobs():
@@ -308,14 +308,14 @@ def _lose_memory(faults: Faults, member: Member) -> None:
             continue
         holders = [number for number, before in attempt.holders if history.losses(number) == before]
         if member.number not in holders and any(tables[number].get(job.id) is None for number in holders):
-            attempt.heirs_lost += 1
+            attempt.new_owners_lost += 1
     history.lose_memory(member.number)
 
 
 def note_jobs(faults: Faults, member: Member, *, owed: bool = True) -> None:
-    """Note what a member that goes down has on disk, for those that look for copies until it is back.
+    """Record what a member that goes down has on disk, so that these copies count until it is back.
 
-    If it is `owed`, all that it promised to have is there again then.
+    With `owed`, it must then have everything again that it confirmed.
     """
     if member.node.state.loading:
         return
@@ -330,7 +330,7 @@ def note_jobs(faults: Faults, member: Member, *, owed: bool = True) -> None:
 
 
 def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = False, keep_files: bool = True) -> None:
-    """A node is gone, and with it what its disk has not: all of it unless it keeps an append only file."""
+    """Take a node down. It loses what is not on its disk: everything unless it keeps an append only file."""
     history = faults.world.history
     now_ms = faults.world.now_ms
     loading = member.node.state.loading
@@ -354,7 +354,7 @@ def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = Fal
 
 
 def kill(faults: Faults) -> Undo | None:
-    """A process dies and starts again."""
+    """A process is killed and started again."""
     member = faults.pick()
     if member is None:
         return None
@@ -363,7 +363,7 @@ def kill(faults: Faults) -> Undo | None:
 
 
 def power_off(faults: Faults) -> Undo | None:
-    """A machine is off for a while; the others are not told."""
+    """A machine loses power for a while; its peers get no connection reset."""
     member = faults.pick()
     if member is None:
         return None
@@ -373,7 +373,7 @@ def power_off(faults: Faults) -> Undo | None:
 
 
 def lose_disk(faults: Faults) -> Undo | None:
-    """A node returns without knowing who it was, sometimes elsewhere."""
+    """A node returns without its disk, sometimes at another address."""
     member = faults.pick()
     if member is None:
         return None
@@ -383,7 +383,7 @@ def lose_disk(faults: Faults) -> Undo | None:
 
 
 def stop_process(faults: Faults) -> Undo | None:
-    """A process does nothing for a while and does not know it (SIGSTOP)."""
+    """A process is suspended for a while (SIGSTOP)."""
     member = faults.pick()
     if member is None:
         return None
@@ -392,7 +392,7 @@ def stop_process(faults: Faults) -> Undo | None:
 
 
 def move_clock(faults: Faults) -> Undo:
-    """A wall clock jumps an hour."""
+    """A wall clock jumps by an hour."""
     member = faults.chance.choice(faults.world.cluster.members)
     jump_us = faults.chance.choice((-HOUR_US, HOUR_US))
     member.host.wall_ahead_us += jump_us
@@ -407,7 +407,7 @@ def move_clock(faults: Faults) -> Undo:
 
 
 def _note_missing_copies(faults: Faults, member: Member, had: list[Job]) -> None:
-    """Where too few nodes took the jobs of one that is leaving, there are fewer copies that may fail."""
+    """Where too few nodes accepted the jobs of a leaving node, fewer copies may fail."""
     tables = [other.node.state.lifecycle.table for other in faults.running()]
     for job in had:
         attempt = faults.world.history.attempt_of(job.body)
@@ -417,7 +417,7 @@ def _note_missing_copies(faults: Faults, member: Member, had: list[Job]) -> None
 
 
 def leave(faults: Faults) -> Undo | None:
-    """A node is told to leave, and after a while to stay."""
+    """A node starts leaving, and is told to stay after a while."""
     member = faults.pick()
     if member is None or any(other.node.state.view.leaving for other in faults.running()):
         return None
@@ -435,7 +435,7 @@ def leave(faults: Faults) -> Undo | None:
 
 
 def forget(faults: Faults) -> Undo | None:
-    """All forget a node that lives; it is met again later."""
+    """All nodes forget a running node, and meet it again later."""
     member = faults.pick()
     if member is None:
         return None
@@ -453,7 +453,7 @@ def forget(faults: Faults) -> Undo | None:
 
 
 def reset_node(faults: Faults) -> Undo | None:
-    """A node is reset, which loses its jobs, and met again later."""
+    """A node is reset, which deletes its jobs, and is met again later."""
     member = faults.pick()
     if member is None:
         return None
@@ -468,7 +468,7 @@ def reset_node(faults: Faults) -> Undo | None:
 
 
 def join(faults: Faults) -> Undo | None:
-    """One more node, for good."""
+    """A node joins and stays."""
     cluster = faults.world.cluster
     first = faults.pick()
     if first is None or len(cluster.members) >= 6:
@@ -479,7 +479,7 @@ def join(faults: Faults) -> Undo | None:
 
 
 def squeeze(faults: Faults) -> Undo | None:
-    """A node has so little memory that it keeps no copies of new jobs."""
+    """A node is so short of memory that it keeps no copies of new jobs."""
     member = faults.pick()
     if member is None:
         return None

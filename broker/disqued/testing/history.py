@@ -1,4 +1,4 @@
-"""What clients of a simulated cluster did and saw, written down outside the nodes: what the checkers judge by."""
+"""What clients of a simulated cluster did and saw, recorded outside the nodes for the checkers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 TRACED: Final = 400
 """Events kept for the report of a failure."""
 RECOVERY_MS: Final = 3000
-"""How long after a disk was mended a node may still have to catch up with its syncs."""
+"""How long after the repair of its disk a node may need to catch up with its syncs."""
 NEVER_MS: Final = 1 << 62
 
 
 @dataclass(frozen=True)
 class Setback:
-    """A member fell back behind something that it had confirmed, to what its disk had."""
+    """A member lost changes that it had confirmed, because its disk did not have them."""
 
     at_ms: int
     since_ms: int
-    """What it had confirmed until then it still has."""
+    """Changes that it had confirmed before this time are not lost."""
 
 
 @dataclass
 class Trouble:
-    """The disk of a member was not as it should be."""
+    """A period in which the disk of a member was faulty."""
 
     from_ms: int
     until_ms: int = NEVER_MS
@@ -38,18 +38,18 @@ class Trouble:
 
 @dataclass(eq=False)
 class Delivery:
-    """A job was handed to a client."""
+    """A delivery of a job to a client."""
 
     at_ms: int
     member: int
     job_id: bytes
     counted: int
-    """How often the node says that it was queued again."""
+    """How often the job was requeued, according to the node."""
 
 
 @dataclass(eq=False)
 class Attempt:
-    """One ADDJOB. Its number is in the body of the job, so that a job is known though its ID was never seen."""
+    """One ADDJOB. Its number is in the body, which identifies the job even if its ID was never received."""
 
     number: int
     at_ms: int
@@ -61,19 +61,19 @@ class Attempt:
     asynchronous: bool
     member: int
     job_id: bytes | None = None
-    """None until the ID was received; for ever if the reply was lost or an error."""
+    """None until the ID is received, and forever if the reply was lost or an error."""
     timeout_ms: int = 0
     refused_ms: int = 0
-    """When the reply came that too few nodes had a copy in time, and the job is deleted again."""
+    """When NOREPL was received: too few nodes had a copy in time, and the job is deleted again."""
     added_ms: int = 0
     holders: list[tuple[int, int]] = field(default_factory=list)
-    """Members that had a copy when the ID was replied, and how often each had lost its memory before."""
+    """Members that had a copy at the reply, and how often each had lost its memory before."""
     losses_before: int = 0
-    """How often nodes had lost their memory when it began."""
+    """How often nodes had lost their memory before it began."""
     copies_short: int = 0
-    """How many copies were missing when the ID was replied."""
-    heirs_lost: int = 0
-    """How many members lost their memory that had taken over the copy of one that was leaving."""
+    """How many copies were missing at the reply."""
+    new_owners_lost: int = 0
+    """How many members lost their memory after they had received the copy of a leaving one."""
     deliveries: list[Delivery] = field(default_factory=list)
     nacks_ms: list[int] = field(default_factory=list)
     """When clients sent a NACK."""
@@ -81,20 +81,20 @@ class Attempt:
     acks_sent_ms: list[int] = field(default_factory=list)
     """When clients sent ACKJOB or FASTACK."""
     ack_replied_ms: int = 0
-    """When the first reply to one of them came."""
+    """When the first reply to one of them was received."""
     ack_settled: bool = False
-    """Whether all nodes could hear of it then."""
+    """Whether all nodes were reachable then."""
     told_ms: int = 0
-    """When the ID left the node."""
+    """When the node replied with the ID."""
 
     @property
     def body(self) -> bytes:
-        """What the job says."""
+        """The body of the job."""
         return b"job %d" % self.number
 
     @property
     def expires_ms(self) -> int:
-        """When the creating node forgets it at the latest."""
+        """When the creating node deletes it at the latest."""
         return self.at_ms + self.ttl_s * 1000
 
 
@@ -108,91 +108,91 @@ class History:
         self.violations: list[str] = []
         self.strange_bodies = 0
         self.rare: Counter[str] = Counter()
-        """Rare states that clients saw or brought about; see `rare`."""
+        """Rare states that clients saw or caused; see `rare`."""
         self.faults: dict[str, int] = {}
-        """What befell the cluster, and how often."""
+        """How often each fault was injected."""
         self.faulty = False
-        """Whether anything did so far."""
+        """Whether any fault was injected so far."""
         self.lossy = False
-        """Whether anything that was sent may be lost."""
+        """Whether frames may be lost."""
         self.policy = ""
-        """When append only files are synced; empty where nodes keep none."""
+        """The value of `appendfsync`; empty if nodes keep no append only files."""
         self.lasting = False
-        """Whether nobody is cut off or forgotten."""
+        """Whether no node is cut off or forgotten."""
         self.setbacks: dict[int, list[Setback]] = {}
         """By member."""
         self.troubles: dict[int, list[Trouble]] = {}
         """By member."""
         self.disturbances: list[tuple[int, bool]] = []
-        """When faults began, and (True) were over."""
+        """When faults began (False) and ended (True)."""
         self.away: dict[int, set[bytes]] = {}
-        """Jobs on the disk of members that are down, or load them."""
+        """Jobs on the disks of members that are down or loading."""
         self.promised: dict[int, set[bytes]] = {}
-        """Jobs that members said they have: to another node (GOTJOB) or to the client that added them."""
+        """Jobs that members confirmed, to another node (GOTJOB) or to the producer."""
         self.owed: dict[int, dict[bytes, int]] = {}
-        """Of these, what members that are down have to have again, and when the time of each job is over."""
+        """Confirmed jobs that members must have again after they are down, and when each expires."""
         self.expected: dict[int, Snapshot] = {}
-        """What members have to have again that were shut down."""
+        """What members that were shut down must have again."""
         self.log_off_ms: dict[int, int] = {}
-        """When members last ceased to keep an append only file."""
+        """When members last disabled their append only files."""
         self.hold_ms = 0
-        """How long a reply may wait for a disk with which nothing is wrong."""
+        """How long a reply may wait for a healthy disk."""
         self.distance_ms = 0
-        """How far the nodes are from each other all the time."""
+        """The permanent latency between nodes."""
         self.healed_ms = 0
         self.last_delivery_ms = 0
         self.trace: list[tuple[int, str]] = []
         self._digest = blake2b(digest_size=16)
 
     def note(self, at_ms: int, text: str) -> None:
-        """Something happened."""
+        """Record an event."""
         self._digest.update(f"{at_ms} {text}\n".encode())
         self.trace.append((at_ms, text))
         if len(self.trace) > 2 * TRACED:
             del self.trace[:TRACED]
 
     def digest_bytes(self, at_ms: int, data: bytes) -> None:
-        """Bytes went over the network."""
+        """Include bytes that were sent over the network in the digest."""
         self._digest.update(b"%d " % at_ms)
         self._digest.update(data)
 
     @property
     def digest(self) -> str:
-        """Stands for all that happened."""
+        """Identifies everything that happened."""
         return self._digest.hexdigest()
 
     def violate(self, at_ms: int, text: str) -> None:
-        """A promise was broken."""
+        """Record that a guarantee was violated."""
         self.note(at_ms, f"VIOLATION: {text}")
         self.violations.append(f"at {at_ms}: {text}")
 
     def lose_memory(self, member: int) -> None:
-        """A node forgot its jobs: it crashed, or was reset."""
+        """Record that a node lost its jobs: it crashed, or was reset."""
         self.memory_losses[member] = self.memory_losses.get(member, 0) + 1
 
     def set_back(self, member: int, at_ms: int, since_ms: int) -> None:
-        """A node may have forgotten what it did since then."""
+        """Record that a node may have lost changes since a time."""
         self.setbacks.setdefault(member, []).append(Setback(at_ms, since_ms))
 
     def promise(self, member: int, job_id: bytes) -> None:
-        """A member said that it has a job."""
+        """Record that a member confirmed a job."""
         self.promised.setdefault(member, set()).add(job_id)
 
     def begin_trouble(self, member: int, at_ms: int) -> None:
-        """From now on its disk may be behind."""
+        """Record that the disk of a member is faulty from now on."""
         self.troubles.setdefault(member, []).append(Trouble(at_ms))
 
     def end_trouble(self, member: int, at_ms: int) -> None:
-        """Its disk works again."""
+        """Record that the disk of a member works again."""
         for trouble in self.troubles.get(member, []):
             trouble.until_ms = min(trouble.until_ms, at_ms)
 
     def is_in_trouble(self, member: int, now_ms: int) -> bool:
-        """Whether its disk is, or lately was, not as it should be."""
+        """Whether the disk of a member is, or recently was, faulty."""
         return any(trouble.until_ms + RECOVERY_MS > now_ms for trouble in self.troubles.get(member, []))
 
     def safe_ms(self, member: int, now_ms: int, window_ms: int) -> int:
-        """Until when all that a member confirmed was synced, if it is to be within a time window."""
+        """The time until which everything that a member confirmed is synced, given the sync window."""
         since_ms = now_ms
         for trouble in reversed(self.troubles.get(member, [])):
             if trouble.until_ms + RECOVERY_MS >= since_ms - window_ms:
@@ -200,12 +200,12 @@ class History:
         return since_ms - window_ms
 
     def disturb(self, at_ms: int, *, over: bool = False) -> None:
-        """A fault begins, or is over."""
+        """Record that a fault begins or ends."""
         self.faulty = True
         self.disturbances.append((at_ms, over))
 
     def was_quiet(self, from_ms: int, until_ms: int) -> bool:
-        """Whether no fault was active at any time between."""
+        """Whether no fault was active between two times."""
         active = 0
         for at_ms, over in self.disturbances:
             if at_ms > until_ms:
@@ -217,7 +217,7 @@ class History:
 
     @property
     def all_losses(self) -> int:
-        """How often nodes lost their memory so far, or a part of it."""
+        """How often nodes lost their memory, or a part of it, so far."""
         return sum(self.memory_losses.values()) + sum(len(setbacks) for setbacks in self.setbacks.values())
 
     def losses(self, member: int) -> int:
@@ -225,15 +225,15 @@ class History:
         return self.memory_losses.get(member, 0)
 
     def failed_holders(self, attempt: Attempt) -> int:
-        """How many of those that had confirmed to have a copy lost their memory since."""
+        """How many of the nodes that had confirmed a copy have lost it since."""
         failed = sum(
             self.losses(member) > before or self.is_set_back(member, attempt.at_ms, attempt.told_ms)
             for member, before in attempt.holders
         )
-        return failed + attempt.copies_short + attempt.heirs_lost
+        return failed + attempt.copies_short + attempt.new_owners_lost
 
     def is_set_back(self, member: int, from_ms: int, until_ms: int) -> bool:
-        """Whether a member may have forgotten what it did in that time."""
+        """Whether a member may have lost changes of that time."""
         return any(
             setback.at_ms >= from_ms and until_ms > setback.since_ms for setback in self.setbacks.get(member, [])
         )
@@ -254,7 +254,7 @@ class History:
         return account
 
     def attempt_of(self, body: bytes) -> Attempt | None:
-        """Whose body it is; None for one that was never added."""
+        """The attempt with this body; None if there is none."""
         word, _, number = body.partition(b" ")
         if word != b"job" or not number.isdigit() or int(number) >= len(self.attempts):
             return None

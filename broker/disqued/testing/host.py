@@ -1,4 +1,4 @@
-"""A world in memory: its clock moves when told, its chance comes from a seed."""
+"""A host in memory: its clock moves only when told, and its random numbers come from a seed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from disqued.testing.disk import MemoryDisk
 
 
 class FakeHost:
-    """Implements `disqued.core.host.host.Host`; what a node did to it can be read from its attributes."""
+    """Implements `disqued.core.host.host.Host`; its attributes record what the node did."""
 
     def __init__(self, seed: int = 0, now_ms: int = 1_800_000_000_000) -> None:
         self.now_ms = now_ms
         self.wall_ahead_us = 0
-        """How far somebody moved the wall clock, which timers do not see."""
+        """How far the wall clock was moved; timers do not notice."""
         self.chance = random.Random(seed)  # noqa: S311 - repeatable chance is the point
         self.command_ns = 0
-        """What every command seems to take."""
+        """The apparent duration of every command."""
         self._stopwatch_ns = 0
         self.config_text: str | None = None
         self.nodes_text = ""
@@ -32,10 +32,10 @@ class FakeHost:
         self.slept_s = 0.0
         self._seed = seed
         self.resident = 50_000_000
-        """Bytes that the process seems to take, whatever the node holds."""
+        """The apparent resident size of the process, in bytes."""
         self.limit = MemoryLimit(16 << 30, "machine")
         self.released = 0
-        """How often memory was given back."""
+        """How often memory was released."""
         self.disk = self.new_disk()
         self.process_id = 1
         self.ended: str | None = None
@@ -45,7 +45,7 @@ class FakeHost:
         return MemoryDisk(lambda: self.now_ms, self._seed)
 
     def start_process(self) -> None:
-        """The next process of this server, which removes what the one before may have left half written."""
+        """Start the next process of this server, which removes incomplete files of the previous one."""
         self.process_id += 1
         self.ended = None
         for name in list(self.disk.files):
@@ -53,24 +53,24 @@ class FakeHost:
                 self.disk.perform(DiskWork(REMOVE, name))
 
     def wall_us(self) -> int:
-        """Virtual time, and how far the wall clock was moved."""
+        """Virtual time plus the shift of the wall clock."""
         return self.now_ms * 1000 + self.wall_ahead_us
 
     def stopwatch_ns(self) -> int:
-        """Moves on by `command_ns` per reading."""
+        """Advances by `command_ns` per reading."""
         self._stopwatch_ns += self.command_ns
         return self._stopwatch_ns
 
     def random(self) -> float:
-        """Seeded."""
+        """From the seed."""
         return self.chance.random()
 
     def random_bytes(self, count: int) -> bytes:
-        """Seeded."""
+        """From the seed."""
         return self.chance.randbytes(count)
 
     def facts(self) -> ProcessFacts:
-        """A process that used nothing."""
+        """A process that has used no resources."""
         return ProcessFacts(
             process_id=self.process_id,
             executable="/usr/bin/disque-server",
@@ -84,19 +84,19 @@ class FakeHost:
         )
 
     def resident_bytes(self) -> int:
-        """What was set."""
+        """The value that was set."""
         return self.resident
 
     def memory_limit(self) -> MemoryLimit:
-        """What was set."""
+        """The value that was set."""
         return self.limit
 
     def release_memory(self) -> None:
-        """Count it."""
+        """Count the call."""
         self.released += 1
 
     def change_directory(self, path: str) -> None:
-        """Only known directories can be entered."""
+        """Enter a known directory."""
         if path not in self.directories:
             raise FileNotFoundError(2, "No such file or directory")
         self.directory = path
@@ -110,7 +110,7 @@ class FakeHost:
         return min(count, self.max_clients)
 
     def read_config(self) -> str | None:
-        """The text given or written last."""
+        """The text that was set or written last."""
         return self.config_text
 
     def write_config(self, text: str) -> None:
@@ -118,7 +118,7 @@ class FakeHost:
         self.config_text = text
 
     def save_nodes(self, text: str, sync: bool) -> None:
-        """Keep the text, and whether it was to be safe on disk."""
+        """Keep the text, and whether a sync was requested."""
         self.nodes_text = text
         self.nodes_synced = sync
 
@@ -135,23 +135,23 @@ class FakeHost:
         self.keep_alive_s = interval_s
 
     def sleep(self, seconds: float) -> None:
-        """Let the stopwatch run on."""
+        """Advance the stopwatch."""
         self.slept_s += seconds
         self._stopwatch_ns += int(seconds * 1e9)
 
     def shutdown(self) -> None:
-        """Note it."""
+        """Record it."""
         self.ended = "shutdown"
 
     def fail(self, why: str) -> None:
-        """Note it."""
+        """Record it."""
         self.ended = f"failed: {why}"
 
     def restart(self, delay_ms: int, graceful: bool) -> bool:
-        """Note it."""
+        """Record it."""
         self.ended = f"restart after {delay_ms} ms, {'graceful' if graceful else 'at once'}"
         return True
 
     def crash(self, kind: str) -> None:
-        """Note it."""
+        """Record it."""
         self.ended = kind

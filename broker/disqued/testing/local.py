@@ -1,4 +1,4 @@
-"""One node in virtual time, driven like the server drives it, for tests that read as scenarios."""
+"""One node in virtual time, driven as the server drives it, for tests that read as scenarios."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ class LocalClient:
         """All bytes ever received."""
         self.closed = False
         self.window: int | None = None
-        """How many bytes it still reads before it pauses; None: all that comes."""
+        """How many more bytes it reads before it pauses; None for no limit."""
         self.listener: Callable[[], None] | None = None
-        """Told when replies came or the connection was lost, in the middle of what the node does."""
+        """Called during the turn of the node when replies arrive or the connection is lost."""
 
-    def hear(self) -> None:
-        """Something came, or the connection is lost."""
+    def notify(self) -> None:
+        """Call the listener: replies arrived, or the connection is lost."""
         if self.listener is not None:
             self.listener()
 
     def read(self, size: int) -> None:
-        """Read so many bytes more of what waits or comes, after `window` was set."""
+        """Read `size` more bytes, after `window` was set."""
         self.window = (self.window or 0) + size
         self.local.node.ready.flush(self.session)
         self.local.flush()
 
     def receive(self, data: bytes) -> None:
-        """Take bytes from the node."""
+        """Receive bytes from the node."""
         self.received += data
         self._replies += cast("list[Reply]", self._decoder.feed(data))
-        self.hear()
+        self.notify()
 
     def send(self, *words: bytes | str | int) -> None:
-        """Send a command and do not look at what comes back."""
+        """Send a command without reading its reply."""
         self.send_bytes(encode(*words))
 
     def send_bytes(self, data: bytes) -> None:
@@ -140,7 +140,7 @@ def encode(*words: bytes | str | int) -> bytes:
 
 
 def no_include(path: str) -> str:
-    """There is one configuration file."""
+    """Refuse includes: there is only one configuration file."""
     raise FileNotFoundError(path)
 
 
@@ -159,7 +159,7 @@ class LocalNode(Driver):
         super().__init__()
         self.host = host or FakeHost()
         self.ip = ip
-        """Where the network finds it."""
+        """Its address in the network."""
         self.network = network
         self.config = config or Config()
         self.node = Node(self.config, self.host, node_id, self.host.now_ms)
@@ -167,13 +167,13 @@ class LocalNode(Driver):
         self.dialed: list[Link] = []
         """Links that the node wanted to open while there is no network."""
         self.held_turns = 0
-        """At how many ends of a turn output waited for the disk."""
+        """After how many turns output waited for the disk."""
         self.held_replacements = 0
-        """How often the append only file was replaced by one written anew while output waited."""
+        """How often a rewrite replaced the append only file while output waited."""
         self.alive = True
         self.paused = False
         self._inputs: list[Callable[[], None]] = []
-        """What came in while paused."""
+        """Input that arrived while paused."""
         self.node.start(self.now_ms)
         self.node.tick(self.now_ms)
 
@@ -183,36 +183,36 @@ class LocalNode(Driver):
         return self.host.now_ms
 
     def on_input(self, take: Callable[[], None]) -> None:
-        """Take something that comes in, now or when the node goes on."""
+        """Take input now, or when the node continues."""
         if self.paused:
             self._inputs.append(take)
         elif self.alive:
             take()
 
     def pause(self) -> None:
-        """Stop the process (SIGSTOP): time and input pass by, connections stay open."""
+        """Suspend the process (SIGSTOP): time passes, input waits, and connections stay open."""
         self.paused = True
 
     def resume(self) -> None:
-        """Let the process go on (SIGCONT): it finds what came in, and that it is late."""
+        """Continue the process (SIGCONT): it finds its input, and that time has passed."""
         self.paused = False
         inputs, self._inputs = self._inputs, []
         for take in inputs:
             take()
 
     def crash(self) -> None:
-        """The process is killed: its memory and its connections are gone, what it wrote is there."""
+        """Kill the process: it loses its memory and its connections, and keeps what it wrote."""
         self.alive = False
         self.host.disk.crash()
         self._lose_clients()
 
     def lose_power(self) -> None:
-        """The machine is off: of what was written, only what was synced is there for certain."""
+        """Cut the power of the machine: of what was written, only synced data certainly survives."""
         self.crash()
         self.host.disk.lose_power()
 
     def shut_down(self, *options: str) -> Reply:
-        """SHUTDOWN: None when the node ended, otherwise the error that says why it did not."""
+        """SHUTDOWN: None if the node ended, otherwise the error reply."""
         client = self.client()
         client.send("SHUTDOWN", *options)
         if self.host.ended is None:
@@ -221,7 +221,7 @@ class LocalNode(Driver):
         return None
 
     def restart(self, *, keep_disk: bool = True) -> None:
-        """The process starts anew, killed before if it runs, with what its configuration file says, if it has one."""
+        """Start the process again with its configuration file, if it has one. Kills it first if it runs."""
         if self.alive:
             self.crash()
         self._prepare(keep_disk=keep_disk)
@@ -231,7 +231,7 @@ class LocalNode(Driver):
         self.flush()
 
     def _prepare(self, *, keep_disk: bool) -> None:
-        """What is there before a process starts."""
+        """Prepare the host for a new process."""
         self.alive = True
         if not keep_disk:
             self.host.disk = self.host.new_disk()
@@ -240,13 +240,13 @@ class LocalNode(Driver):
             self.config = load(self.host.config_text, (), no_include)
 
     def _lose_clients(self) -> None:
-        """The process is gone: so are the connections, and what waited to be read."""
+        """Drop all connections and unread input of the process."""
         self.paused = False
         self._inputs.clear()
         clients, self._clients = self._clients, {}
         for client in clients.values():
             client.closed = True
-            client.hear()
+            client.notify()
 
     def client(self) -> LocalClient:
         """A new connection."""
@@ -266,7 +266,7 @@ class LocalNode(Driver):
             more = node.carry(self, self.now_ms)
 
     def write_session(self, session: Session) -> None:
-        """Have a client read the replies that it has room for."""
+        """Pass the replies to the client, as far as its window allows."""
         session.flushing = False
         client = self._clients[id(session)]
         data = b"".join(session.out)
@@ -286,14 +286,14 @@ class LocalNode(Driver):
         self._close(self._clients[id(session)])
 
     def dial(self, link: Link) -> None:
-        """Have the network connect a link; without a network it stays as it is, in `dialed`."""
+        """Connect a link through the network; without one it is recorded in `dialed`."""
         if self.network is not None:
             self.network.dial(self, link)
         else:
             self.dialed.append(link)
 
     def look_up(self, name: bytes) -> None:
-        """Have the network resolve a host name."""
+        """Resolve a host name through the network."""
         if self.network is not None:
             self.network.look_up(self, name)
 
@@ -301,7 +301,7 @@ class LocalNode(Driver):
         if not client.closed:
             client.closed = True
             self.node.disconnected(client.session, self.now_ms)
-            client.hear()
+            client.notify()
 
     def run(self, *, seconds: float = 0, milliseconds: int = 0) -> None:
         """Let virtual time pass."""
@@ -311,10 +311,10 @@ class LocalNode(Driver):
             self.step(end_ms)
 
     def step(self, end_ms: int) -> None:
-        """Go to the time at which the node wants to be woken, at most to `end_ms`, and wake it."""
+        """Advance to the next deadline of the node, at most to `end_ms`, and wake it."""
         deadline_ms = max(min(self.node.next_deadline_ms(), self.host.disk.next_ms), self.now_ms + 1)
         self.host.now_ms = min(deadline_ms, end_ms)
-        self.hear_disk()
+        self.deliver_disk_work()
         self.node.tick(self.now_ms)
         self.flush()
 
@@ -323,8 +323,8 @@ class LocalNode(Driver):
         """Whether no reply waits for the disk."""
         return self.node.ready.barrier.empty
 
-    def hear_disk(self) -> None:
-        """Tell the node what its disk finished by now."""
+    def deliver_disk_work(self) -> None:
+        """Tell the node which disk work has finished by now."""
         if self.host.disk.next_ms <= self.now_ms:
             for work in self.host.disk.take_finished():
                 self.held_replacements += work.verb == REPLACE and not work.error and not self.node.ready.barrier.empty
@@ -332,6 +332,6 @@ class LocalNode(Driver):
             self.flush()
 
     def finish(self, works: int = NEVER_MS) -> None:
-        """Let the disk finish the oldest of what it has under way, and tell the node."""
+        """Finish the oldest pending disk work, and tell the node."""
         self.host.disk.finish(works)
-        self.hear_disk()
+        self.deliver_disk_work()

@@ -1,4 +1,4 @@
-"""What append only files promise, checked from outside: by the files, by what nodes had before, by what clients saw."""
+"""Checks of the guarantees of append only files, based on the files, the state of nodes and what clients saw."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from disqued.testing.network import Sent
 from disqued.testing.snapshot import NEARLY_OVER_MS, differences, snapshot
 
 SETTLED_MS: Final = 1500
-"""How long it takes all holders to hear of an acknowledgement, and to log it, when nothing is wrong."""
+"""How long it takes without faults until all holders have logged an acknowledgement."""
 
 
 def log_state(member: Member) -> object:
-    """What its append only file is to a node: off, wait-rewrite or on."""
+    """The state of the append only file of a node: off, wait-rewrite or on."""
     return dict(member.node.state.events.persistence_status())["aof_state"]
 
 
 class LoadWatch:
-    """Compares what nodes have when they begin to serve with what was on their disks."""
+    """Compares what nodes have loaded with what was on their disks."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._files: dict[int, Contents] = {}
 
     def before(self, member: Member) -> None:
-        """A node is about to start: see what its file says."""
+        """Read the file of a node that is about to start."""
         if member.config.appendonly or member.config.aof_enqueue_jobs_once:
             self._files[member.number] = contents(member.host.disk.files)
 
     def serving(self, member: Member) -> None:
-        """It has loaded its jobs and said nothing yet."""
+        """Check a node that has loaded its jobs and sent nothing yet."""
         history = self._history
         history.away.pop(member.number, None)
-        self._look_at_promises(member)
+        self._check_promises(member)
         found = self._files.pop(member.number, None)
         if found is not None and found.sound and found.records:
             self._compare(member, found)
@@ -48,28 +48,28 @@ class LoadWatch:
             after = snapshot(member)
             for text in differences(before, after, member.now_ms):
                 history.violate(member.net.now_ms, f"node {member.number} after a controlled restart: {text}")
-            self._look_at_once(member)
+            self._check_one_restart(member)
             queued = sum(job.queued for job in after.jobs.values())
             history.rare["job queued by a controlled restart"] += queued
         else:
-            self._look_at_most_once(member)
+            self._check_at_most_once(member)
 
     def watch(self, sent: Sent) -> None:
-        """Note what a node promises to another one."""
+        """Record what a node confirms to another one."""
         if sent.kind == "GOTJOB" and isinstance(sent.sender, Member):
             self._history.promise(sent.sender.number, sent.frame.job_id)
 
-    def _look_at_promises(self, member: Member) -> None:
-        """What it said it has, and had when it went down, it has again."""
+    def _check_promises(self, member: Member) -> None:
+        """A node has everything again that it had confirmed and had when it went down."""
         table = member.node.state.lifecycle.table
         for job_id, expires_ms in self._history.owed.pop(member.number, {}).items():
             if table.get(job_id) is None and expires_ms > member.now_ms + NEARLY_OVER_MS:
                 self._violate(member, f"{job_id!r} is not there any more, as was promised")
 
-    def _look_at_once(self, member: Member) -> None:
-        """A controlled restart is one restart.
+    def _check_one_restart(self, member: Member) -> None:
+        """A controlled restart happens once.
 
-        The next one finds neither the option nor a mark that says anything nor, without the log, the file.
+        The next restart finds neither the option nor a valid marker nor, if the node keeps no AOF, the file.
         """
         if "aof-enqueue-jobs-once yes" in (member.host.config_text or "") or member.config.aof_enqueue_jobs_once:
             self._violate(member, "aof-enqueue-jobs-once is still on")
@@ -79,8 +79,8 @@ class LoadWatch:
         if left and not self._history.is_in_trouble(member.number, member.net.now_ms):
             self._violate(member, "the file of a controlled restart will be loaded again")
 
-    def _look_at_most_once(self, member: Member) -> None:
-        """What was delivered at most once is not there again, unless the disk lost that."""
+    def _check_at_most_once(self, member: Member) -> None:
+        """Jobs that were delivered at most once are not there again, unless the disk lost that record."""
         history = self._history
         for job in member.node.state.lifecycle.table.jobs():
             if job.retry_s > 0:
@@ -92,12 +92,12 @@ class LoadWatch:
             told_ms = [delivery.at_ms for delivery in attempt.deliveries] if attempt is not None else []
             if attempt is None or not told_ms:
                 continue
-            # It may have been on its way to the node that delivered it when this one lost its power.
+            # The job may have been moving to the node that delivered it when this one lost power.
             if not history.is_set_back(member.number, attempt.at_ms, told_ms[0]):
                 self._violate(member, f"{job.id!r}, delivered at most once at {told_ms}, is there again")
 
     def _compare(self, member: Member, found: Contents) -> None:
-        """The table is what the file says, but for jobs whose time is over."""
+        """The job table equals the file, except for expired jobs."""
         now_ms = member.now_ms
         table = member.node.state.lifecycle.table
         for job_id, stored in found.jobs.items():
@@ -122,21 +122,21 @@ class LoadWatch:
 
 
 def check_log(member: Member, history: History) -> None:
-    """While nothing waits for the disk, the file says what the node has in memory."""
+    """Check that the file equals the memory of the node while nothing waits for the disk."""
     state = member.node.state
     if state.ready.changes or state.ready.safe < state.ready.logged or log_state(member) != "on":
         return
     found = contents(member.host.disk.files)
     if not found.sound:
-        return  # it was damaged, and is about to be written anew
+        return  # it is damaged and about to be rewritten
     now_ms = member.net.now_ms
     lasting = [job for job in state.lifecycle.table.jobs() if job.state in {ACTIVE, QUEUED}]
     kept = {job.id for job in lasting if job.retry_s > 0 or not job.flags & DELIVERED}
     for job_id, stored in found.jobs.items():
         if stored.retry_s == 0 and stored.flags & DELIVERED:
-            continue  # the record behind it, which says that it is gone, was damaged: it is never queued again
+            continue  # the later record that deletes it was damaged: it is never queued again
         if job_id not in kept and stored.expire_at_s * 1000 + EXPIRY_GRACE_MS > member.now_ms:
-            history.violate(now_ms, f"node {member.number}: {job_id!r} is on disk, and not to be kept")
+            history.violate(now_ms, f"node {member.number}: {job_id!r} is on disk, and must not be kept")
     for job in lasting:
         if job.id in kept and job.id not in found.jobs:
             history.violate(now_ms, f"node {member.number}: {job.id!r} is not on disk")
@@ -147,7 +147,7 @@ def check_log(member: Member, history: History) -> None:
 
 
 def check_logs_idle(cluster: Cluster, history: History) -> None:
-    """In the end nothing waits for a disk, and nobody is refused."""
+    """Check that in the end nothing waits for a disk and no write is refused."""
     for member in cluster.members:
         state = member.node.state
         waiting = {
@@ -162,7 +162,7 @@ def check_logs_idle(cluster: Cluster, history: History) -> None:
 
 
 def check_files(cluster: Cluster, history: History) -> None:
-    """In the end, when nothing is left to be kept and all files were written anew, they are empty, and alone."""
+    """Check that in the end, after a rewrite, all files are empty and no temporary files are left."""
     now_ms = cluster.network.now_ms
     for member in cluster.members:
         files = member.host.disk.files
@@ -175,14 +175,14 @@ def check_files(cluster: Cluster, history: History) -> None:
 
 
 def check_no_return(attempt: Attempt, history: History) -> None:
-    """What was acknowledged while nothing was wrong does not come back, whoever is killed."""
+    """Check that a job acknowledged without faults does not come back, whichever node is killed later."""
     acked_ms = attempt.ack_replied_ms
     settled_ms = acked_ms + SETTLED_MS
     returned = [delivery for delivery in attempt.deliveries if delivery.at_ms > settled_ms] if acked_ms else []
     if not returned:
         return
     if any(history.is_set_back(member, acked_ms, settled_ms) for member in history.setbacks):
-        history.rare["acknowledged job came back after a loss of power"] += 1
+        history.rare["acknowledged job came back after a power loss"] += 1
     elif attempt.ack_settled and history.was_quiet(acked_ms - SETTLED_MS, settled_ms):
         history.violate(
             returned[0].at_ms,

@@ -1,7 +1,7 @@
-"""What an append only file says, read without the code of the broker that loads it.
+"""The contents of an append only file, read without the code of the broker that loads it.
 
-Records are requests as on the client protocol, so `hiredis` finds them. It does not look at what stands between them:
-each is compared with how it is written. Jobs are read by the codec of the bus.
+Records are requests of the client protocol, so `hiredis` parses them. It ignores what is between them, so each is
+compared with its encoding. Jobs are decoded by the codec of the bus.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _SUM_MARK: Final = b"CRC#"
 
 
 class Contents:
-    """The jobs and pauses that a file leaves behind."""
+    """The jobs and pauses that a file restores."""
 
     def __init__(self, data: bytes) -> None:
         self.jobs: dict[bytes, Job] = {}
         self.pauses: dict[bytes, bytes] = {}
-        """Words by queue, but for `none`."""
+        """The pause state of each paused queue."""
         self.sound = True
-        """Whether all of it could be read, but for an end that was cut off."""
+        """Whether all of it is readable, except for a truncated end."""
         self.records = 0
         reader = hiredis.Reader(notEnoughData=None)
         reader.feed(data)
@@ -72,12 +72,12 @@ class Contents:
 
 
 def _written(record: object) -> bytes:
-    """A record as it stands in a file."""
+    """The encoding of a record."""
     words = record if isinstance(record, list) else []
     parts = [b"$%d\r\n%b\r\n" % (len(word), word) for word in words if isinstance(word, bytes)]
     return b"*%d\r\n" % len(words) + b"".join(parts)
 
 
 def contents(files: Mapping[str, bytearray]) -> Contents:
-    """What the append only file says; nothing if there is none."""
+    """The contents of the append only file; empty if there is none."""
     return Contents(bytes(files.get(LOG_NAME, b"")))

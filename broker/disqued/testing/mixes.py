@@ -1,4 +1,4 @@
-"""Which faults befall a run of the simulator: the mix, by name or by seed, and whether nodes keep append only files."""
+"""The mixes: which faults a run of the simulator injects, by name or by seed, and whether nodes keep AOF files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Mix:
 
     faults: tuple[Fault, ...] = ()
     configured: bool = False
-    """Nodes have configuration files, so that a controlled restart is possible."""
+    """Nodes have configuration files, which a controlled restart needs."""
     logged: bool = False
-    """Nodes keep append only files as well."""
+    """Nodes also keep append only files."""
     lasting: bool = False
-    """What was acknowledged while nothing was wrong does not come back: nobody is cut off or forgotten."""
+    """No node is cut off or forgotten, so a job that was acknowledged without faults must not come back."""
 
 
 HARMLESS: Final[tuple[Fault, ...]] = (faults.slow, faults.move_clock, disks.rewrite)
-"""Faults that lose nothing. (Where links break, a node may find none when it has to say something.)"""
+"""Faults that lose nothing. (Broken links are not among them: a node may have no link when it needs one.)"""
 
 _NETWORK: Final[tuple[Fault, ...]] = (
     faults.partition,
@@ -102,7 +102,7 @@ _CALM_EVERY: Final = 4
 
 
 def mix_of(seed: int) -> str:
-    """The mix of a seed: every fourth is calm, the others take turns."""
+    """The mix of a seed: every fourth seed is calm, the others cycle through the mixes."""
     if seed % _CALM_EVERY == 0:
         return "calm"
     others = [name for name in MIXES if name != "calm"]

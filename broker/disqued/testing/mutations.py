@@ -1,7 +1,7 @@
-"""The protocol broken on purpose, to see that the checkers notice.
+"""Mutations: the protocol broken on purpose, to test that the checkers detect it.
 
-Most mutations change how a node hears a message, which works on the compiled build as well; those marked `patched`
-replace a function of a module and work only where modules are interpreted.
+Most mutations replace the handler of a message, which also works with the compiled build. Those with `patched` replace
+a function of a module, which works only with the interpreted build.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from disqued.replication.repljob import repljob
 
 @dataclass(frozen=True)
 class Mutation:
-    """One way to be wrong."""
+    """One way to break the protocol."""
 
     why: str
-    """What is wrong then."""
+    """What goes wrong."""
     mix: str
-    """The faults under which it shows."""
-    hear: Callable[[Node], None] | None = None
-    """Changes a node that was just made."""
+    """The mix of faults that reveals it."""
+    change: Callable[[Node], None] | None = None
+    """Applied to every new node."""
     patched: tuple[tuple[ModuleType | type, str, Callable[..., Any]], ...] = ()
-    """Functions of modules and classes, and what stands in for them."""
+    """Functions of modules and classes, and their replacements."""
 
     policy: str = ""
-    """When append only files are synced, if not as the seed says."""
+    """The value of `appendfsync`; empty to let the seed choose."""
 
     @property
     def possible(self) -> bool:
-        """Whether what is to be patched is interpreted."""
+        """Whether this build allows the mutation."""
         return not self.patched or not COMPILED
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Be wrong for a while."""
+        """Apply the patches while the context lasts."""
         originals = [(place, name, getattr(place, name)) for place, name, _ in self.patched]
         for place, name, replacement in self.patched:
             setattr(place, name, replacement)
@@ -73,8 +73,8 @@ class Mutation:
                 setattr(place, name, original)
 
 
-def _deaf(kind: int) -> Callable[[Node], None]:
-    """A node that does not hear a message."""
+def _ignore(kind: int) -> Callable[[Node], None]:
+    """Make a node ignore a message."""
 
     def change(node: Node) -> None:
         node.frames.messages[kind] = MessageEntry(Message(kind, "", kinds.OF_UNKNOWN, "", ""), Traffic(Counters()))
@@ -83,7 +83,7 @@ def _deaf(kind: int) -> Callable[[Node], None]:
 
 
 def _never_give_way(node: Node) -> None:
-    """A node that stays in the queue when a node that goes first queued the job too."""
+    """Make a node keep a job queued although a node with precedence has queued it too."""
 
     def queued(state: NodeState, _peer: Peer, frame: Frame) -> None:
         job = state.lifecycle.table.get(frame.job_id)
@@ -94,17 +94,17 @@ def _never_give_way(node: Node) -> None:
 
 
 def _no_cleanup(state: NodeState, job: Job) -> None:
-    """Leaves the copies of a job that was refused where they are."""
+    """Do not delete the copies of a refused job."""
 
 
 def _no_introduction(state: NodeState, source: Peer, job: Job) -> None:
-    """Keeps an import to itself."""
+    """Do not announce an imported job."""
     del source
     job.delivered = tuple([node_id for node_id in job.delivered or () if node_id != state.view.node_id])
 
 
 def _forget_importer(job: Job, now_ms: int, holders: bytes) -> bytes:
-    """Sends a job away without listing who gets it."""
+    """Export a job without listing its receiver."""
     if job.retry_s > 0 and job.delivered is not None:
         job.delivered = job.delivered[:-1]
         holders = len(job.delivered).to_bytes(4, "little") + b"".join(job.delivered)
@@ -115,16 +115,16 @@ _send_parcel = parcel.Parcel.send
 
 
 def _send_and_keep(self: parcel.Parcel, state: NodeState) -> None:
-    """Sends at-most-once jobs away and keeps them."""
+    """Export at-most-once jobs and keep them."""
     self._moved.clear()
     _send_parcel(self, state)
 
 
-_wait = copies._wait  # noqa: SLF001 - breaking in is the point
+_wait = copies._wait  # noqa: SLF001 - mutations patch internals
 
 
 def _in_a_hurry(state: NodeState, wait: copies.Replication, chosen: list[Peer]) -> None:
-    """Answers before the copies are made."""
+    """Reply before the copies are confirmed."""
     wait.wanted = 1
     _wait(state, wait, chosen)
 
@@ -134,67 +134,69 @@ _keep_loaded = Lifecycle.keep_loaded
 
 
 def _forget_at_least_once(self: Journal, job: Job) -> None:
-    """Logs nothing of at-most-once jobs that were handed out."""
+    """Do not log the delivery of at-most-once jobs."""
     if job.retry_s > 0 or not job.flags & DELIVERED:
         _forget(self, job)
 
 
 def _queue_all(self: Lifecycle, job: Job, now_ms: int, *, stored: int, handed_on: bool) -> bool:
-    """Loads a file as if the last run had said what was queued."""
+    """Load a file as if the last run had recorded which jobs were queued."""
     del stored, handed_on
     return _keep_loaded(self, job, now_ms, stored=QUEUED, handed_on=True)
 
 
 def _count_again(self: Lifecycle, job: Job, now_ms: int, ask_at_ms: int) -> None:
-    """Counts a delivery that never was."""
+    """Count a delivery that never happened."""
     del ask_at_ms
     if self.table.get(job.id) is job:
         self.enqueue(job, now_ms, COUNT_DELIVERY)
 
 
 def _not_strict(self: Aof) -> bool:
-    """Takes for safe what was only written."""
+    """Treat written data as synced."""
     del self
     return False
 
 
-_sync_done = Aof._sync_done  # noqa: SLF001 - breaking in is the point
+_sync_done = Aof._sync_done  # noqa: SLF001 - mutations patch internals
 
 
 def _trusting(self: Aof, work: DiskWork) -> None:
-    """Takes no notice of a failed sync."""
+    """Ignore a failed sync."""
     work.error = ""
     _sync_done(self, work)
 
 
 def _silent(self: object, what: object) -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 def _once_more(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> str:
-    """Leaves everything as it is for the next start."""
+    """Leave the marker as it is for the next start."""
     del state, mark, name, found
     return ""
 
 
 def _at_once(state: NodeState, peer: Peer, frame: bytes) -> None:
-    """Confirms what is not logged yet."""
+    """Confirm a change before it is logged."""
     outbox.send(state, peer, frame)
 
 
 MUTATIONS: Final[dict[str, Mutation]] = {
-    "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _deaf(kinds.SETACK)),
-    "skip-gotack": Mutation("finished jobs are never forgotten", "calm", _deaf(kinds.GOTACK)),
-    "skip-deljob": Mutation("other holders never forget finished jobs", "calm", _deaf(kinds.DELJOB)),
-    "skip-queued": Mutation("a job that waits in a queue is queued elsewhere as well", "calm", _deaf(kinds.QUEUED)),
-    "skip-willqueue": Mutation("who asks whether a job is queued gets no answer", "calm", _deaf(kinds.WILLQUEUE)),
-    "skip-working": Mutation("workers can not ask for more time", "calm", _deaf(kinds.WORKING)),
+    "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _ignore(kinds.SETACK)),
+    "skip-gotack": Mutation("completed jobs are never deleted", "calm", _ignore(kinds.GOTACK)),
+    "skip-deljob": Mutation("other holders never delete completed jobs", "calm", _ignore(kinds.DELJOB)),
+    "skip-queued": Mutation("a job that waits in a queue is queued elsewhere as well", "calm", _ignore(kinds.QUEUED)),
+    "skip-willqueue": Mutation(
+        "a node that asks whether a job is queued gets no reply", "calm", _ignore(kinds.WILLQUEUE)
+    ),
+    "skip-working": Mutation("workers cannot extend the retry time", "calm", _ignore(kinds.WORKING)),
     "ignore-id-rule": Mutation("two nodes that queue a job both keep it", "delays", _never_give_way),
     "skip-cleanup": Mutation(
         "refused jobs are delivered", "delays", patched=((copies, "_delete_copies", _no_cleanup),)
     ),
     "forget-importer": Mutation(
-        "who gets a job from another node is not among its holders",
+        "a node that imports a job is not among its holders",
         "calm",
         patched=((yourjobs, "_introduce", _no_introduction), (parcel, "pack_for_bus", _forget_importer)),
     ),
@@ -204,20 +206,20 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         patched=((parcel.Parcel, "send", _send_and_keep),),
     ),
     "answer-early": Mutation(
-        "clients are told before there are copies", "far", patched=((copies, "_wait", _in_a_hurry),)
+        "clients get a reply before there are copies", "far", patched=((copies, "_wait", _in_a_hurry),)
     ),
     "skip-log": Mutation("new jobs are not logged", "logged kills", patched=((Journal, "keep", _silent),)),
     "skip-log-of-ends": Mutation(
-        "that jobs are done is not logged", "logged kills", patched=((Journal, "forget", _silent),)
+        "the completion of jobs is not logged", "logged kills", patched=((Journal, "forget", _silent),)
     ),
     "skip-log-of-takes": Mutation(
-        "an at-most-once job that was delivered is on disk",
+        "an at-most-once job that was delivered stays on disk",
         "logged kills",
         patched=((Journal, "forget", _forget_at_least_once),),
     ),
     "skip-log-of-pauses": Mutation("pauses are not logged", "logged kills", patched=((Journal, "paused", _silent),)),
     "reply-before-sync": Mutation(
-        "with always, clients are told before the sync",
+        "with `always`, clients get a reply before the sync",
         "logged power",
         patched=((Aof, "_is_strict", _not_strict),),
         policy="always",
@@ -229,13 +231,13 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         policy="always",
     ),
     "trust-after-failed-sync": Mutation(
-        "what a sync failed to write is taken for safe",
+        "data that a sync failed to write is considered safe",
         "logged disks",
         patched=((Aof, "_sync_done", _trusting),),
         policy="always",
     ),
     "forget-groups": Mutation(
-        "what changes during a rewrite is not in the new file", "logged kills", patched=((Rewrite, "follow", _silent),)
+        "changes during a rewrite are missing in the new file", "logged kills", patched=((Rewrite, "follow", _silent),)
     ),
     "queue-at-any-load": Mutation(
         "at-most-once jobs are queued again after a crash",

@@ -1,8 +1,7 @@
-"""The network between nodes in virtual time: connections that deliver bytes in order, a little later.
+"""The network between nodes in virtual time: connections deliver bytes in order, after a latency.
 
-It can be made bad, one direction between two nodes at a time (`Path`): slow, narrow, cut, and losing, doubling or
-misplacing whole frames, as happens to those that travel on different connections. Chance comes from a seed, so that
-all of it repeats.
+Each direction between two nodes (`Path`) can be made slow, narrow or cut, and can lose, duplicate or reorder whole
+frames, as happens to frames on different connections. Randomness comes from a seed, so that every run is repeatable.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Endpoint(Protocol):
 
 @dataclass(eq=False)
 class Sent:
-    """A frame on its way. `receiver` is None while nobody is known to listen there."""
+    """A frame in transit. `receiver` is None while no node is known to listen there."""
 
     at_ms: int
     sender: Endpoint
@@ -59,38 +58,38 @@ class Sent:
 
 @dataclass(eq=False)
 class Path:
-    """What befalls bytes on their way from one node to another."""
+    """The state of one direction between two nodes."""
 
     delay_ms: int = LATENCY_MS
     jitter_ms: int = 0
     """Added to the delay, evenly distributed."""
     cut: bool = False
-    """Bytes wait until the path is mended, as TCP repeats them."""
+    """Bytes wait until the path is repaired, since TCP retransmits them."""
     bytes_per_ms: int = 0
-    """How much goes through; 0 for any amount."""
+    """The bandwidth; 0 for unlimited."""
     loss: float = 0.0
     duplication: float = 0.0
     displacement: float = 0.0
-    """How likely a frame is lost, doubled, or delivered later than those behind it."""
+    """Probabilities that a frame is lost, duplicated, or delivered after later frames."""
 
     free_ms: float = 0.0
-    """When a narrow path is done with what it has."""
+    """When a narrow path has sent everything."""
     waiting: list[Callable[[], None]] = field(default_factory=list)
-    """Arrivals that the cut holds up."""
+    """Arrivals that wait for the end of the cut."""
 
     def reset(self) -> None:
-        """Be a good path again; does not mend a cut."""
+        """Remove delays and losses; a cut stays."""
         self.delay_ms, self.jitter_ms, self.bytes_per_ms = LATENCY_MS, 0, 0
         self.loss = self.duplication = self.displacement = 0.0
 
     @property
     def disturbed(self) -> bool:
-        """Whether frames have to be looked at one by one."""
+        """Whether frames must be treated one by one."""
         return self.loss > 0 or self.duplication > 0 or self.displacement > 0
 
 
 class End(Carrier):
-    """One end of a connection. What it sends arrives in order, its closing last."""
+    """One end of a connection. What it sends arrives in order, and its close last."""
 
     def __init__(self, network: Network, local: Endpoint, remote: Endpoint | None, link: Link) -> None:
         self.network = network
@@ -102,7 +101,7 @@ class End(Carrier):
         self.other: End | None = None
         self.open = True
         self.vanished = False
-        """The machine was switched off: it says so only when it is on again and spoken to."""
+        """The machine lost power: peers learn of it only when it is back and they send something."""
         self._sending: deque[Callable[[], None]] = deque()
         self._latest_ms = 0
         self._unsent_bytes = 0
@@ -134,7 +133,7 @@ class End(Carrier):
                     self._send(raw, path)
 
     def _frames(self, data: bytes) -> list[tuple[Frame, bytes]]:
-        """What is written cut into frames: nodes write whole ones."""
+        """Split the data into frames; nodes write only whole frames."""
         self._reader.feed(data)
         found: list[tuple[Frame, bytes]] = []
         while (frame := self._reader.next()) is not None:
@@ -157,12 +156,12 @@ class End(Carrier):
         self.depart(lambda: self._arrive(data))
 
     def _sent(self, size: int) -> None:
-        """A narrow path took what was written."""
+        """A narrow path has sent the data."""
         self._unsent_bytes -= size
         self.note_congestion()
 
     def note_congestion(self) -> None:
-        """Tell the link whether too much waits."""
+        """Mark the link as congested if too much data waits."""
         congested_bytes = self.network.congested_bytes
         if self._unsent_bytes > congested_bytes:
             self.link.congested = True
@@ -170,7 +169,7 @@ class End(Carrier):
             self.link.congested = False
 
     def _overflow(self) -> None:
-        """More waits than may: the link is dropped."""
+        """Drop the link: more data waits than the limit allows."""
         self.local.node.state.counters.add(LINKS_OVERFLOWED)
         self.close()
         self._sending.clear()
@@ -179,7 +178,7 @@ class End(Carrier):
             self.other.break_off()
 
     def depart(self, action: Callable[[], None]) -> None:
-        """Have something done at the other end, after all that was sent before."""
+        """Run an action at the other end, after everything that was sent before."""
         network = self.network
         path = network.path(self.local, self.remote)
         delay_ms = path.delay_ms + (network.draw(path.jitter_ms) if path.jitter_ms else 0)
@@ -189,7 +188,7 @@ class End(Carrier):
         network.later(self._latest_ms - network.now_ms, self._next)
 
     def _next(self) -> None:
-        """The oldest of what was sent arrives, unless the path is cut."""
+        """The oldest action arrives, unless the path is cut."""
         path = self.network.path(self.local, self.remote)
         if path.cut:
             path.waiting.append(self._next)
@@ -199,22 +198,22 @@ class End(Carrier):
     def _arrive(self, data: bytes) -> None:
         other = self.other
         if other is not None and other.open:
-            other.local.on_input(lambda: other.hear(data))
+            other.local.on_input(lambda: other.receive(data))
         elif other is not None and other.vanished and other.local.alive:
             self.break_off()
 
-    def hear(self, data: bytes) -> None:
-        """The node reads what came."""
+    def receive(self, data: bytes) -> None:
+        """Pass data to the node."""
         if self.open:
             self.local.node.link_bytes(self.link, data, self.local.now_ms)
             self.local.flush()
 
     def unsent_bytes(self) -> int:
-        """What a narrow path did not take yet."""
+        """Bytes that a narrow path has not sent yet."""
         return self._unsent_bytes
 
     def close(self) -> None:
-        """Close this end; the other node hears of it behind all that was sent."""
+        """Close this end. The close arrives after everything that was sent."""
         if self.open:
             self.open = False
             self.network.ends.pop(self, None)
@@ -226,7 +225,7 @@ class End(Carrier):
             other.local.on_input(other.break_off)
 
     def break_off(self) -> None:
-        """The connection is gone without this node's doing; what was on its way is lost."""
+        """Break the connection from outside; data in transit is lost."""
         if self.open:
             self.open = False
             self._sending.clear()
@@ -238,7 +237,7 @@ class End(Carrier):
         self.local.flush()
 
     def vanish(self) -> None:
-        """The node is gone at once, and with it what was on its way."""
+        """The node disappears, with data in transit."""
         self.open = False
         self.vanished = True
         self._sending.clear()
@@ -252,24 +251,24 @@ class Network:
         self.now_ms = now_ms
         self.chance = chance or Random(0)  # noqa: S311 - repeatable chance is the point
         self.names: dict[bytes, list[bytes]] = {}
-        """What names resolve to."""
+        """The addresses of host names."""
         self.congested_bytes = 64 * 1024
-        """A link is congested when more than that waits, and no more when it is half of that."""
+        """A link is congested while more than this waits, until half of it is left."""
         self.limit_bytes = 0
-        """A link is dropped when more than that waits; 0 for never, and then a link says nothing of a long turn."""
+        """A link is dropped when more than this waits; 0 for never, and then links never report congestion."""
         self.tap: Callable[[int, bytes], None] | None = None
-        """Sees all that is written, with the time."""
+        """Called with all data that is written, and the time."""
         self.capturing = True
         self.sent: list[Sent] = []
         """Frames in the order in which they were written, while `capturing`."""
         self.watchers: list[Callable[[Sent], None]] = []
-        """Each sees every frame."""
+        """Each is called with every frame."""
         self.filters: list[Callable[[Sent], bool]] = []
-        """Each may have a frame lost."""
+        """Each returns True to lose a frame."""
         self.ends: dict[End, None] = {}
-        """Open ends, in the order in which they were made."""
+        """Open ends, oldest first."""
         self.events = 0
-        """How many things happened."""
+        """How many events were processed."""
         self._listening: dict[tuple[bytes, int], Endpoint] = {}
         self._paths: dict[tuple[Endpoint, Endpoint], Path] = {}
         self._plain = Path()
@@ -279,36 +278,36 @@ class Network:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do something after a while."""
+        """Schedule an action."""
         heappush(self._events, (self.now_ms + delay_ms, next(self._order), action))
 
     def next_ms(self) -> int | None:
-        """When something happens next."""
+        """The time of the next event."""
         return self._events[0][0] if self._events else None
 
     def deliver(self) -> None:
-        """Let happen what is due."""
+        """Run all actions that are due."""
         while self._events and self._events[0][0] <= self.now_ms:
             self.events += 1
             heappop(self._events)[2]()
 
     def draw(self, most: int) -> int:
-        """A number from 0 to `most`."""
+        """A random integer from 0 to `most`."""
         return int(self.chance.random() * (most + 1))
 
     # --- places and paths ---------------------------------------------------------------------------------------------
 
     def listen(self, local: Endpoint, bus_port: int) -> None:
-        """Have a node reached at its address."""
+        """Make a node reachable at its address."""
         self._listening[local.ip, bus_port] = local
 
     def unlisten(self, local: Endpoint, bus_port: int) -> None:
-        """Have nobody reached there."""
+        """Make a node unreachable at its address."""
         if self._listening.get((local.ip, bus_port)) is local:
             del self._listening[local.ip, bus_port]
 
     def path(self, sender: Endpoint, receiver: Endpoint | None) -> Path:
-        """The way from one node to another, to be changed at will."""
+        """The path from one node to another, which the caller may change."""
         if receiver is None:
             return self._plain
         path = self._paths.get((sender, receiver))
@@ -317,15 +316,15 @@ class Network:
         return path
 
     def paths(self) -> list[Path]:
-        """All that were used or changed so far."""
+        """All paths that were used or changed so far."""
         return list(self._paths.values())
 
     def cut(self, sender: Endpoint, receiver: Endpoint) -> None:
-        """Let nothing through in this direction; it waits, and connections stay open."""
+        """Block one direction. Data waits, and connections stay open."""
         self.path(sender, receiver).cut = True
 
-    def mend(self, sender: Endpoint, receiver: Endpoint) -> None:
-        """Let through again, first what waited."""
+    def repair(self, sender: Endpoint, receiver: Endpoint) -> None:
+        """Unblock a direction; data that waited arrives first."""
         path = self.path(sender, receiver)
         if path.cut:
             path.cut = False
@@ -334,7 +333,7 @@ class Network:
                 self.later(path.delay_ms, arrival)
 
     def reset(self, one: Endpoint, other: Endpoint) -> None:
-        """Break all connections between two nodes; what is on its way is lost."""
+        """Break all connections between two nodes; data in transit is lost."""
         for end in list(self.ends):
             if (end.local is one and end.remote is other) or (end.local is other and end.remote is one):
                 end.break_off()
@@ -346,7 +345,7 @@ class Network:
     # --- frames -------------------------------------------------------------------------------------------------------
 
     def watch(self, end: End, frame: Frame) -> bool:
-        """Note a frame that is sent; True when a filter has it lost."""
+        """Record a frame that is sent; True if a filter loses it."""
         kind = ROOMS.message_table.names.get(int(frame.kind), str(frame.kind))
         sent = Sent(self.now_ms, end.local, end.remote, kind, frame)
         if self.capturing:
@@ -356,9 +355,9 @@ class Network:
         return any(lose(sent) for lose in self.filters)
 
     def fate(self, path: Path, frame: Frame) -> list[int]:
-        """After how many milliseconds a frame is written, once for each time it arrives.
+        """After how many milliseconds a frame is written, one entry for each time it arrives.
 
-        What hands over jobs or who a node is does not come twice: no connection does that, and nobody could tell.
+        Frames that transfer jobs are not duplicated: no connection does that, and the receiver could not tell.
         """
         if not path.disturbed:
             return [0]
@@ -372,14 +371,14 @@ class Network:
             times.append(1 + self.draw(1000))
         return times
 
-    # --- what nodes want ----------------------------------------------------------------------------------------------
+    # --- requests of nodes --------------------------------------------------------------------------------------------
 
     def carried(self, _local: Endpoint) -> bool:
-        """Hear that the output of a turn was carried; True if that had the node say more at once."""
+        """Called when the output of a turn was carried; True if the node has more output now."""
         return False
 
     def dial(self, local: Endpoint, link: Link) -> None:
-        """Open a connection to the peer of a link; what is written before it is made arrives after it."""
+        """Open a connection to the peer of a link. What is written meanwhile arrives once it is open."""
         peer = link.peer
         assert peer is not None
         target = peer.target
@@ -390,7 +389,7 @@ class Network:
         end.depart(lambda: self._accept(end, place))
 
     def _accept(self, end: End, place: tuple[bytes, int]) -> None:
-        """The request for a connection arrives: somebody listens there, or not."""
+        """The connection request arrives: it is accepted or refused."""
         target = self._listening.get(place)
         if not end.open:
             return
@@ -409,7 +408,7 @@ class Network:
         far.other = end
 
     def look_up(self, local: Endpoint, name: bytes) -> None:
-        """Resolve a name, a little later."""
+        """Resolve a name, after the latency."""
         addresses = self.names.get(name, [])
         self.later(LATENCY_MS, lambda: local.on_input(lambda: self._found(local, name, addresses)))
 

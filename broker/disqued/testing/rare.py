@@ -1,7 +1,7 @@
-"""States that are hardly ever reached, counted to prove that the simulator reaches them.
+"""Rare states, counted to prove that the simulator reaches them.
 
-Most are counted by the nodes themselves, some are seen in the frames, some in the logs, and some by the clients, who
-write them into the history. Every name in `RARE` has to be reached by the seeds of the test suite.
+Most are counted by the nodes themselves; others are seen in frames, in logs, or by the clients, which record them in
+the history. The seeds of the test suite must reach every name in `RARE`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNTED: Final = {
     "job imported": JOBS_IMPORTED,
     "at-most-once job imported": IMPORTED_AT_MOST_ONCE,
 }
-"""What nodes count, by the name of the state."""
+"""The counters of nodes, by the name of the state."""
 
 _LOGGED: Final = {
     "failure by majority": "failed, says the majority",
@@ -60,10 +60,10 @@ RARE: Final = (
     "one more node asked for a copy",
     "forgotten node kept out",
     "external replication while leaving",
-    "external replication for want of memory",
+    "external replication while out of memory",
     "acknowledged at a node without the job",
     "WORKING too late",
-    "job handed over by a leaving node",
+    "job transferred by a leaving node",
     "leaving undone midway",
     "node returned under a new ID",
     "output held by the barrier",
@@ -73,23 +73,23 @@ RARE: Final = (
     "delivery while another node loads",
     "job queued by a controlled restart",
     "at-most-once job not queued again",
-    "acknowledged job came back after a loss of power",
+    "acknowledged job came back after a power loss",
     "node did not start for a failing disk",
 )
 
 
 class Rarities:
-    """Watches one cluster."""
+    """Watches one cluster for rare states."""
 
     def __init__(self, cluster: Cluster, history: History) -> None:
         self._cluster = cluster
         self._history = history
         self._seen: Counter[str] = Counter()
         self._asked: dict[tuple[Endpoint, bytes], list[Endpoint | None]] = {}
-        """To whom each node sent the copies of each of its new jobs."""
+        """The nodes to which each node sent copies of each of its new jobs."""
 
     def watch(self, sent: Sent) -> None:
-        """Look at a frame that is sent."""
+        """Inspect a frame that is sent."""
         for name, fits in _SENT.items():
             if fits(sent):
                 self._seen[name] += 1
@@ -110,7 +110,7 @@ class Rarities:
         if sent.receiver is not None:
             self._seen["copy refused for a failing disk"] += sent.receiver.node.state.refusal != ""
         if job.id not in state.waits_for_copies:
-            self._seen["job handed over by a leaving node"] += state.view.leaving
+            self._seen["job transferred by a leaving node"] += state.view.leaving
             return
         asked = self._asked.setdefault((sent.sender, job.id), [])
         if sent.receiver in asked:

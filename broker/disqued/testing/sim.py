@@ -1,10 +1,10 @@
-"""The simulator: a whole cluster in one process, in virtual time, repeatable from one number.
+"""The simulator: a whole cluster in one process, in virtual time, repeatable from a seed.
 
     python -m disqued.testing.sim --seed 7
     python -m disqued.testing.sim --seeds 0..199 [--mix crashes] [--seconds 20] [--mutation NAME]
 
-Nodes are the real core; network, disks, clocks, chance and clients are simulated. A run has three parts: load and
-faults, healing, and a time in which all jobs have to be delivered, acknowledged and forgotten. Then the checkers judge.
+Nodes run the real core; network, disks, clocks, random numbers and clients are simulated. A run has three phases: load
+and faults, healing, and a time in which all jobs must be delivered, acknowledged and deleted. Then the checkers run.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from disqued.testing.workload import QUEUES, Observer, Producer, Worker, World
 
 DEFAULT_SECONDS: Final = 12
 SETTLE_S: Final = 240
-"""How long after healing all jobs may take to be gone."""
+"""How long after healing until all jobs must be gone."""
 CHECK_EVERY_MS: Final = 500
 VIOLATIONS_SHOWN: Final = 6
 DISTANCES_MS: Final = (20, 60, 120)
 LINK_BYTES: Final = 2400
-"""So little that a narrow link is soon congested, and may overflow."""
+"""Small, so that a narrow link is soon congested and may overflow."""
 NODE_TIMEOUT_MS: Final = 2000
 COMMAND_NS: Final = 1_000_000
-"""So slow that slices of a rewrite are short."""
+"""Slow, so that the slices of a rewrite are short."""
 LOADED_WITHIN_S: Final = 20
-"""How long nodes may take to load their jobs when all is healed."""
+"""How long nodes may take to load their jobs after healing."""
 _CONFIG: Final = f"cluster-node-timeout {NODE_TIMEOUT_MS}\n"
 _MARK_CONFIG: Final = "aof-restart-mark yes\n"
 _LOG_CONFIG: Final = """\
@@ -59,7 +59,7 @@ auto-aof-rewrite-percentage 60
 
 @dataclass
 class Result:
-    """What came of a run."""
+    """The result of a run."""
 
     seed: int
     mix: str
@@ -95,7 +95,7 @@ class Simulation:
         network.tap = self.history.digest_bytes
         self._load_watch = logcheckers.LoadWatch(self.history)
         hooks = Hooks(
-            on_boot=mutation.hear if mutation is not None else None,
+            on_boot=mutation.change if mutation is not None else None,
             on_start=self._load_watch.before,
             on_serve=self._load_watch.serving,
         )
@@ -128,9 +128,9 @@ class Simulation:
         return load(self._config_text, (), no_include)
 
     def _settle_disk(self, member: Member) -> None:
-        """A disk with which nothing is wrong."""
+        """Restore the disk of a member to its normal state."""
         files = member.host.disk
-        files.mend()
+        files.repair()
         if self.history.policy:
             files.delay_ms = {disk.SYNC: self._sync_ms, disk.REPLACE: 2 * self._sync_ms, disk.READ: self._read_ms}
             files.jitter_ms = self._sync_ms
@@ -149,7 +149,7 @@ class Simulation:
         return member
 
     def run(self) -> Result:
-        """From nothing to the verdict."""
+        """Run all phases and the checks."""
         began_s = time.perf_counter()
         cluster = self.cluster
         cluster.meet()
@@ -174,7 +174,7 @@ class Simulation:
         return self._result(time.perf_counter() - began_s)
 
     def _move_apart(self) -> None:
-        """All nodes are far from each other, in both directions alike."""
+        """Set a high latency between all nodes, the same in both directions."""
         members = self.cluster.members
         self.history.distance_ms = DISTANCES_MS[-1]
         for one in members:
@@ -185,11 +185,11 @@ class Simulation:
 
     @property
     def _seen_enough(self) -> bool:
-        """Whether the protocol was broken on purpose, and that was noticed."""
+        """Whether the mutation of this run was detected."""
         return self._impatient and bool(self.history.violations)
 
     def pass_time(self, seconds: float) -> None:
-        """Let the world run, looking into the nodes now and then."""
+        """Let virtual time pass, with periodic checks of the nodes."""
         network = self.cluster.network
         end_ms = network.now_ms + int(seconds * 1000)
         while network.now_ms < end_ms and not self._seen_enough:
@@ -207,7 +207,7 @@ class Simulation:
                 self.faults.supervise()
 
     def _heal(self) -> None:
-        """No more faults, no more new jobs; workers on all nodes."""
+        """Stop faults and producers, and start workers on all nodes."""
         history = self.history
         self.world.producing = False
         self.faults.stop()
@@ -226,16 +226,16 @@ class Simulation:
         self.faults.repair()
 
     def _load(self) -> None:
-        """Have all nodes load their jobs."""
+        """Wait until all nodes have loaded their jobs."""
         end_ms = self.world.now_ms + LOADED_WITHIN_S * 1000
         while not all(member.serving for member in self.cluster.members) and not self._seen_enough:
             if self.world.now_ms > end_ms:
-                self.history.violate(self.world.now_ms, "a node does not come to an end with loading")
+                self.history.violate(self.world.now_ms, "a node does not finish loading")
                 return
             self.pass_time(0.1)
 
     def _check_files(self) -> None:
-        """See what the append only files hold when all is over."""
+        """Check the append only files at the end."""
         self.pass_time(3)
         logcheckers.check_logs_idle(self.cluster, self.history)
         for member in self.cluster.members:
@@ -244,7 +244,7 @@ class Simulation:
         logcheckers.check_files(self.cluster, self.history)
 
     def _settle(self) -> None:
-        """Give all jobs their time to go."""
+        """Wait until all jobs are gone."""
         network = self.cluster.network
         end_ms = network.now_ms + SETTLE_S * 1000
         whole_ms = network.now_ms + 40_000
@@ -274,7 +274,7 @@ class Simulation:
 
 
 def simulate(seed: int, mix: str | None = None, seconds: int = DEFAULT_SECONDS, mutation: str | None = None) -> Result:
-    """One run, with the protocol broken on purpose if a mutation is named."""
+    """Simulate one run, with a mutation of the protocol if one is named."""
     if mutation is None:
         with TransitionCheck() as check:
             result = Simulation(seed, mix, seconds).run()
@@ -286,7 +286,7 @@ def simulate(seed: int, mix: str | None = None, seconds: int = DEFAULT_SECONDS, 
 
 
 def report(result: Result, arguments: argparse.Namespace) -> str:
-    """One line for a run that kept all promises, all there is to know for one that did not."""
+    """One line for a run without violations, all details for one with violations."""
     rate = int(result.events / result.real_s)
     line = (
         f"seed {result.seed} ({result.mix}): {'ok' if not result.violations else 'FAILED'}, "
@@ -310,7 +310,7 @@ def report(result: Result, arguments: argparse.Namespace) -> str:
 
 
 def _commit() -> str:
-    """Of the sources, as far as git knows."""
+    """The commit of the sources, if git knows it."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         command = ["git", "rev-parse", "--short", "HEAD"]
         return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603 - fixed
@@ -318,19 +318,19 @@ def _commit() -> str:
 
 
 def _seeds(words: str) -> range:
-    """`7` or `0..99`."""
+    """Parse `7` or `0..99`."""
     first, _, last = words.partition("..")
     return range(int(first), int(last or first) + 1)
 
 
 def main() -> int:
-    """Run the seeds that are asked for; 1 when one of them failed."""
+    """Run the requested seeds; returns 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m disqued.testing.sim", description="Simulate whole clusters.")
     parser.add_argument("--seed", "--seeds", dest="seeds", type=_seeds, required=True, help="a number, or first..last")
-    parser.add_argument("--mix", choices=sorted(MIXES), help="which faults; by the seed if not given")
-    parser.add_argument("--seconds", type=int, default=DEFAULT_SECONDS, help="how long faults last")
+    parser.add_argument("--mix", choices=sorted(MIXES), help="the mix of faults; default: chosen by the seed")
+    parser.add_argument("--seconds", type=int, default=DEFAULT_SECONDS, help="how long faults are injected")
     parser.add_argument("--mutation", choices=sorted(MUTATIONS), help="break the protocol on purpose")
-    parser.add_argument("--trace", type=int, default=0, help="events to show of a run that failed")
+    parser.add_argument("--trace", type=int, default=0, help="how many events of a failed run are shown")
     arguments = parser.parse_args()
     failed = 0
     rare: Counter[str] = Counter()
@@ -338,8 +338,8 @@ def main() -> int:
         result = simulate(seed, arguments.mix, arguments.seconds, arguments.mutation)
         rare.update(result.rare)
         failed += bool(result.violations)
-        print(report(result, arguments), flush=True)  # noqa: T201 - the report is what this is for
-    print("reached: " + ", ".join(f"{name} {count}" for name, count in sorted(rare.items())))  # noqa: T201 - likewise
+        print(report(result, arguments), flush=True)  # noqa: T201 - the report is the output
+    print("reached: " + ", ".join(f"{name} {count}" for name, count in sorted(rare.items())))  # noqa: T201 - the report is the output
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""What a node has, seen from outside, to be compared after it was restarted."""
+"""The jobs and pauses of a node, for comparison after a restart."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.testing.cluster import Member
 
 NEARLY_OVER_MS: Final = 2000
-"""Jobs whose time is over so soon may be there or not."""
+"""Jobs that expire within this time may be there or not."""
 ASKING_MS: Final = 1500
-"""How long after a restart the other holders of a job that was queued may be asked whether they queued it meanwhile."""
+"""How long after a restart a node may ask other holders whether they have queued a job meanwhile."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """One job."""
+    """A job that must survive a restart."""
 
     queued: bool
     due_ms: int
-    """When it is queued, if it is not."""
+    """When it will be queued; 0 if it is queued."""
     shared: bool
-    """Other nodes may have it too."""
+    """Whether other nodes may have it too."""
     delayed_until_ms: int
-    """0 unless it waits for its delay for the first time."""
+    """The end of its first delay; 0 if it does not wait for that."""
     nacks: int
     additional_deliveries: int
     body: bytes
@@ -34,14 +34,14 @@ class Kept:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All jobs that are to be found after a restart, and the pauses of queues."""
+    """All jobs that must be there after a restart, and the pauses of queues."""
 
     jobs: dict[bytes, Kept]
     pauses: dict[bytes, bytes]
 
 
 def snapshot(member: Member) -> Snapshot:
-    """What a node has."""
+    """The jobs and pauses of a node now."""
     lifecycle = member.node.state.lifecycle
     jobs: dict[bytes, Kept] = {}
     for job in lifecycle.table.jobs():
@@ -64,7 +64,7 @@ def snapshot(member: Member) -> Snapshot:
 
 
 def differences(before: Snapshot, after: Snapshot, now_ms: int) -> list[str]:
-    """What is not as it was after a controlled restart."""
+    """What differs after a controlled restart."""
     found: list[str] = []
     if before.pauses != after.pauses:
         found.append(f"pauses are {after.pauses}, were {before.pauses}")

@@ -1,7 +1,7 @@
-"""Clients of a simulated cluster: they add jobs, take them and acknowledge them, well or badly, as a seed says.
+"""Clients of a simulated cluster: they add, fetch and acknowledge jobs, correctly or not, as determined by the seed.
 
-A client is connected to one node, a millisecond away, and goes to another one when the connection is lost or the node
-says nothing for too long. What it did and saw it writes into the history.
+A client is connected to one node, with a latency of one millisecond, and switches to another one when the connection is
+lost or a reply takes too long. It records what it did and saw in the history.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from disqued.testing.history import Attempt, Delivery, History
 from disqued.testing.local import LocalClient, Reply
 
 PATIENCE_MS: Final = 4000
-"""How long a client waits for a reply before it goes to another node."""
+"""How long a client waits for a reply before it switches to another node."""
 AWAY_MS: Final = 1
 RECONNECT_MS: Final = 100
 QUEUES: Final = ("mail", "print", "bill")
 
 
 class Lost:
-    """Stands for a reply that never came."""
+    """The result of a command whose reply never arrived."""
 
 
 LOST: Final = Lost()
@@ -34,7 +34,7 @@ Then: TypeAlias = Callable[[Answer], None]
 
 
 class World:
-    """What clients share."""
+    """The state that all clients share."""
 
     def __init__(self, cluster: Cluster, history: History, chance: Random) -> None:
         self.cluster = cluster
@@ -42,7 +42,7 @@ class World:
         self.chance = chance
         self.producing = True
         self.careful = False
-        """Workers acknowledge all they get, at once."""
+        """Whether workers acknowledge every job at once."""
 
     @property
     def now_ms(self) -> int:
@@ -50,16 +50,16 @@ class World:
         return self.cluster.network.now_ms
 
     def later(self, delay_ms: float, action: Callable[[], None]) -> None:
-        """Do something after a while."""
+        """Schedule an action."""
         self.cluster.network.later(max(1, int(delay_ms)), action)
 
     def alive(self) -> list[Member]:
-        """Members that can be connected to."""
+        """Members that accept connections."""
         return [member for member in self.cluster.members if member.alive]
 
 
 class _Call:
-    """A command whose reply is awaited."""
+    """A command that waits for its reply."""
 
     def __init__(self, then: Then, witness: Callable[[Reply], None] | None) -> None:
         self.then = then
@@ -85,11 +85,11 @@ class Caller:
 
     @property
     def member(self) -> Member | None:
-        """Where it is connected."""
+        """The member it is connected to."""
         return self._member if self._connection is not None else None
 
     def connect(self) -> bool:
-        """Be connected, to its home if possible; False when nobody can be reached."""
+        """Connect unless connected, preferably to its home; False if no member is reachable."""
         if self._connection is not None and not self._connection.closed:
             return True
         alive = self.world.alive()
@@ -100,12 +100,12 @@ class Caller:
         at_home = [member for member in alive if member.number == self.home]
         self._member = at_home[0] if at_home and stay else world.chance.choice(alive)
         connection = self._member.client()
-        connection.listener = lambda: self._hear(connection)
+        connection.listener = lambda: self._receive(connection)
         self._connection = connection
         return True
 
     def hang_up(self) -> None:
-        """Break the connection; replies that did not come are lost."""
+        """Close the connection; outstanding replies are lost."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.listener = None
@@ -118,7 +118,7 @@ class Caller:
             self.world.later(AWAY_MS, lambda call=call: call.finish(LOST))  # type: ignore[misc]
 
     def call(self, then: Then, *words: bytes | str | int, witness: Callable[[Reply], None] | None = None) -> None:
-        """Send a command. `then` gets the reply a millisecond after `witness`, which sees it leave the node."""
+        """Send a command. `witness` is called when the reply leaves the node, and `then` when it arrives."""
         call = _Call(then, witness)
         if not self.connect():
             self.world.later(RECONNECT_MS, lambda: call.finish(LOST))
@@ -140,8 +140,8 @@ class Caller:
         if not call.done and call in self._calls:
             self.hang_up()
 
-    def _hear(self, connection: LocalClient) -> None:
-        """The node replied, or the connection is lost; runs in the middle of what the node does."""
+    def _receive(self, connection: LocalClient) -> None:
+        """Handle replies or the loss of the connection, during the turn of the node."""
         if connection is not self._connection:
             return
         for reply in connection.replies():
@@ -155,7 +155,7 @@ class Caller:
 
 
 class Producer:
-    """Adds jobs of all kinds, one after the other."""
+    """Adds jobs with random options, one after the other."""
 
     def __init__(self, world: World, home: int, pause_ms: int) -> None:
         self._world = world
@@ -163,7 +163,7 @@ class Producer:
         self._pause_ms = pause_ms
 
     def start(self) -> None:
-        """Begin."""
+        """Start to work."""
         self._world.later(self._world.chance.random() * self._pause_ms, self._add)
 
     def _add(self) -> None:
@@ -218,9 +218,9 @@ class Producer:
         return words
 
     def _witness(self, attempt: Attempt, reply: Reply) -> None:
-        """The reply leaves the node: see who has the job now.
+        """Record which nodes have the job when the reply leaves the node.
 
-        A node may have crashed since it confirmed, and what was acknowledged meanwhile needs no copies.
+        A node may have crashed since it confirmed its copy, and a job that was acknowledged meanwhile needs no copies.
         """
         if not isinstance(reply, bytes):
             return
@@ -242,7 +242,7 @@ class Producer:
             history.promise(attempt.member, reply)
         if attempt.replicate > 1 and accepting.lifecycle.table.get(reply) is None:
             history.rare["external replication while leaving"] += accepting.view.leaving
-            history.rare["external replication for want of memory"] += accepting.lifecycle.memory.level() > 0
+            history.rare["external replication while out of memory"] += accepting.lifecycle.memory.level() > 0
 
     def _answered(self, attempt: Attempt, answer: Answer) -> None:
         world = self._world
@@ -260,7 +260,7 @@ class Producer:
 
 
 def jobs_in(reply: Reply) -> list[tuple[bytes, bytes, int]]:
-    """The ID and body of each job that GETJOB replied, and how often it was queued again before."""
+    """The ID and body of each job in a reply to GETJOB, and how often it was requeued before."""
     assert isinstance(reply, list)
     jobs: list[tuple[bytes, bytes, int]] = []
     for job in reply:
@@ -273,30 +273,30 @@ def jobs_in(reply: Reply) -> list[tuple[bytes, bytes, int]]:
 
 
 def describe(answer: Answer) -> str:
-    """A reply in the trace."""
+    """A reply as the trace shows it."""
     if isinstance(answer, Lost):
         return "lost"
     return str(answer)
 
 
 def is_loading(answer: Answer) -> bool:
-    """Whether the node has not loaded its jobs yet."""
+    """Whether the node replied that it is loading its jobs."""
     return str(answer).startswith("LOADING ")
 
 
 class Worker:
-    """Takes jobs and does with them what chance says."""
+    """Fetches jobs and treats them at random."""
 
     def __init__(self, world: World, home: int) -> None:
         self._world = world
         self._caller = Caller(world, home)
         self._other = Caller(world, home + 1)
-        """Where some jobs are acknowledged that were taken elsewhere."""
+        """Acknowledges some jobs at another node."""
         self._later = Caller(world, home)
-        """For what is said while the worker waits for its next job."""
+        """Sends commands while the worker waits for its next job."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start to work."""
         self._world.later(self._world.chance.random() * 100, self._get)
 
     def _get(self) -> None:
@@ -312,7 +312,7 @@ class Worker:
         self._caller.call(self._got, *words, witness=lambda reply: self._witness(member.number, reply))
 
     def _witness(self, member: int, reply: Reply) -> None:
-        """Jobs leave a node: that is their delivery."""
+        """Record the delivery of jobs when they leave the node."""
         world = self._world
         history = world.history
         if not isinstance(reply, list):
@@ -341,7 +341,7 @@ class Worker:
             self._get()
 
     def _work(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
-        """Do something with what came, then ask for more."""
+        """Treat the jobs in a random way, then fetch more."""
         world = self._world
         luck = 0.0 if world.careful else world.chance.random()
         delay_ms = 1.0
@@ -350,7 +350,8 @@ class Worker:
         elif luck < 0.78:
             self._finish(jobs, "ACKJOB", self._other)
         elif luck < 0.83:
-            # Between far nodes a holder may not know of the last one that was asked: FASTACK does not reach that one.
+            # Between distant nodes, a holder may not know the last node that was asked for a copy: FASTACK does not
+            # reach it.
             self._finish(jobs, "ACKJOB" if world.history.distance_ms > 0 else "FASTACK", self._caller)
         elif luck < 0.88:
             self._nack(jobs)
@@ -374,17 +375,17 @@ class Worker:
         for attempt in attempts:
             attempt.acks_sent_ms.append(sent_ms)
             at = caller.member.number if caller.member else 0
-            self._note_stranger(caller.member, attempt)
+            self._note_unknown(caller.member, attempt)
             world.history.note(world.now_ms, f"{command} {attempt.number} to {at}")
-        safely = command == "ACKJOB"  # FASTACK is said once, and forgotten
+        safely = command == "ACKJOB"  # FASTACK is sent only once
         caller.call(
             lambda answer: self._finished(attempts, sent_ms, answer, safely=safely),
             command,
             *[job_id for job_id, _ in jobs],
         )
 
-    def _note_stranger(self, member: Member | None, attempt: Attempt) -> None:
-        """Count acknowledgements at nodes that do not know the job."""
+    def _note_unknown(self, member: Member | None, attempt: Attempt) -> None:
+        """Count acknowledgements at nodes that do not have the job."""
         if member is not None and attempt.deliveries:
             job = member.node.state.lifecycle.table.get(attempt.deliveries[-1].job_id)
             self._world.history.rare["acknowledged at a node without the job"] += job is None
@@ -417,14 +418,14 @@ class Worker:
 
 
 class Observer:
-    """Looks at jobs and queues now and then, and pauses a queue everywhere for a while."""
+    """Inspects jobs and queues periodically, and pauses a queue on all nodes for a while."""
 
     def __init__(self, world: World, home: int) -> None:
         self._world = world
         self._caller = Caller(world, home)
 
     def start(self) -> None:
-        """Begin."""
+        """Start to work."""
         self._world.later(700, self._look)
 
     def _look(self) -> None:
@@ -453,7 +454,7 @@ class Observer:
 
     def _looked(self, answer: Answer) -> None:
         if isinstance(answer, ResponseError) and not is_loading(answer):
-            self._world.history.violate(self._world.now_ms, f"a look was refused: {answer}")
+            self._world.history.violate(self._world.now_ms, f"a read-only command was refused: {answer}")
 
     def _pause(self, queue: str, how: str) -> None:
         world = self._world
