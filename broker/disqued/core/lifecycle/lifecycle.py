@@ -393,7 +393,7 @@ class Lifecycle(Release):
 
     def postpone(self, job: Job, now_ms: i64) -> None:
         """Start the retry time again. Does nothing to a job that is never requeued."""
-        if job.retry_s == 0 or job.requeue_at_ms == 0:
+        if job.retry_s == 0 or job.requeue_at_ms == 0 or job.state == ACKED:
             return
         job.flags |= BCAST_WILLQUEUE
         job.requeue_at_ms = now_ms + job.retry_s * 1000 + self._jitter_ms()
