@@ -47,20 +47,20 @@ class Outcome:
     """The field `drain` of the status."""
 
 
-def advance(view: ClusterView, member: Member, *, keeps_volume: bool, for_good: bool = True) -> Outcome:
+def advance(view: ClusterView, member: Member, *, keeps_volume: bool, permanent: bool = True) -> Outcome:
     """Decide the next step of a drain.
 
     Args:
         view: The cluster.
         member: The member to drain.
         keeps_volume: Whether a volume keeps the jobs that are not handed over.
-        for_good: Whether the cluster will have one member less, so all copies must fit on the others.
+        permanent: Whether the cluster will have one member less, so all copies must fit on the others.
     """
     broker = member.loaded
     leaving = broker.leaving if broker else None
     entry = _entry(view, member, leaving)
     begun = leaving is not None or _before(view, member) is not None
-    if for_good and not begun and (refused := _refusal(view, member)):
+    if permanent and not begun and (refused := _refusal(view, member)):
         return Outcome(Decision(notes=(refused,)))
     if broker is not None and leaving is None:
         return _begin(view, member, broker.node_id, entry)

@@ -127,7 +127,7 @@ def _next(view: ClusterView, due: Replacement, left: int, *, busy: bool) -> Outc
 
 def _drained(view: ClusterView, due: Replacement, remaining: str) -> Outcome:
     """Decide the next step of replacing a pod without a volume."""
-    outcome = drain.advance(view, due.member, keeps_volume=False, for_good=False)
+    outcome = drain.advance(view, due.member, keeps_volume=False, permanent=False)
     notes = (progress("RollingOut", remaining, "Upgrading"), *outcome.decision.notes)
     if outcome.ended == "no":
         return Outcome(Decision(outcome.decision.actions, notes, outcome.decision.disrupts), "no", outcome.entry)

@@ -126,7 +126,7 @@ def test_both_passwords_of_a_broker_are_returned(cluster: RealCluster) -> None:
         asyncio.run(brokers.send_command(connection, node.node_id, ("CONFIG", "SET", "requirepass-former", "new")))
         node, connection = look(one, "new")
         assert (node.requirepass, node.requirepass_former, connection.password) == ("old", "new", "new")
-        assert "old" not in repr(node), "nobody logs it by mistake"
+        assert "old" not in repr(node), "passwords are not in the representation"
         asyncio.run(brokers.send_command(connection, node.node_id, ("CONFIG", "SET", "requirepass-former", "")))
 
 
@@ -196,7 +196,7 @@ def test_loading_broker_reports_only_that_it_is_loading(tmp_path: Path) -> None:
         one.start()
         one.server.wait_ready()
         node, _ = look(one)
-        assert node.loading, "it has much to read"
+        assert node.loading, "the file takes long to load"
         assert (node.node_id, node.peers) == ("", ())
         assert node.version
         cluster.wait_until(lambda: not look(one)[0].loading)

@@ -252,7 +252,7 @@ def test_holder_stops_at_once_when_another_one_has_the_lease() -> None:
             await asyncio.sleep(RENEW_S + 0.1)
             assert not one.held
             await asyncio.sleep(DURATION_S + RETRY_S)
-            assert one.held, "a hand does not renew it"
+            assert one.held, "a manual edit does not renew it"
 
     run(main())
 

@@ -39,21 +39,21 @@ class Operator:
         self.liveness = f"http://127.0.0.1:{ports[0]}/healthz"
         self.metrics = f"http://127.0.0.1:{ports[1]}/metrics"
 
-    async def until(self, condition_of: Callable[[], object], what: str) -> None:
+    async def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait until the condition holds."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                while not condition_of():
+                while not condition():
                     assert self.process.returncode is None, self.log.read_text()
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"not in time: {what}\n{self.log.read_text()}") from None
 
-    async def until_page(self, condition_of: Callable[[str], object], what: str) -> None:
+    async def until_page(self, condition: Callable[[str], object], what: str) -> None:
         """Wait until the condition holds for the metrics page."""
         async with asyncio.timeout(TIMEOUT_S):
             for _ in range(int(TIMEOUT_S / 0.1)):
-                if condition_of((await read(self.metrics))[1]):
+                if condition((await read(self.metrics))[1]):
                     return
                 await asyncio.sleep(0.1)
         raise AssertionError(f"not in time: {what}")
@@ -116,7 +116,7 @@ def test_objects_are_created_and_then_nothing_is_written(tmp_path: Path) -> None
         server = ApiServer()
         server.put(f"{CLUSTERS}/shop", cluster(replicas=2))
         async with running(tmp_path, server) as operator:
-            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is created")
             shop = server.objects[f"{CLUSTERS}/shop"]
             owners = server.objects[STATEFUL_SET]["metadata"]["ownerReferences"]
             assert [owner["uid"] for owner in owners] == [shop["metadata"]["uid"]]
@@ -129,7 +129,9 @@ def test_objects_are_created_and_then_nothing_is_written(tmp_path: Path) -> None
             await asyncio.sleep(3)
             written = [request for request in server.writes if "leases" not in request]
             await asyncio.sleep(5)
-            assert [request for request in server.writes if "leases" not in request] == written, "it waits for pods"
+            assert [request for request in server.writes if "leases" not in request] == written, (
+                "the cluster waits for pods"
+            )
             status, page = await read(operator.metrics)
             assert status == 200
             shown = [line for line in page.splitlines() if line.startswith("disque_operator_cluster_phase{")]
@@ -149,19 +151,21 @@ def test_new_clusters_and_manual_changes_are_noticed(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
-            await operator.until(lambda: LEASE in server.objects, "it acts")
+            await operator.until(lambda: LEASE in server.objects, "the operator holds the Lease")
             server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
-            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is created")
             config = "/api/v1/namespaces/team/configmaps/shop-config"
             wanted = server.objects[config]["data"]
             server.put(config, server.objects[config] | {"data": {"disque.conf": "port 1\n"}})
-            await operator.until(lambda: server.objects[config]["data"] == wanted, "the ConfigMap is put right")
+            await operator.until(lambda: server.objects[config]["data"] == wanted, "the ConfigMap is restored")
             server.remove("/api/v1/namespaces/team/services/shop")
-            await operator.until(lambda: "/api/v1/namespaces/team/services/shop" in server.objects, "and the service")
+            await operator.until(
+                lambda: "/api/v1/namespaces/team/services/shop" in server.objects, "the Service is restored"
+            )
             server.remove(f"{CLUSTERS}/shop")
             server.remove(STATEFUL_SET)
             await asyncio.sleep(3)
-            assert STATEFUL_SET not in server.objects, "a cluster that is gone stays gone"
+            assert STATEFUL_SET not in server.objects, "a deleted cluster is not created again"
             assert await operator.end() == 0
 
     asyncio.run(main())
@@ -171,14 +175,14 @@ def test_operator_continues_after_an_api_server_outage(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
-            await operator.until(lambda: LEASE in server.objects, "it acts")
+            await operator.until(lambda: LEASE in server.objects, "the operator holds the Lease")
             server.reject = lambda _method, _path: 503
             server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
             await asyncio.sleep(5)
             assert STATEFUL_SET not in server.objects
             assert operator.process.returncode is None
             server.reject = lambda _method, _path: None
-            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is created")
             assert (await read(operator.liveness))[0] == 200
 
     asyncio.run(main())
@@ -189,14 +193,15 @@ def test_metrics_of_clusters_disappear_when_the_lease_is_lost(tmp_path: Path) ->
         server = ApiServer()
         server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
         async with running(tmp_path, server) as operator:
-            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is made")
-            await operator.until_page(lambda page: 'phase="Creating"} 1.0' in page, "it tells of the cluster")
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is created")
+            await operator.until_page(lambda page: 'phase="Creating"} 1.0' in page, "the metrics contain the cluster")
             lease = server.objects[LEASE]
             server.put(LEASE, lease | {"spec": lease["spec"] | {"holderIdentity": "another"}})
             await operator.until_page(lambda page: "disque_operator_lease_held 0.0" in page, "it has lost the Lease")
             states = ("cluster_phase", "cluster_condition", "cluster_members", "paused")
             await operator.until_page(
-                lambda page: not any(f"disque_operator_{state}{{" in page for state in states), "it says nothing of it"
+                lambda page: not any(f"disque_operator_{state}{{" in page for state in states),
+                "the metrics do not contain the cluster",
             )
 
     asyncio.run(main())
@@ -207,12 +212,12 @@ def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> N
     async def main() -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
-            await operator.until(lambda: LEASE in server.objects, "it acts")
+            await operator.until(lambda: LEASE in server.objects, "the operator holds the Lease")
             server.drops_events = True
             server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
             await operator.until(lambda: STATEFUL_SET in server.objects, "the cluster is found by a list")
-            said = "no watch told of DisqueCluster team/shop"
-            while said not in operator.log.read_text():
+            message = "no watch reported DisqueCluster team/shop"
+            while message not in operator.log.read_text():
                 await read(operator.liveness)
                 await asyncio.sleep(1)
             assert (await read(operator.liveness))[0] == 500
@@ -238,7 +243,7 @@ def test_operator_exits_when_the_definition_is_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
-            await operator.until(lambda: LEASE in server.objects, "it acts")
+            await operator.until(lambda: LEASE in server.objects, "the operator holds the Lease")
             server.drops_events = True
             server.reject = lambda _method, path: 404 if names.PLURAL in path else None
             async with asyncio.timeout(TIMEOUT_S):

@@ -293,7 +293,7 @@ def test_events_are_read_only_when_pods_are_missing() -> None:
             "spec": {"replicas": 1},
         }
         uid = server.put("/apis/apps/v1/namespaces/ns/statefulsets/c", stateful_set)["metadata"]["uid"]
-        for number, about in enumerate((uid, "stranger")):
+        for number, about in enumerate((uid, "other-uid")):
             event = {"involvedObject": {"uid": about}, "reason": "FailedCreate", "message": f"quota of {about}"}
             server.put(f"/api/v1/namespaces/ns/events/c.{number}", event)
         async with serving(server) as configuration:

@@ -21,16 +21,16 @@ from support.kubeworld.values import (
     broker,
     broker_of,
     changed,
-    done,
+    decided,
     gone,
     planned,
     pod,
+    reported,
     revision,
     seen,
     short,
     stateful_set,
     status,
-    told,
     unreachable,
     volumes,
 )
@@ -155,7 +155,7 @@ ROTATED: dict[str, tuple[Change, list[str]]] = {
 def test_password_change(case: str) -> None:
     change, expected = ROTATED[case]
     view = at_rest()
-    assert done(change(view)) == [action.replace("{current}", current(view)) for action in expected]
+    assert decided(change(view)) == [action.replace("{current}", current(view)) for action in expected]
 
 
 FORMER: dict[str, tuple[Change, bool]] = {
@@ -178,8 +178,8 @@ def test_previous_password_is_kept(case: str) -> None:
 
 def test_cluster_is_not_created_without_a_password() -> None:
     view = own(lone(at_rest()), None)
-    assert done(view) == []
-    assert told(view, "Degraded") == ("True", "SecretMissing")
+    assert decided(view) == []
+    assert reported(view, "Degraded") == ("True", "SecretMissing")
     assert "kubectl create secret generic mine" in planned(view).status["message"]
 
 
@@ -198,19 +198,19 @@ def test_new_password_is_stored_before_it_is_sent_to_brokers() -> None:
 
 def test_live_directive_is_set_without_a_restart() -> None:
     view = changed(at_rest(), config={"slowlog-max-len": "64"})
-    assert [action for action in done(view) if "CONFIG" in action] == [
+    assert [action for action in decided(view) if "CONFIG" in action] == [
         f"mail-{ordinal}: CONFIG SET slowlog-max-len 64" for ordinal in range(3)
     ]
 
 
 def test_manually_changed_directive_is_restored() -> None:
     config = {**broker_of(at_rest(), 1).config, "slowlog-max-len": "7", "maxclients": "900"}
-    assert done(broker(at_rest(), 1, config=config)) == ["mail-1: CONFIG SET slowlog-max-len 128"]
+    assert decided(broker(at_rest(), 1, config=config)) == ["mail-1: CONFIG SET slowlog-max-len 128"]
 
 
 def test_equal_values_with_different_spelling_are_not_set() -> None:
     config = {**broker_of(at_rest(), 1).config, "auto-aof-rewrite-min-size": "64mb"}
-    assert done(broker(at_rest(), 1, config=config)) == []
+    assert decided(broker(at_rest(), 1, config=config)) == []
 
 
 def child(view: ClusterView, kind: str, name: str, change: Callable[[Json], Json]) -> ClusterView:
@@ -232,14 +232,14 @@ def test_object_of_another_owner_is_not_changed() -> None:
         return {"kind": live["kind"], "metadata": {"name": "mail", "uid": "x", "labels": {}}, "spec": {}}
 
     view = child(at_rest(), "Service", "mail", taken)
-    assert done(view) == []
-    assert told(view, "Degraded") == ("True", "NameTaken")
+    assert decided(view) == []
+    assert reported(view, "Degraded") == ("True", "NameTaken")
 
 
 def test_disabled_disruption_budget_is_deleted() -> None:
     view = at_rest()
     view = changed(view, pod_disruption_budget=view.spec.pod_disruption_budget.model_copy(update={"enabled": False}))
-    assert done(view) == ["delete PodDisruptionBudget mail"]
+    assert decided(view) == ["delete PodDisruptionBudget mail"]
 
 
 CLAIMS: dict[str, tuple[Change, list[str]]] = {
@@ -258,7 +258,7 @@ CLAIMS: dict[str, tuple[Change, list[str]]] = {
 @pytest.mark.parametrize("case", CLAIMS)
 def test_claim_is_changed(case: str) -> None:
     change, expected = CLAIMS[case]
-    assert [action for action in done(change(at_rest())) if "Claim" in action] == expected
+    assert [action for action in decided(change(at_rest())) if "Claim" in action] == expected
 
 
 LEFT_BEHIND: dict[str, tuple[Change, bool]] = {
@@ -280,7 +280,7 @@ LEFT_BEHIND: dict[str, tuple[Change, bool]] = {
 def test_claim_of_a_removed_pod_is_deleted(case: str) -> None:
     change, deleted = LEFT_BEHIND[case]
     view = change(changed(stateful_set(gone(at_rest(), 2), replicas=2), replicas=2))
-    assert ("delete PersistentVolumeClaim data-mail-2" in done(view)) == deleted
+    assert ("delete PersistentVolumeClaim data-mail-2" in decided(view)) == deleted
 
 
 # --- status and events ------------------------------------------------------------------------------------------------
@@ -300,14 +300,14 @@ TROUBLES = {
 def test_reason_and_advice_for_a_pod_that_does_not_run(trouble: str) -> None:
     reason, advice = TROUBLES[trouble]
     view = unreachable(at_rest(), 1, ready=False, trouble=trouble)
-    assert told(view, "Degraded") == ("True", reason)
+    assert reported(view, "Degraded") == ("True", reason)
     assert advice in planned(view).status["message"]
     assert planned(view).status["phase"] == "Degraded"
 
 
 def test_exceeded_quota_is_reported_with_advice() -> None:
     view = seen(gone(at_rest(), 2), quota="exceeded quota: pods=2")
-    assert told(view, "Degraded") == ("True", "PodsRefused")
+    assert reported(view, "Degraded") == ("True", "PodsRefused")
     assert "exceeded quota: pods=2" in planned(view).status["message"]
 
 
@@ -329,9 +329,9 @@ def test_condition_keeps_its_transition_time() -> None:
 def test_briefly_silent_member_is_not_a_problem() -> None:
     view = unreachable(at_rest(), 1)
     first = planned(view)
-    assert (first.status["phase"], told(view, "Degraded")[0]) == ("Healing", "False")
+    assert (first.status["phase"], reported(view, "Degraded")[0]) == ("Healing", "False")
     later = ClusterView(view.spec, replace(view.observed, status=first.status), view.now_s + 16)
-    assert told(later, "Degraded") == ("True", "MemberUnreachable")
+    assert reported(later, "Degraded") == ("True", "MemberUnreachable")
 
 
 def outside(schema: Json, value: object, path: str = "status") -> list[str]:
@@ -400,14 +400,14 @@ def test_messages_contain_no_changing_numbers() -> None:
 
 def test_paused_cluster_still_reports_problems() -> None:
     view = changed(unreachable(at_rest(), 1, ready=False, trouble="CrashLoopBackOff"), paused=True)
-    assert done(view) == []
+    assert decided(view) == []
     assert planned(view).status["phase"] == "Paused"
-    assert told(view, "Degraded") == ("True", "CrashLooping")
+    assert reported(view, "Degraded") == ("True", "CrashLooping")
 
 
 def test_invalid_spec_is_reported() -> None:
     view = changed(at_rest(), config={"hz": "often"})
-    assert told(view, "SpecValid") == ("False", "Invalid")
+    assert reported(view, "SpecValid") == ("False", "Invalid")
     assert "spec.config.hz" in planned(view).status["message"]
     assert [event.reason for event in planned(view).events] == ["Invalid"]
 

@@ -17,17 +17,17 @@ from support.kubeworld.values import (
     broker,
     broker_of,
     changed,
-    done,
+    decided,
     gone,
     peers,
     planned,
     pod,
     pod_of,
+    reported,
     revision,
     seen,
     stateful_set,
     status,
-    told,
     unknown_member,
     unreachable,
     volumes,
@@ -42,7 +42,7 @@ DONE = Leaving(done=True, jobs_left=0, rate=0.0, seconds_left=0.0, seconds_elaps
 def test_healthy_cluster_is_not_changed(replicas: int) -> None:
     view = at_rest(replicas)
     again = planned(view)
-    assert (done(view), again.events, again.again_s) == ([], (), 30.0)
+    assert (decided(view), again.events, again.again_s) == ([], (), 30.0)
     assert again.status == view.observed.status
 
 
@@ -88,7 +88,7 @@ def test_disruption_check_fails(case: str) -> None:
 @pytest.mark.parametrize("case", FAILED_CHECKS)
 def test_no_disruption_while_the_check_fails(case: str) -> None:
     change, _ = FAILED_CHECKS[case]
-    actions = done(revision(change(at_rest())))
+    actions = decided(revision(change(at_rest())))
     assert not [action for action in actions if action.startswith("replace")]
 
 
@@ -146,7 +146,7 @@ FORGOTTEN: dict[str, tuple[Change, bool]] = {
 def test_node_id_is_forgotten_when_no_pod_can_have_it(case: str) -> None:
     change, forgotten = FORGOTTEN[case]
     view = change(at_rest())
-    forgets = [action for action in done(view) if "FORGET" in action]
+    forgets = [action for action in decided(view) if "FORGET" in action]
     everybody = [f"{member.name}: CLUSTER FORGET id-unknown" for member, _ in view.loaded]
     assert forgets == (everybody if forgotten else [])
 
@@ -154,18 +154,18 @@ def test_node_id_is_forgotten_when_no_pod_can_have_it(case: str) -> None:
 def test_disconnected_members_are_connected() -> None:
     view = at_rest()
     lost = peers(view, broker_of(view, 1).node_id, connected=False, silent_s=20.0)
-    assert done(lost) == [
+    assert decided(lost) == [
         f"mail-0: CLUSTER MEET {pod_of(view, 1).ip} 7711",
         f"mail-1: CLUSTER MEET {pod_of(view, 2).ip} 7711",
     ]
-    assert done(peers(view, broker_of(view, 1).node_id, connected=False, silent_s=14.0)) == []
-    assert done(broker(broker(lost, 1, uptime_s=14.0), 1, uptime_s=14.0)) == []
+    assert decided(peers(view, broker_of(view, 1).node_id, connected=False, silent_s=14.0)) == []
+    assert decided(broker(broker(lost, 1, uptime_s=14.0), 1, uptime_s=14.0)) == []
 
 
 def test_duplicate_node_id_is_only_reported() -> None:
     view = broker(at_rest(), 1, node_id=broker_of(at_rest(), 0).node_id)
-    assert [action for action in done(view) if "FORGET" in action or action.startswith("replace")] == []
-    assert told(view, "Degraded") == ("True", "DuplicateNode")
+    assert [action for action in decided(view) if "FORGET" in action or action.startswith("replace")] == []
+    assert reported(view, "Degraded") == ("True", "DuplicateNode")
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ SIZES: dict[str, tuple[Change, list[str]]] = {
 @pytest.mark.parametrize("case", SIZES)
 def test_replicas(case: str) -> None:
     change, expected = SIZES[case]
-    actions = done(change(at_rest()))
+    actions = decided(change(at_rest()))
     assert [action for action in actions if "PodDisruptionBudget" not in action] == expected
 
 
@@ -250,13 +250,13 @@ def test_pod_that_never_was_a_member_is_removed_without_a_drain() -> None:
         pod_of(view, 1), name="mail-2", ordinal=2, uid="new", phase="Pending", ready=False, trouble="Unschedulable"
     )
     view = stateful_set(seen(view, pods=(*view.observed.pods, newcomer)), replicas=3)
-    assert [action for action in done(view) if "Disruption" not in action] == ["apply StatefulSet 2"]
-    assert told(view, "Draining") == ("True", "PodStopping")
+    assert [action for action in decided(view) if "Disruption" not in action] == ["apply StatefulSet 2"]
+    assert reported(view, "Draining") == ("True", "PodStopping")
 
 
 def test_cluster_without_a_statefulset_gets_all_its_members_back() -> None:
     view = changed(seen(at_rest(), stateful_set=None, children={}), replicas=1)
-    assert done(view)[-1] == "apply StatefulSet 3"
+    assert decided(view)[-1] == "apply StatefulSet 3"
 
 
 REFUSALS: dict[str, tuple[Change, str]] = {
@@ -274,7 +274,7 @@ def test_refused_drain_is_reported_once(case: str) -> None:
     change, reason = REFUSALS[case]
     view = change(at_rest())
     first = planned(view)
-    assert told(view, "Draining") == ("False", reason)
+    assert reported(view, "Draining") == ("False", reason)
     assert [event.reason for event in first.events if event.reason.startswith("Drain")] != []
     assert planned(seen(view, status=first.status)).events == ()
 
@@ -317,8 +317,8 @@ OVERDUE: dict[str, tuple[Change, list[str], str]] = {
 def test_overdue_drain(case: str) -> None:
     change, expected, reason = OVERDUE[case]
     view = change(at_rest())
-    assert [action for action in done(view) if "PodDisruptionBudget" not in action] == expected
-    assert told(view, "Degraded")[1] == reason
+    assert [action for action in decided(view) if "PodDisruptionBudget" not in action] == expected
+    assert reported(view, "Degraded")[1] == reason
 
 
 def test_restart_of_a_leaving_broker_does_not_reset_the_timeout() -> None:
@@ -332,7 +332,7 @@ def test_cluster_with_an_unready_pod_is_not_running() -> None:
     view = pod(at_rest(), 1, ready=False)
     found = planned(view).status
     assert (found["phase"], found["message"]) == ("Healing", "mail-1 has loaded its jobs and is not ready yet")
-    assert told(view, "Progressing") == ("True", "PodStarting")
+    assert reported(view, "Progressing") == ("True", "PodStarting")
 
 
 # --- drain annotation -------------------------------------------------------------------------------------------------
@@ -340,20 +340,20 @@ def test_cluster_with_an_unready_pod_is_not_running() -> None:
 
 def test_annotated_pod_is_drained_and_kept() -> None:
     view = pod(at_rest(), 1, drain=True)
-    assert done(view) == ["mail-1: CLUSTER LEAVING yes"]
-    assert done(broker(view, 1, leaving=HANDING)) == []
+    assert decided(view) == ["mail-1: CLUSTER LEAVING yes"]
+    assert decided(broker(view, 1, leaving=HANDING)) == []
     rests = pod(broker(view, 1, leaving=DONE), 1, ready=False)
-    assert done(rests) == []
-    assert told(rests, "Draining") == ("True", "Drained")
+    assert decided(rests) == []
+    assert reported(rests, "Draining") == ("True", "Drained")
     assert planned(rests).status["members"][1]["safeToStop"]
-    assert done(pod(rests, 1, drain=False)) == ["mail-1: CLUSTER LEAVING no"]
+    assert decided(pod(rests, 1, drain=False)) == ["mail-1: CLUSTER LEAVING no"]
 
 
 def test_only_one_pod_is_drained_at_a_time() -> None:
     view = pod(pod(at_rest(), 1, drain=True), 0, drain=True)
-    assert done(view) == ["mail-0: CLUSTER LEAVING yes"]
-    assert done(broker(view, 0, leaving=HANDING)) == []
-    assert done(changed(view, replicas=2)) == ["mail-2: CLUSTER LEAVING yes"]
+    assert decided(view) == ["mail-0: CLUSTER LEAVING yes"]
+    assert decided(broker(view, 0, leaving=HANDING)) == []
+    assert decided(changed(view, replicas=2)) == ["mail-2: CLUSTER LEAVING yes"]
 
 
 # --- rollout ----------------------------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ ROLLED: dict[str, tuple[Change, list[str]]] = {
 @pytest.mark.parametrize("case", ROLLED)
 def test_pod_is_replaced(case: str) -> None:
     change, expected = ROLLED[case]
-    assert done(change(at_rest())) == expected
+    assert decided(change(at_rest())) == expected
 
 
 EPHEMERAL: dict[str, tuple[Change, list[str]]] = {
@@ -417,17 +417,19 @@ EPHEMERAL: dict[str, tuple[Change, list[str]]] = {
 @pytest.mark.parametrize("case", EPHEMERAL)
 def test_ephemeral_pod_is_replaced(case: str) -> None:
     change, expected = EPHEMERAL[case]
-    assert done(change(at_rest(ephemeral=True))) == expected
+    assert decided(change(at_rest(ephemeral=True))) == expected
 
 
 def test_single_ephemeral_member_keeps_its_jobs() -> None:
     view = revision(at_rest(1, ephemeral=True))
-    assert done(view) == ["replace mail-0"]
+    assert decided(view) == ["replace mail-0"]
     busy = broker(view, 0, jobs=3)
-    assert done(busy) == []
-    assert told(busy, "Degraded") == ("True", "SingleMember")
+    assert decided(busy) == []
+    assert reported(busy, "Degraded") == ("True", "SingleMember")
     assert "Set spec.replicas to 2" in planned(busy).status["message"]
-    assert done(changed(busy, drain=Drain(timeout_s=60, on_timeout="Force"), annotations=CONSENT)) == ["replace mail-0"]
+    assert decided(changed(busy, drain=Drain(timeout_s=60, on_timeout="Force"), annotations=CONSENT)) == [
+        "replace mail-0"
+    ]
 
 
 def test_failed_upgrade_is_reported_with_advice() -> None:

@@ -119,7 +119,7 @@ def test_concurrency_is_one_per_key_and_limited_by_workers() -> None:
         for number in range(10):
             subject.wake(("ns", str(number)))
         await run_for(subject, 30)
-        assert subject.overdue_s() < 4, "each has its turn"
+        assert subject.overdue_s() < 4, "every key gets its turn"
 
     run(main())
     assert most == 3

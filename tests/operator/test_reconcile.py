@@ -136,7 +136,7 @@ def test_idle_cluster_causes_no_requests() -> None:
             assert not one.server.writes
             for _ in range(int(FRESH_S / 30) - 1):
                 assert await one.round() == []
-            assert len(await one.round(60)) == len(first), "after some minutes it looks anew"
+            assert len(await one.round(60)) == len(first), "objects are read again after some minutes"
             assert not one.server.writes
             assert len(one.seen) == FRESH_S / 30 + 1
 
@@ -170,7 +170,7 @@ def test_actions_are_planned_again_from_fresh_objects() -> None:
             one.actions = actions
             requests = await one.round()
             assert requests.index(f"GET {CLUSTER}") < requests.index(f"DELETE {CONFIG}")
-            assert len(one.seen) == 3, "planned anew"
+            assert len(one.seen) == 3, "planned again"
 
     asyncio.run(main())
 
@@ -180,7 +180,7 @@ def test_plan_is_executed_and_status_written_once() -> None:
         async with harness() as one:
             one.actions = config_when_missing
             one.status = STATUS | {"phase": "Creating"}
-            one.events = (Event("Normal", "Creating", "the cluster is made"),)
+            one.events = (Event("Normal", "Creating", "creating the cluster"),)
             await one.round()
             assert one.server.objects[CONFIG]["data"] == {"a": "b"}
             assert one.written["phase"] == "Creating"
@@ -189,7 +189,7 @@ def test_plan_is_executed_and_status_written_once() -> None:
             assert [request.split()[0] for request in one.server.writes] == ["PATCH", "PATCH", "POST"]
             [event] = one.posted
             assert event["involvedObject"]["uid"] == one.server.objects[CLUSTER]["metadata"]["uid"]
-            assert (event["type"], event["reason"], event["message"]) == ("Normal", "Creating", "the cluster is made")
+            assert (event["type"], event["reason"], event["message"]) == ("Normal", "Creating", "creating the cluster")
 
     asyncio.run(main())
 
@@ -199,7 +199,7 @@ def test_objects_are_found_by_label_and_by_name() -> None:
         async with harness() as one:
             one.server.put(CONFIG, make("ConfigMap", "c-config"))
             one.server.put("/api/v1/namespaces/ns/services/c", {"kind": "Service", "apiVersion": "v1", "spec": {}})
-            one.server.put("/api/v1/namespaces/ns/configmaps/stranger", {"kind": "ConfigMap", "apiVersion": "v1"})
+            one.server.put("/api/v1/namespaces/ns/configmaps/other", {"kind": "ConfigMap", "apiVersion": "v1"})
             await one.round()
             assert set(one.seen[-1].children) == {("ConfigMap", "c-config"), ("Service", "c")}
 
@@ -256,9 +256,9 @@ def test_failed_action_is_a_condition_and_one_event() -> None:
             assert "apply ConfigMap c-config" in text
             for _ in range(3):
                 await one.failing_round()
-            told = condition_of(one.written, "ReconcileSuccess")
-            assert (told["status"], told["reason"]) == ("False", "Forbidden")
-            assert told["message"] == text
+            reported = condition_of(one.written, "ReconcileSuccess")
+            assert (reported["status"], reported["reason"]) == ("False", "Forbidden")
+            assert reported["message"] == text
             assert [event["reason"] for event in one.posted] == ["Forbidden"]
             one.server.reject = lambda _method, _path: None
             await one.round()
@@ -290,9 +290,9 @@ def test_bug_is_reported_as_internal_error(caplog: pytest.LogCaptureFixture) -> 
             one.actions = broken
             for _ in range(3):
                 await one.failing_round(ZeroDivisionError)
-            told = condition_of(one.written, "ReconcileSuccess")
-            assert (told["reason"], told["message"]) == ("InternalError", "ZeroDivisionError: a bug")
-            assert one.written["phase"] == "Running", "the rest stays as it was"
+            reported = condition_of(one.written, "ReconcileSuccess")
+            assert (reported["reason"], reported["message"]) == ("InternalError", "ZeroDivisionError: a bug")
+            assert one.written["phase"] == "Running", "the rest does not change"
             assert len(one.posted) == 1
 
     asyncio.run(main())
@@ -457,7 +457,7 @@ def test_metrics_of_a_cluster_are_removed_with_it() -> None:
             one.metrics.clear("ns", "c")
             for name in ("cluster_phase", "cluster_condition", "cluster_members", "paused"):
                 assert f"disque_operator_{name}{{" not in generate_latest(one.metrics.registry).decode()
-            assert value("disque_operator_reconcile_seconds_count") == 2, "what was counted stays counted"
+            assert value("disque_operator_reconcile_seconds_count") == 2, "counters are kept"
             del one.server.objects[CLUSTER]
             one.subject.changed(KEY)
             await one.round()

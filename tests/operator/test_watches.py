@@ -64,7 +64,7 @@ def test_deletion_wakes_the_queue(recorder: Recorder) -> None:
 def test_object_wakes_the_cluster_of_its_label(recorder: Recorder) -> None:
     labels = {"disque.dev/cluster": "c"}
     recorder.subject.child({"metadata": {"namespace": "ns", "name": "c-0", "labels": labels}})
-    recorder.subject.child({"metadata": {"namespace": "ns", "name": "stranger"}})
+    recorder.subject.child({"metadata": {"namespace": "ns", "name": "other"}})
     assert recorder.woken == [("ns", "c")]
 
 

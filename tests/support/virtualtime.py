@@ -18,7 +18,7 @@ class _NoWaiting(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready:
-            assert timeout is not None, "everybody waits for ever"
+            assert timeout is not None, "all tasks wait forever"
             self.skipped_s += timeout
         return ready
 

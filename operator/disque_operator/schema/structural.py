@@ -35,7 +35,7 @@ class _Converter:
         self._defaults = defaults
 
     def node(self, found: Json) -> Json:
-        """Return a schema without references, titles, null and the like."""
+        """Return a schema without references, titles and null."""
         found = self._resolved(found)
         if EMBEDDED in found:
             return embedded(found[EMBEDDED], found["description"])

@@ -154,7 +154,7 @@ def _what(action: Apply) -> str:
     return f"{manifest['kind']} {manifest['metadata']['name']}"
 
 
-def done(view: ClusterView) -> list[str]:
+def decided(view: ClusterView) -> list[str]:
     """Return all actions of the plan in short form."""
     return [short(action) for action in planned(view).actions]
 
@@ -165,6 +165,6 @@ def condition(status: Json, kind: str) -> tuple[str, str]:
     return entry["status"], entry["reason"]
 
 
-def told(view: ClusterView, kind: str) -> tuple[str, str]:
+def reported(view: ClusterView, kind: str) -> tuple[str, str]:
     """Return status and reason of a condition in the next status."""
     return condition(planned(view).status, kind)
