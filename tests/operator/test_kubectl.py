@@ -13,7 +13,9 @@ from support.fake_kubectl import CLUSTERS, FakeKubernetes, Json
 from support.plugin import PASSWORD, Plugin, cluster, condition, pod, put, running, secret, steps
 
 ORDERS = f"{CLUSTERS}/orders"
-DRAINED = condition("Draining", "True", "Drained", "orders-1 has transferred all its jobs")
+DRAINED = condition(
+    "Draining", "True", "Drained", "orders-1 is drained, as requested by its annotation disque.dev/drain"
+)
 
 
 @pytest.fixture
@@ -46,8 +48,8 @@ def test_status_of_all_namespaces_includes_the_namespace(disque: Plugin) -> None
 def test_status_shows_conditions_and_members(disque: Plugin) -> None:
     text = disque.ok("status", "orders")
     title, conditions, members = text.split("\n\n")
-    assert title == "Running: all 3 members serve"
-    assert conditions.splitlines()[1].startswith("Ready\tTrue\tAllReady\t")
+    assert title == "Running: all 3 members are ready and connected"
+    assert conditions.splitlines()[1].startswith("Ready\tTrue\tAllMembersConnected\t")
     assert [line.split("\t")[0] for line in members.splitlines()] == ["pod", "orders-0", "orders-1", "orders-2"]
 
 
@@ -76,7 +78,7 @@ def test_watch_prints_each_change_once(disque: Plugin, kubernetes: FakeKubernete
         lines = [process.stdout.readline() for _ in range(2)]
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
-    assert lines == ["Running: all 3 members serve\n", "Growing: adding pods\n"]
+    assert lines == ["Running: all 3 members are ready and connected\n", "Growing: adding pods\n"]
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,8 @@ def test_scale_shows_the_drain_and_retries_while_the_api_server_is_down(
 @pytest.mark.parametrize(
     ("reason", "why"),
     [
-        ("NotEnoughMembers", "orders-2 stays: jobs with REPLICATE 3 need as many members, 2 would remain"),
-        ("BelowMinimum", "spec.minReplicas is 3: lower it, or set spec.replicas to it"),
+        ("NotEnoughMembers", "orders-2 is not drained: jobs with REPLICATE 3 need as many members, 2 remain"),
+        ("BelowMinimum", "spec.minReplicas is 3: lower it, or raise spec.replicas to it"),
     ],
 )
 def test_scale_reports_why_a_smaller_size_was_refused(
@@ -162,7 +164,7 @@ def test_scale_reports_why_a_smaller_size_was_refused(
 def test_scale_ignores_a_refused_drain_of_a_pod_that_remains(
     disque: Plugin, kubernetes: FakeKubernetes, replicas: int
 ) -> None:
-    refusing = condition("Draining", "False", "NotEnoughMembers", "orders-2 stays: jobs with REPLICATE 3 need as many")
+    refusing = condition("Draining", "False", "NotEnoughMembers", "orders-2 is not drained: jobs with REPLICATE 3")
     resized = running(replicas=replicas, generation=2)
     steps(kubernetes, {ORDERS: {"status": resized | {"conditions": [*resized["conditions"], refusing]}}})
     assert disque.ok("scale", "orders", str(replicas)) == f"orders scaled to {replicas} nodes\n"
@@ -171,7 +173,9 @@ def test_scale_ignores_a_refused_drain_of_a_pod_that_remains(
 def test_scale_reports_a_timeout_and_keeps_the_change(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     done = disque("scale", "orders", "5", "--timeout", "0")
     assert done.returncode == 1
-    assert done.stderr.endswith("timed out after 0 s; still in progress: Running: all 3 members serve\n")
+    assert done.stderr.endswith(
+        "timed out after 0 s; still in progress: Running: all 3 members are ready and connected\n"
+    )
     assert kubernetes.get(CLUSTERS, "orders")["spec"]["replicas"] == 5
 
 
@@ -192,7 +196,7 @@ def test_drain_annotates_the_pod_and_undo_removes_the_annotation(disque: Plugin,
 
 
 def test_refused_drain_removes_the_annotation(disque: Plugin, kubernetes: FakeKubernetes) -> None:
-    why = "orders-1 stays: jobs with REPLICATE 3 need as many members, 2 would remain"
+    why = "orders-1 is not drained: jobs with REPLICATE 3 need as many members, 2 remain"
     steps(
         kubernetes, {}, {ORDERS: {"status": {"conditions": [condition("Draining", "False", "NotEnoughMembers", why)]}}}
     )
@@ -205,7 +209,7 @@ def test_refused_drain_removes_the_annotation(disque: Plugin, kubernetes: FakeKu
     "left",
     [
         DRAINED,
-        condition("Draining", "False", "NotEnoughMembers", "orders-1 stays: jobs with REPLICATE 3 need as many"),
+        condition("Draining", "False", "NotEnoughMembers", "orders-1 is not drained: jobs with REPLICATE 3"),
     ],
     ids=["drained", "refused"],
 )
@@ -220,7 +224,7 @@ def test_drain_ignores_the_result_of_an_earlier_drain(disque: Plugin, kubernetes
 
 
 def test_drain_is_refused_for_a_pod_that_scaling_in_cannot_remove(disque: Plugin, kubernetes: FakeKubernetes) -> None:
-    why = "orders-2 stays: jobs with REPLICATE 3 need as many members, 2 would remain"
+    why = "orders-2 is not drained: jobs with REPLICATE 3 need as many members, 2 remain"
     refusing = condition("Draining", "False", "NotEnoughMembers", why)
     put(kubernetes, cluster(replicas=2, status=running() | {"conditions": [refusing]}), [pod("orders-2")])
     done = disque("drain", "orders", "orders-2")

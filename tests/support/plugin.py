@@ -88,13 +88,15 @@ def running(name: str = "orders", replicas: int = 3, *, generation: int = 1) -> 
     return {
         "observedGeneration": generation,
         "phase": "Running",
-        "message": f"all {replicas} members serve",
+        "message": f"all {replicas} members are ready and connected",
         "replicas": replicas,
         "readyReplicas": replicas,
         "version": "0.1.0",
         "endpoint": f"{name}.shop.svc:7711",
         "secretName": f"{name}-auth",
-        "conditions": [condition("Ready", "True", "AllReady", f"all {replicas} members serve")],
+        "conditions": [
+            condition("Ready", "True", "AllMembersConnected", f"all {replicas} members are ready and connected")
+        ],
         "members": [
             {
                 "pod": f"{name}-{ordinal}",
