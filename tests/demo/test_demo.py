@@ -36,7 +36,7 @@ def is_listening(port: int) -> bool:
     return False
 
 
-def test_it_counts_right_although_a_node_and_a_worker_are_killed_and_then_ends() -> None:
+def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     port = free_port()
     done = run("--source", str(SOURCE), "--retry", "1", "--workers", "2", "--port", str(port))
     assert done.stderr == ""
@@ -51,18 +51,18 @@ def test_it_counts_right_although_a_node_and_a_worker_are_killed_and_then_ends()
     assert killed is not None
     assert redelivered is not None
     assert int(redelivered[1]) >= int(killed[1]) >= 1
-    node = [done.stdout.index(f"node 2 {what}") for what in ("was killed holding", "was started again", "is back")]
+    node = [done.stdout.index(f"node 2 {what}") for what in ("was killed holding", "was restarted", "has rejoined")]
     assert node == sorted(node)
     account = [re.search(rf"jobs {what}\W+(\d+)", done.stdout) for what in ("added", "done", "lost")]
     assert [int(match[1]) for match in account if match] == [files, files, 0]
     copies = re.findall(r"node \d\W+(?:producers|workers|nobody)\W+(\d+)", done.stdout)
-    assert sum(map(int, copies)) >= files, "each job has two copies; some may be done before it is looked"
+    assert sum(map(int, copies)) >= files, "each job has two copies; some jobs may be done before the producer asks"
     assert re.search(r"OK: [\d,]+ definitions, the same as counted without the broker", done.stdout)
-    assert "\x1b" not in done.stdout, "plain when nobody watches"
-    assert not is_listening(port), "the nodes end with it"
+    assert "\x1b" not in done.stdout, "plain text without a terminal"
+    assert not is_listening(port), "the nodes stop with the demonstration"
 
 
-def test_on_a_terminal_it_serves_until_interrupted() -> None:
+def test_cluster_on_a_terminal_runs_until_interrupted() -> None:
     port = free_port()
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -73,7 +73,7 @@ def test_on_a_terminal_it_serves_until_interrupted() -> None:
     )
     os.close(theirs)
     screen = b""
-    while b"Ctrl-C ends it." not in screen:
+    while b"Press Ctrl-C to stop it." not in screen:
         screen += os.read(ours, 65536)
     assert is_listening(port)
     assert b"disque -p %d" % port in screen
@@ -84,7 +84,7 @@ def test_on_a_terminal_it_serves_until_interrupted() -> None:
     assert b"Traceback" not in screen
 
 
-def test_an_interrupt_on_the_way_ends_everything() -> None:
+def test_interrupt_stops_everything() -> None:
     port = free_port()
     process = subprocess.Popen(command("--port", str(port)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert process.stdout is not None
@@ -99,7 +99,7 @@ def test_an_interrupt_on_the_way_ends_everything() -> None:
     assert not is_listening(port)
 
 
-def test_a_port_in_use_is_told() -> None:
+def test_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", free_port())) as taken:
         port = taken.getsockname()[1]
         done = run("--source", str(SOURCE), "--port", str(port))
@@ -108,20 +108,20 @@ def test_a_port_in_use_is_told() -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_a_folder_without_python_is_told(tmp_path: Path) -> None:
+def test_folder_without_python_is_reported(tmp_path: Path) -> None:
     done = run("--source", str(tmp_path))
     assert done.returncode == 1
     assert "no Python source file" in done.stdout
 
 
 @pytest.mark.parametrize("arguments", [["--source", "/nowhere"], ["--workers", "0"], ["--retry", "soon"]])
-def test_wrong_arguments_are_a_usage_error(arguments: list[str]) -> None:
+def test_invalid_arguments_are_a_usage_error(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
     assert arguments[1] in done.stderr
 
 
-def test_the_ports_are_those_of_disque_or_free_ones() -> None:
+def test_ports_are_the_default_ones_or_free_ones() -> None:
     with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", 7711)):
         assert 7711 not in choose_ports()
     ports = choose_ports()
@@ -129,7 +129,7 @@ def test_the_ports_are_those_of_disque_or_free_ones() -> None:
     assert all(0 < port <= 55535 for port in ports)
 
 
-def test_a_port_whose_bus_port_is_taken_is_left_out() -> None:
+def test_port_whose_bus_port_is_in_use_is_skipped() -> None:
     first = free_port()
     with socket.create_server(("127.0.0.1", first + 1 + 10000)):
         ports = choose_ports(first)

@@ -41,15 +41,15 @@ else:
 """
 
 
-def test_definitions_are_found_wherever_a_statement_may_stand() -> None:
+def test_definitions_are_found_in_every_block() -> None:
     assert count_definitions(ast.parse(NESTED)) == 11
 
 
 @pytest.mark.parametrize("name", ["asyncio/base_events.py", "ast.py", "typing.py", "test/test_patma.py"])
-def test_the_count_is_that_of_a_visit_to_every_node(name: str) -> None:
+def test_count_equals_a_walk_over_the_whole_tree(name: str) -> None:
     path = standard_library() / name
     if not path.exists():
-        pytest.skip(f"this Python comes without {name}")
+        pytest.skip(f"this Python has no {name}")
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     expected = sum(isinstance(node, kinds) for node in ast.walk(ast.parse(path.read_bytes())))
     assert count_file(path) == Count(definitions=expected)
@@ -60,19 +60,19 @@ def test_the_count_is_that_of_a_visit_to_every_node(name: str) -> None:
     [b"print 'two'", b"x = 1\0", b"# coding: nonsense\n", b"\xff = 1", b"(" * 1000 + b")" * 1000],
     ids=["old syntax", "NUL", "unknown encoding", "not UTF-8", "too deep"],
 )
-def test_what_does_not_parse_counts_nothing_but_is_noted(tmp_path: Path, content: bytes) -> None:
+def test_unparsable_file_counts_nothing_and_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.py"
     path.write_bytes(content)
     assert count_file(path) == Count(definitions=0, unparsable=1)
 
 
-def test_odd_escapes_are_no_warning(tmp_path: Path) -> None:
+def test_invalid_escapes_cause_no_warning(tmp_path: Path) -> None:
     path = tmp_path / "odd.py"
     path.write_text("def f(): return '\\d'")
     assert count_file(path) == Count(definitions=1)
 
 
-def test_source_files_are_named_in_order_without_installed_packages(tmp_path: Path) -> None:
+def test_source_files_are_sorted_and_without_installed_packages(tmp_path: Path) -> None:
     for name in ("b.py", "a/c.py", "site-packages/x.py", "__pycache__/y.py", "notes.txt"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -81,12 +81,12 @@ def test_source_files_are_named_in_order_without_installed_packages(tmp_path: Pa
     assert source_files(tmp_path) == ["a/c.py", "b.py"]
 
 
-def test_a_folder_without_source_is_refused(tmp_path: Path) -> None:
+def test_folder_without_source_files_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no Python source file"):
         source_files(tmp_path)
 
 
-def test_processes_count_what_one_counts(tmp_path: Path) -> None:
+def test_processes_together_count_every_file(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number}.py").write_text("def f(): ...\n" * number)
     (tmp_path / "bad.py").write_text("def")

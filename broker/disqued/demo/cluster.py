@@ -1,4 +1,4 @@
-"""Three broker nodes that form a cluster, each in its own process and folder; all are removed at the end."""
+"""A cluster of three broker nodes, each with its own process and folder, removed at the end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from disqued.testing.processes import ServerProcess, form_cluster, is_complete
 NODES = 3
 
 NODE_TIMEOUT_MS = 2000
-"""After this time the nodes agree that one of them is down."""
+"""The time after which the other nodes mark an unreachable node as failed."""
 
 
 @dataclass(slots=True)
 class BrokerNode:
-    """One node: its port, and the process that serves there now."""
+    """A node: its port and its current process."""
 
     number: int
     port: int
@@ -40,22 +40,22 @@ class BrokerNode:
 
     @property
     def address(self) -> str:
-        """The address that a client takes."""
+        """The address for clients."""
         return f"{LOOPBACK}:{self.port}"
 
     def start(self) -> None:
-        """Start the process. A node that ran before keeps its node ID and has lost its jobs."""
+        """Start the process. A restarted node keeps its node ID and has lost its jobs."""
         arguments = ("--port", str(self.port), "--bind", LOOPBACK, "--cluster-node-timeout", str(NODE_TIMEOUT_MS))
-        # Its own session: the Ctrl-C of a terminal is for the demonstration, which stops the nodes in order.
+        # Its own session: Ctrl-C on the terminal reaches only the demonstration, which then stops the nodes.
         self.process = ServerProcess(self.folder, *arguments, port=self.port, bare=True, own_session=True)
 
     def stop(self) -> None:
-        """Stop the process, by force if it does not end in time."""
+        """Stop the process, and kill it if it does not end in time."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.stop()
 
     def jobs(self) -> int:
-        """How many jobs it holds."""
+        """Return the number of jobs that the node holds."""
         return int(self.process.info("jobs")["registered_jobs"])
 
 
@@ -67,7 +67,7 @@ class Cluster:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every node is connected to all others and suspects none."""
+        """Whether every node is connected to all others and suspects none of them."""
         return is_complete([node.process for node in self.nodes])
 
     def ids(self) -> dict[str, BrokerNode]:
@@ -76,9 +76,9 @@ class Cluster:
 
 
 def choose_ports(first: int | None = None) -> tuple[int, ...]:
-    """A port for each node: `first`, by default Disque's, and the next ones, or random ones instead of those in use.
+    """Return a port for each node: `first` (default: Disque's port) and the next ones, skipping ports in use.
 
-    A `first` that is given is used even if it is in use: it is what the user wants, and the start fails.
+    A given `first` is returned even if it is in use, so that the start fails with an error that names it.
     """
     start = first or DEFAULT_PORT
     preferred = (port for port in range(start, start + NODES) if port == first or is_free(port))
@@ -87,7 +87,7 @@ def choose_ports(first: int | None = None) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def running_cluster(ports: tuple[int, ...]) -> Iterator[Cluster]:
-    """Start a node on each port, make them a cluster, and stop them at the end.
+    """Start a node on each port, join them to a cluster, and stop them at the end.
 
     Raises:
         ProcessFailedError: a node did not start, or the nodes did not connect.

@@ -1,6 +1,6 @@
-"""One producer process: adds a job for each file, and looks where its copies are.
+"""A producer process: adds a job for each file and reads which nodes hold its copies.
 
-It talks to one node. Each job is on its way to the workers, and on two nodes, before the next ones are added.
+It uses one node. It adds the next jobs when two nodes hold each of the last ones.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from disqued.demo.source import ignore_interrupt
 from disqued.demo.worker import QUEUE
 
 ADD_AT_ONCE = 8
-"""Jobs in one pipeline; they share the time at which they were added."""
+"""The number of jobs in one pipeline. They share the time at which they were added."""
 
 COPIES = 2
-"""Nodes that hold each job: one may fail, and nothing is lost."""
+"""The number of nodes that hold each job: no job is lost if one of them fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Jobs were added at that time.
+    """Jobs were added at this time.
 
-    `holders` are the IDs of the nodes with copies, for each job that was still known when asked for.
+    `holders` are the IDs of the nodes with copies, for each job that was not already done when the producer asked.
     """
 
     ids: tuple[JobId, ...]
@@ -37,32 +37,32 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A job could not be added; the producer gave up."""
+    """A job could not be added, and the producer stopped."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """All jobs are added; the producer has no more to say."""
+    """All jobs are added. The producer sends no more messages."""
 
 
-ProducerReport: TypeAlias = Added | Refused | Finished
-"""What a producer says; times are of the system's monotonic clock, the same in all processes."""
+ProducerMessage: TypeAlias = Added | Refused | Finished
+"""A message of a producer. Times are those of the monotonic clock, which all processes share."""
 
 
 def produce(nodes: tuple[str, ...], names: list[str], retry_s: int, leader: Connection) -> None:
-    """Add a job for each name; ends early when the leader is gone."""
+    """Add a job for each name. Stop early if the leader is gone."""
     ignore_interrupt()
     try:
         with Client(nodes) as client:
-            for report in _reports(client, iter(names), retry_s):
-                leader.send(report)
+            for message in _add(client, iter(names), retry_s):
+                leader.send(message)
     except (EOFError, OSError):
         return
 
 
-def _reports(client: Client, names: Iterator[str], retry_s: int) -> Iterator[ProducerReport]:
+def _add(client: Client, names: Iterator[str], retry_s: int) -> Iterator[ProducerMessage]:
     while some := list(islice(names, ADD_AT_ONCE)):
         at_s = time.monotonic()
         bodies = [name.encode("utf-8", "surrogateescape") for name in some]

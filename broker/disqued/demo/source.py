@@ -1,7 +1,7 @@
-"""The real input: source files, and how many definitions each holds.
+"""The input: source files and the number of definitions in each.
 
 A definition is a function, an asynchronous function or a class, at any depth. A file that is not valid Python of this
-version (the library's own tests hold some on purpose) counts 0 and is noted as unparsable.
+version (the tests of the standard library contain some on purpose) counts 0 and is reported as unparsable.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ NOT_SOURCE = frozenset({"site-packages", "dist-packages", "__pycache__"})
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
-"""Where a statement holds other statements: the only places where a definition can stand."""
+"""The fields of a statement that hold other statements: only they can contain definitions."""
 
 CHUNK_FILES = 16
 
 Progress: TypeAlias = Callable[[int], None]
-"""Told how many more files are done."""
+"""Called with the number of files that were done since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is in a file, or in many."""
+    """The content of one file or of several."""
 
     definitions: int = 0
     unparsable: int = 0
@@ -42,12 +42,12 @@ class Count:
 
 
 def standard_library() -> Path:
-    """The folder of this Python's standard library."""
+    """Return the folder of this Python's standard library."""
     return Path(sysconfig.get_path("stdlib"))
 
 
 def source_files(folder: Path) -> list[str]:
-    """The names of all source files below `folder`, relative to it, in order; installed packages are left out.
+    """Return the names of all source files below `folder`, relative to it and sorted, without installed packages.
 
     Raises:
         ValueError: there are none.
@@ -63,15 +63,15 @@ def count_file(path: Path) -> Count:
     """Count the definitions of one file."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in other people's strings are not our concern
+            warnings.simplefilter("ignore")  # invalid escapes in the parsed files
             tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply for the parser
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
         return Count(unparsable=1)
     return Count(count_definitions(tree))
 
 
 def count_definitions(tree: ast.AST) -> int:
-    """The number of definitions in a syntax tree; expressions are not visited, they can not hold any."""
+    """Return the number of definitions in a syntax tree. Expressions cannot contain any and are not visited."""
     found = 0
     pending = [tree]
     while pending:
@@ -83,7 +83,7 @@ def count_definitions(tree: ast.AST) -> int:
 
 
 def count_directly(folder: Path, names: list[str], workers: int, progress: Progress) -> Count:
-    """Count all files in `workers` processes without the broker: the truth to compare with."""
+    """Count all files in `workers` processes without the broker, for comparison."""
     chunks = [names[start : start + CHUNK_FILES] for start in range(0, len(names), CHUNK_FILES)]
     total = Count()
     with ProcessPoolExecutor(workers, get_context("spawn"), ignore_interrupt) as pool:
@@ -98,7 +98,7 @@ def count_directly(folder: Path, names: list[str], workers: int, progress: Progr
 
 
 def ignore_interrupt() -> None:
-    """Leave Ctrl-C, which reaches all processes of a terminal, to the one that leads."""
+    """Ignore Ctrl-C, which reaches all processes of a terminal. The leader handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

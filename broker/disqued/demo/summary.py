@@ -1,27 +1,27 @@
-"""The end of the demonstration: nodes, workers, what became of every job, and whether both counts agree."""
+"""The result of the demonstration: nodes, workers, the account of all jobs, and whether both counts agree."""
 
 from __future__ import annotations
 
 from rich.table import Table
 
+from disqued.demo.report import NodeReport, Report, percentile
 from disqued.demo.source import Count
-from disqued.demo.tally import NodeTally, Tally, percentile
 
 
-def figures(tally: Tally) -> Table:
-    """What became of every job, rate and latencies."""
-    jobs = len(tally.jobs.completed)
-    rate = jobs / tally.elapsed_s if tally.elapsed_s else 0.0
+def figures(report: Report) -> Table:
+    """Return a table with the account of all jobs, the throughput and the latencies."""
+    jobs = len(report.jobs.completed)
+    rate = jobs / report.elapsed_s if report.elapsed_s else 0.0
     rows = {
-        "jobs added": f"{len(tally.jobs.added):,}",
+        "jobs added": f"{len(report.jobs.added):,}",
         "jobs done": f"{jobs:,}",
-        "jobs lost": f"{len(tally.jobs.uncompleted):,}",
-        "deliveries repeated": f"{tally.jobs.duplicates:,}",
+        "jobs lost": f"{len(report.jobs.uncompleted):,}",
+        "deliveries repeated": f"{report.jobs.duplicates:,}",
         "jobs per second": f"{rate:,.0f}",
-        "add to ack, p50 / p99": _milliseconds(tally.latencies_s),
-        "take to ack, p50 / p99": _milliseconds(tally.hold_times_s),
-        "definitions": f"{tally.total.definitions:,}",
-        "files that are not valid Python": f"{tally.total.unparsable:,}",
+        "add to ack, p50 / p99": _milliseconds(report.latencies_s),
+        "fetch to ack, p50 / p99": _milliseconds(report.hold_times_s),
+        "definitions": f"{report.total.definitions:,}",
+        "files that are not valid Python": f"{report.total.unparsable:,}",
     }
     table = Table(title="Summary", show_header=False, title_justify="left")
     table.add_column()
@@ -35,50 +35,50 @@ def _milliseconds(values_s: list[float]) -> str:
     return " / ".join(f"{percentile(values_s, percent) * 1000:,.0f} ms" for percent in (50, 99))
 
 
-def nodes(tally: Tally) -> Table:
-    """Who talked to each node, where copies were, and what happened to it."""
+def nodes(report: Report) -> Table:
+    """Return a table of the nodes: their clients, their copies and what happened to them."""
     table = Table(title="Nodes", title_justify="left")
     table.add_column("node")
     table.add_column("used by")
     table.add_column("copies of jobs", justify="right")
     table.add_column("end")
-    for node in tally.nodes:
+    for node in report.nodes:
         table.add_row(node.name, node.part, f"{node.copies:,}", _end(node))
     return table
 
 
-def _end(node: NodeTally) -> str:
+def _end(node: NodeReport) -> str:
     if node.killed_s is None:
-        return "served all the time"
+        return "never stopped"
     killed = f"killed holding {node.held:,} jobs"
     return killed if node.back_s is None else f"{killed}, back in {node.back_s - node.killed_s:.1f} s"
 
 
-def workers(tally: Tally) -> Table:
-    """What each worker did."""
+def workers(report: Report) -> Table:
+    """Return a table of the workers and their results."""
     table = Table(title="Workers", title_justify="left")
     table.add_column("worker")
     table.add_column("jobs", justify="right")
     table.add_column("definitions", justify="right")
     table.add_column("end")
-    for worker in tally.workers:
+    for worker in report.workers:
         end = f"killed holding {len(worker.held)} jobs" if worker.killed else "finished"
         table.add_row(worker.name, f"{worker.acknowledged:,}", f"{worker.definitions:,}", end)
     return table
 
 
-def disagreement(tally: Tally, direct: Count) -> str | None:
-    """What is wrong with the result, or None."""
-    if tally.total != direct:
-        return f"the broker's workers counted {_words(tally.total)}, the direct count is {_words(direct)}"
-    lost, unexpected = len(tally.jobs.uncompleted), len(tally.jobs.unexpected)
+def disagreement(report: Report, direct: Count) -> str | None:
+    """Return what is wrong with the result, or None."""
+    if report.total != direct:
+        return f"the workers counted {_words(report.total)}, the count without the broker is {_words(direct)}"
+    lost, unexpected = len(report.jobs.uncompleted), len(report.jobs.unexpected)
     if lost or unexpected:
-        return f"{lost} jobs were lost, {unexpected} were delivered that nobody added"
-    for node in tally.nodes:
+        return f"{lost} jobs were lost, {unexpected} jobs were delivered that no producer added"
+    for node in report.nodes:
         if node.killed_s is not None and not node.is_back:
-            return f"{node.name} was killed and did not come back into the cluster"
-    killed = [worker for worker in tally.workers if worker.killed]
-    if killed and not tally.jobs.duplicates:
+            return f"{node.name} was killed and did not rejoin the cluster"
+    killed = [worker for worker in report.workers if worker.killed]
+    if killed and not report.jobs.duplicates:
         return f"{killed[0].name} was killed holding {len(killed[0].held)} jobs, but no job was delivered again"
     return None
 

@@ -1,4 +1,4 @@
-"""What is shown while the demonstration runs: bars, nodes and workers on a terminal, a line now and then elsewhere."""
+"""Shows progress: bars, nodes and workers on a terminal, a few lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from disqued.demo.tally import NodeTally, Tally, WorkerTally
+from disqued.demo.report import NodeReport, Report, WorkerReport
 
 DIRECT = "Counting without the broker"
 BROKERED = "Counting through the cluster"
 
 LINES = 5
-"""How many lines of progress each phase has when they are plain."""
+"""The number of progress lines per phase when the output is no terminal."""
 
 
 class View(Protocol):
-    """Follows both phases of the run; used as a context."""
+    """Shows both phases of the run. Use it as a context manager."""
 
     def counted(self, files: int) -> None:
-        """So many more files were counted directly."""
+        """Show that this many more files were counted directly."""
 
-    def reported(self, tally: Tally) -> None:
-        """The workers have got so far."""
+    def reported(self, report: Report) -> None:
+        """Show how far the workers are."""
 
     def __enter__(self) -> Self: ...
 
@@ -36,42 +36,42 @@ class View(Protocol):
 
 
 def view(console: Console, files: int) -> View:
-    """The view that suits the console."""
+    """Return the view that suits the console."""
     return LiveView(console, files) if console.is_terminal else PlainView(console, files)
 
 
 class PlainView:
-    """Plain lines, a few for each phase and one for each thing that happens."""
+    """Prints a few lines for each phase and one for each event."""
 
     def __init__(self, console: Console, files: int) -> None:
         self._console = console
         self._files = files
         self._shown = {DIRECT: 0, BROKERED: 0}
         self._counted = 0
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def counted(self, files: int) -> None:
-        """One line whenever another part of the files is done."""
+        """Print a line whenever another fifth of the files is done."""
         self._counted += files
         self._line(DIRECT, self._counted)
 
-    def reported(self, tally: Tally) -> None:
-        """The same for jobs, and one line for each thing that happened."""
-        for worker in tally.workers:
+    def reported(self, report: Report) -> None:
+        """Print a line for each new event, and whenever another fifth of the jobs is done."""
+        for worker in report.workers:
             if worker.killed:
-                self._tell(f"{worker.name} was killed holding {len(worker.held)} jobs")
-        for node in tally.nodes:
+                self._print_once(f"{worker.name} was killed holding {len(worker.held)} jobs")
+        for node in report.nodes:
             if node.killed_s is not None:
-                self._tell(f"{node.name} was killed holding {node.held} jobs")
+                self._print_once(f"{node.name} was killed holding {node.held} jobs")
             if node.started_s is not None:
-                self._tell(f"{node.name} was started again")
+                self._print_once(f"{node.name} was restarted")
             if node.is_back:
-                self._tell(f"{node.name} is back in the cluster")
-        self._line(BROKERED, len(tally.jobs.completed))
+                self._print_once(f"{node.name} has rejoined the cluster")
+        self._line(BROKERED, len(report.jobs.completed))
 
-    def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+    def _print_once(self, line: str) -> None:
+        if line not in self._printed:
+            self._printed.add(line)
             self._console.print(line)
 
     def _line(self, phase: str, done: int) -> None:
@@ -90,7 +90,7 @@ class PlainView:
 
 
 class LiveView:
-    """A bar for each phase and a row for each node and worker, repainted in place."""
+    """Updates a bar for each phase and a row for each node and worker in place."""
 
     def __init__(self, console: Console, files: int) -> None:
         columns = (
@@ -109,11 +109,11 @@ class LiveView:
         """Move the first bar."""
         self._progress.advance(self._direct, files)
 
-    def reported(self, tally: Tally) -> None:
-        """Move the second bar and repaint nodes and workers."""
+    def reported(self, report: Report) -> None:
+        """Move the second bar and update nodes and workers."""
         self._progress.start_task(self._brokered)
-        self._progress.update(self._brokered, completed=len(tally.jobs.completed))
-        self._live.update(Group(self._progress, _nodes(tally), _workers(tally)))
+        self._progress.update(self._brokered, completed=len(report.jobs.completed))
+        self._live.update(Group(self._progress, _nodes(report), _workers(report)))
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -125,32 +125,32 @@ class LiveView:
         self._live.stop()
 
 
-def _nodes(tally: Tally) -> RenderableType:
+def _nodes(report: Report) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
-    for node in tally.nodes:
+    for node in report.nodes:
         grid.add_row(f"  {node.name}", f"{node.copies} copies", _node_state(node), f"[dim]{node.part}[/]")
     return grid
 
 
-def _node_state(node: NodeTally) -> str:
+def _node_state(node: NodeReport) -> str:
     if node.killed_s is None:
         return "[green]up[/]"
     if node.is_back:
         return f"[green]up again[/] [dim](was killed holding {node.held} jobs)[/]"
     if node.started_s is not None:
-        return "[yellow]started again[/]"
-    return f"[bold red]killed holding {node.held} jobs[/] [dim](there are copies elsewhere)[/]"
+        return "[yellow]restarted[/]"
+    return f"[bold red]killed holding {node.held} jobs[/] [dim](other nodes hold copies)[/]"
 
 
-def _workers(tally: Tally) -> RenderableType:
+def _workers(report: Report) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
-    for worker in tally.workers:
+    for worker in report.workers:
         grid.add_row(f"  {worker.name}", f"{worker.acknowledged} done", _state(worker))
     return grid
 
 
-def _state(worker: WorkerTally) -> str:
+def _state(worker: WorkerReport) -> str:
     held = len(worker.held)
     if worker.killed:
-        return f"[bold red]killed holding {held} jobs[/] [dim](they come back after their retry time)[/]"
+        return f"[bold red]killed holding {held} jobs[/] [dim](delivered again after their retry time)[/]"
     return "[green]" + "■" * held + "[/]"

@@ -1,8 +1,8 @@
-"""One worker process: take some jobs, count each file, report, acknowledge.
+"""A worker process: fetch some jobs, count each file, send the result, acknowledge the job.
 
-The result is reported before the job is acknowledged: who dies between the two leaves a job that is done again, and
-the tally counts it once; the other order would lose the result. After each fetch the worker waits for a word from its
-leader, so that the leader can be certain of what a worker holds at the moment it is killed.
+The worker sends the result before it acknowledges the job. If it dies in between, the broker delivers the job again and
+the report counts it once; in the other order the result would be lost. After each fetch the worker waits for permission
+from its leader, so the leader knows exactly which jobs a worker holds when it kills it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ FETCH_TIMEOUT_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Jobs were fetched; the worker waits for the word to go on."""
+class Fetched:
+    """Jobs were fetched. The worker waits for permission to continue."""
 
     ids: tuple[JobId, ...]
     at_s: float
@@ -39,18 +39,18 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The broker knows that the job is done."""
+    """The job was acknowledged."""
 
     id: JobId
     at_s: float
 
 
-Report: TypeAlias = Taken | Counted | Acknowledged
-"""What a worker says; times are of the system's monotonic clock, the same in all processes."""
+WorkerMessage: TypeAlias = Fetched | Counted | Acknowledged
+"""A message of a worker. Times are those of the monotonic clock, which all processes share."""
 
 
 def work(nodes: tuple[str, ...], folder: Path, batch: int, leader: Connection) -> None:
-    """Work until killed or until the leader is gone."""
+    """Process jobs until killed or until the leader is gone."""
     ignore_interrupt()
     with Client(nodes) as client:
         while True:
@@ -60,10 +60,10 @@ def work(nodes: tuple[str, ...], folder: Path, batch: int, leader: Connection) -
 
 
 def _handle(jobs: list[Job], client: Client, folder: Path, leader: Connection) -> bool:
-    """Count the jobs' files; False when the leader is gone."""
-    client.working_many(job.id for job in jobs)  # each gets its full retry time from now on
+    """Count the files of the jobs. Return False if the leader is gone."""
+    client.working_many(job.id for job in jobs)  # restarts the retry time of each job
     try:
-        leader.send(Taken(tuple(job.id for job in jobs), time.monotonic()))
+        leader.send(Fetched(tuple(job.id for job in jobs), time.monotonic()))
         leader.recv()
         for job in jobs:
             leader.send(Counted(job.id, count_file(folder / job.body.decode("utf-8", "surrogateescape"))))
