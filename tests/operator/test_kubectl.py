@@ -115,7 +115,7 @@ def test_switch_command_waits_until_the_operator_has_observed_the_change(
     put(kubernetes, cluster(status=running() | {"phase": phase}))  # just resumed or woken: the status is out of date
     steps(kubernetes, {}, {ORDERS: {"status": {"observedGeneration": 2}}})
     disque.ok(command, "orders")
-    assert kubernetes.state["after"] == []
+    assert kubernetes.state["pending_changes"] == []
 
 
 def test_scale_shows_the_drain_and_retries_while_the_api_server_is_down(
@@ -137,7 +137,7 @@ def test_scale_shows_the_drain_and_retries_while_the_api_server_is_down(
     with disque.started("scale", "orders", "2") as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "Draining orders-2: 7 jobs left, 1s elapsed, stalled: orders-1 is full\n"
-        kubernetes.change(away=1)
+        kubernetes.change(failing_requests=1)
         output, errors = process.communicate(timeout=30)
     assert (process.returncode, output) == (0, "orders scaled to 2 nodes\n")
     assert errors.startswith("Kubernetes API unreachable, retrying: The connection to the server")
@@ -184,7 +184,7 @@ def test_restart_waits_until_all_pods_are_replaced(disque: Plugin, kubernetes: F
     steps(kubernetes, *replaced)
     assert disque.ok("restart", "orders") == "orders restarted\n"
     assert "disque.dev/restart-at" in kubernetes.get(CLUSTERS, "orders")["metadata"]["annotations"]
-    assert kubernetes.state["after"] == []
+    assert kubernetes.state["pending_changes"] == []
 
 
 def test_drain_annotates_the_pod_and_undo_removes_the_annotation(disque: Plugin, kubernetes: FakeKubernetes) -> None:
@@ -218,7 +218,7 @@ def test_drain_ignores_the_result_of_an_earlier_drain(disque: Plugin, kubernetes
     put(kubernetes, cluster(status=healthy | {"conditions": [left]}))
     steps(kubernetes, {}, {}, {ORDERS: {"status": healthy}}, {}, {ORDERS: {"status": {"conditions": [DRAINED]}}})
     assert "orders-1 is drained and safe to stop" in disque.ok("drain", "orders", "orders-1")
-    assert kubernetes.state["after"] == []
+    assert kubernetes.state["pending_changes"] == []
     verbs = [next(word for word in words if word in {"get", "annotate"}) for words in kubernetes.calls()]
     assert verbs == ["get", "get", "get", "get", "annotate", "get", "get"]
 
@@ -292,7 +292,7 @@ def test_error_is_a_message_and_an_exit_status(disque: Plugin, words: tuple[str,
 
 
 def test_exit_status_is_3_if_the_api_server_is_down(disque: Plugin, kubernetes: FakeKubernetes) -> None:
-    kubernetes.change(away=1)
+    kubernetes.change(failing_requests=1)
     assert disque("status", "orders").returncode == 3
 
 

@@ -32,7 +32,7 @@ class FakeKubernetes:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._path = directory / "state.json"
-        self.change(objects={}, ports={}, logs={}, away=0, after=[], forbidden=[])
+        self.change(objects={}, ports={}, logs={}, failing_requests=0, pending_changes=[], forbidden=[])
         program = directory / "kubectl"
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__)} "$@"\n')
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -112,8 +112,8 @@ class Run:
 
     def run(self) -> None:
         """Run the command that the first argument names."""
-        if self.state["away"]:
-            self.save(away=self.state["away"] - 1)
+        if self.state["failing_requests"]:
+            self.save(failing_requests=self.state["failing_requests"] - 1)
             fail("The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?")
         verb, *rest = self.words
         verbs: dict[str, Callable[..., None]] = {
@@ -153,14 +153,14 @@ class Run:
             show({"kind": "List", "items": [each for each in every if self.selected(each)]})
             return
         found = self.found(kind, name)
-        if kind == CLUSTERS and self.state["after"]:
+        if kind == CLUSTERS and self.state["pending_changes"]:
             found = self.step(found)
         show(found)
 
     def step(self, cluster: Json) -> Json:
         """Apply the operator's next change: patches of objects by kind and name."""
         state = copy.deepcopy(self.state)
-        for path, patch in state["after"].pop(0).items():
+        for path, patch in state["pending_changes"].pop(0).items():
             kind, name = path.split("/")
             state["objects"][kind][name] = merged(state["objects"][kind].get(name, {}), patch)
             if patch is None:

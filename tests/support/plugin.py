@@ -172,4 +172,4 @@ def put(kubernetes: FakeKubernetes, found: Json, pods: Sequence[Json] | None = N
 
 def steps(kubernetes: FakeKubernetes, *patches: Mapping[str, Any]) -> None:
     """Set the operator's changes; each GET of the cluster applies the next one."""
-    kubernetes.change(after=list(patches))
+    kubernetes.change(pending_changes=list(patches))

@@ -26,7 +26,7 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     size = "1 node" if replicas == 1 else f"{replicas} nodes"
     kubectl.patch(chosen.name, {"spec": {"replicas": replicas}})
     if not chosen.wait:
-        sys.stdout.write(f"{chosen.name}: scaling to {size}\n")
+        sys.stdout.write(f"scaling {chosen.name} to {size}\n")
         return Exit.OK
 
     def done(cluster: Json) -> bool:
