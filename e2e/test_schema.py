@@ -1,7 +1,7 @@
 """The resource definition on a real API server: accepted and rejected specs, error messages, and defaults.
 
 No operator and no pods run. The definition is installed under another name, and most requests are dry runs. The objects
-that the operator creates must equal what the API server stores, or the operator would write them again and again.
+that the operator creates must equal what the API server stores, or the operator would write them repeatedly.
 """
 
 from __future__ import annotations
