@@ -77,7 +77,7 @@ manifests: $(INSTALLED) ## Write the resource definition and the snapshots of th
 
 dashboards: $(INSTALLED) ## Write the dashboards, the alerting rules and their copies in the chart
 	$(BIN)/python -m dashboards
-	$(BIN)/python -m alerts
+	$(BIN)/python -m dashboards.alerts
 	$(BIN)/python charts/generate.py
 
 charts: $(INSTALLED) ## Write the generated files of the charts

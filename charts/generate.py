@@ -1,7 +1,7 @@
 """Generates files of the charts: `python charts/generate.py`; with `--check` it only lists outdated files.
 
 - The resource definition, dashboards and alerts in the operator's chart are copies of `manifests/crd`,
-  `dashboards/json` and `alerts`.
+  `dashboards/json` and `dashboards/alerts`.
 - The values of the cluster's chart are the fields of the resource's `spec`: names, defaults and descriptions.
 - `values.schema.json` is derived from the resource definition and the comments in `values.yaml`, and rejects unknown
   keys. The API server checks rules across fields.
@@ -31,7 +31,7 @@ Json: TypeAlias = dict[str, Any]
 CHARTS: Final = Path(__file__).resolve().parent
 DEFINITION: Final = CHARTS.parent / "manifests" / "crd" / "disqueclusters.yaml"
 DASHBOARDS: Final = CHARTS.parent / "dashboards" / "json"
-RULES: Final = CHARTS.parent / "alerts" / "disque.rules.yaml"
+RULES: Final = CHARTS.parent / "dashboards" / "alerts" / "disque.rules.yaml"
 OPERATOR: Final = CHARTS / "disque-operator"
 CLUSTER: Final = CHARTS / "disque-cluster"
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from alerts.all import ALERTS
 from charts.helm import CHARTS, CLUSTER, OPERATOR, Helm, Json
+from dashboards.alerts.all import ALERTS
 from dashboards.all import BOARDS
 from dashboards.build import json_of
 from disque_operator import names
 
-RULES = CHARTS.parent / "alerts" / "disque.rules.yaml"
+RULES = CHARTS.parent / "dashboards" / "alerts" / "disque.rules.yaml"
 MEGABYTE = 1 << 20
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alerts.all import ALERTS
+from dashboards.alerts.all import ALERTS
 from dashboards.all import BOARDS
 from dashboards.model import CHOSEN, Variable
 from disque_operator.metrics import Metrics

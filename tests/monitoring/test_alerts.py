@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.alert import Alert, Severity
-from alerts.all import ALERTS
-from alerts.files import BEGIN, PAGES, ROOT, RULES, between
+from dashboards.alerts.alert import Alert, Severity
+from dashboards.alerts.all import ALERTS
+from dashboards.alerts.files import BEGIN, PAGES, ROOT, RULES, between
 from dashboards.all import BOARDS
 from disque_operator.kubectl.main import COMMANDS as OF_KUBECTL
 from disqued.cli.main import VIEWS
 from disqued.config.options import OPTIONS
 from disqued.node import ROOMS
 
-TESTS = sorted((ROOT / "alerts" / "tests").glob("*.yaml"))
+TESTS = sorted((ROOT / "dashboards" / "alerts" / "tests").glob("*.yaml"))
 SECTIONS = ("What it means", "What to look at", "What to do")
 each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 
@@ -42,7 +42,7 @@ def scenarios() -> list[dict[str, Any]]:
 
 
 def test_the_files_are_current() -> None:
-    command = [sys.executable, "-m", "alerts", "--check"]
+    command = [sys.executable, "-m", "dashboards.alerts", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 

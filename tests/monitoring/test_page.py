@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from alerts.files import ROOT, RULES
 from charts.helm import CLUSTER, OPERATOR
+from dashboards.alerts.files import ROOT, RULES
 from dashboards.all import BOARDS
 from dashboards.model import Board
 from monitoring.queries import declared, names_in

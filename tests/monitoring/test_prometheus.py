@@ -13,9 +13,9 @@ from functools import partial
 
 import pytest
 
-from alerts.all import ALERTS
-from alerts.files import RULES
 from dashboards import uids
+from dashboards.alerts.all import ALERTS
+from dashboards.alerts.files import RULES
 from dashboards.all import BOARDS
 from dashboards.model import Board
 from disque_operator.metrics import Metrics

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from alerts.files import ROOT
+from dashboards.alerts.files import ROOT
 from dashboards.all import BOARDS
 from dashboards.model import Board
 from monitoring.queries import (

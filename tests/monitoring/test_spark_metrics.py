@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from alerts.files import ROOT
+from dashboards.alerts.files import ROOT
 from dashboards.spark import SPARK
 from monitoring.queries import SPARK as SERIES
 from monitoring.queries import names_in

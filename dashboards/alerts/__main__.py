@@ -1,11 +1,11 @@
-"""Writes what is made of the alerts: `python -m alerts`, or `--check` to only tell which files are old."""
+"""Writes what is made of the alerts: `python -m dashboards.alerts`, or `--check` to only tell which files are old."""
 # ruff: noqa: T201  (a script that says what it wrote)
 
 from __future__ import annotations
 
 import sys
 
-from alerts.files import ROOT, generated
+from dashboards.alerts.files import ROOT, generated
 
 
 def main(arguments: list[str]) -> int:
@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
             path.write_text(text, "utf-8")
         print(f"{'old' if check else 'written'}: {path.relative_to(ROOT)}")
     if check and old:
-        print("run: python -m alerts")
+        print("run: python -m dashboards.alerts")
         return 1
     return 0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from alerts.alert import CLUSTER, Alert, Group, Severity
 from dashboards import uids
+from dashboards.alerts.alert import CLUSTER, Alert, Group, Severity
 
 _QUEUE: Final = "namespace, cluster, queue"
 _PAUSED: Final = f'max by ({_QUEUE}) (disque_queue_paused{{direction="out"}}) == 1'

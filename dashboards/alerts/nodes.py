@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from alerts.alert import NODE, Alert, Group, Severity
 from dashboards import uids
+from dashboards.alerts.alert import NODE, Alert, Group, Severity
 
 NODES: Final = Group(
     "disque-nodes",

@@ -27,7 +27,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class Alert:
-    """An alert. Its page is `docs/runbooks/<name>.md`, its tests are in `alerts/tests`."""
+    """An alert. Its page is `docs/runbooks/<name>.md`, its tests are in `dashboards/alerts/tests`."""
 
     name: str
     severity: Severity

@@ -1,0 +1,15 @@
+"""The list of all alerts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.alerts.alert import Alert, Group
+from dashboards.alerts.cluster import BETWEEN
+from dashboards.alerts.memory_disk import MEMORY_DISK
+from dashboards.alerts.nodes import NODES
+from dashboards.alerts.operator import OPERATOR
+from dashboards.alerts.queues import QUEUES
+
+GROUPS: Final[tuple[Group, ...]] = (NODES, QUEUES, BETWEEN, MEMORY_DISK, OPERATOR)
+ALERTS: Final[tuple[Alert, ...]] = tuple(alert for group in GROUPS for alert in group.alerts)
