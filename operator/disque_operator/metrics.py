@@ -21,96 +21,60 @@ class Metrics:
     """All metrics, in their own registry."""
 
     def __init__(self) -> None:
-        registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        self.registry = registry
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
         self._round_s = Histogram(
             "disque_operator_reconcile_seconds",
             "Duration of a reconciliation round of a cluster.",
             _CLUSTER,
-            registry=registry,
+            registry=self.registry,
             buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
         )
-        self._errors = Counter(
-            "disque_operator_reconcile_errors", "Failed reconciliation rounds.", _CLUSTER, registry=registry
+        self._errors = self._counter("reconcile_errors", "Failed reconciliation rounds.", *_CLUSTER)
+        self._requests = self._counter(
+            "api_requests", "Requests to the API server; code 0 means no response.", "verb", "kind", "code"
         )
-        self._requests = Counter(
-            "disque_operator_api_requests",
-            "Requests to the API server; code 0 means no response.",
-            ("verb", "kind", "code"),
-            registry=registry,
-        )
-        self._writes = Counter(
-            "disque_operator_writes",
+        self._writes = self._counter(
+            "writes",
             "Requests that change objects, except the Lease; none while all clusters are healthy.",
-            ("verb", "kind"),
-            registry=registry,
+            "verb",
+            "kind",
         )
-        self._commands = Counter(
-            "disque_operator_broker_commands",
-            "Commands to brokers that change something, by their first two words.",
-            ("command",),
-            registry=registry,
+        self._commands = self._counter(
+            "broker_commands", "Commands to brokers that change something, by their first two words.", "command"
         )
-        self._events = Counter(
-            "disque_operator_watch_events", "Changes that watches reported.", ("kind",), registry=registry
+        self._events = self._counter("watch_events", "Changes that watches reported.", "kind")
+        self._phase = self._gauge("cluster_phase", "1 for the current phase of a cluster.", *_CLUSTER, "phase")
+        self._condition = self._gauge(
+            "cluster_condition", "1 if a condition of a cluster is True, otherwise 0.", *_CLUSTER, "condition"
         )
-        self._phase = Gauge(
-            "disque_operator_cluster_phase",
-            "1 for the current phase of a cluster.",
-            (*_CLUSTER, "phase"),
-            registry=registry,
+        self._paused = self._gauge("paused", "1 while reconciliation of a cluster is paused (spec.paused).", *_CLUSTER)
+        self._members = self._gauge("cluster_members", "Members of a cluster: ready, and wanted.", *_CLUSTER, "state")
+        self._jobs_left = self._gauge(
+            "drain_jobs_left", "Jobs that the drained pod has not handed over yet.", *_CLUSTER
         )
-        self._condition = Gauge(
-            "disque_operator_cluster_condition",
-            "1 if a condition of a cluster is True, otherwise 0.",
-            (*_CLUSTER, "condition"),
-            registry=registry,
-        )
-        self._paused = Gauge(
-            "disque_operator_paused",
-            "1 while reconciliation of a cluster is paused (spec.paused).",
-            _CLUSTER,
-            registry=registry,
-        )
-        self._members = Gauge(
-            "disque_operator_cluster_members",
-            "Members of a cluster: ready, and wanted.",
-            (*_CLUSTER, "state"),
-            registry=registry,
-        )
-        self._jobs_left = Gauge(
-            "disque_operator_drain_jobs_left",
-            "Jobs that the drained pod has not handed over yet.",
-            _CLUSTER,
-            registry=registry,
-        )
-        self._seconds_left = Gauge(
-            "disque_operator_drain_seconds_left",
-            "Estimated seconds until the drain is done; -1 while no job moves.",
-            _CLUSTER,
-            registry=registry,
+        self._seconds_left = self._gauge(
+            "drain_seconds_left", "Estimated seconds until the drain is done; -1 while no job moves.", *_CLUSTER
         )
         self._states = (self._phase, self._condition, self._paused, self._members, self._jobs_left, self._seconds_left)
-        build_info = Gauge(
-            "disque_operator_build_info", "1, with the version as label.", ("version",), registry=registry
-        )
-        build_info.labels(__version__).set(1)
+        self._gauge("build_info", "1, with the version as label.", "version").labels(__version__).set(1)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"disque_operator_{name}", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"disque_operator_{name}", text, labels, registry=self.registry)
 
     def watch(self, *, queue: Callable[[], float], overdue_s: Callable[[], float], lease: Callable[[], float]) -> None:
         """Add gauges that are computed when the metrics are read."""
         gauges = (
-            ("disque_operator_queue_length", "Clusters that are due and wait for a worker.", queue),
-            (
-                "disque_operator_queue_oldest_seconds",
-                "How long the first of these clusters has been waiting.",
-                overdue_s,
-            ),
-            ("disque_operator_lease_held", "1 if this process holds the Lease.", lease),
+            ("queue_length", "Clusters that are due and wait for a worker.", queue),
+            ("queue_oldest_seconds", "How long the first of these clusters has been waiting.", overdue_s),
+            ("lease_held", "1 if this process holds the Lease.", lease),
         )
         for name, text, read in gauges:
-            Gauge(name, text, registry=self.registry).set_function(read)
+            self._gauge(name, text).set_function(read)
 
     def request(self, verb: str, kind: str, status: int) -> None:
         """Count a request to the API server."""

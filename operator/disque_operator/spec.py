@@ -116,7 +116,7 @@ class Storage(Section):
         default="2Gi", description="Size of the volume of each pod. You can increase it later."
     )
     class_name: Name | None = Field(
-        default=None, description="StorageClass of the volumes. Defaults to the cluster's default."
+        default=None, description="StorageClass of the volumes. Defaults to the default StorageClass of Kubernetes."
     )
     retention: VolumeRetention = VolumeRetention()
 

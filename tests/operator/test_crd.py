@@ -73,11 +73,11 @@ def unknown(value: Any, tree: Json, path: str = "spec") -> Iterator[str]:
 
 
 def test_definition_is_up_to_date() -> None:
-    assert FILE.read_text() == page(), "write it: make manifests"
+    assert FILE.read_text() == page(), "run: make manifests"
 
 
 def test_reference_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "disquecluster.md").read_text() == docs.page(), "write it: make docs"
+    assert (ROOT / "docs" / "disquecluster.md").read_text() == docs.page(), "run: make docs"
 
 
 def test_definition_fits_into_the_annotation_of_kubectl_apply() -> None:

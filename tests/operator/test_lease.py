@@ -201,7 +201,7 @@ def test_same_identity_acquires_the_lease_without_waiting() -> None:
         task = asyncio.create_task(before.run())
         await before.acquired()
         client = StoreClient(store)
-        before._store = client  # killed: gives nothing back
+        before._store = client  # as if killed: it releases nothing
         client.broken = True
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -141,7 +141,7 @@ def test_objects_are_created_and_then_nothing_is_written(tmp_path: Path) -> None
             assert "disque_operator_lease_held 1.0" in page
             assert (await read(operator.liveness))[0] == 200
             assert await operator.end() == 0
-            assert server.objects[LEASE]["spec"]["holderIdentity"] == "", "it gave the Lease back"
+            assert server.objects[LEASE]["spec"]["holderIdentity"] == "", "the Lease is released"
             assert "Traceback" not in operator.log.read_text()
 
     asyncio.run(main())

@@ -159,7 +159,7 @@ def test_change_shortens_the_backoff_but_not_below_the_minimum(
     async def main() -> None:
         async def work(key: Key) -> float:
             failed.append(now_s())
-            subject.wake(key)  # as its own writes do
+            subject.wake(key)  # as watch events of the round's own writes do
             raise ZeroDivisionError
 
         subject = queue(work)

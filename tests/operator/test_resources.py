@@ -46,7 +46,7 @@ def changed(**fields: object) -> Spec:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_objects_match_the_snapshot(name: str) -> None:
-    assert page(BODIES[name]) == (SNAPSHOTS / f"{name}.yaml").read_text(), "look at it, then write it: make manifests"
+    assert page(BODIES[name]) == (SNAPSHOTS / f"{name}.yaml").read_text(), "review the change, then run: make manifests"
 
 
 def test_no_snapshot_is_stale() -> None:
@@ -61,7 +61,7 @@ def test_all_objects_are_owned_by_the_resource(name: str) -> None:
         assert manifest["metadata"]["labels"] == names.labels(spec.name)
         (owner,) = manifest["metadata"]["ownerReferences"]
         assert (owner["uid"], owner["controller"]) == (spec.uid, True)
-        assert not owner["blockOwnerDeletion"], "the operator needs no right to finalizers for it"
+        assert not owner["blockOwnerDeletion"], "otherwise the operator needs a permission for finalizers"
 
 
 @pytest.mark.parametrize("name", ["minimal", "production", "ephemeral"])

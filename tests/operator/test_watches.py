@@ -38,7 +38,7 @@ def test_status_write_does_not_wake_the_queue(recorder: Recorder) -> None:
     recorder.subject.cluster(cluster(1), is_gone=False)
     recorder.subject.cluster(cluster(2), is_gone=False)
     assert recorder.woken == [("ns", "c")]
-    assert len(recorder.changed) == 2, "but the next look is a fresh one"
+    assert len(recorder.changed) == 2, "but the next round reads objects again"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_unreported_cluster_wakes_the_queue_and_fails_the_probe_after_three_list
         recorder.subject.listed([cluster(5)])
         said.append(recorder.subject.missed)
     assert recorder.woken == [("ns", "c")] * 3
-    assert said == ["", "", "no watch reported DisqueCluster ns/c"], "at first the watch may be late"
+    assert said == ["", "", "no watch reported DisqueCluster ns/c"], "the watch may be late"
 
 
 def test_late_watch_does_not_fail_the_probe(recorder: Recorder) -> None:
