@@ -196,7 +196,7 @@ def test_a_server_that_can_not_write_tries_for_a_while_and_ends(node: DurableNod
         assert node.end(signal.SIGTERM) == 1
         with pytest.raises(EOFError):
             adding.read()
-    assert "Ending without that." in node.log
+    assert "Exiting without flushing the AOF" in node.log
     assert set(node_after(node)) == {job}
 
 

@@ -206,7 +206,7 @@ def test_a_bus_port_in_use_stops_the_start(tmp_path: Path) -> None:
 def test_one_port_for_both_is_refused(tmp_path: Path) -> None:
     outcome = run_server(tmp_path, "--port", "7711", "--cluster-port", "7711")
     assert outcome.status == 1
-    assert "Clients and the cluster bus can not both use port 7711" in outcome.out
+    assert "Clients and the cluster bus cannot both use port 7711" in outcome.out
 
 
 def test_a_node_without_a_client_port_is_reached_on_its_cluster_port(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_node_whose_disk_fails_is_not_ready_and_says_why() -> None:
 def test_a_node_that_ends_is_not_ready() -> None:
     local = LocalNode()
     assert local.node.end(local.now_ms)
-    assert why_not_ready(local.node) == "this node ends"
+    assert why_not_ready(local.node) == "this node is shutting down"
 
 
 def test_a_node_may_be_stopped_while_all_others_answer_and_stay() -> None:
@@ -72,7 +72,7 @@ def test_a_node_that_leaves_may_be_stopped_when_it_is_done() -> None:
     one, two = cluster.members
     one.admin.call("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
     one.admin.call("CLUSTER", "LEAVING", "yes")
-    assert why_not_safe(one.node.state) == "this node is leaving, jobs left to hand over: 1"
+    assert why_not_safe(one.node.state) == "this node is leaving, jobs left to transfer: 1"
     assert why_not_ready(one.node) == "this node is leaving the cluster"
     cluster.until(lambda: why_not_safe(one.node.state) == "")
     cluster.until(lambda: two.admin.call("QLEN", "mail") == 1)

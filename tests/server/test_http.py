@@ -78,7 +78,7 @@ def test_the_default_port_is_the_first_nodes_and_others_do_without(tmp_path: Pat
 
     with node("one") as first, node("two") as second:
         assert (http_port(first), http_port(second)) == (b"9711", b"0")
-        assert "So there are no probes, no metrics and no console here: set http-port." in second.log.read_text()
+        assert "This node serves no probes, metrics and console: set http-port." in second.log.read_text()
 
         with second.connect() as connection:
             connection.sendall(b"CONFIG REWRITE\r\n")
@@ -151,7 +151,9 @@ def test_a_port_that_has_another_use_is_refused(tmp_path: Path, shift: int, othe
     others = ["--port", str(free_port())] if other == "--cluster-port" else []
     outcome = run_server(tmp_path, *others, other, str(port), "--http-port", str(port + shift))
     assert outcome.status == 1
-    assert f"Port {port + shift} can not be the one for HTTP too: change http-port." in outcome.out + outcome.err
+    assert (
+        f"Port {port + shift} is already used by the client or bus port: change http-port." in outcome.out + outcome.err
+    )
 
 
 def test_a_port_that_somebody_else_has_is_named(tmp_path: Path) -> None:

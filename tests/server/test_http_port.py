@@ -25,18 +25,22 @@ from server.httpstage import FEED, GET, LIVE, WAITING, Feed, Stage, lonely, play
         (b"GET http://node/livez HTTP/1.0\r\n\r\n", 404, b"page not found; available pages: "),
         (b"POST /livez HTTP/1.0\r\n\r\n", 405, b"method not allowed; use GET\n"),
         (b"CONNECT /livez HTTP/1.0\r\n\r\n", 405, b"method not allowed; use GET\n"),
-        (b"POST /livez HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", 413, b"A request has no body here\n"),
-        (b"POST /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n", 413, b"A request has no body here\n"),
-        (b"GET /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: gzip\r\n\r\n", 501, b"This way to send a request is not"),
-        (b"GET /livez HTTP/1.1\r\n\r\n", 400, b"This is no request of HTTP\n"),
-        (b"\x16\x03\x01\x02\x00\r\n\r\n", 400, b"This is no request of HTTP\n"),
-        (b"*1\r\n$4\r\nPING\r\n\r\n", 400, b"This is no request of HTTP\n"),
-        (b"GET /" + b"x" * MOST_BYTES, 431, b"The request is too long: 8192 bytes are possible\n"),
-        (b"GET /" + b"x" * 4 * MOST_BYTES, 431, b"The request is too long: 8192 bytes are possible\n"),
-        (b"GET /stopz?timeout= HTTP/1.0\r\n\r\n", 400, b"timeout has to be a number of seconds, 0 to 3600\n"),
-        (b"GET /stopz?timeout=-1 HTTP/1.0\r\n\r\n", 400, b"timeout has to be"),
-        (b"GET /stopz?timeout=3601 HTTP/1.0\r\n\r\n", 400, b"timeout has to be"),
-        (b"GET /stopz?timeout=1e3 HTTP/1.0\r\n\r\n", 400, b"timeout has to be"),
+        (b"POST /livez HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", 413, b"This page accepts no request body\n"),
+        (
+            b"POST /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n",
+            413,
+            b"This page accepts no request body\n",
+        ),
+        (b"GET /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: gzip\r\n\r\n", 501, b"This transfer encoding is not"),
+        (b"GET /livez HTTP/1.1\r\n\r\n", 400, b"This is not an HTTP request\n"),
+        (b"\x16\x03\x01\x02\x00\r\n\r\n", 400, b"This is not an HTTP request\n"),
+        (b"*1\r\n$4\r\nPING\r\n\r\n", 400, b"This is not an HTTP request\n"),
+        (b"GET /" + b"x" * MOST_BYTES, 431, b"The request is longer than 8192 bytes\n"),
+        (b"GET /" + b"x" * 4 * MOST_BYTES, 431, b"The request is longer than 8192 bytes\n"),
+        (b"GET /stopz?timeout= HTTP/1.0\r\n\r\n", 400, b"timeout must be a number of seconds from 0 to 3600\n"),
+        (b"GET /stopz?timeout=-1 HTTP/1.0\r\n\r\n", 400, b"timeout must be"),
+        (b"GET /stopz?timeout=3601 HTTP/1.0\r\n\r\n", 400, b"timeout must be"),
+        (b"GET /stopz?timeout=1e3 HTTP/1.0\r\n\r\n", 400, b"timeout must be"),
         (b"GET /stopz?x=1&timeout=3600 HTTP/1.0\r\n\r\n", 200, b"safe\n"),
         (b"GET /stopz?timeouts=x HTTP/1.0\r\n\r\n", 200, b"safe\n"),
         (b"HEAD /livez HTTP/1.0\r\n\r\n", 200, b""),
@@ -128,10 +132,10 @@ ECHO = Route("/echo", _echo, methods=("POST",), max_body_bytes=10)
         (
             b"POST /echo HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
             411,
-            b"Say how long the body is (Content-Length)\n",
+            b"The request needs a Content-Length header\n",
         ),
-        (b"POST /echo HTTP/1.0\r\nContent-Length: -1\r\n\r\n", 400, b"This is no request of HTTP\n"),
-        (b"POST /echo HTTP/1.0\r\nContent-Length: 10\r\n\r\n012", 400, b"This is no request of HTTP\n"),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: -1\r\n\r\n", 400, b"This is not an HTTP request\n"),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: 10\r\n\r\n012", 400, b"This is not an HTTP request\n"),
         (b"GET /echo HTTP/1.0\r\n\r\n", 405, b"method not allowed; use POST\n"),
     ],
 )
@@ -205,7 +209,7 @@ def test_so_many_wait_at_a_time_and_others_are_answered_meanwhile() -> None:
         await stage.until(lambda: stage.port._open.get("/stopz", 0) == MOST_WAITING)
         one_more = await stage.client()
         one_more.send(WAITING)
-        assert await one_more.page() == b"Too many requests wait for this page\n"
+        assert await one_more.page() == b"Too many pending requests for this page\n"
         one_more.send(LIVE)
         assert await one_more.page() == b"alive\n"
 
@@ -215,8 +219,8 @@ def test_so_many_wait_at_a_time_and_others_are_answered_meanwhile() -> None:
         await stage.until(lambda: stage.port._open["/stopz"] == MOST_WAITING)
 
         stage.port.end()
-        assert await one_more.page() == b"This node ends\n"
-        assert [await client.page() for client in waiting[1:]] == [b"This node ends\n"] * (MOST_WAITING - 1)
+        assert await one_more.page() == b"This node is shutting down\n"
+        assert [await client.page() for client in waiting[1:]] == [b"This node is shutting down\n"] * (MOST_WAITING - 1)
 
     play(act, lonely())
 
@@ -268,7 +272,7 @@ def test_when_all_connections_wait_for_answers_the_newest_is_told() -> None:
         newest = await stage.client()
         reply = await newest.rest()
         assert status_of(reply) == 503
-        assert reply.endswith(b"Too many connections are open\n")
+        assert reply.endswith(b"Too many connections\n")
 
     play(act, routes=(Route("/waits", lambda _node, _exchange: None, MOST_CONNECTIONS),))
 

@@ -281,4 +281,4 @@ def test_a_signal_while_no_file_can_be_written_is_an_end_like_any_other(
     (tmp_path / "data").chmod(0o555)
     server.process.terminate()
     assert server.process.wait(20) == 0
-    assert "Ending without a file for a controlled restart" in server.log.read_text()
+    assert "Exiting without a file for a controlled restart" in server.log.read_text()

@@ -140,6 +140,6 @@ def test_a_machine_without_syslog_is_told_once(
     monkeypatch.setattr(logs, "SYSLOG_ADDRESS", address)
     logs.configure("notice", str(tmp_path / "log"), ("broker", "user"))
     logs.write("notice", "hello")
-    told = ("#", f"There is no syslog at {address}, lines go to the log only.")
+    told = ("#", f"There is no syslog at {address}: lines go only to the log")
     assert lines((tmp_path / "log").read_text()) == [told, ("*", "hello")]
     assert capfd.readouterr() == ("", "")

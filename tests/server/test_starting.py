@@ -169,7 +169,7 @@ def test_a_removed_working_directory_is_named(tmp_path: Path) -> None:
     gone.mkdir()
     outcome = run_server(gone, launcher=("sh", "-c", f'rmdir "{gone}"; exec "$@"', "sh"))
     assert outcome.status == 1
-    assert outcome.err.startswith("Can't tell the working directory, was it removed?")
+    assert outcome.err.startswith("Cannot determine the working directory; it may have been removed:")
 
 
 # --- questions to the program -----------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_help_shows_the_usage_and_fails(tmp_path: Path, option: str) -> None:
 
 def test_memory_is_tested(tmp_path: Path) -> None:
     outcome = run_server(tmp_path, "--test-memory", "3")
-    assert (outcome.status, outcome.out, outcome.err) == (0, "3 MB of memory kept every pattern.\n", "")
+    assert (outcome.status, outcome.out, outcome.err) == (0, "3 MB of memory passed the test.\n", "")
 
 
 @pytest.mark.parametrize("amount", [[], ["much"], ["-1"], ["1", "2"]])
@@ -206,4 +206,4 @@ def test_a_memory_test_needs_a_number(tmp_path: Path, amount: list[str]) -> None
 def test_a_memory_test_of_more_than_there_is_fails(tmp_path: Path, megabytes: str) -> None:
     outcome = run_server(tmp_path, "--test-memory", megabytes, launcher=("prlimit", "--as=500000000"))
     assert outcome.status == 1
-    assert outcome.err == f"There are no {megabytes} MB of free memory to test, try with less.\n"
+    assert outcome.err == f"There are not {megabytes} MB of free memory to test; try less.\n"

@@ -1,9 +1,9 @@
-"""What the C library does with memory: what it keeps for later, and what it gives back to the system.
+"""Tuning of glibc malloc: how much free memory it keeps, and how much it returns to the system.
 
-Objects up to 512 bytes come from Python's own arenas of a megabyte, which are given back when they are empty. Larger
-ones, above all bodies of jobs, come from the C library. glibc gives back the end of its heap only; in the middle whole
-pages can be free, and `release` gives back those. Without `tame` its bound for memory that is mapped piece by piece,
-and goes back piece by piece, would rise to 32 MB as soon as a large body was freed. Other C libraries are left alone.
+Objects up to 512 bytes come from Python's arenas of one megabyte, which are returned when they are empty. Larger
+objects, mainly job bodies, come from the C library. glibc returns only the end of its heap by itself; `release` also
+returns free pages in the middle. Without `tame`, freeing one large body would raise the threshold for mapping objects
+one by one, which are returned at once, to 32 MB. Other C libraries are not changed.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _ARENA_MAX: Final = -8
 """Parameters of mallopt(3)."""
 
 MAPPED_BYTES: Final = 1 << 20
-"""Larger pieces are mapped one by one. What the event loop reads at once stays below."""
+"""Larger objects are mapped one by one. Reads of the event loop are smaller."""
 _FREE_END_BYTES: Final = 8 << 20
-"""So much may stay free at the end of the heap."""
+"""How much may stay free at the end of the heap."""
 
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _LIBRARY: Final = ctypes.CDLL(None)
 
 
 def tame() -> None:
-    """Set what is kept and what goes back; to be called before the server takes memory."""
+    """Set the parameters of malloc. Call it before the server allocates memory."""
     if hasattr(_LIBRARY, "mallopt"):
         _LIBRARY.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)
         _LIBRARY.mallopt(_TRIM_THRESHOLD, _FREE_END_BYTES)
-        _LIBRARY.mallopt(_ARENA_MAX, 1)  # threads would each keep what they freed
+        _LIBRARY.mallopt(_ARENA_MAX, 1)  # otherwise each thread keeps its own free memory
 
 
 def release() -> None:
-    """Give back all free pages; takes about 0.2 ms for each megabyte that goes."""
+    """Return all free pages to the system; takes about 0.2 ms per megabyte."""
     if hasattr(_LIBRARY, "malloc_trim"):
         _LIBRARY.malloc_trim(0)
 

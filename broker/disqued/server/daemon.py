@@ -1,7 +1,7 @@
-"""Going into the background.
+"""Running in the background.
 
-The command that started the server ends when the server accepts clients, so that the next line of a script can connect,
-and its exit status says whether it does. Until then errors reach the terminal.
+The command that started the server ends when the server accepts clients, so that the next line of a script can connect.
+Its exit status tells whether the start succeeded. Until then errors are written to the terminal.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import os
 
 
 def detach() -> int:
-    """Go on as a child in a session of its own; returns what `leave_terminal` needs.
+    """Continue as a child process in its own session; returns the argument of `leave_terminal`.
 
-    The parent waits for that call and ends with 0, or with 1 when the child ended without it.
+    The parent waits for that call and exits with status 0, or with 1 if the child ended without it.
     """
     waiting, ready = os.pipe()
     if os.fork() > 0:
@@ -25,7 +25,7 @@ def detach() -> int:
 
 
 def leave_terminal(ready: int) -> None:
-    """Turn the standard streams to nowhere and let the parent end."""
+    """Redirect the standard streams to /dev/null and let the parent exit."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)

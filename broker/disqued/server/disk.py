@@ -1,12 +1,11 @@
-"""The disk of the server: who does what with the files, and in which order.
+"""The disk of the server: which thread does which work on files, and in which order.
 
-The event loop never waits for the disk. It appends by itself while nothing else goes on: that copies bytes into memory
-of the kernel, in a tenth of the time that a thread takes. While a thread works (a sync above all, for which the kernel
-may have whoever writes wait) or after a write that took long, threads append as well, until that is fast again.
-Everything else is always done by threads.
+The event loop never waits for the disk. It appends by itself while no thread works, because copying bytes into the
+page cache takes a tenth of the time of a thread. While a thread works (mainly a sync, during which the kernel may block
+writers), or after a slow write, threads also append, until that is fast again. Threads do all other work.
 
-Work on a file is done in order, but for one thing: what is appended does not wait for a sync. Threads are daemons,
-taken when they are needed: a system call that does not return holds up neither other files nor the end of the process.
+Work on one file is done in order, except that an append does not wait for a sync. Threads are daemons and started on
+demand: a system call that hangs delays neither other files nor the end of the process.
 """
 
 from __future__ import annotations
@@ -25,30 +24,30 @@ from disqued.core.host.disk import DiskWork
 from disqued.server.files import CLOSED, OpenFile, do
 
 DIRECT_BYTES: Final = 1 << 20
-"""More at once is written by a thread: copying it would take the event loop too long."""
+"""Larger writes are done by a thread: copying would block the event loop for too long."""
 SLOW_NS: Final = 5_000_000
-"""A write that takes longer did more than copy bytes."""
+"""A write that takes longer has waited for the disk."""
 
 
 class Line:
-    """What is to be done with the file of one name, in order."""
+    """The pending work on the file of one name, in order."""
 
     def __init__(self, name: str) -> None:
         self.file = OpenFile(name)
         self.waiting: deque[DiskWork] = deque()
         self.busy: DiskWork | None = None
-        """With a thread,"""
+        """The work that a thread is doing."""
         self.syncing: DiskWork | None = None
-        """and the sync that is with another one."""
+        """The sync that another thread is doing."""
 
     def lets(self, work: DiskWork) -> bool:
-        """Whether it is the turn of something that waits."""
+        """Whether pending work may start now."""
         if self.busy is not None or self.waiting[0] is not work:
             return False
         return self.syncing is None or work.verb == disk.APPEND
 
     def take(self) -> None:
-        """The first one is with a thread."""
+        """Pass the first work to a thread."""
         work = self.waiting.popleft()
         if work.verb == disk.SYNC:
             self.syncing = work
@@ -56,7 +55,7 @@ class Line:
             self.busy = work
 
     def end(self, work: DiskWork) -> None:
-        """It is done."""
+        """A thread has finished the work."""
         if work.verb == disk.SYNC:
             self.syncing = None
         else:
@@ -64,32 +63,32 @@ class Line:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to be known."""
+        """Whether the entry can be removed."""
         return self.file.descriptor == CLOSED and not self.waiting and self.busy is None and self.syncing is None
 
 
 class Worker(Thread):
-    """A thread that does one thing at a time."""
+    """A thread that does one work at a time."""
 
     def __init__(self, hand_in: Callable[[Worker, DiskWork], None]) -> None:
         super().__init__(daemon=True, name="disk")
         self._given: SimpleQueue[tuple[DiskWork, OpenFile, OpenFile | None]] = SimpleQueue()
         self._hand_in = hand_in
         self.spent_ns = 0
-        """What the last one took."""
+        """How long the last work took."""
 
     def give(self, work: DiskWork, file: OpenFile, other: OpenFile | None) -> None:
-        """Have something done."""
+        """Pass work to the thread."""
         self._given.put((work, file, other))
 
     def run(self) -> None:
-        """Do what is given, for ever."""
+        """Do work until the process ends."""
         while True:
             work, file, other = self._given.get()
             began_ns = monotonic_ns()
             try:
                 do(work, file, other)
-            except Exception as bug:  # noqa: BLE001 - somebody waits to hear that it is over
+            except Exception as bug:  # noqa: BLE001 - the node waits for the end of the work
                 work.error = f"BUG: {bug!r}"
             self.spent_ns = monotonic_ns() - began_ns
             self._hand_in(self, work)
@@ -105,22 +104,22 @@ class FileDisk:
         self._lines: dict[str, Line] = {}
         self._free: list[Worker] = []
         self._running = 0
-        """How many works are with threads."""
+        """How many works threads are doing."""
         self._slow = False
-        """The last write took long."""
+        """Whether the last write was slow."""
         self._handed_in: SimpleQueue[tuple[Worker, DiskWork]] = SimpleQueue()
         self._untold: deque[DiskWork] = deque()
-        """Finished while something else was waited for."""
+        """Work that finished while `perform` waited for other work."""
         self._loop: AbstractEventLoop | None = None
         self._done: Callable[[DiskWork], None] | None = None
 
     def attach(self, loop: AbstractEventLoop, done: Callable[[DiskWork], None]) -> None:
-        """From now on work can be started: `done` is called on the loop with what is finished later."""
+        """Allow work to be started: `done` is called on the loop with work that finishes later."""
         self._loop = loop
         self._done = done
 
     def start(self, work: DiskWork) -> None:
-        """Begin."""
+        """Start work."""
         line = self._lines.get(work.name)
         if (
             self._running == 0
@@ -140,9 +139,9 @@ class FileDisk:
             self._enter(work)
 
     def perform(self, work: DiskWork) -> None:
-        """Do it, and wait for it; in a thread, so that signals are heard meanwhile.
+        """Do work in a thread and wait for it, so that signals are handled meanwhile.
 
-        What was started before on the same file is finished then. `Node.disk_done` follows for it when the loop runs.
+        Earlier work on the same file finishes first; `Node.disk_done` is called for it when the loop runs.
         """
         self._enter(work)
         while not work.finished:
@@ -153,26 +152,26 @@ class FileDisk:
             self._loop.call_soon(self._collect)
 
     def _names(self, work: DiskWork) -> tuple[str, ...]:
-        """In whose lines it stands."""
+        """The files that the work concerns."""
         return (work.name, work.other) if work.verb == disk.REPLACE else (work.name,)
 
     def _enter(self, work: DiskWork) -> None:
-        """Have it done when its turn comes."""
+        """Enqueue work."""
         for name in self._names(work):
             line = self._lines.get(name)
             if line is None:
                 self._lines[name] = line = Line(name)
             line.waiting.append(work)
-        self._go_on(work.name)
+        self._schedule(work.name)
 
-    def _go_on(self, name: str) -> None:
-        """Give to threads what can be done with a file now."""
+    def _schedule(self, name: str) -> None:
+        """Pass the work that may start now to threads."""
         line = self._lines[name]
         while line.waiting and self._give(line.waiting[0]):
             pass
 
     def _give(self, work: DiskWork) -> bool:
-        """Give something to a thread; False when it has to wait."""
+        """Pass work to a thread; False if it must wait."""
         lines = [self._lines[name] for name in self._names(work)]
         if not all(line.lets(work) for line in lines):
             return False
@@ -180,7 +179,7 @@ class FileDisk:
             worker = self._free.pop()
         else:
             worker = Worker(self._hand_in)
-            worker.start()  # may be refused: then all waits for the next try
+            worker.start()  # may fail: then all work waits for the next attempt
         for line in lines:
             line.take()
         self._running += 1
@@ -188,14 +187,14 @@ class FileDisk:
         return True
 
     def _hand_in(self, worker: Worker, work: DiskWork) -> None:
-        """Called by threads: it is done."""
+        """Report finished work; called by threads."""
         self._handed_in.put((worker, work))
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._collect)
 
     def _collect(self) -> None:
-        """Tell of all that is done."""
+        """Report all finished work to the node."""
         while self._untold:
             self._tell(self._untold.popleft())
         while not self._handed_in.empty():
@@ -206,7 +205,7 @@ class FileDisk:
             self._done(work)
 
     def _end(self, worker: Worker, work: DiskWork) -> DiskWork:
-        """Something is done: what stood behind it can go on."""
+        """Mark work as finished, and start what waited for it."""
         self._free.append(worker)
         self._running -= 1
         if work.verb == disk.APPEND:
@@ -216,7 +215,7 @@ class FileDisk:
             self._lines[name].end(work)
         work.finished = True
         for name in names:
-            self._go_on(name)
+            self._schedule(name)
             if self._lines[name].over:
                 del self._lines[name]
         return work

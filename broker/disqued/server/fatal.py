@@ -1,5 +1,5 @@
-"""Why a server can not start."""
+"""The error that prevents the server from starting."""
 
 
 class Fatal(Exception):
-    """The server can not start; the text says what is wrong, where, and what to do. The exit status is 1."""
+    """The server cannot start. The text says what is wrong, where, and what to do. The exit status is 1."""

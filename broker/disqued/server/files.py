@@ -1,4 +1,4 @@
-"""What is done with files for the append only file, as system calls: each of them blocks as long as the disk likes."""
+"""The file operations of the append only file, as system calls that block until the disk responds."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from disqued.core.host import disk
 from disqued.core.host.disk import DiskWork
 
 IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
-"""As many pieces are written at once."""
+"""How many pieces one write accepts."""
 MODE: Final = 0o644
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""The file system has no second names, or none for this file and this user."""
+"""The file system has no hard links, or none for this file and this user."""
 NO_DIRECTORY_SYNC: Final = (errno.EINVAL, errno.EBADF)
-"""The file system looks after its directories itself."""
+"""The file system syncs its directories itself."""
 CLOSED: Final = -1
 
 sync_data: Final = getattr(os, "fdatasync", os.fsync)
-"""Without the times of the file, where the system can leave them out."""
+"""Syncs without the timestamps of the file where the system supports it."""
 
 
 class OpenFile:
-    """A file that is open, or a name that something is to be done with."""
+    """An open file, or the name of a file."""
 
     def __init__(self, name: str) -> None:
         self.path = Path(name).absolute()
-        """Stays the same when the working directory changes."""
+        """Absolute, so it stays valid when the working directory changes."""
         self.descriptor = CLOSED
         self.new = False
-        """Its name may be lost with the power: the directory was not synced since the file got it."""
+        """Whether a power loss may lose its name, because the directory was not synced since."""
         self.surplus_from: int | None = None
-        """From there on stands what is left of a write that failed; None when there is nothing of the kind."""
+        """The offset of the remains of a failed write; None if there are none."""
 
     @contextlib.contextmanager
     def borrow(self) -> Iterator[int]:
-        """A descriptor; of a file that is not open for as long as the context lasts."""
+        """A descriptor. A file that is not open is opened while the context lasts."""
         if self.descriptor != CLOSED:
             yield self.descriptor
             return
@@ -53,26 +53,26 @@ class OpenFile:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         descriptor, self.descriptor = self.descriptor, CLOSED
         if descriptor != CLOSED:
             os.close(descriptor)
 
     def cut_surplus(self, descriptor: int) -> None:
-        """Remove what is left of a write that failed."""
+        """Remove the remains of a failed write."""
         if self.surplus_from is not None:
             os.ftruncate(descriptor, self.surplus_from)
             self.surplus_from = None
 
     def sync_name(self) -> None:
-        """See that the file has its name after a loss of power."""
+        """Make sure that a power loss does not lose the name of the file."""
         if self.new:
             sync_directory(self.path.parent)
             self.new = False
 
 
 def do(work: DiskWork, file: OpenFile, other: OpenFile | None) -> None:
-    """Do what is to be done with a file, and note what went wrong; `other` is the one to be replaced."""
+    """Do work on a file and record its error; `other` is the file to replace."""
     try:
         if other is not None:
             replace(file, other, work.other)
@@ -90,7 +90,7 @@ def open_file(work: DiskWork, file: OpenFile) -> None:
         file.path = Path(work.name).absolute()
         file.surplus_from = None
         file.descriptor = os.open(file.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, MODE)
-        file.new = True  # perhaps it was there, but then syncing its directory once more is no loss
+        file.new = True  # it may have existed, but then syncing its directory again does no harm
     work.size = os.fstat(file.descriptor).st_size
 
 
@@ -104,7 +104,7 @@ def append(work: DiskWork, file: OpenFile) -> None:
 
 
 def write(waiting: list[bytes], file: OpenFile, descriptor: int) -> None:
-    """Write all of it behind the end of the file, or nothing."""
+    """Append all of the data to the file, or nothing."""
     file.cut_surplus(descriptor)
     written = 0
     try:
@@ -115,13 +115,13 @@ def write(waiting: list[bytes], file: OpenFile, descriptor: int) -> None:
     except OSError:
         if written:
             file.surplus_from = os.fstat(descriptor).st_size - written
-            with contextlib.suppress(OSError):  # then it is tried again before anything else is written
+            with contextlib.suppress(OSError):  # the next write tries again first
                 file.cut_surplus(descriptor)
         raise
 
 
 def behind(data: list[bytes], count: int) -> list[bytes]:
-    """What is left of some pieces when so many bytes of them are written."""
+    """The rest of the pieces after `count` bytes are written."""
     for number, piece in enumerate(data):
         if count < len(piece):
             return [piece[count:], *data[number + 1 :]]
@@ -137,7 +137,7 @@ def sync(_work: DiskWork, file: OpenFile) -> None:
 
 
 def replace(file: OpenFile, other: OpenFile, name: str) -> None:
-    """REPLACE: the file gets a name in its directory; whoever works with the other one gets this."""
+    """REPLACE: rename the file; work on the other file continues with this one."""
     with file.borrow() as descriptor:
         file.cut_surplus(descriptor)
         os.fsync(descriptor)
@@ -147,7 +147,7 @@ def replace(file: OpenFile, other: OpenFile, name: str) -> None:
     other.path = path
     other.surplus_from = None
     other.new = True
-    if replaced != CLOSED:  # giving back the space of a large file takes long, and replies wait for us
+    if replaced != CLOSED:  # freeing a large file is slow, and replies wait for this thread
         Thread(target=os.close, args=(replaced,), daemon=True, name="close").start()
     other.sync_name()
 
@@ -159,7 +159,7 @@ def remove(_work: DiskWork, file: OpenFile) -> None:
 
 
 def read(work: DiskWork, file: OpenFile) -> None:
-    """READ: of a file that is not open, it needs no right to write to it."""
+    """READ. A file that is not open needs no write permission."""
     if file.descriptor != CLOSED:
         read_from(file.descriptor, work)
         return
@@ -168,7 +168,7 @@ def read(work: DiskWork, file: OpenFile) -> None:
 
 
 def read_from(descriptor: int, work: DiskWork) -> None:
-    """Read what is asked for, or all until the end of the file."""
+    """Read the requested range, or up to the end of the file."""
     left, offset = work.size, work.offset
     while left > 0 and (data := os.pread(descriptor, left, offset)):
         work.data.append(data)
@@ -198,7 +198,7 @@ def keep(work: DiskWork, file: OpenFile) -> None:
 
 
 def copy(source: Path, path: Path) -> None:
-    """Copy a file to a name that nobody has; without space for all of it there is no copy."""
+    """Copy a file to a new name. If the disk is full, no partial copy is left."""
     with source.open("rb") as original, path.open("xb") as other:
         try:
             shutil.copyfileobj(original, other)
@@ -215,7 +215,7 @@ def close(_work: DiskWork, file: OpenFile) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """See that the names in a directory survive a loss of power."""
+    """Make sure that the names in a directory survive a power loss."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,8 +1,8 @@
-"""Probes: does the node run (`/livez`), are clients to be sent to it (`/readyz`), may it be stopped now (`/stopz`)?
+"""Probes: whether the node runs (`/livez`), serves clients (`/readyz`), and can be stopped safely (`/stopz`).
 
-`/stopz?timeout=30` is for whoever is about to stop the node, such as a hook of Kubernetes. It answers as soon as no
-other node is away, or after so many seconds at the latest; always with status 200, because the node will be stopped
-whatever is answered. The text says which of both it was.
+Call `/stopz?timeout=30` before you stop the node, for example in a Kubernetes preStop hook. It answers as soon as all
+other nodes are available, or when the timeout in seconds is over. The status is always 200, because the node will be
+stopped anyway; the text says whether it is safe.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 LONGEST_TIMEOUT_S: Final = 3600
-LOOK_EVERY_S: Final = 0.1
+CHECK_EVERY_S: Final = 0.1
 MOST_WAITING: Final = 8
-"""More are told at once that they can not wait."""
+"""How many requests may wait; more are refused at once."""
 
 _TIMEOUT: Final = re.compile(r"(?:.*&)?timeout=([^&]*)(?:&.*)?")
 _SECONDS: Final = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?")
 
 
 def why_not_ready(node: Node) -> str:
-    """Why clients are not to be sent here; empty when they are."""
+    """Why the node does not serve clients; empty if it does."""
     state = node.state
     if state.ended:
-        return "this node ends"
+        return "this node is shutting down"
     if state.loading:
         loader = aof_of(state).loader
         return loader.progress() if loader is not None else "this node could not load its jobs"
@@ -44,15 +44,15 @@ def why_not_ready(node: Node) -> str:
 
 
 def why_not_safe(state: NodeState) -> str:
-    """Why stopping this node now would leave jobs to too few nodes; empty when it would not.
+    """Why stopping this node now would leave jobs with too few copies; empty if it is safe.
 
-    A node that loads has changed nothing and serves nobody. Others only answer when they have loaded.
+    A node that is loading has changed nothing and serves no client. Other nodes connect only after they have loaded.
     """
     if state.loading:
         return ""
     if state.view.leaving:
         left = jobs_left(state)
-        return f"this node is leaving, jobs left to hand over: {left}" if left else ""
+        return f"this node is leaving, jobs left to transfer: {left}" if left else ""
     for peer in state.view.peers.values():
         if peer.in_handshake:
             continue
@@ -64,13 +64,13 @@ def why_not_safe(state: NodeState) -> str:
 
 
 def _name(peer: Peer) -> str:
-    """A node as people know it."""
+    """A node as the text shows it."""
     where = peer.host or peer.ip
     return f"node {peer.id.decode('ascii', 'replace')} ({where.decode('utf-8', 'replace')}:{peer.port})"
 
 
 def timeout_s(query: str) -> float | None:
-    """For how long somebody wants to wait; None for what is no such time."""
+    """The requested timeout in seconds; None if it is invalid."""
     given = _TIMEOUT.fullmatch(query)
     if given is None:
         return DEFAULT_TIMEOUT_S
@@ -79,35 +79,35 @@ def timeout_s(query: str) -> float | None:
 
 
 def livez(_node: Node, exchange: Exchange) -> None:
-    """Whoever reads this was answered by a loop that runs."""
+    """Answer always: the event loop runs."""
     exchange.answer(OK, "alive")
 
 
 def readyz(node: Node, exchange: Exchange) -> None:
-    """Whether clients are to be sent here."""
+    """Answer whether the node serves clients."""
     why = why_not_ready(node)
     exchange.answer(UNAVAILABLE if why else OK, f"not ready: {why}" if why else "ready")
 
 
 def stopz(node: Node, exchange: Exchange) -> None:
-    """Answer when the node can be stopped, or when the time is over."""
+    """Answer when the node can be stopped safely, or when the timeout is over."""
     wait_s = timeout_s(exchange.query)
     if wait_s is None:
-        exchange.answer(BAD_REQUEST, f"timeout has to be a number of seconds, 0 to {LONGEST_TIMEOUT_S}")
+        exchange.answer(BAD_REQUEST, f"timeout must be a number of seconds from 0 to {LONGEST_TIMEOUT_S}")
     else:
-        _Wait(node.state, exchange, exchange.now_s() + wait_s).look()
+        _Wait(node.state, exchange, exchange.now_s() + wait_s).check()
 
 
 class _Wait:
-    """Somebody waits until the node can be stopped."""
+    """A request that waits until the node can be stopped safely."""
 
     def __init__(self, state: NodeState, exchange: Exchange, until_s: float) -> None:
         self._state = state
         self._exchange = exchange
         self._until_s = until_s
 
-    def look(self) -> None:
-        """Answer, or look again a little later."""
+    def check(self) -> None:
+        """Answer, or check again later."""
         exchange = self._exchange
         why = why_not_safe(self._state)
         left_s = self._until_s - exchange.now_s()
@@ -116,7 +116,7 @@ class _Wait:
         elif left_s <= 0:
             exchange.answer(OK, f"not safe: {why}")
         else:
-            exchange.call_later(min(LOOK_EVERY_S, left_s), self.look)
+            exchange.call_later(min(CHECK_EVERY_S, left_s), self.check)
 
 
 ROUTES: Final = (Route("/livez", livez), Route("/readyz", readyz), Route("/stopz", stopz, MOST_WAITING))

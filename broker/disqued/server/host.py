@@ -20,18 +20,18 @@ from disqued.server.disk import FileDisk
 from disqued.server.nodesfile import NodesFile
 
 RESERVED_DESCRIPTORS = 32
-"""Open files that are no clients: listeners, logs, the event loop's own, and links of a small cluster; without those
-of the HTTP port."""
+"""Descriptors that clients cannot use: listeners, logs, the event loop, and the links of a small cluster, but not the
+HTTP port."""
 BUS_DESCRIPTORS = 1000
-"""As many more are asked for, so that other nodes may connect, and no stranger takes the clients' by connecting too."""
+"""How many more descriptors are requested for connections to the bus port, so that they take none from clients."""
 LEAST_BUS_DESCRIPTORS = 8
-"""For incoming links, of those reserved, where the system gives no more."""
+"""How many of the reserved descriptors incoming links may use if the system grants no more."""
 
 _CRASH_SIGNALS = {"segfault": signal.SIGSEGV, "oom": signal.SIGABRT, "assert": signal.SIGABRT}
 
 
 class ProcessHost:
-    """Implements `disqued.core.host.host.Host`; the callbacks carry out ends and restarts."""
+    """Implements `disqued.core.host.host.Host`; the callbacks end and restart the server."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ProcessHost:
         self._seeded = random.Random(self._chance.getrandbits(128))  # noqa: S311 - spreads timers, guards nothing
         self.keep_alive_s = 0
         self.reserved_descriptors = RESERVED_DESCRIPTORS
-        """Open files that are no clients."""
+        """Descriptors that clients cannot use."""
         self.bus_descriptors = LEAST_BUS_DESCRIPTORS
         """How many nodes may connect to this one at a time."""
         self.stopwatch_ns = time.monotonic_ns
@@ -59,11 +59,11 @@ class ProcessHost:
         self.random_bytes = os.urandom
 
     def wall_us(self) -> int:
-        """The wall clock."""
+        """The wall clock in unix microseconds."""
         return time.time_ns() // 1000
 
     def facts(self) -> ProcessFacts:
-        """What INFO shows."""
+        """The facts about the process that INFO shows."""
         own = resource.getrusage(resource.RUSAGE_SELF)
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return ProcessFacts(
@@ -83,11 +83,11 @@ class ProcessHost:
         return allocator.resident_bytes()
 
     def memory_limit(self) -> MemoryLimit:
-        """Of the container, or the machine."""
+        """The memory limit of the container, or the memory of the machine."""
         return memorylimit.find()
 
     def release_memory(self) -> None:
-        """What the C library can give back."""
+        """Return free memory of the C library to the system."""
         allocator.release()
 
     def change_directory(self, path: str) -> None:
@@ -99,7 +99,7 @@ class ProcessHost:
         return str(Path.cwd())
 
     def allow_clients(self, count: int) -> int:
-        """Raise the limit on open files for `count` clients, and for other nodes, as far as the system lets us."""
+        """Raise the limit on open files for `count` clients and for other nodes; returns how many clients it allows."""
         wanted = count + self.reserved_descriptors + BUS_DESCRIPTORS
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if not _allows(soft, wanted):
@@ -135,53 +135,54 @@ class ProcessHost:
         logs.set_level(level)
 
     def keep_alive(self, interval_s: int) -> None:
-        """Used for connections accepted from now on."""
+        """Set the keep-alive interval of new connections."""
         self.keep_alive_s = interval_s
 
     def sleep(self, seconds: float) -> None:
-        """Stop the process."""
+        """Block the process."""
         time.sleep(seconds)
 
     def shutdown(self) -> None:
-        """End with success."""
+        """End the server with exit status 0."""
         self._end()
 
     def fail(self, why: str) -> None:
-        """End with exit status 1."""
+        """End the server with exit status 1."""
         self._fail(why)
 
     def restart(self, delay_ms: int, graceful: bool) -> bool:
-        """Start the server anew."""
+        """Restart the server; False if that is not possible."""
         return self._restart(delay_ms, graceful)
 
     def crash(self, kind: str) -> None:
-        """Die by a signal: a real crash, which nothing cleans up after."""
+        """Kill the process by a signal: a real crash without cleanup."""
         logs.write("warning", f"Crashing on request: {kind}")
         os.kill(os.getpid(), _CRASH_SIGNALS[kind])
 
 
 def _allows(limit: int, count: int) -> bool:
-    """Whether a limit of the system leaves room for that many."""
+    """Whether a limit allows that many descriptors."""
     return limit == resource.RLIM_INFINITY or limit >= count
 
 
 def read_text(path: Path) -> str:
-    """A text file whose bytes need not be UTF-8; `replace_file` writes them back as they were."""
+    """Read a text file that need not be valid UTF-8; `replace_file` writes the same bytes back."""
     return path.read_text(encoding="utf-8", errors="surrogateescape")
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file beside the old one and put it in its place, with the same owner and permissions.
+    """Replace a file atomically, with the same owner and permissions. A link stays a link.
 
-    A crash leaves the old one or the new one. A link stays a link. Raises OSError.
+    Raises:
+        OSError: the file cannot be written.
     """
     path = path.resolve()
     before = path.stat()
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    private = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # there may be passwords in it
+    private = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # it may contain passwords
     with os.fdopen(private, "w", encoding="utf-8", errors="surrogateescape") as file:
         try:
-            with contextlib.suppress(PermissionError):  # only a privileged process gives files away
+            with contextlib.suppress(PermissionError):  # only a privileged process may change the owner
                 os.fchown(file.fileno(), before.st_uid, before.st_gid)
             os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
             file.write(text)

@@ -1,16 +1,16 @@
-"""The HTTP port (`http-port`): answers what is asked, as `httproutes` and the rows given to it say.
+"""The HTTP port (`http-port`): serves the routes given to it (`httproutes`).
 
-h11 reads and writes the protocol. All else here is about bounds, because whoever reaches the port must not be able to
-do harm to the clients of the broker, nor to keep probes from being answered:
+h11 parses and writes the protocol. The rest are limits, so that a client of this port can neither slow down the clients
+of the broker nor block probes:
 
-- One request is taken per turn of the event loop, however many come: clients are served in between.
-- There are MOST_CONNECTIONS at most. One more takes the place of the one that has waited longest for a request.
-- A request has MOST_BYTES at most, and no body, unless its page takes one (`Route.max_body_bytes`, which is not more
-  than MOST_BYTES). What comes while it is answered counts for the next one.
-- Within DEADLINE_S a client has sent a whole request, and read the last answer (or the last part of one that goes on),
-  or it is hung up on.
+- Each turn of the event loop takes one request; clients of the broker are served in between.
+- At most MOST_CONNECTIONS are open. One more replaces the connection that has been idle longest.
+- A request has at most MOST_BYTES, and no body unless its page accepts one (`Route.max_body_bytes`, at most
+  MOST_BYTES). Data that arrives during an answer counts for the next request.
+- Within DEADLINE_S a client must send a complete request and read the previous answer, or the last part of a stream.
+  Otherwise the connection is closed.
 
-The garbage collector is off, so a connection must not be left in a cycle of references when it is gone.
+The garbage collector is off, so a closed connection must not be part of a reference cycle.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS: Final = 32
 MOST_BYTES: Final = 8 << 10
-"""Of a request line with its headers."""
+"""The maximum size of a request line with its headers."""
 DEADLINE_S: Final = 15.0
 MOST_IGNORED_BYTES: Final = 1 << 20
-"""What is still read from a client whose request was refused, so that it comes to read why."""
+"""How much is still read from a client whose request was refused, so that it can read the reason."""
 
 TOO_LONG: Final = 431
 _REASONS: Final = {
-    TOO_LONG: f"The request is too long: {MOST_BYTES} bytes are possible",
-    501: "This way to send a request is not understood",
+    TOO_LONG: f"The request is longer than {MOST_BYTES} bytes",
+    501: "This transfer encoding is not supported",
 }
-_NO_BODY: Final = "A request has no body here"
-_NO_LENGTH: Final = "Say how long the body is (Content-Length)"
-_NONSENSE: Final = "This is no request of HTTP"
-_FULL: Final = "Too many connections are open"
-_WAITING: Final = "Too many requests wait for this page"
+_NO_BODY: Final = "This page accepts no request body"
+_NO_LENGTH: Final = "The request needs a Content-Length header"
+_NONSENSE: Final = "This is not an HTTP request"
+_FULL: Final = "Too many connections"
+_WAITING: Final = "Too many pending requests for this page"
 OTHER_PAGE: Final = "other"
-"""Stands for all pages that there are not."""
+"""The label of all pages that do not exist."""
 _CLOSE: Final = (("Connection", "close"),)
 _EVENTS: Final = "text/event-stream"
-"""Content that is whole wherever it ends."""
-_ENDING: Final = "This node ends"
+"""A content type whose content may end anywhere."""
+_ENDING: Final = "This node is shutting down"
 _FAILED: Final = "Internal error, the server's log has the details"
 
 
 class HttpConnection:
-    """An asyncio protocol: one client, which asks one thing after the other."""
+    """An asyncio protocol: one client, which sends one request after the other."""
 
     def __init__(self, port: HttpPort) -> None:
         self._port = port
@@ -75,36 +75,36 @@ class HttpConnection:
         self._transport: Transport | None = None
         self._deadline: TimerHandle | None = None
         self._exchange: Exchange | None = None
-        """The request that is being answered,"""
+        """The request that is being answered."""
         self._streaming = False
-        """whether its answer began and goes on,"""
+        """Whether the answer is being streamed."""
         self._endless = False
-        """and whether it may end anywhere."""
+        """Whether the stream may end anywhere."""
         self._asked: h11.Request | None = None
-        """The request whose body is being read,"""
+        """The request whose body is being read."""
         self._body = b""
-        """and what there is of it."""
+        """The body that has arrived so far."""
         self._ahead_bytes = 0
-        """What came since the last request was taken."""
+        """How many bytes have arrived since the last request was taken."""
         self._deaf = False
-        """Nothing that comes is read any more."""
+        """Whether input is ignored from now on."""
         self._stuck = False
-        """The client does not read what it was sent."""
+        """Whether the client has not read all that was sent."""
         self._said_all = False
-        """The client sends no more."""
+        """Whether the client has closed its side."""
         self._head = False
-        """It wants to know of an answer without reading it."""
+        """Whether the request is a HEAD."""
         self._page = OTHER_PAGE
-        """What was asked for last, if there is such a page."""
+        """The page of the last request, if it exists."""
         self.in_line = False
-        """It is to have its turn."""
+        """Whether it waits for its turn."""
 
     # --- what the event loop calls ------------------------------------------------------------------------------------
 
     def connection_made(self, transport: Transport) -> None:
-        """A client is there."""
+        """A client has connected."""
         self._transport = transport
-        transport.set_write_buffer_limits(high=0)  # the next request is taken when the last answer is on its way
+        transport.set_write_buffer_limits(high=0)  # take the next request when the last answer is sent
         self._arm()
         if not self._port.admit(self):
             self._deaf = True
@@ -112,7 +112,7 @@ class HttpConnection:
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Part of a request, or more."""
+        """A part of a request, or more, has arrived."""
         self._ahead_bytes += len(data)
         if self._deaf:
             if self._ahead_bytes > MOST_IGNORED_BYTES:
@@ -128,7 +128,7 @@ class HttpConnection:
         self._want_turn()
 
     def eof_received(self) -> bool:
-        """The client sends no more. What it asked just before is still answered; who waits for an answer is gone."""
+        """The client closed its side: a request that was just sent is answered, one that is pending is dropped."""
         self._said_all = True
         if self._deaf or self._exchange is not None:
             return False
@@ -143,14 +143,14 @@ class HttpConnection:
             self._arm()
 
     def resume_writing(self) -> None:
-        """It has read all."""
+        """The client has read everything."""
         self._stuck = False
         if self._streaming:
             self._disarm()
         self._want_turn()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The client is gone."""
+        """The connection is closed."""
         self._transport = None
         self._disarm()
         exchange, self._exchange = self._exchange, None
@@ -159,10 +159,10 @@ class HttpConnection:
             self._port.ended(exchange.route)
         self._port.lost(self)
 
-    # --- its time -----------------------------------------------------------------------------------------------------
+    # --- deadline -----------------------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        """From now on there is DEADLINE_S to go on."""
+        """Start the deadline."""
         self._disarm()
         self._deadline = self._port.loop.call_later(DEADLINE_S, self._too_late)
 
@@ -187,18 +187,18 @@ class HttpConnection:
             self._port.line_up(self)
 
     def take(self) -> None:
-        """It has its turn: take a request, if there is a whole one."""
+        """Take one request, if it is complete."""
         if self._transport is None or self._exchange is not None or self._stuck or self._deaf:
             return
         try:
-            self._read_on()
+            self._parse()
         except h11.RemoteProtocolError as error:
-            error.__traceback__ = None  # it leads back to the error, and nobody collects cycles
+            error.__traceback__ = None  # it refers to the error: a cycle
             status = error.error_status_hint
             self._refuse(status, _REASONS.get(status, _NONSENSE))
 
-    def _read_on(self) -> None:
-        """Read of a request what is there, and have it answered when it is whole."""
+    def _parse(self) -> None:
+        """Parse the input, and start to answer the request if it is complete."""
         parser = self._parser
         event = parser.next_event()
         if isinstance(event, h11.Request):
@@ -221,7 +221,7 @@ class HttpConnection:
             self._transport.close()
 
     def _begin(self, asked: h11.Request, body: bytes) -> None:
-        """Have a request answered."""
+        """Start to answer a request."""
         self._ahead_bytes = len(self._parser.trailing_data[0])
         self._head = asked.method == b"HEAD"
         self._disarm()
@@ -242,41 +242,41 @@ class HttpConnection:
             self._send(Answer(UNAVAILABLE, _WAITING))
 
     def _address(self) -> str:
-        """Of the client."""
+        """The address of the client."""
         peer = self._transport.get_extra_info("peername") if self._transport is not None else None
         if not isinstance(peer, tuple):
             return "?:0"
         return f"[{peer[0]}]:{peer[1]}" if ":" in peer[0] else f"{peer[0]}:{peer[1]}"
 
-    # --- what an exchange calls ---------------------------------------------------------------------------------------
+    # --- calls of an exchange -----------------------------------------------------------------------------------------
 
     @property
     def reads(self) -> bool:
-        """Whether the client took all it was sent."""
+        """Whether the client has read everything that was sent."""
         return not self._stuck
 
     def deliver(self, answer: Answer) -> None:
-        """The exchange is over."""
+        """Send the answer and end the exchange."""
         self._end_exchange()
         if self._streaming:
-            self.hang_up()  # half an answer is there already
+            self.hang_up()  # part of an answer was already sent
         else:
             self._send(answer)
 
     def begin(self, answer: Answer) -> None:
-        """An answer begins whose content comes in parts."""
+        """Start an answer that is sent in parts."""
         self._streaming = True
         self._endless = answer.content_type.startswith(_EVENTS)
         if self._transport is not None:
             self._transport.write(self._start(answer, ()) + self._part(_bytes(answer)))
 
     def push(self, data: bytes) -> None:
-        """One more part of it."""
+        """Send another part."""
         if self._transport is not None:
             self._transport.write(self._part(data))
 
     def complete(self) -> None:
-        """That was the last part."""
+        """End the answer after its last part."""
         self._end_exchange()
         self._streaming = False
         if self._transport is not None:
@@ -289,7 +289,7 @@ class HttpConnection:
             self._port.ended(exchange.route)
 
     def fail(self, bug: Exception) -> None:
-        """Whatever goes wrong with one page, the broker goes on."""
+        """Report a bug in a page; the broker continues."""
         exchange = self._exchange
         if exchange is not None:
             report_bug(self._port.node.state, f"the page {exchange.route.path} could not be made", bug)
@@ -298,7 +298,7 @@ class HttpConnection:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def _refuse(self, status: int, text: str) -> None:
-        """Say what is wrong, and end: whatever else comes can not be understood."""
+        """Answer with an error and close: further input cannot be parsed."""
         self._deaf = True
         self._ahead_bytes = 0
         self._page = OTHER_PAGE
@@ -307,13 +307,13 @@ class HttpConnection:
             return
         if self._said_all:
             self._transport.close()
-        else:  # closing now would reset the connection, and the client would not come to read it
+        else:  # closing now would reset the connection before the client has read the answer
             self._transport.write_eof()
 
     def end(self) -> None:
-        """The node ends."""
+        """Close the connection because the node shuts down."""
         if self._streaming and not self._endless:
-            self.hang_up()  # a clean end would make half a page look whole
+            self.hang_up()  # a clean end would make the partial page look complete
             return
         if self._streaming and self._transport is not None:
             self._transport.write(self._parser.send(h11.EndOfMessage()) or b"")
@@ -323,13 +323,13 @@ class HttpConnection:
             self._transport.close()
 
     def _send(self, answer: Answer) -> None:
-        """Answer."""
+        """Send an answer and wait for the next request."""
         self._write(answer)
         if self._transport is not None:
             self._await_next()
 
     def _await_next(self) -> None:
-        """Wait for the next request if the client wants to ask one."""
+        """Wait for the next request, if the client keeps the connection open."""
         assert self._transport is not None
         self._arm()
         self._port.waits(self)
@@ -340,7 +340,7 @@ class HttpConnection:
             self._transport.close()
 
     def _write(self, answer: Answer) -> None:
-        """Put an answer into bytes and on its way."""
+        """Encode and send an answer."""
         if self._transport is None:
             return
         body = _bytes(answer)
@@ -350,11 +350,11 @@ class HttpConnection:
         self._transport.write(made)
 
     def _part(self, data: bytes) -> bytes:
-        """Some of the content, unless the client wants to know of it only."""
+        """A part of the content, empty for a HEAD."""
         return self._parser.send(h11.Data(data=b"" if self._head else data)) or b""
 
     def _start(self, answer: Answer, length: tuple[tuple[str, str], ...]) -> bytes:
-        """What stands before the content."""
+        """The status line and the headers."""
         self._port.count(self._page, answer.status)
         headers = [
             ("Date", formatdate(usegmt=True)),
@@ -370,17 +370,17 @@ class HttpConnection:
 
 
 def _bytes(answer: Answer) -> bytes:
-    """The content as it travels."""
+    """The encoded content."""
     return answer.content.encode() + b"\n" if isinstance(answer.content, str) else answer.content
 
 
 def _path(asked: h11.Request) -> str:
-    """Without what stands behind the question mark."""
+    """The path without the query."""
     return asked.target.decode("ascii", "replace").partition("?")[0]
 
 
 def _refuse_body(asked: h11.Request, most_bytes: int) -> tuple[int, str] | None:
-    """Why the body of a request is not taken; None when it is, or when there is none."""
+    """Why the body of a request is refused; None if it is accepted or there is none."""
     fields = dict(asked.headers)
     chunked = b"transfer-encoding" in fields
     length = int(fields.get(b"content-length", b"0"))
@@ -406,14 +406,14 @@ class HttpPort:
         self.routes = routes
         self._connections: dict[HttpConnection, None] = {}
         self._idle: dict[HttpConnection, None] = {}
-        """Those that wait for a request, the one that has waited longest first."""
+        """Idle connections, the longest idle first."""
         self._line: deque[HttpConnection] = deque()
-        """Those that may have sent one."""
+        """Connections that may have sent a request."""
         self._turn_comes = False
         self._open: dict[str, int] = {}
-        """How many requests for a page wait for their answers."""
+        """How many requests are pending, by page."""
         self.answers = {} if answers is None else answers
-        """How many were given, by page and status."""
+        """How many answers were sent, by page and status."""
 
     def accept(self) -> HttpConnection:
         """The protocol of a new connection."""
@@ -421,11 +421,11 @@ class HttpPort:
 
     @property
     def connected(self) -> int:
-        """How many clients there are."""
+        """How many connections are open."""
         return len(self._connections)
 
     def admit(self, connection: HttpConnection) -> bool:
-        """A client came; False when there is no room for it."""
+        """Register a connection; False if there is no room for it."""
         room = len(self._connections) < MOST_CONNECTIONS
         self._connections[connection] = None
         if not room:
@@ -438,55 +438,55 @@ class HttpPort:
         return True
 
     def lost(self, connection: HttpConnection) -> None:
-        """A client is gone."""
+        """Remove a connection."""
         self._connections.pop(connection, None)
         self._idle.pop(connection, None)
 
     def waits(self, connection: HttpConnection) -> None:
-        """A client has its answer, and may ask again."""
+        """Mark a connection as idle."""
         self._idle.pop(connection, None)
         self._idle[connection] = None
 
     def count(self, page: str, status: int) -> None:
-        """One more answer."""
+        """Count an answer."""
         self.answers[page, status] = self.answers.get((page, status), 0) + 1
 
     def may_begin(self, route: Route) -> bool:
-        """Whether one more request for a page may wait."""
+        """Whether another request for a page is allowed."""
         return self._open.get(route.path, 0) < route.max_pending
 
     def began(self, connection: HttpConnection, route: Route) -> None:
-        """A request is being answered."""
+        """Count a pending request."""
         self._idle.pop(connection, None)
         self._open[route.path] = self._open.get(route.path, 0) + 1
 
     def ended(self, route: Route) -> None:
-        """A request is answered, or nobody waits for it any more."""
+        """A request is answered or was dropped."""
         self._open[route.path] -= 1
 
     def line_up(self, connection: HttpConnection) -> None:
-        """A client is to have its turn."""
+        """Schedule a turn for a connection."""
         connection.in_line = True
         self._line.append(connection)
-        self._go_on()
+        self._schedule()
 
-    def _go_on(self) -> None:
-        """See that there is one turn to come, if anybody waits for it."""
+    def _schedule(self) -> None:
+        """Schedule the next turn, if any connection waits."""
         if self._line and not self._turn_comes:
             self._turn_comes = True
             self.loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """One client, once per turn of the event loop."""
+        """Serve one connection, once per turn of the event loop."""
         self._turn_comes = False
         connection = self._line.popleft()
         connection.in_line = False
         try:
             connection.take()
         finally:
-            self._go_on()
+            self._schedule()
 
     def end(self) -> None:
-        """Close all, those first that wait for an answer."""
+        """Close all connections, after answering pending requests."""
         for connection in list(self._connections):
             connection.end()

@@ -1,4 +1,4 @@
-"""What rewrites of the append only file left behind, whose processes ended in the middle."""
+"""Removal of temporary files that interrupted rewrites of the append only file left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME: Final = re.compile(r"temp-rewriteaof-(?:bg-|mark-)?([0-9]{1,18})\.aof")
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove half-written files of processes that are no more, and of one that had our number before us."""
+    """Remove temporary files of processes that have ended, and of an earlier one with this process ID."""
     for path in sorted(directory.glob("temp-rewriteaof-*.aof")):
         name = _NAME.fullmatch(path.name)
         if name is None or _is_alive(int(name[1])):
@@ -27,7 +27,7 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def _is_alive(process_id: int) -> bool:
-    """Whether there is another process of that number."""
+    """Whether another process has this ID."""
     if process_id in {0, os.getpid()}:
         return False
     try:

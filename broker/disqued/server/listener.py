@@ -1,7 +1,4 @@
-"""Opens the sockets clients and other nodes connect to.
-
-TCP for both on every bind address, IPv4 and IPv6, and a Unix socket for clients; and a port for probes (HTTP).
-"""
+"""Opens the listening sockets: TCP for clients, other nodes and HTTP on all bind addresses, and a Unix socket."""
 
 from __future__ import annotations
 
@@ -27,21 +24,25 @@ _HINTS = {
 
 
 def bus_port(config: Config) -> int:
-    """Where other nodes connect to; 0 when they can not, which is so for a node that has no TCP port at all."""
+    """The port that other nodes connect to; 0 for a node without a TCP port, which they cannot reach."""
     if config.cluster_port:
         return config.cluster_port
     return config.port + BUS_PORT_DISTANCE if config.port else 0
 
 
 def open_sockets(config: Config) -> list[socket.socket]:
-    """All sockets for clients that the configuration asks for, each with its port; raises Fatal. `serve` listens."""
+    """Open all configured sockets for clients.
+
+    Raises:
+        Fatal: a socket cannot be opened.
+    """
     if config.port > _HIGHEST_PORT and not config.cluster_port:
         raise Fatal(
             f"Port {config.port} is too high: the cluster bus uses the port {BUS_PORT_DISTANCE} above it. "
             f"Choose one up to {_HIGHEST_PORT}, or set cluster-port."
         )
     if config.port and config.port == config.cluster_port:
-        raise Fatal(f"Clients and the cluster bus can not both use port {config.port}: change port or cluster-port.")
+        raise Fatal(f"Clients and the cluster bus cannot both use port {config.port}: change port or cluster-port.")
     if not config.port and not config.unixsocket:
         raise Fatal("Configured to not listen anywhere, exiting. Set port, unixsocket or both.")
     with contextlib.ExitStack() as opened:
@@ -53,14 +54,22 @@ def open_sockets(config: Config) -> list[socket.socket]:
 
 
 def open_http_sockets(config: Config) -> list[socket.socket]:
-    """The sockets for probes, on the addresses for clients; raises Fatal."""
+    """Open the sockets for HTTP, on the addresses for clients.
+
+    Raises:
+        Fatal: a socket cannot be opened.
+    """
     if config.http_port and config.http_port in {config.port, bus_port(config)}:
-        raise Fatal(f"Port {config.http_port} can not be the one for HTTP too: change http-port.")
+        raise Fatal(f"Port {config.http_port} is already used by the client or bus port: change http-port.")
     return _open_everywhere(config, int(config.http_port), " for HTTP")  # getaddrinfo takes no subclass
 
 
 def open_bus_sockets(config: Config) -> list[socket.socket]:
-    """The sockets for other nodes, on the addresses for clients; raises Fatal."""
+    """Open the sockets for other nodes, on the addresses for clients.
+
+    Raises:
+        Fatal: a socket cannot be opened.
+    """
     return _open_everywhere(config, bus_port(config), " for the cluster bus")
 
 
@@ -75,15 +84,15 @@ def _open_everywhere(config: Config, port: int, purpose: str = "") -> list[socke
 
 
 def _open_tcp(host: str | None, port: int, backlog: int, purpose: str) -> list[socket.socket]:
-    """The sockets of one bind address, None for every address; a name or None may have both families.
+    """The sockets of one bind address, None for all addresses; a name or None may have both address families.
 
-    A family that the machine does not have is left out as long as the other one works. A port in use never is: clients
-    that come by the other family would talk to somebody else.
+    A family that the machine lacks is skipped if the other one works. A port in use is always an error, because clients
+    of the other family would reach another program.
     """
     failure = f"Can't listen on TCP port {port} of {host or 'all addresses'}{purpose}"
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:  # a name may be none the domain name system can hold
+    except (OSError, UnicodeError) as error:  # the name may not be valid in the domain name system
         raise Fatal(f"{failure}: {getattr(error, 'strerror', error)}.") from error
     refused: OSError | None = None
     sockets: list[socket.socket] = []
@@ -117,7 +126,7 @@ def _listen(family: int, address: Any, backlog: int) -> socket.socket:
 
 
 def _open_unix(path: Path, permissions: int, backlog: int) -> socket.socket:
-    """The Unix socket; what an earlier server left at its path is removed."""
+    """Open the Unix socket; removes what an earlier server left at its path."""
     with contextlib.ExitStack() as opened:
         sock = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         try:
@@ -133,7 +142,7 @@ def _open_unix(path: Path, permissions: int, backlog: int) -> socket.socket:
 
 
 async def serve(sockets: list[socket.socket], accept: Callable[[], object], backlog: int) -> list[asyncio.Server]:
-    """Accept clients; the event loop sets the backlog of the sockets once more."""
+    """Accept connections; the event loop sets the backlog of the sockets again."""
     loop = asyncio.get_running_loop()
     factory: Callable[[], asyncio.Protocol] = accept  # type: ignore[assignment]
     servers: list[asyncio.Server] = []

@@ -1,4 +1,4 @@
-"""How far loading is, as a line that changes on the terminal that the server was started from."""
+"""The progress of loading, as a line on the terminal that started the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ERASE: Final = "\r\x1b[K"
 
 
 class LoadingLine:
-    """Shown while the context lasts, unless it is over at once, or nobody looks."""
+    """Shows the line while the context lasts, if `shown` and standard error is a terminal."""
 
     def __init__(self, node: Node, shell: Shell, *, shown: bool) -> None:
         self._node = node
@@ -42,5 +42,5 @@ class LoadingLine:
         loader = aof_of(self._node.state).loader
         if self._shown and loader is not None:
             self._written = True
-            os.write(_STANDARD_ERROR, f"{_ERASE}{loader.progress()}\r".encode())  # a line of the log overwrites it
+            os.write(_STANDARD_ERROR, f"{_ERASE}{loader.progress()}\r".encode())  # a log line overwrites it
             self._shell.call_later(_PAUSE_S, self._show)

@@ -1,9 +1,9 @@
 """The server's log: one line per event, in the original's form, to standard output or a file, and to syslog.
 
-`<pid>:<role> <day month time> <mark> <text>`, where the mark grades the line: `.` debug, `-` verbose, `*` notice,
-`#` warning. Built on the standard library's logging, so that lines of libraries arrive in the same form. The server has
-no child processes, so the role is always `P`. Text that is no UTF-8, in file names for example, is written as the bytes
-it was; syslog gets the text alone and adds its own time and name.
+`<pid>:<role> <day month time> <mark> <text>`, where the mark is the level: `.` debug, `-` verbose, `*` notice,
+`#` warning. It uses the standard library's logging, so log lines of libraries have the same form. The server has no
+child processes, so the role is always `P`. Text that is not valid UTF-8, such as a file name, is written as its
+original bytes. Syslog gets only the text and adds its own time and name.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ logging.addLevelName(NOTICE, "NOTICE")
 
 
 class LineFormatter(logging.Formatter):
-    """One log line; other loggers' levels get the mark of the level at or below them."""
+    """Formats one log line; levels of other loggers get the mark of the level at or below them."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line without its end."""
+        """The line without its newline."""
         at = datetime.fromtimestamp(record.created).astimezone()
         mark = next(mark for level, mark in _MARKS if record.levelno >= level)
         text = super().format(record)
@@ -38,16 +38,16 @@ class LineFormatter(logging.Formatter):
 
 
 class LogFile(logging.handlers.WatchedFileHandler):
-    """A log file that is made anew when it was renamed or removed: log rotation needs no signal."""
+    """A log file that is reopened after it was renamed or removed: log rotation needs no signal."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, encoding="utf-8", errors="surrogateescape")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, or lose it."""
+        """Write a line, or drop it."""
         try:
             super().emit(record)
-        except OSError:  # it can not be made anew
+        except OSError:  # it cannot be reopened
             self.handleError(record)
 
 
@@ -55,7 +55,7 @@ class SyslogHandler(logging.handlers.SysLogHandler):
     """Sends lines to the machine's syslog."""
 
     priority_map: ClassVar = {"DEBUG": "debug", "VERBOSE": "info", "INFO": "info", "NOTICE": "notice"}
-    """All others are warnings."""
+    """All other levels are warnings."""
 
     def __init__(self, ident: str, facility: str) -> None:
         super().__init__(SYSLOG_ADDRESS, self.facility_names[facility])
@@ -65,9 +65,11 @@ class SyslogHandler(logging.handlers.SysLogHandler):
 def configure(level: str, path: str, syslog: tuple[str, str] | None = None) -> None:
     """Send lines to the file at `path`, to standard output when it is empty, and to syslog (ident, facility).
 
-    Raises OSError when the file can not be opened. A machine without syslog is no reason not to start: the log says so.
-    Lines that can not be written later on, to a full disk for example, are lost, as in the original: a traceback for
-    each of them would help nobody.
+    Without a syslog the server starts nevertheless and logs a warning. Lines that cannot be written later, for example
+    to a full disk, are dropped without a traceback, as in the original.
+
+    Raises:
+        OSError: the file cannot be opened.
     """
     logging.raiseExceptions = False
     lines = _open_lines(path)
@@ -81,7 +83,7 @@ def configure(level: str, path: str, syslog: tuple[str, str] | None = None) -> N
     if syslog is not None:
         root.addHandler(SyslogHandler(*syslog))
         if not Path(SYSLOG_ADDRESS).is_socket():
-            write("warning", f"There is no syslog at {SYSLOG_ADDRESS}, lines go to the log only.")
+            write("warning", f"There is no syslog at {SYSLOG_ADDRESS}: lines go only to the log")
 
 
 def set_level(level: str) -> None:

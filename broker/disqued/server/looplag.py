@@ -1,4 +1,4 @@
-"""How late the event loop is: a timer that is due every 100 ms, and runs when whoever had the loop lets it."""
+"""The lag of the event loop: a timer measures every 100 ms how late it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EVERY_NS: Final = 100_000_000
 
 
 class LoopLag:
-    """The timer."""
+    """Measures the lag of an event loop."""
 
     def __init__(self, loop: AbstractEventLoop, lags: Histogram) -> None:
         self._loop = loop
@@ -23,7 +23,7 @@ class LoopLag:
         self._due_ns = 0
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start to measure."""
         self._due_ns = monotonic_ns() + _EVERY_NS
         self._timer = self._loop.call_later(EVERY_S, self._ring)
 
@@ -32,7 +32,7 @@ class LoopLag:
         self.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop measuring."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -40,7 +40,12 @@ STANDARD_INPUT = "-"
 
 
 def read_configuration(arguments: ServerArguments, rooms: Rooms = ROOMS) -> Config:
-    """The configuration of file, standard input and command line; raises Fatal or ConfigError."""
+    """Read the configuration from file or standard input and the command line.
+
+    Raises:
+        Fatal: a file cannot be read.
+        ConfigError: a directive is wrong.
+    """
     text = ""
     path = arguments.config_path
     if path is not None:
@@ -63,7 +68,12 @@ def version_line() -> str:
 
 
 def start(arguments: ServerArguments, rooms: Rooms) -> None:
-    """Configure and serve until the server ends; raises ConfigError or Fatal."""
+    """Configure the server and serve until it ends.
+
+    Raises:
+        ConfigError: a directive is wrong.
+        Fatal: the server cannot start.
+    """
     allocator.tame()
     directory = _working_directory()
     config = read_configuration(arguments, rooms)
@@ -87,11 +97,15 @@ def _working_directory() -> str:
     try:
         return str(Path.cwd())
     except OSError as error:
-        raise Fatal(f"Can't tell the working directory, was it removed? {error.strerror}") from error
+        raise Fatal(f"Cannot determine the working directory; it may have been removed: {error.strerror}") from error
 
 
 def open_log(config: Config) -> None:
-    """Have lines written where the configuration says; raises Fatal."""
+    """Open the configured log.
+
+    Raises:
+        Fatal: the log file cannot be opened.
+    """
     syslog = (config.syslog_ident, config.syslog_facility) if config.syslog_enabled else None
     try:
         logs.configure(config.loglevel, config.logfile, syslog)
@@ -100,14 +114,18 @@ def open_log(config: Config) -> None:
 
 
 def serve(config: Config, arguments: ServerArguments, rooms: Rooms, directory: str, background: int | None) -> None:
-    """Serve until told to stop; raises Fatal."""
+    """Serve until the server is stopped.
+
+    Raises:
+        Fatal: the server cannot start or must end.
+    """
     config_path = arguments.config_path
     if config_path is None and not arguments.lines:
         logs.write("warning", "Warning: no config file specified, using the default config.")
     from_pipe = config_path == STANDARD_INPUT
     file = Path(directory, config_path) if config_path is not None and not from_pipe else None
     run = Run(config, rooms, file, None if from_pipe else directory)
-    # Jobs make no reference cycles, and a collection would stop the node for longer the more it holds.
+    # Jobs form no reference cycles, and the pause of a collection would grow with the number of jobs.
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -119,7 +137,7 @@ def serve(config: Config, arguments: ServerArguments, rooms: Rooms, directory: s
 
 
 def main(rooms: Rooms = ROOMS) -> None:
-    """The command `disque-server`, of a node made of `rooms`."""
+    """Run `disque-server` for a node made of `rooms`."""
     arguments = parse_arguments(sys.argv[1:])
     if arguments.action == "version":
         print(version_line())  # noqa: T201 - the answer to --version

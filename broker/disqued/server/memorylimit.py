@@ -1,9 +1,9 @@
-"""How much memory there is for this process: the limit of its cgroup, which a container has, or the machine's RAM.
+"""The memory available to this process: the limit of its cgroup, as in a container, or the machine's RAM.
 
-A process is in one group of each hierarchy (/proc/self/cgroup), every group above it may have a limit too, and the
-lowest counts. Version 2 has the file `memory.max`, version 1 `memory.limit_in_bytes`, which holds a number near 2^63
-where there is no limit. Where the tree is mounted stands in /proc/self/mountinfo; in a container that is often the
-subtree of its own group, so that the path of the group leads nowhere from there, and the mount itself is the group.
+A process is in one group of each hierarchy (/proc/self/cgroup). Every parent group may have a limit too, and the lowest
+one applies. Version 2 has the file `memory.max`, version 1 `memory.limit_in_bytes` with a number near 2^63 if there is
+no limit. /proc/self/mountinfo tells where the hierarchy is mounted. In a container that is often only the subtree of
+its own group; the path of the group then does not exist below the mount, and the mount itself is the group.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from disqued.core.host.host import MemoryLimit
 
 _PROC: Final = Path("/proc/self")
 _FILES: Final = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
-"""By type of file system."""
+"""The file with the limit, by file system type."""
 
 
 def find(proc: Path = _PROC) -> MemoryLimit:
-    """The lowest limit that holds for this process."""
+    """The lowest limit that applies to this process."""
     machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limits = _group_limits(proc)
-    except (OSError, ValueError):  # no Linux, or hidden
+    except (OSError, ValueError):  # not Linux, or not accessible
         limits = []
     lowest_bytes = min(limits, default=machine_bytes)
     if lowest_bytes < machine_bytes:
@@ -33,7 +33,7 @@ def find(proc: Path = _PROC) -> MemoryLimit:
 
 
 def _group_limits(proc: Path) -> list[int]:
-    """The limits of this process's groups and of those above them."""
+    """The limits of the groups of this process and of their parents."""
     limits: list[int] = []
     for kind, root, mount in _mounts(proc):
         file = _FILES[kind]
@@ -45,7 +45,7 @@ def _group_limits(proc: Path) -> list[int]:
 
 
 def _mounts(proc: Path) -> list[tuple[str, str, Path]]:
-    """Hierarchies that can limit memory: their type, the group that is mounted, and where."""
+    """The hierarchies that can limit memory: type, mounted group, and mount point."""
     found: list[tuple[str, str, Path]] = []
     for line in (proc / "mountinfo").read_text().splitlines():
         before, _, behind = line.partition(" - ")
@@ -59,12 +59,12 @@ def _mounts(proc: Path) -> list[tuple[str, str, Path]]:
 
 
 def _unescape(path: str) -> str:
-    """A path as mountinfo writes it: blanks and the like are octal numbers."""
+    """Decode a path of mountinfo, in which blanks and the like are octal numbers."""
     return path.encode("latin-1", "replace").decode("unicode_escape")
 
 
 def _group(proc: Path, kind: str) -> str:
-    """This process's group in the hierarchy: lines are `number:controllers:path`, with nothing between in version 2."""
+    """This process's group in a hierarchy. Lines are `number:controllers:path`, without controllers in version 2."""
     for line in (proc / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if (kind == "cgroup2" and not controllers) or (kind == "cgroup" and "memory" in controllers.split(",")):
@@ -73,7 +73,7 @@ def _group(proc: Path, kind: str) -> str:
 
 
 def _path_below(root: str, group: str) -> str:
-    """Where the group is in a mount that shows the tree from `root` on; the mount itself where it is not below."""
+    """The path of the group below a mount of `root`; empty, the mount itself, if it is not below."""
     if group == root:
         return ""
     below = group.removeprefix(root.rstrip("/") + "/")
@@ -84,6 +84,6 @@ def _read(path: Path) -> list[int]:
     """The limit in a file, if there is one."""
     try:
         text = path.read_text().strip()
-    except OSError:  # the group at the top has no such file
+    except OSError:  # the root group has no such file
         return []
     return [int(text)] if text.isdigit() else []

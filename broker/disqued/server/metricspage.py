@@ -1,7 +1,7 @@
-"""The page `/metrics`: made and sent in parts, with everybody else served in between.
+"""The page `/metrics`: rendered and sent in parts, with clients served in between.
 
-`?queues=all`, `?queues=none` and `?queues=20` say how many of the longest queues have series of their own, where the
-directive `metrics-queues` says it otherwise; `?queue=mail.*` chooses among those whose names match.
+`?queues=all`, `?queues=none` and `?queues=20` set how many of the longest queues have their own series, instead of the
+directive `metrics-queues`; `?queue=mail.*` selects queues by name.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from disqued.node import Node
 
 MOST_AT_A_TIME: Final = 4
-"""Pages that are made at the same time; one that is not read stays until its client is hung up on."""
+"""How many pages are rendered at a time; one that is not read stays until its connection is closed."""
 TURN_NS: Final = 4_000_000
-"""So long a page is worked on before everybody else has a turn, and at most one part longer."""
+"""How long rendering may take before other clients get a turn; one part may exceed it."""
 PUSH_BYTES: Final = 64 << 10
-"""So much is sent together."""
+"""How much is sent at once."""
 UNREAD_S: Final = 0.02
-"""How soon it is looked again whether the client took what it was sent."""
+"""How often it is checked whether the client has read everything."""
 
 
 def routes(figures: ServerFigures) -> tuple[Route, ...]:
-    """The page of a server."""
+    """The route of the page."""
     return (Route("/metrics", partial(_answer, figures), MOST_AT_A_TIME),)
 
 
@@ -41,11 +41,11 @@ def _answer(figures: ServerFigures, node: Node, exchange: Exchange) -> None:
     if exchange.request.method == "HEAD":
         exchange.send(Answer(OK, b"", content_type=encoder.content_type))
         return
-    _Making(figures, node, exchange, selection, encoder).go_on()
+    _Making(figures, node, exchange, selection, encoder).resume()
 
 
 class _Making:
-    """One page that is being made."""
+    """One page that is being rendered."""
 
     def __init__(
         self, figures: ServerFigures, node: Node, exchange: Exchange, selection: Selection, encoder: Encoder
@@ -58,11 +58,11 @@ class _Making:
         self._spent_ns = 0
         self._begun = False
 
-    def go_on(self) -> None:
-        """Make and send more of it, and come back, unless that was all."""
+    def resume(self) -> None:
+        """Render and send the next part, and schedule the rest."""
         exchange = self._exchange
         if self._begun and not exchange.reads:
-            exchange.call_later(UNREAD_S, self.go_on)
+            exchange.call_later(UNREAD_S, self.resume)
             return
         began_ns = self._stopwatch_ns()
         until_ns = began_ns + TURN_NS
@@ -82,7 +82,7 @@ class _Making:
             self._figures.scrape_ns = self._spent_ns
             exchange.finish()
         else:
-            exchange.call_later(0.0, self.go_on)
+            exchange.call_later(0.0, self.resume)
 
     def _send(self, data: bytes) -> None:
         if not data:

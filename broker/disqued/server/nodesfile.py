@@ -1,9 +1,9 @@
 """The cluster configuration file on disk: locked for the life of the process, read once, written in place.
 
-Two servers with one file would be one node twice, so the lock is taken before anything is read, and the file is never
-replaced by another one, which would not be locked. Nor is it ever empty or half a file while it is written, which a
-killed process would leave behind: new text goes over the old one in one write, with empty lines up to the old length,
-and is cut to its own length after that.
+Two servers with one file would run the same node twice, so the lock is taken before anything is read, and the file is
+never replaced by another one, which would not be locked. It is never empty or incomplete either, so a killed process
+leaves a valid file: new text overwrites the old text in one write, padded with empty lines to the old length, and then
+the file is truncated.
 """
 
 from __future__ import annotations
@@ -18,14 +18,22 @@ from disqued.server.fatal import Fatal
 
 
 class NodesFile:
-    """The file at `path`, created if missing. Raises Fatal when it can not be used."""
+    """The file at `path`, created if missing.
+
+    Raises:
+        Fatal: it cannot be opened or locked.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = _lock(path)
 
     def load(self) -> Saved | None:
-        """What was saved of this node and the others; None when the file is empty. Raises Fatal."""
+        """The saved state of this node and the others; None if the file is empty.
+
+        Raises:
+            Fatal: the file is corrupted.
+        """
         text = self.path.read_text(encoding="utf-8", errors="replace")
         if not text.strip():
             return None
@@ -38,7 +46,11 @@ class NodesFile:
             ) from error
 
     def save(self, text: str, *, sync: bool) -> None:
-        """Replace the contents, down to the disk if `sync`. Raises OSError."""
+        """Replace the contents, and sync them to disk if `sync`.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
         data = text.encode()
         with self.path.open("r+b", buffering=0) as file:
             before = os.fstat(file.fileno()).st_size
@@ -50,7 +62,7 @@ class NodesFile:
                 os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Give up the lock."""
+        """Release the lock."""
         os.close(self._lock)
 
 
@@ -68,6 +80,6 @@ def _lock(path: Path) -> int:
             raise Fatal(f"Can't lock the cluster config file {path}: {error.strerror}") from error
         raise Fatal(
             f"The cluster config file {path} is in use by another server. "
-            "Give each server a file of its own, with cluster-config-file or dir."
+            "Give each server its own file, with cluster-config-file or dir."
         ) from error
     return descriptor

@@ -1,6 +1,6 @@
-"""One run of the server: from open sockets to the last reply written.
+"""One run of the server, from opening the sockets to writing the last reply.
 
-What it leaves in the file system, but for the cluster configuration file, is removed when it ends.
+When it ends, it removes its PID file, its Unix socket and its temporary files.
 """
 
 from __future__ import annotations
@@ -44,26 +44,30 @@ from disqued.server.signals import Signals
 _NODE_ID_BYTES: Final = 20
 _TURN_S: Final = 0.01
 _UNDER_WAY_S: Final = 0.3
-"""What is under way from another node is here by then."""
+"""Messages in transit from other nodes arrive within this time."""
 _LAST_ATTEMPTS: Final = 10
 _LAST_ATTEMPT_S: Final = 1.0
-"""How often, and how many seconds apart, a node that a signal ends tries anew to bring to disk what it knows."""
+"""How often, and at which interval, a node that received a signal retries to flush its append only file."""
 _LAST_TURNS: Final = 100
-"""How often the server looks whether clients and other nodes took what they were sent before it ends."""
+"""How often the server checks whether clients and other nodes have read everything before it ends."""
 
 
 class Run:
-    """A node with the sockets, the files and the signals it lives with."""
+    """A node with its sockets, files and signals."""
 
     def __init__(self, config: Config, rooms: Rooms, config_path: Path | None, start_directory: str | None) -> None:
-        """Open everything; raises Fatal. Without a `start_directory` the server can not be started anew."""
+        """Open sockets and files. Without a `start_directory` the server cannot be restarted.
+
+        Raises:
+            Fatal: the server cannot start.
+        """
         self._config = config
         self._rooms = rooms
         self._start_directory = start_directory
         self._restart_after_s: float | None = None
         self._ended = asyncio.Event()
         self._failure: str | None = None
-        """Why the node can not serve."""
+        """Why the node cannot serve."""
         self._signals = Signals(self._ended)
         with contextlib.ExitStack() as leftovers:
             self._sockets = listener.open_sockets(config)
@@ -89,13 +93,13 @@ class Run:
         )
 
     def _open_http(self) -> list[socket.socket]:
-        """The sockets for HTTP; none when nobody asked for the port, which is the default, and another node has it."""
+        """The sockets for HTTP; none if the port is the default one and in use."""
         try:
             return listener.open_http_sockets(self._config)
         except Fatal as error:
             if not isinstance(self._config.http_port, IfFree):
                 raise
-            logs.write("notice", f"{error} So there are no probes, no metrics and no console here: set http-port.")
+            logs.write("notice", f"{error} This node serves no probes, metrics and console: set http-port.")
             self._config.http_port = 0
             return []
 
@@ -115,7 +119,7 @@ class Run:
         self._config.maxclients = possible
 
     def _make_node(self, nodes: NodesFile) -> Node:
-        """The node that the cluster configuration file speaks of, or a new one."""
+        """The node described by the cluster configuration file, or a new one."""
         saved = nodes.load()
         node_id = saved.node_id if saved is not None else secrets.token_hex(_NODE_ID_BYTES).encode()
         node = Node(self._config, self._host, node_id, self._clock.now_ms(), self._rooms)
@@ -131,7 +135,7 @@ class Run:
         return node
 
     async def serve(self, background: int | None) -> None:
-        """Serve until told to stop. `background` is what `daemon.leave_terminal` needs, None in the foreground."""
+        """Serve until stopped. `background` is the argument of `daemon.leave_terminal`, None in the foreground."""
         loop = asyncio.get_running_loop()
         self._signals.wake(loop)
         shell = Shell(loop, self._node, self._clock)
@@ -142,7 +146,7 @@ class Run:
         figures = ServerFigures(lambda: why_not_ready(self._node))
         routes = (*ROUTES, *metricspage.routes(figures), *self._console(loop, shell).routes)
         http = HttpPort(loop, self._node, routes, figures.http_answers)
-        # Who reaches the port for clients finds this one answering too.
+        # HTTP first: when the port for clients is open, this one is too.
         servers = await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
         servers += await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
         lag = LoopLag(loop, figures.loop_lag)
@@ -163,7 +167,7 @@ class Run:
             server.close()
         await self._take_leave(shell, bus, http)
         if not written:
-            raise Fatal("Ending without that. Clients that wait for it were told nothing.")
+            raise Fatal("Exiting without flushing the AOF; waiting clients got no reply")
         logs.write("warning", "Disque is now ready to exit, bye bye...")
 
     def _console(self, loop: asyncio.AbstractEventLoop, shell: Shell) -> Console:
@@ -171,7 +175,7 @@ class Run:
         return Console(partial(Caller, loop, shell), self._node.state.commands.items())
 
     async def _load(self, shell: Shell, *, on_terminal: bool) -> bool:
-        """Return when the node has its jobs; False when it is to end before. Other nodes do not reach it meanwhile."""
+        """Wait until the node has loaded its jobs; False if it must end first. Other nodes cannot reach it yet."""
         with LoadingLine(self._node, shell, shown=on_terminal):
             either = [asyncio.ensure_future(event.wait()) for event in (shell.loaded, self._ended)]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -180,7 +184,7 @@ class Run:
         return not self._ended.is_set()
 
     async def _withdraw(self, shell: Shell) -> None:
-        """Have other nodes send no more jobs here, and take those that are on their way."""
+        """Ask other nodes to send no more jobs, and wait for those in transit."""
         state = self._node.state
         withdraw(state)
         shell.settle()
@@ -188,7 +192,7 @@ class Run:
             await asyncio.sleep(_UNDER_WAY_S)
 
     async def _wait_for_end(self, shell: Shell) -> bool:
-        """Return when the node is to end; False if what it knows could not be brought to disk, for so long."""
+        """Wait until the node must end; False if it could not flush its append only file."""
         await self._ended.wait()
         if self._failure is not None:
             raise Fatal(self._failure)
@@ -202,11 +206,13 @@ class Run:
                 return True
             await asyncio.sleep(_LAST_ATTEMPT_S)
         if rewrite:
-            logs.write("warning", "Ending without a file for a controlled restart: the next start is as after a crash.")
+            logs.write(
+                "warning", "Exiting without a file for a controlled restart: the next start recovers as after a crash"
+            )
         return self._node.end(self._clock.now_ms())
 
     def _announce(self) -> None:
-        """Say where other nodes and clients can connect."""
+        """Log where other nodes and clients can connect."""
         if self._bus_sockets:
             port = listener.bus_port(self._config)
             logs.write("notice", f"Other nodes of the cluster reach this one on the bus port {port}")
@@ -225,7 +231,7 @@ class Run:
         self._leftovers.callback(path.unlink, missing_ok=True)
 
     async def _take_leave(self, shell: Shell, bus: Bus, http: HttpPort) -> None:
-        """Close all connections, those first that take their last replies and frames."""
+        """Close all connections, after clients and nodes have read their last replies and frames."""
         sessions = self._node.state.sessions
         for session in sessions.values():
             session.closing = True
@@ -245,7 +251,7 @@ class Run:
         self._ended.set()
 
     def _restart(self, delay_ms: int, graceful: bool) -> bool:
-        """Start anew, after a clean end if `graceful`; False when that is not possible."""
+        """Restart, after a clean shutdown if `graceful`; False if that is not possible."""
         if self._start_directory is None:
             logs.write("warning", "Can't restart: the configuration was read from standard input and is gone.")
             return False
@@ -256,7 +262,7 @@ class Run:
         return True
 
     def close(self) -> None:
-        """Remove what was left in the file system; start anew if that was asked for."""
+        """Remove leftovers in the file system, and restart if that was requested."""
         self._leftovers.close()
         if self._start_directory is not None and self._restart_after_s is not None:
             start_anew(self._start_directory, self._restart_after_s)

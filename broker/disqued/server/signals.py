@@ -1,8 +1,8 @@
-"""Signals: SIGTERM and SIGINT end the server cleanly, a second one ends it at once, SIGHUP is no reason to end.
+"""Signals: SIGTERM and SIGINT shut the server down cleanly, a second one ends it at once, SIGHUP is ignored.
 
-Plain signal handlers, which run even while the event loop is kept busy, or waits for a disk that hangs: that is when
-one presses Ctrl-C twice. They are in place before the first socket is open, so that whoever can connect can also end
-the server cleanly.
+Plain signal handlers also run while the event loop is busy or waits for a disk that hangs, which is when an
+administrator presses Ctrl-C twice. They are installed before the first socket is open, so that a server that accepts
+connections can always be shut down cleanly.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from types import FrameType
 from typing import Final
 
 ECHO_S: Final = 2.0
-"""A SIGTERM that comes so soon after another signal is the same wish once more: supervisors pass it on to a process
-that their process group got it with already."""
+"""A SIGTERM within this time of another signal is a duplicate: supervisors forward a signal that the whole process
+group has already received."""
 
 
 class Signals:
-    """Receives the signals of this process from now on, and sets `ended` when one asks to end."""
+    """Handles the signals of this process, and sets `ended` when one requests a shutdown."""
 
     def __init__(self, ended: asyncio.Event) -> None:
         self._ended = ended
         self._loop: asyncio.AbstractEventLoop | None = None
         self.received: str | None = None
-        """The name of the signal that asked to end,"""
+        """The name of the signal that requested the shutdown."""
         self._received_s = 0.0
-        """and when, by the monotonic clock."""
+        """When it was received, on the monotonic clock."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, self._asked_to_end)
-        signal.signal(signal.SIGINT, self._asked_to_end)
+        signal.signal(signal.SIGTERM, self._shut_down)
+        signal.signal(signal.SIGINT, self._shut_down)
 
     def wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell this loop, which runs from now on."""
+        """Notify this event loop from now on."""
         self._loop = loop
 
-    def _asked_to_end(self, number: int, _frame: FrameType | None) -> None:
+    def _shut_down(self, number: int, _frame: FrameType | None) -> None:
         now_s = time.monotonic()
         if self.received is None:
             self._received_s = now_s
