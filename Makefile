@@ -64,12 +64,7 @@ bench: $(COMPILED) ## Compare with redis-server, beanstalkd and RabbitMQ (ARGS=-
 	$(FAST) $(BIN)/python bench/run.py $(ARGS)
 
 docs: $(INSTALLED) ## Write the generated pages of docs
-	$(BIN)/python -m disqued.config.docs > docs/configuration.md
-	$(BIN)/python -m disqued.metrics.docs > docs/metrics.md
-	$(BIN)/python -m disqued.testing.jobstates > docs/architecture/job-states.md
-	$(BIN)/python -m disqued.testing.busdocs > docs/protocol/bus.md
-	$(BIN)/python -m disque_operator.schema.docs > docs/disquecluster.md
-	$(BIN)/python -m pyspark_disque.docs > docs/spark/options.md
+	$(BIN)/python -m docs.generate
 
 manifests: $(INSTALLED) ## Write the resource definition and the snapshots of the objects that the operator creates
 	$(BIN)/python -m disque_operator.schema > manifests/crd/disqueclusters.yaml

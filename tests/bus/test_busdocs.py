@@ -1,17 +1,9 @@
-"""The page about the bus is the one that the tables make, and says of every message what it is."""
+"""The page about the bus describes every message and every feature."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from disqued.node import ROOMS
-from disqued.testing.busdocs import page
-
-PAGE = Path(__file__).parents[2] / "docs" / "protocol" / "bus.md"
-
-
-def test_the_page_is_generated() -> None:
-    assert PAGE.read_text() == page(), "python -m disqued.testing.busdocs > docs/protocol/bus.md"
+from docs.generate.bus import page
 
 
 def test_every_message_and_every_feature_is_on_it() -> None:

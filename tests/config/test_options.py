@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
@@ -31,8 +29,3 @@ def test_a_default_reads_back_as_it_is_written(option: Option[Any]) -> None:
     written = option.kind.write(option.default)
     if written:
         assert option.kind.read(split_words(written) or ()) == option.default
-
-
-def test_the_reference_page_is_current() -> None:
-    run = subprocess.run([sys.executable, "-m", "disqued.config.docs"], capture_output=True, check=True)
-    assert PAGE.read_bytes() == run.stdout, "write it anew: python -m disqued.config.docs > docs/configuration.md"

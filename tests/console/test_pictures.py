@@ -15,7 +15,6 @@ from support.chromium import find_chromium
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 GUIDE = ROOT / "docs" / "howto" / "console.md"
-SCRIPT = ROOT / "docs" / "consoleshots.py"
 
 
 def size_of(picture: Path) -> tuple[int, int]:
@@ -34,7 +33,8 @@ def test_guide_shows_all_pictures() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)")
 def test_script_takes_all_pictures(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, str(SCRIPT), str(tmp_path), "3"], check=True, capture_output=True, timeout=110)
+    command = [sys.executable, "-m", "docs.generate.console_pictures", str(tmp_path), "3"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=110)
     taken = {path.name: path for path in tmp_path.iterdir()}
     assert taken.keys() == {path.name for path in IMAGES.glob("console-*.png")}
     for name, path in taken.items():

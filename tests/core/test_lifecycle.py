@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -28,7 +27,6 @@ from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT,
 from disqued.core.lifecycle.transitions import TRANSITIONS
 from disqued.core.memory.accounting import BASE_BYTES
 from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT
-from disqued.testing.jobstates import page
 from disqued.testing.transitioncheck import POSSIBLE, TransitionCheck
 
 NOW_MS = 1_800_000_000_000
@@ -341,8 +339,3 @@ def test_a_delivered_at_most_once_job_can_be_evicted_and_an_unacknowledged_at_le
     assert life.lifecycle.memory.oldest_evictable() is once
     life.lifecycle.drop(once)
     assert life.lifecycle.memory.oldest_evictable() is None
-
-
-def test_the_page_of_job_states_is_up_to_date() -> None:
-    committed = Path(__file__).parents[2] / "docs" / "architecture" / "job-states.md"
-    assert committed.read_text() == page(), "run: python -m disqued.testing.jobstates > docs/architecture/job-states.md"

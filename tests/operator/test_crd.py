@@ -14,7 +14,6 @@ import yaml
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.directives import FREE, OWNED
-from disque_operator.schema import docs
 from disque_operator.schema.definition import page
 from disque_operator.spec import Spec, SpecFields, field_name, parse
 from disqued.config.options import OPTIONS
@@ -74,10 +73,6 @@ def unknown(value: Any, tree: Json, path: str = "spec") -> Iterator[str]:
 
 def test_definition_is_up_to_date() -> None:
     assert FILE.read_text() == page(), "run: make manifests"
-
-
-def test_reference_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "disquecluster.md").read_text() == docs.page(), "run: make docs"
 
 
 def test_definition_fits_into_the_annotation_of_kubectl_apply() -> None:

@@ -1,11 +1,11 @@
-"""Takes the pictures of the command line for the guides: `python docs/screenshots.py`.
+"""Take the pictures of the command line: `python -m docs.generate.terminal_pictures [kubernetes]`.
 
-Real screens: three brokers and a small load are started, `disque` runs in tmux, what tmux shows becomes an SVG by
-`rich`. For the last picture one of the brokers is killed. `python docs/screenshots.py kubernetes` takes that of
-`kubectl disque` instead, of the cluster `jobs` in the namespace that kubectl points to, as it is.
-The fonts that `rich` would load from the network are left out, so a viewer takes its own monospace font.
+It starts three brokers with a small load, runs `disque` in tmux, and converts the screen to SVG with `rich`. It kills
+one of the brokers before the last picture. With the argument `kubernetes` it takes the picture of `kubectl disque`
+instead, of the cluster `jobs` in the current namespace. The SVG files load no fonts from the network: a viewer uses its
+own monospace font.
 """
-# ruff: noqa: INP001, S603  (a script, not a package, that starts what it names)
+# ruff: noqa: S603  (a script that starts other programs)
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rich.text import Text
 from disqued.client import Client, ConnectionLost
 from disqued.testing.processes import ServerProcess, form_cluster
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parents[1] / "images"
 PORTS = (7797, 7798, 7799)
 LINES = 24
 COLUMNS = 104
@@ -44,7 +44,7 @@ CONSUMED = {"mail": 0.1, "thumbnails": 0.05, "search-index": 0.25, "webhooks": 0
 
 @dataclass(frozen=True)
 class Picture:
-    """A command to type, keys to press in it, and how long until the screen is worth a picture."""
+    """A command to type, keys to press in it, and the time to wait for the screen."""
 
     name: str
     command: str
@@ -124,7 +124,7 @@ def consume(queue: str) -> None:
 
 
 def capture(picture: Picture, home: Path) -> str:
-    """What the screen shows, with colours as escape sequences."""
+    """Return the screen, with colours as escape sequences."""
     session = ["-L", "screenshots"]
     size = ["-x", str(picture.columns), "-y", str(max(LINES, picture.lines))]
     path = f"PATH={Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"

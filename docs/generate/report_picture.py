@@ -1,9 +1,9 @@
-"""Takes the picture of a report for the guide: `PYTHONPATH=tests python docs/reportshot.py`.
+"""Take the picture of a report: `PYTHONPATH=tests python -m docs.generate.report_picture`.
 
-A node lives through a quarter of an hour in virtual time: producers, workers that are quick, slow, give jobs back or
-die, and an append only file. `disque-report` reads the file, and Chromium shows the page. The seed is fixed.
+A node with an append-only file runs for 15 minutes of virtual time. Workers are fast, slow, reject jobs or die.
+`disque-report` reads the file, and Chromium renders the page. The seed is fixed.
 """
-# ruff: noqa: INP001, S311, S603, T201  (a script, not a package; chance by seed; it starts what it names and says so)
+# ruff: noqa: S311, S603, T201  (a script with seeded random numbers that starts other programs)
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from disqued.testing.local import LocalClient
 from support.chromium import find_chromium
 from support.logging_node import logging_node, written
 
-PICTURE: Final = Path(__file__).parent / "images" / "report.png"
+PICTURE: Final = Path(__file__).parents[1] / "images" / "report.png"
 SECONDS: Final = 900
 WIDTH: Final = 1000
 HEIGHT: Final = 1150
@@ -54,7 +54,7 @@ KINDS: Final = (
 
 
 def live(chance: random.Random) -> bytes:
-    """A quarter of an hour of one node; its file."""
+    """Run one node for 15 minutes and return its append-only file."""
     local = logging_node()
     client = local.client()
     under_way: list[tuple[float, bytes, bool]] = []
@@ -74,14 +74,14 @@ def live(chance: random.Random) -> bytes:
 
 
 def _taken(client: LocalClient, kind: Kind, second: int, chance: random.Random) -> Iterator[tuple[float, bytes, bool]]:
-    """What workers take in a second, when each will be done, and whether it will be given back. Some workers die."""
+    """Yield the jobs fetched in a second: when each is done, its ID, and whether it is rejected. Some workers die."""
     for job_id in client.take(kind.queue, count=3) if client.call("QLEN", kind.queue) else ():
         if chance.random() * 100 >= kind.fail / 2:
             yield second + kind.work_s * chance.lognormvariate(0, 0.8), job_id, chance.random() * 100 < kind.fail
 
 
 def _poisson(chance: random.Random, mean: float) -> int:
-    """How many arrive, when `mean` do on average."""
+    """Return a random number of arrivals with this mean."""
     count, left = 0, chance.expovariate(1)
     while left < mean:
         count += 1
@@ -90,7 +90,7 @@ def _poisson(chance: random.Random, mean: float) -> int:
 
 
 def main() -> None:
-    """Live, report, and take the picture."""
+    """Run the node, write the report and take the picture."""
     with tempfile.TemporaryDirectory() as name:
         log = Path(name) / "disque.aof"
         log.write_bytes(live(random.Random(7)))

@@ -1,9 +1,9 @@
-"""Takes the pictures of the console for the guide: `python docs/consoleshots.py [DIRECTORY [SECONDS]]`.
+"""Take the pictures of the console: `python -m docs.generate.console_pictures [DIRECTORY [SECONDS]]`.
 
-Three brokers with a small load, one of them with actions enabled, and a real Chromium: several sizes, both themes.
-A test takes them anew, so the script can not grow old; those in the guide are taken by hand and looked at.
+It starts three brokers with a small load, one of them with actions enabled, and uses Chromium with several window sizes
+and both themes. A test runs the script. Take the pictures of the guide by hand, and look at them.
 """
-# ruff: noqa: INP001, T201  (a script, not a package, that starts what it names and says what it does)
+# ruff: noqa: T201  (a script that starts what it names and says what it does)
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from disqued.client import Client, ConnectionLost
 from disqued.testing.ports import free_port
 from disqued.testing.processes import ServerProcess, form_cluster
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parents[1] / "images"
 WARM_UP_S = 20.0
 """So long a page is open before its picture is taken: curves need something to show."""
 PRODUCED = {"mail": 30, "thumbnails": 60, "billing:invoices": 10, "search-index": 25, "webhooks": 15, "mail-retry": 4}
