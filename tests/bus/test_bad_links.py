@@ -29,7 +29,7 @@ def sent(cluster: Cluster, data: bytes) -> Link:
 
 
 @pytest.mark.parametrize("recorded", BROKEN, ids=lambda recorded: recorded.name)
-def test_a_broken_frame_closes_its_link_with_a_line_in_the_log(recorded: Recorded) -> None:
+def test_invalid_frame_closes_its_link_and_is_logged(recorded: Recorded) -> None:
     cluster = Cluster(2)
     before, links = len(log_of(cluster)), [peer.link for peer in cluster.members[0].node.state.view.peers.values()]
 
@@ -44,7 +44,7 @@ def test_a_broken_frame_closes_its_link_with_a_line_in_the_log(recorded: Recorde
 
 
 @pytest.mark.parametrize(("kind", "version"), [(16, 1), (40, 1), (65535, 1), (kinds.FAIL, 0), (kinds.REPLJOB, 2)])
-def test_an_unknown_type_or_version_is_passed_over_with_a_line_in_the_log(kind: int, version: int) -> None:
+def test_unknown_type_or_version_is_ignored_and_logged(kind: int, version: int) -> None:
     cluster = Cluster(2)
     member = cluster.members[1].id
     strange = b"DbuZ" + u32(184) + u16(version) + b"\0\0" + u16(kind) + FrameWriter(member, PORT).fail(member)[14:]
@@ -62,7 +62,7 @@ def promise(writer: FrameWriter, size: int) -> bytes:
     return writer.jobs(kinds.REPLJOB, [bytes(size)])[:200]
 
 
-def test_a_stranger_can_not_have_more_than_a_megabyte_stored() -> None:
+def test_unknown_sender_cannot_store_more_than_a_megabyte() -> None:
     cluster = Cluster(2)
     before = len(log_of(cluster))
     stranger = FrameWriter(b"bad0" * 10, PORT)
@@ -76,7 +76,7 @@ def test_a_stranger_can_not_have_more_than_a_megabyte_stored() -> None:
     assert link.reader.buffered_bytes < 1000
 
 
-def test_a_member_is_believed_from_its_first_frame_on() -> None:
+def test_member_may_send_long_frames_after_its_first_frame() -> None:
     cluster = Cluster(2)
     writer = cluster.members[1].node.state.bus
 
@@ -86,7 +86,7 @@ def test_a_member_is_believed_from_its_first_frame_on() -> None:
     assert link.reader.buffered_bytes == 200
 
 
-def test_who_became_a_member_since_its_last_frame_is_believed() -> None:
+def test_new_member_may_send_long_frames_after_its_handshake() -> None:
     cluster = Cluster(3, meet=False)
     first, second, _ = cluster.members
     link = sent(cluster, second.node.state.bus.gossip(kinds.PING, [], 0))

@@ -57,7 +57,7 @@ written = st.one_of(
 
 
 @given(node_ids, u16s, st.booleans(), ips)
-def test_a_header_says_who_sends(node_id: bytes, port: int, leaving: bool, ip: bytes) -> None:
+def test_header_has_the_sender(node_id: bytes, port: int, leaving: bool, ip: bytes) -> None:
     frame = one(FrameWriter(node_id, port, leaving=leaving, announced_ip=ip).fail(NODE))
 
     assert (frame.sender, frame.port, frame.announced_ip) == (node_id, port, ip)
@@ -69,7 +69,7 @@ def test_a_header_says_who_sends(node_id: bytes, port: int, leaving: bool, ip: b
 
 
 @given(u16s, u16s, eight_bytes, eight_bytes, st.integers(0, (1 << 64) - 1))
-def test_our_own_nodes_announce_more(
+def test_disqued_nodes_announce_their_extension(
     features: int, bus_port: int, cluster: bytes, incarnation: bytes, clock: int
 ) -> None:
     writer = FrameWriter(NODE, 7711, extension=extension(features, bus_port, cluster, incarnation))
@@ -82,7 +82,7 @@ def test_our_own_nodes_announce_more(
     assert (ping.clock_ms, fail.clock_ms) == (clock, 0)
 
 
-def test_a_node_of_the_original_is_told_no_time() -> None:
+def test_original_node_gets_no_clock() -> None:
     assert not any(WRITER.gossip(kinds.PING, [], 1_800_000_000_000)[102:136])
 
 
@@ -174,7 +174,7 @@ def received(stream: bytes, cuts: list[int]) -> list[bytes]:
     return found
 
 
-def test_a_long_frame_is_put_together_twice_however_many_pieces_it_comes_in() -> None:
+def test_long_frame_is_joined_only_twice_from_any_number_of_pieces() -> None:
     body = random.Random(1).randbytes(1 << 20) * 100
     stream = WRITER.jobs(kinds.REPLJOB, [body])
     reader = FrameReader(table=ROOMS.message_table)
@@ -205,7 +205,7 @@ def header(kind: int, length: int, count: int = 0, version: int = 1) -> bytes:
     + [(kind, 151, 0) for kind in WITH_JOBS + ABOUT_QUEUES]
     + [(77, MAX_UNKNOWN_BYTES + 1, 0)],
 )
-def test_a_length_that_a_type_can_not_have_is_refused_after_16_bytes(kind: int, length: int, count: int) -> None:
+def test_length_impossible_for_its_type_is_refused_after_16_bytes(kind: int, length: int, count: int) -> None:
     reader = FrameReader(table=ROOMS.message_table)
     reader.feed(header(kind, length, count)[:15])
     assert reader.next() is None
@@ -240,7 +240,7 @@ def test_an_impossible_length_is_refused_after_8_bytes(length: int) -> None:
 @pytest.mark.parametrize(
     "garbage", [b"G", b"GET / HTTP/1.1\r\n", b"DbuX", b"dbuz", b"*1\r\n$4\r\nPING\r\n", b"Dbu\0DbuZ"]
 )
-def test_what_does_not_begin_like_a_frame_is_refused_at_once(garbage: bytes) -> None:
+def test_bytes_without_the_signature_are_refused_at_once(garbage: bytes) -> None:
     with pytest.raises(BusError, match="do not begin like a frame"):
         cut(garbage)
 
@@ -257,9 +257,7 @@ def test_frames_before_a_broken_one_are_read() -> None:
 @pytest.mark.parametrize(
     ("kind", "version"), [(16, 1), (31, 1), (63, 1), (64, 1), (65535, 1), (5, 0), (5, 2), (4, 65535)]
 )
-def test_frames_of_unknown_types_and_versions_are_cut_out_and_say_nothing_of_their_contents(
-    kind: int, version: int
-) -> None:
+def test_frames_of_unknown_types_and_versions_are_split_without_decoding(kind: int, version: int) -> None:
     strange = header(kind, 200, version=version) + bytes(184)
     first, second = cut(strange + WRITER.fail(NODE))
 
@@ -274,7 +272,7 @@ def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
             assert sum(frame.length for frame in cut(prefix + data)) <= len(prefix + data)
 
 
-def test_a_number_or_a_name_that_is_taken_is_refused() -> None:
+def test_duplicate_message_number_or_name_is_refused() -> None:
     table = table_of(ROOMS.messages)
     with pytest.raises(ValueError, match="message OTHER: number 4 or the name is already used"):
         table.add(kinds.REPLJOB, "OTHER", kinds.OF_QUEUE)

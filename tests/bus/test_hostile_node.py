@@ -146,7 +146,7 @@ SLOW = settings(
 
 @SLOW
 @given(st.data())
-def test_a_stranger_changes_nothing(data: st.DataObject) -> None:
+def test_unknown_sender_changes_nothing(data: st.DataObject) -> None:
     story = Story()
     links, jobs = story.links(), story.victim.node.state.lifecycle.table.count
     sent = data.draw(pieces([STRANGER, b"\0" * 40, b"f00dfeed" * 5], story.jobs))
@@ -161,7 +161,7 @@ def test_a_stranger_changes_nothing(data: st.DataObject) -> None:
 
 @SLOW
 @given(st.data())
-def test_who_claims_to_be_a_member_leaves_the_node_sound(data: st.DataObject) -> None:
+def test_node_stays_consistent_when_a_sender_poses_as_a_member(data: st.DataObject) -> None:
     story = Story()
     members = [member.id for member in story.cluster.members]
     sent = data.draw(pieces(members, [*story.jobs, b"D-bad0bad0-FakePeerJobFakePeerJob0a-05a1"]))
@@ -173,7 +173,7 @@ def test_who_claims_to_be_a_member_leaves_the_node_sound(data: st.DataObject) ->
     story.check()
 
 
-def test_all_recorded_frames_from_a_member_in_any_order_leave_the_node_sound() -> None:
+def test_node_stays_consistent_after_recorded_frames_in_any_order() -> None:
     for senders in ("members", "strangers"):
         story = Story()
         known = [member.id for member in story.cluster.members[1:]]

@@ -31,12 +31,12 @@ def lengths(data: bytes, step: int, room_bytes: int) -> tuple[list[int], int]:
 
 
 @pytest.mark.parametrize("step", [1000, 16_384, 199_999])
-def test_it_is_dropped_as_it_comes(step: int) -> None:
+def test_copy_without_room_is_dropped_while_it_arrives(step: int) -> None:
     assert lengths(SMALL + BIG + SMALL, step, 65536) == ([len(SMALL), len(SMALL)], 1)
     assert lengths(BIG + BIG + SMALL, step, 65536) == ([len(SMALL)], 2)
 
 
 @pytest.mark.parametrize("step", [1000, 16_384, 199_999])
-def test_what_fits_and_what_moves_jobs_is_read(step: int) -> None:
+def test_copies_that_fit_and_frames_that_move_jobs_are_read(step: int) -> None:
     assert lengths(BIG + SMALL, step, 1 << 20) == ([len(BIG), len(SMALL)], 0)
     assert lengths(MOVED + SMALL, step, 65536) == ([len(MOVED), len(SMALL)], 0), "its sender keeps no copy"

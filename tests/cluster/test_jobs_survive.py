@@ -35,7 +35,7 @@ def forgotten(cluster: RealCluster, job: bytes) -> bool:
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3])
-def test_copies_are_where_they_should_be(cluster: RealCluster, copies: int) -> None:
+def test_job_has_the_requested_number_of_copies(cluster: RealCluster, copies: int) -> None:
     one = cluster.nodes[0]
     job = one.call("ADDJOB", "q", "x", 0, "REPLICATE", copies)
     holders = cluster.holders(job)
@@ -44,12 +44,12 @@ def test_copies_are_where_they_should_be(cluster: RealCluster, copies: int) -> N
     assert cluster.holders(job, "queued") == [one]
 
 
-def test_an_asynchronous_job_gets_its_copies_too(cluster: RealCluster) -> None:
+def test_asynchronous_job_gets_its_copies(cluster: RealCluster) -> None:
     job = cluster.nodes[0].call("ADDJOB", "q", "x", 0, "ASYNC", "REPLICATE", 3)
     cluster.wait_until(lambda: len(cluster.holders(job)) == 3, "three nodes have it")
 
 
-def test_a_job_is_delivered_though_all_its_holders_but_one_are_killed(cluster: RealCluster) -> None:
+def test_job_is_delivered_when_all_its_holders_but_one_are_killed(cluster: RealCluster) -> None:
     one, two, three = cluster.nodes
     for number in range(3):
         job = one.call("ADDJOB", "q", number, 0, "REPLICATE", 3, "RETRY", 1)
@@ -63,14 +63,14 @@ def test_a_job_is_delivered_though_all_its_holders_but_one_are_killed(cluster: R
         cluster.wait_until(partial(forgotten, cluster, job), "the job is collected")
 
 
-def test_a_job_comes_back_when_the_node_that_queues_it_dies(cluster: RealCluster) -> None:
+def test_job_is_requeued_when_the_node_that_queued_it_dies(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
     job = one.call("ADDJOB", "q", "x", 0, "REPLICATE", 2, "RETRY", 1)
     one.kill()
     assert get(two) == [job, b"x"]
 
 
-def test_a_job_comes_back_when_its_worker_dies_with_the_node_that_delivered_it(cluster: RealCluster) -> None:
+def test_job_is_requeued_when_its_worker_and_the_delivering_node_die(cluster: RealCluster) -> None:
     one, two, three = cluster.nodes
     job = one.call("ADDJOB", "q", "x", 0, "REPLICATE", 3, "RETRY", 1)
     assert get(one) == [job, b"x"]
@@ -86,7 +86,7 @@ def test_a_job_comes_back_when_its_worker_dies_with_the_node_that_delivered_it(c
 # --- acknowledgements -------------------------------------------------------------------------------------------------
 
 
-def test_an_acknowledgement_anywhere_is_one_everywhere(cluster: RealCluster) -> None:
+def test_acknowledgement_at_one_node_reaches_all_holders(cluster: RealCluster) -> None:
     one, two, three = cluster.nodes
     job = one.call("ADDJOB", "q", "x", 0, "REPLICATE", 2, "RETRY", 60)
     others = [node for node in (two, three) if node not in cluster.holders(job)]
@@ -95,7 +95,7 @@ def test_an_acknowledgement_anywhere_is_one_everywhere(cluster: RealCluster) -> 
     cluster.wait_until(lambda: forgotten(cluster, job), "the job is collected")
 
 
-def test_an_acknowledgement_waits_for_holders_that_are_down(cluster: RealCluster) -> None:
+def test_acknowledgement_is_kept_until_holders_are_back(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
     job = one.call("ADDJOB", "q", "x", 0, "REPLICATE", 3, "RETRY", 60)
     assert get(one) == [job, b"x"]
@@ -112,7 +112,7 @@ def test_an_acknowledgement_waits_for_holders_that_are_down(cluster: RealCluster
 # --- several nodes at once --------------------------------------------------------------------------------------------
 
 
-def test_consumers_of_any_node_share_the_jobs_of_one(cluster: RealCluster) -> None:
+def test_consumers_of_all_nodes_share_the_jobs_of_one_node(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     with contextlib.ExitStack() as opened:
         waiting = [opened.enter_context(contextlib.closing(node.connect())) for node in cluster.nodes for _ in range(2)]
@@ -125,7 +125,7 @@ def test_consumers_of_any_node_share_the_jobs_of_one(cluster: RealCluster) -> No
         assert {client.read()[0][1] for client in waiting} == added
 
 
-def test_a_pause_is_heard_by_all(cluster: RealCluster) -> None:
+def test_pause_with_bcast_reaches_all_nodes(cluster: RealCluster) -> None:
     one, two, three = cluster.nodes
     assert two.call("PAUSE", "q", "in", "bcast") == b"in"
     cluster.wait_until(
@@ -139,7 +139,7 @@ def test_a_pause_is_heard_by_all(cluster: RealCluster) -> None:
     )
 
 
-def test_a_leaving_node_hands_over_all_it_has(cluster: RealCluster) -> None:
+def test_leaving_node_transfers_all_its_jobs(cluster: RealCluster) -> None:
     one, two, three = cluster.nodes
     jobs = {one.call("ADDJOB", "q", number, 0, "REPLICATE", 1, "RETRY", 60) for number in range(200)}
     assert one.call("CLUSTER", "LEAVING", "yes") == b"OK"
@@ -149,7 +149,7 @@ def test_a_leaving_node_hands_over_all_it_has(cluster: RealCluster) -> None:
     assert found == jobs
 
 
-def test_seven_nodes_find_each_other_and_keep_seven_copies(tmp_path: Path) -> None:
+def test_seven_nodes_form_a_cluster_and_keep_seven_copies(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 7) as cluster:
         job = cluster.nodes[0].call("ADDJOB", "q", "x", 0, "REPLICATE", 7, "RETRY", 1)
         assert len(cluster.holders(job)) == 7

@@ -18,7 +18,7 @@ AT_ONCE_S: Final = 5.0
 """Well before it."""
 
 
-def test_a_job_goes_at_once_to_a_consumer_that_waits_elsewhere(tmp_path: Path) -> None:
+def test_job_moves_at_once_to_a_consumer_waiting_at_another_node(tmp_path: Path) -> None:
     """It is not found by asking again, which would come too late: the node that has it remembers who waits."""
     with RealCluster(tmp_path, 3) as cluster:
         adding, waiting, _ = cluster.nodes
@@ -32,7 +32,7 @@ def test_a_job_goes_at_once_to_a_consumer_that_waits_elsewhere(tmp_path: Path) -
         cluster.wait_until(lambda: not cluster.holders(job), "the job is collected")
 
 
-def test_consumers_elsewhere_empty_a_queue_and_nothing_comes_twice(tmp_path: Path) -> None:
+def test_consumers_at_another_node_empty_a_queue_without_duplicates(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         adding, *fetching = cluster.nodes
         added = {adding.call("ADDJOB", "q", number, 0, "REPLICATE", 2, "RETRY", 60) for number in range(300)}
@@ -49,7 +49,7 @@ def test_consumers_elsewhere_empty_a_queue_and_nothing_comes_twice(tmp_path: Pat
         )
 
 
-def test_a_node_leaves_under_load_with_nothing_lost_and_nothing_twice(tmp_path: Path) -> None:
+def test_node_leaves_under_load_without_losses_or_duplicates(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 4) as cluster:
         leaving, *staying = cluster.nodes
         with Workload(cluster.nodes, "REPLICATE", 2, "RETRY", 60) as work:
@@ -71,7 +71,7 @@ def test_a_node_leaves_under_load_with_nothing_lost_and_nothing_twice(tmp_path: 
         assert all(gone not in node.view() for node in staying)
 
 
-def test_a_pause_reaches_seven_nodes_and_ends_for_all(tmp_path: Path) -> None:
+def test_pause_reaches_seven_nodes_and_ends_on_all(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 7) as cluster:
         first, *others = cluster.nodes
         for state in (b"all", b"none"):

@@ -25,7 +25,7 @@ def cluster(tmp_path: Path, wires: Wires) -> Iterator[WiredCluster]:
         yield three
 
 
-def test_halves_miss_each_other_and_make_up(cluster: WiredCluster, wires: Wires) -> None:
+def test_separated_halves_fail_each_other_and_reconnect(cluster: WiredCluster, wires: Wires) -> None:
     one, two, three = cluster.nodes
     ids = [node.id for node in cluster.nodes]
     wires.halve([one], [two, three])
@@ -38,7 +38,7 @@ def test_halves_miss_each_other_and_make_up(cluster: WiredCluster, wires: Wires)
     assert [node.id for node in cluster.nodes] == ids
 
 
-def test_both_sides_of_a_partition_work_and_each_job_is_done_once_it_ended(cluster: WiredCluster, wires: Wires) -> None:
+def test_both_sides_of_a_partition_work_and_all_jobs_are_done_after_it(cluster: WiredCluster, wires: Wires) -> None:
     one, two, three = cluster.nodes
     missed = one.id
     shared = one.call("ADDJOB", "q", "x", 0, "REPLICATE", 3, "RETRY", 1)
@@ -53,7 +53,7 @@ def test_both_sides_of_a_partition_work_and_each_job_is_done_once_it_ended(clust
     cluster.wait_until(lambda: not any(map(cluster.holders, (shared, here, there))), "all are collected")
 
 
-def test_who_is_not_heard_by_one_node_is_missed_by_that_one_only(cluster: WiredCluster, wires: Wires) -> None:
+def test_node_cut_off_from_one_node_is_suspected_only_by_that_node(cluster: WiredCluster, wires: Wires) -> None:
     one, two, three = cluster.nodes
     ids = [node.id for node in cluster.nodes]
     wires.cut([one], [two])
@@ -66,7 +66,7 @@ def test_who_is_not_heard_by_one_node_is_missed_by_that_one_only(cluster: WiredC
     cluster.wait_until(lambda: not cluster.holders(job), "the job is collected")
 
 
-def test_slow_wires_make_nothing_come_twice(cluster: WiredCluster, wires: Wires) -> None:
+def test_slow_links_cause_no_duplicates(cluster: WiredCluster, wires: Wires) -> None:
     one, two, _ = cluster.nodes
     wires.slow(0.05)
     jobs = {one.call("ADDJOB", "q", number, 5000, "REPLICATE", 3, "RETRY", 5) for number in range(10)}

@@ -37,7 +37,7 @@ def wait_again(cluster: RealCluster, ids: list[str]) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 7])
-def test_a_chain_of_introductions_makes_one_cluster_and_all_know_the_same(tmp_path: Path, count: int) -> None:
+def test_chained_meets_make_one_cluster_with_the_same_view(tmp_path: Path, count: int) -> None:
     with RealCluster(tmp_path, count, meet=False) as cluster:
         cluster.meet(chain=True)
         ids = {node.id for node in cluster.nodes}
@@ -45,7 +45,7 @@ def test_a_chain_of_introductions_makes_one_cluster_and_all_know_the_same(tmp_pa
         assert [len(node.call("HELLO")[2:]) for node in cluster.nodes] == [count] * count
 
 
-def test_seven_nodes_that_are_all_restarted_at_once_are_one_cluster_again(tmp_path: Path) -> None:
+def test_seven_nodes_restarted_at_once_form_the_cluster_again(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 7) as cluster:
         ids = [node.id for node in cluster.nodes]
         end_all(cluster)
@@ -53,7 +53,7 @@ def test_seven_nodes_that_are_all_restarted_at_once_are_one_cluster_again(tmp_pa
         wait_again(cluster, ids)
 
 
-def test_a_cluster_that_comes_back_on_other_ports_forms_again_by_its_seeds(tmp_path: Path) -> None:
+def test_cluster_restarted_on_other_ports_forms_again_through_its_seeds(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         ids = [node.id for node in cluster.nodes]
         end_all(cluster)
@@ -66,7 +66,7 @@ def test_a_cluster_that_comes_back_on_other_ports_forms_again_by_its_seeds(tmp_p
         wait_again(cluster, ids)
 
 
-def test_a_cluster_that_comes_back_at_other_addresses_forms_again_by_one_seed(tmp_path: Path) -> None:
+def test_cluster_restarted_at_other_addresses_forms_again_through_one_seed(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3, meet=False) as cluster:
         end_all(cluster)
         port = cluster.nodes[0].port
@@ -85,7 +85,7 @@ def test_a_cluster_that_comes_back_at_other_addresses_forms_again_by_one_seed(tm
         wait_again(cluster, ids)
 
 
-def test_names_lead_to_nodes_whose_addresses_are_no_longer_true(tmp_path: Path) -> None:
+def test_host_names_lead_to_nodes_whose_addresses_changed(tmp_path: Path) -> None:
     """The name stands for 127.0.0.1 all the time; what the nodes were met by is another address, which goes away."""
     with RealCluster(tmp_path, 0) as cluster:
         for _ in range(3):
@@ -108,7 +108,7 @@ def test_names_lead_to_nodes_whose_addresses_are_no_longer_true(tmp_path: Path) 
         wait_again(cluster, ids)
 
 
-def test_a_node_that_lost_its_disk_is_a_new_one(tmp_path: Path) -> None:
+def test_node_that_lost_its_disk_joins_as_a_new_node(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         one, two, three = cluster.nodes
         lost = three.id

@@ -54,7 +54,7 @@ def publish(account: JobAccount[bytes], record_property: Callable[[str, object],
 
 
 @pytest.mark.parametrize("fault", [restart, hang])
-def test_one_node_at_a_time_is_away(
+def test_no_job_is_lost_when_one_node_at_a_time_is_down(
     tmp_path: Path, fault: Callable[[RealNode], None], record_property: Callable[[str, object], None]
 ) -> None:
     with RealCluster(tmp_path, 5, node_timeout_ms=NODE_TIMEOUT_MS) as cluster:
@@ -70,7 +70,9 @@ def test_one_node_at_a_time_is_away(
     account.check(at_least=500)
 
 
-def test_halves_do_not_see_each_other(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_no_job_is_lost_when_halves_are_separated(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     chance = random.Random(97)
     with Wires() as wires, WiredCluster(tmp_path, wires, 5, node_timeout_ms=NODE_TIMEOUT_MS) as cluster:
         with Workload(cluster.nodes, *COPIES) as work:

@@ -25,7 +25,7 @@ def taken(node: RealNode, queue: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("copies", [2, 4])
-def test_one_holder_is_enough_round_after_round(tmp_path: Path, copies: int) -> None:
+def test_job_survives_repeated_kills_while_one_holder_lives(tmp_path: Path, copies: int) -> None:
     chance = random.Random(copies)
     with RealCluster(tmp_path, 7) as cluster:
         for number in range(3):
@@ -44,7 +44,7 @@ def test_one_holder_is_enough_round_after_round(tmp_path: Path, copies: int) -> 
             cluster.wait_until(partial(nobody_has, cluster, job), "the job is collected")
 
 
-def test_the_next_holder_queues_it_when_one_after_the_other_dies(tmp_path: Path) -> None:
+def test_next_holder_requeues_the_job_when_holders_die_one_by_one(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 4) as cluster:
         job = cluster.nodes[0].call("ADDJOB", "q", "x", 0, "REPLICATE", 4, "RETRY", 1)
         for _ in range(3):
@@ -53,7 +53,7 @@ def test_the_next_holder_queues_it_when_one_after_the_other_dies(tmp_path: Path)
         assert taken(cluster.running[0], "q") == [job, b"x"]
 
 
-def test_a_job_whose_holders_all_die_is_lost_and_the_checker_says_so(tmp_path: Path) -> None:
+def test_job_is_lost_and_reported_when_all_its_holders_die(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         with Workload(cluster.nodes[:1], "REPLICATE", 2, "RETRY", 1) as work:
             cluster.wait_until(lambda: len(work.account.added) > 20, "there is work")
@@ -89,7 +89,7 @@ def came_back(node: RealNode) -> None:
 
 @pytest.mark.parametrize("away", [restarted, hung])
 @pytest.mark.parametrize("by_an_owner", [True, False], ids=["by an owner", "by another node"])
-def test_an_acknowledgement_outlives_the_absence_of_owners(
+def test_acknowledgement_survives_while_holders_are_down(
     tmp_path: Path, away: Callable[[RealNode], None], by_an_owner: bool
 ) -> None:
     """Who knows of it keeps that in mind until the others do, or turn out to have forgotten the job."""
@@ -118,7 +118,7 @@ def fetch_all(cluster: RealCluster) -> int:
     return sum(len(node.call("GETJOB", "NOHANG", "FROM", "q") or []) for node in cluster.nodes)
 
 
-def test_an_acknowledgement_by_a_stranger_waits_for_the_only_owner(tmp_path: Path) -> None:
+def test_acknowledgement_at_a_node_without_the_job_waits_for_the_only_holder(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         one, two, _ = cluster.nodes
         job = one.call("ADDJOB", "q", "x", 0, "REPLICATE", 1, "RETRY", 60)

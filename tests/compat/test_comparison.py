@@ -37,7 +37,7 @@ def comparison() -> Comparison:
         ("QSCAN 0", [b"0", [b"a", b"a"]], [b"0", [b"a", b"b"]]),
     ],
 )
-def test_a_difference_is_seen(comparison: Comparison, asked: str, recorded: Reply, ours: Reply) -> None:
+def test_difference_is_reported(comparison: Comparison, asked: str, recorded: Reply, ours: Reply) -> None:
     assert comparison.differences(asked, recorded, ours)
 
 
@@ -53,7 +53,9 @@ def test_a_difference_is_seen(comparison: Comparison, asked: str, recorded: Repl
         ("QSCAN 0", [b"0", [b"a", b"b"]], [b"0", [b"b", b"a"]]),
     ],
 )
-def test_what_depends_on_the_run_is_none(comparison: Comparison, asked: str, recorded: Reply, ours: Reply) -> None:
+def test_run_dependent_values_are_no_difference(
+    comparison: Comparison, asked: str, recorded: Reply, ours: Reply
+) -> None:
     assert comparison.differences(asked, recorded, ours) == []
 
 
@@ -90,7 +92,7 @@ def test_a_reply_is_complete_only_at_its_last_byte_and_encodes_to_itself(data: b
 
 
 @pytest.mark.parametrize("data", [b":+1\r\n", b":01\r\n", b"$x\r\n", b"$1\r\nab\r\n", b"%0\r\n", b"\r\n", b"+cut"])
-def test_bytes_that_are_no_reply_are_refused(data: bytes) -> None:
+def test_bytes_that_are_not_a_reply_are_refused(data: bytes) -> None:
     with pytest.raises(NotRespError):
         decode_all(data)
 

@@ -402,7 +402,7 @@ def observations(title: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("kind", range(kinds.PAUSE + 1), ids=ROOMS.message_table.names.get)
-def test_a_node_that_ignores_a_type_of_message_is_noticed(kind: int) -> None:
+def test_node_that_ignores_a_message_type_is_detected(kind: int) -> None:
     player = Player()
     player.stage.real.node.frames.messages[kind] = None
 

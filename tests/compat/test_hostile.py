@@ -153,14 +153,14 @@ def test_any_bytes_are_answered_or_end_the_connection(target: ServerProcess, pie
     ],
     ids=lambda value: value[:30].decode() if isinstance(value, bytes) else None,
 )
-def test_a_broken_request_is_named_and_ends_the_connection(connect: Connect, sent: bytes, error: bytes) -> None:
+def test_malformed_request_gets_an_error_and_closes_the_connection(connect: Connect, sent: bytes, error: bytes) -> None:
     client = connect()
     client.socket.sendall(sent)
 
     assert client.rest() == b"-ERR Protocol error: %b\r\n" % error
 
 
-def test_an_announced_size_takes_no_memory(connect: Connect, node: ServerProcess) -> None:
+def test_announced_size_allocates_no_memory(connect: Connect, node: ServerProcess) -> None:
     before = resident_bytes(node)
     clients = [connect() for _ in range(50)]
     for client in clients:
@@ -241,7 +241,7 @@ def fill(client: Client, queue: bytes, megabytes: int) -> None:
 
 
 @pytest.mark.parametrize("limit", [b"normal 4mb 0 0", b"normal 0 2mb 1"], ids=["hard", "soft"])
-def test_a_client_that_never_reads_is_cut_off(connect: Connect, limit: bytes) -> None:
+def test_client_that_never_reads_is_disconnected(connect: Connect, limit: bytes) -> None:
     other = connect()
     fill(other, b"big", 8)
     assert other.call(b"CONFIG", b"SET", b"client-output-buffer-limit", limit) == Status(b"OK")
@@ -288,7 +288,7 @@ def reset(client: Client) -> None:
     client.socket.close()
 
 
-def test_half_a_request_does_nothing(connect: Connect) -> None:
+def test_incomplete_request_has_no_effect(connect: Connect) -> None:
     other = connect()
     halves = [connect() for _ in range(20)]
     for number, half in enumerate(halves):
@@ -304,7 +304,7 @@ def test_half_a_request_does_nothing(connect: Connect) -> None:
     assert other.call(b"QLEN", b"half") == 0
 
 
-def test_a_blocked_client_that_is_gone_takes_no_job(connect: Connect) -> None:
+def test_disconnected_blocked_client_takes_no_job(connect: Connect) -> None:
     other = connect()
     waiting = [connect() for _ in range(10)]
     for client in waiting:
@@ -323,7 +323,7 @@ def test_a_blocked_client_that_is_gone_takes_no_job(connect: Connect) -> None:
     assert other.call(b"QLEN", b"late") == 1
 
 
-def test_a_job_taken_by_a_client_that_died_comes_back(connect: Connect) -> None:
+def test_job_of_a_dead_client_is_requeued(connect: Connect) -> None:
     other = connect()
     job_id = other.call(b"ADDJOB", b"once", b"again", b"0", b"RETRY", b"1")
     assert isinstance(job_id, Status)
@@ -337,7 +337,7 @@ def test_a_job_taken_by_a_client_that_died_comes_back(connect: Connect) -> None:
     assert again == [[b"once", job_id.text, b"again", b"nacks", 0, b"additional-deliveries", 1]]
 
 
-def test_silent_connections_end_when_there_is_a_timeout(connect: Connect) -> None:
+def test_idle_connections_are_closed_after_timeout(connect: Connect) -> None:
     other = connect()
     silent = [connect() for _ in range(30)]
     for client in silent:
@@ -352,7 +352,7 @@ def test_silent_connections_end_when_there_is_a_timeout(connect: Connect) -> Non
 # --- more clients than there is room for ------------------------------------------------------------------------------
 
 
-def test_clients_beyond_the_limit_are_told_and_get_in_later(connect: Connect) -> None:
+def test_clients_beyond_maxclients_are_refused_and_connect_later(connect: Connect) -> None:
     main = connect()
     until_clients(main, 2)
     assert main.call(b"CONFIG", b"SET", b"maxclients", b"5") == Status(b"OK")
@@ -368,7 +368,7 @@ def test_clients_beyond_the_limit_are_told_and_get_in_later(connect: Connect) ->
     assert main.call(b"CONFIG", b"SET", b"maxclients", b"100") == Status(b"OK")
 
 
-def test_a_full_file_descriptor_table_is_survived(connect: Connect, node: ServerProcess) -> None:
+def test_node_survives_a_full_file_descriptor_table(connect: Connect, node: ServerProcess) -> None:
     main = connect()
     until_clients(main, 2)
     _, hard = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)

@@ -30,7 +30,7 @@ def test_it_finds_the_node(client: Any, server: ServerProcess) -> None:
     assert client.info()["registered_jobs"] == 0
 
 
-def test_a_job_goes_all_the_way(client: Any) -> None:
+def test_job_is_added_fetched_and_acknowledged(client: Any) -> None:
     job_id = client.add_job("mail", "hello", timeout=100, replicate=1, retry=30, ttl=600, maxlen=10, asynchronous=True)
 
     assert client.qlen("mail") == 1
@@ -43,7 +43,7 @@ def test_a_job_goes_all_the_way(client: Any) -> None:
     assert client.show(job_id) is None
 
 
-def test_nothing_to_do_is_an_empty_list(client: Any) -> None:
+def test_empty_queue_returns_an_empty_list(client: Any) -> None:
     assert client.get_job(["mail"], nohang=True) == []
     assert client.get_job(["mail"], timeout=1) == []
 

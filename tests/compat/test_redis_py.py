@@ -73,7 +73,7 @@ def test_a_job_is_added_taken_and_acknowledged(client: Any) -> None:
     assert client.execute_command("SHOW", job_id) is None
 
 
-def test_nothing_to_take_is_none(client: Any) -> None:
+def test_empty_queue_returns_none(client: Any) -> None:
     assert client.execute_command("GETJOB", "NOHANG", "FROM", "mail") is None
 
 
@@ -91,7 +91,7 @@ def test_a_pipeline_gets_its_replies_in_order_and_its_errors_apart(client: Any) 
     assert length == 100
 
 
-def test_an_error_is_an_exception_and_the_connection_goes_on(client: Any) -> None:
+def test_error_reply_raises_and_the_connection_stays_usable(client: Any) -> None:
     with pytest.raises(ResponseError, match=r"^BADID Invalid Job ID format\.$"):
         client.execute_command("SHOW", "nonsense")
     assert client.ping()
@@ -179,7 +179,7 @@ def test_asyncio_waits_for_a_job_while_others_work(server: ServerProcess, protoc
     asynchronous(server, protocol, story)
 
 
-def test_a_client_that_gives_up_waiting_does_not_swallow_a_job(server: ServerProcess, protocol: int) -> None:
+def test_cancelled_blocking_call_takes_no_job(server: ServerProcess, protocol: int) -> None:
     async def story(client: Any) -> None:
         waiting = asyncio.create_task(client.execute_command("GETJOB", "FROM", "mail"))
         while (await client.info("clients"))["blocked_clients"] == 0:
@@ -196,7 +196,7 @@ def test_a_client_that_gives_up_waiting_does_not_swallow_a_job(server: ServerPro
 
 
 @pytest.mark.parametrize("username", [None, "default"])
-def test_a_password_is_asked_for_and_taken(tmp_path: Path, protocol: int, username: str | None) -> None:
+def test_password_is_required_and_accepted(tmp_path: Path, protocol: int, username: str | None) -> None:
     with ServerProcess(tmp_path, "--requirepass", "s3cret") as server:
         with (
             connect(server, protocol) as stranger,

@@ -178,7 +178,7 @@ def test_nodes_with_a_file_answer_and_write_as_recorded() -> None:
     assert troupe.played == list(numbers(LOGGING))
 
 
-def test_what_a_controlled_end_leaves_is_what_was_recorded() -> None:
+def test_file_after_a_controlled_shutdown_is_as_recorded() -> None:
     member = LocalNode(Config(), FakeHost(), node_id=SINGLE)
     member.config.assign("aof_checksums", False)
     client = member.client()
@@ -228,7 +228,7 @@ def test_a_file_of_the_original_is_loaded(name: str) -> None:
     assert bytes(host.disk.files[FILE]) == data, "nothing was written"
 
 
-def test_the_file_with_garbage_behind_it_is_refused() -> None:
+def test_file_with_trailing_garbage_is_refused() -> None:
     host = FakeHost(now_ms=RECORDED_MS)
     host.disk.put(FILE, (VECTORS / "aof" / "08-garbage.aof").read_bytes())
     config = Config()
@@ -238,7 +238,7 @@ def test_the_file_with_garbage_behind_it_is_refused() -> None:
     assert "at byte 511" in host.ended
 
 
-def test_the_truncated_file_becomes_what_the_original_made_of_it() -> None:
+def test_truncated_file_is_repaired_as_by_the_original() -> None:
     host = FakeHost(now_ms=RECORDED_MS)
     host.disk.put(FILE, (VECTORS / "aof" / "06-truncated.aof").read_bytes())
     config = Config()

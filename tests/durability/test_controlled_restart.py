@@ -61,7 +61,9 @@ class Restarted:
 
 
 @pytest.mark.parametrize("appendonly", ["yes", "no"])
-def test_round_after_round(configured: Callable[[str], DurableNode], appendonly: str) -> None:
+def test_repeated_controlled_restarts_keep_jobs_and_order(
+    configured: Callable[[str], DurableNode], appendonly: str
+) -> None:
     chance = random.Random(appendonly)
     node = Restarted(configured(f"appendonly {appendonly}\n"))
     taken: list[bytes] = []

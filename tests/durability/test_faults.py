@@ -74,7 +74,7 @@ def restarted(node: DurableNode) -> set[bytes]:
 
 @pytest.mark.parametrize("node", POLICIES, indirect=True)
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EROFS], ids=os.strerror)
-def test_a_disk_that_takes_nothing(node: DurableNode, error: int) -> None:
+def test_new_jobs_are_refused_while_writes_fail(node: DurableNode, error: int) -> None:
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
     disk.fail(WRITE, error=error)
@@ -97,7 +97,7 @@ def test_a_disk_that_takes_nothing(node: DurableNode, error: int) -> None:
 
 
 @pytest.mark.parametrize("node", ["always", "everysec"], indirect=True)
-def test_a_disk_that_syncs_nothing(node: DurableNode) -> None:
+def test_new_jobs_are_refused_while_syncs_fail(node: DurableNode) -> None:
     """What was not synced cannot be trusted any more: the file is written anew."""
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
@@ -114,7 +114,7 @@ def test_a_disk_that_syncs_nothing(node: DurableNode) -> None:
 
 
 @pytest.mark.parametrize("node", ["always", "everysec"], indirect=True)
-def test_a_sync_that_takes_seconds(node: DurableNode) -> None:
+def test_new_jobs_are_refused_while_a_sync_is_slow(node: DurableNode) -> None:
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
     disk.slow(SYNC, seconds=4)
@@ -132,7 +132,7 @@ def test_a_sync_that_takes_seconds(node: DurableNode) -> None:
     assert {job, late} <= restarted(node)
 
 
-def test_after_a_slow_write_the_event_loop_writes_no_more(node: DurableNode) -> None:
+def test_threads_write_after_a_slow_write(node: DurableNode) -> None:
     """The first one held all up, the next ones hold up only those who wait for them."""
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
@@ -151,7 +151,7 @@ def test_after_a_slow_write_the_event_loop_writes_no_more(node: DurableNode) -> 
 # --- ending with a bad disk -------------------------------------------------------------------------------------------
 
 
-def test_a_server_whose_disk_hangs_ends_at_the_second_interrupt(node: DurableNode) -> None:
+def test_server_with_a_hanging_disk_ends_at_the_second_sigint(node: DurableNode) -> None:
     assert node.process is not None
     FaultyDisk(node.directory).hang(SYNC)
     node.call(*ADD)
@@ -161,7 +161,7 @@ def test_a_server_whose_disk_hangs_ends_at_the_second_interrupt(node: DurableNod
     assert node.end(signal.SIGINT) == 1
 
 
-def test_a_server_whose_disk_hangs_ends_at_a_second_sigterm_that_is_no_echo(node: DurableNode) -> None:
+def test_server_with_a_hanging_disk_ends_at_a_second_later_sigterm(node: DurableNode) -> None:
     assert node.process is not None
     FaultyDisk(node.directory).hang(SYNC)
     node.call(*ADD)
@@ -172,7 +172,7 @@ def test_a_server_whose_disk_hangs_ends_at_a_second_sigterm_that_is_no_echo(node
 
 
 @pytest.mark.parametrize("node", ["always"], indirect=True)
-def test_a_sigterm_that_comes_twice_at_once_is_a_clean_end_with_all_replies(node: DurableNode) -> None:
+def test_duplicate_sigterm_causes_a_clean_shutdown_with_all_replies(node: DurableNode) -> None:
     """As when a process group is signalled, and its leader passes the signal on."""
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
@@ -189,7 +189,7 @@ def test_a_sigterm_that_comes_twice_at_once_is_a_clean_end_with_all_replies(node
     assert set(node_after(node)) == {job, late}
 
 
-def test_a_server_that_can_not_write_tries_for_a_while_and_ends(node: DurableNode) -> None:
+def test_server_that_cannot_write_retries_and_then_ends(node: DurableNode) -> None:
     job = node.call(*ADD)
     FaultyDisk(node.directory).fail(WRITE)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
@@ -207,7 +207,7 @@ def node_after(node: DurableNode) -> dict[bytes, bytes]:
     return node.jobs()
 
 
-def test_a_disk_that_gets_well_in_time_makes_a_clean_end(node: DurableNode) -> None:
+def test_shutdown_is_clean_when_the_disk_recovers_in_time(node: DurableNode) -> None:
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
     disk.fail(WRITE)
@@ -274,7 +274,7 @@ def refused_until(client: NodeClient, repair: Callable[[], object]) -> str:
             return str(refused.value)
 
 
-def test_a_file_that_may_not_grow(make: Make, tmp_path: Path) -> None:
+def test_new_jobs_are_refused_at_the_file_size_limit(make: Make, tmp_path: Path) -> None:
     limited = tmp_path / "node"
     limited.mkdir()
     launcher = ("prlimit", f"--fsize={LIMIT}:unlimited")
@@ -306,7 +306,7 @@ def own_mounts(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
     return launcher
 
 
-def test_a_file_system_without_space(own_mounts: Sequence[str], make: Make, tmp_path: Path) -> None:
+def test_new_jobs_are_refused_when_the_disk_is_full(own_mounts: Sequence[str], make: Make, tmp_path: Path) -> None:
     arguments = ("--appendonly", "yes", "--dir", "data", "--auto-aof-rewrite-percentage", "0")
     with ServerProcess(tmp_path, *arguments, launcher=own_mounts) as server:
         data = Path(f"/proc/{server.process.pid}/root{tmp_path}/data")

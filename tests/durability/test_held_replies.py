@@ -38,7 +38,7 @@ def all_received(client: socket.socket) -> bytes:
     return received
 
 
-def test_a_client_that_says_all_it_has_to_say_gets_all_replies(client: socket.socket) -> None:
+def test_client_that_shuts_down_its_side_gets_all_replies(client: socket.socket) -> None:
     """It closes its side of the connection at once."""
     client.sendall(ADD)
     client.sendall(ADD)
@@ -46,7 +46,7 @@ def test_a_client_that_says_all_it_has_to_say_gets_all_replies(client: socket.so
     assert all_received(client).count(b"+D-") == 2
 
 
-def test_a_client_that_quits_in_the_middle_of_syncs_gets_all_replies(node: DurableNode, client: socket.socket) -> None:
+def test_client_that_quits_during_a_sync_gets_all_replies(node: DurableNode, client: socket.socket) -> None:
     for number in range(1, 6):
         client.sendall(ADD)
         node.until(lambda number=number: node.call("QLEN", "work") == number, "the job is queued")
@@ -56,9 +56,7 @@ def test_a_client_that_quits_in_the_middle_of_syncs_gets_all_replies(node: Durab
     assert received.endswith(b"+OK\r\n")
 
 
-def test_a_client_that_asks_on_and_on_while_the_disk_hangs_is_hung_up_on(
-    node: DurableNode, client: socket.socket
-) -> None:
+def test_client_with_too_many_held_replies_is_disconnected(node: DurableNode, client: socket.socket) -> None:
     """Replies that wait are bounded by client-output-buffer-limit, as those that are not read."""
     disk = FaultyDisk(node.directory)
     disk.hang(SYNC)

@@ -24,7 +24,7 @@ TEMPORARY: Final = "temp-rewriteaof*"
 
 @pytest.mark.parametrize("points", [30, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_during_adds(make: Make, policy: str, points: int) -> None:
+def test_no_answered_job_is_lost_when_killed_during_adds(make: Make, policy: str, points: int) -> None:
     chance = random.Random(f"adds {policy} {points}")
     for number in range(points // LIVES):
         node, stored = make(str(number), policy), StoredJobs()
@@ -47,7 +47,7 @@ def rewritten(node: DurableNode) -> int:
 
 @pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_during_rewrites(make: Make, policy: str, points: int) -> None:
+def test_no_answered_job_is_lost_when_killed_during_rewrites(make: Make, policy: str, points: int) -> None:
     """Either one is asked for, or they come by themselves as the file grows."""
     chance = random.Random(f"rewrites {policy} {points}")
     begun = 0
@@ -79,7 +79,7 @@ def test_during_rewrites(make: Make, policy: str, points: int) -> None:
 
 
 @pytest.mark.parametrize("points", [30, pytest.param(100, marks=LONG)])
-def test_during_load(make: Make, points: int) -> None:
+def test_no_answered_job_is_lost_when_killed_during_loading(make: Make, points: int) -> None:
     chance = random.Random(f"load {points}")
     node, stored = make("node", "everysec"), StoredJobs()
     node.start()
@@ -101,7 +101,7 @@ def test_during_load(make: Make, points: int) -> None:
 
 @pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("command", [("SHUTDOWN", "REWRITE-AOF"), ("SHUTDOWN",)], ids=" ".join)
-def test_during_the_end(make: Make, command: tuple[str, ...], points: int) -> None:
+def test_no_answered_job_is_lost_when_killed_during_shutdown(make: Make, command: tuple[str, ...], points: int) -> None:
     chance = random.Random(f"end {command} {points}")
     ends: Counter[int] = Counter()
     for number in range(points // LIVES):

@@ -25,7 +25,7 @@ def wait_whole(nodes: list[DurableNode]) -> None:
 
 @pytest.mark.parametrize("points", [24, pytest.param(120, marks=LONG)])
 @pytest.mark.parametrize("killed", [3, 1], ids=["all nodes at once", "one node"])
-def test_in_a_cluster_of_three(make: Make, killed: int, points: int) -> None:
+def test_answered_jobs_keep_two_copies_when_nodes_are_killed(make: Make, killed: int, points: int) -> None:
     """Each job that was answered has its copies on disk, at two nodes, whoever was killed."""
     chance = random.Random(f"cluster {killed} {points}")
     nodes = [make(policy, policy, "--cluster-node-timeout", "1000") for policy in POLICIES]

@@ -30,7 +30,7 @@ SPARE_S: Final = 1.0
 
 
 @pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
-def test_always_loses_nothing(make_faulty: Make, points: int) -> None:
+def test_always_loses_no_answered_job_at_power_loss(make_faulty: Make, points: int) -> None:
     chance = random.Random(f"always {points}")
     unsynced = 0
     for number in range(points // LIVES):
@@ -54,7 +54,7 @@ def test_always_loses_nothing(make_faulty: Make, points: int) -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, pytest.param(6, marks=LONG)])
-def test_everysec_loses_its_window_at_most(make_faulty: Make, nodes: int) -> None:
+def test_everysec_loses_at_most_its_window_at_power_loss(make_faulty: Make, nodes: int) -> None:
     chance = random.Random(f"everysec {nodes}")
     lost = 0
     for number in range(nodes):
@@ -77,7 +77,7 @@ def test_everysec_loses_its_window_at_most(make_faulty: Make, nodes: int) -> Non
     assert lost > 0, "not all of it was synced"
 
 
-def test_no_promises_nothing_and_invents_nothing(make_faulty: Make) -> None:
+def test_no_loads_only_jobs_that_were_added_after_power_loss(make_faulty: Make) -> None:
     chance = random.Random("no")
     for life in range(5):
         node, stored = make_faulty(str(life), "no"), StoredJobs()
@@ -94,7 +94,7 @@ def test_no_promises_nothing_and_invents_nothing(make_faulty: Make) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_clean_end_syncs_all(make_faulty: Make, policy: str) -> None:
+def test_clean_shutdown_syncs_everything(make_faulty: Make, policy: str) -> None:
     chance = random.Random(policy)
     node, stored = make_faulty("node", policy), StoredJobs()
     for life, number in enumerate((signal.SIGTERM, signal.SIGINT) * 2):

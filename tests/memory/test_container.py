@@ -122,7 +122,7 @@ def test_the_limit_of_the_container_is_found(
 
 
 @pytest.mark.parametrize("size", [pytest.param(300, marks=pytest.mark.slow), 20_000, MB])
-def test_it_is_filled_with_jobs_refuses_and_recovers(
+def test_node_refuses_jobs_at_its_memory_limit_and_recovers(
     connect: Connect, node: tuple[ServerProcess, LimitedGroup], size: int
 ) -> None:
     server, group = node
@@ -138,7 +138,7 @@ def test_it_is_filled_with_jobs_refuses_and_recovers(
 
 
 @pytest.mark.slow
-def test_jobs_of_all_sizes_fill_it_while_others_stay(
+def test_node_survives_jobs_of_all_sizes_at_its_memory_limit(
     connect: Connect, node: tuple[ServerProcess, LimitedGroup]
 ) -> None:
     """Survivors of each size keep the allocators from giving back what lies between them."""
@@ -159,7 +159,7 @@ def test_jobs_of_all_sizes_fill_it_while_others_stay(
     recovered(client, group)
 
 
-def test_many_clients_send_big_bodies_at_once(connect: Connect, node: tuple[ServerProcess, LimitedGroup]) -> None:
+def test_node_survives_many_large_bodies_at_once(connect: Connect, node: tuple[ServerProcess, LimitedGroup]) -> None:
     server, group = node
     admin = connect(server)
     size = 12 * MB
@@ -183,7 +183,7 @@ def test_many_clients_send_big_bodies_at_once(connect: Connect, node: tuple[Serv
     recovered(admin, group)
 
 
-def test_many_clients_do_not_read_what_they_asked_for(
+def test_node_survives_many_clients_that_do_not_read(
     connect: Connect, node: tuple[ServerProcess, LimitedGroup]
 ) -> None:
     server, group = node
@@ -201,7 +201,7 @@ def test_many_clients_do_not_read_what_they_asked_for(
 
 
 @pytest.mark.slow
-def test_copies_fill_it_while_its_log_is_written_anew(
+def test_node_survives_copies_during_an_aof_rewrite(
     connect: Connect, node: tuple[ServerProcess, LimitedGroup], tmp_path: Path
 ) -> None:
     server, group = node
@@ -229,7 +229,7 @@ def test_copies_fill_it_while_its_log_is_written_anew(
 
 
 @pytest.mark.slow
-def test_a_file_that_holds_more_than_fits_is_loaded_and_new_jobs_are_refused(connect: Connect, tmp_path: Path) -> None:
+def test_file_larger_than_memory_is_loaded_and_new_jobs_are_refused(connect: Connect, tmp_path: Path) -> None:
     words = ("--appendonly", "yes", "--aof-enqueue-jobs-once", "yes")
     with ServerProcess(tmp_path, "--appendonly", "yes", "--maxmemory", "100mb") as server:
         added = fill(connect(server), 1000)

@@ -59,7 +59,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 @pytest.mark.parametrize(
     ("size", "count"), [(0, 40_000), (64, 40_000), (1000, 20_000), (20_000, 2000), (300_000, 200), (1_500_000, 40)]
 )
-def test_jobs_are_counted_as_what_they_take_and_it_comes_back(node: Node, size: int, count: int) -> None:
+def test_used_memory_of_jobs_matches_the_process_and_is_released(node: Node, size: int, count: int) -> None:
     added = node.calls([("ADDJOB", "mail", b"x" * size, 0)] * count)
     used_bytes, resident_bytes = node.growth()
     assert used_bytes > 10 * MB
@@ -72,7 +72,7 @@ def test_jobs_are_counted_as_what_they_take_and_it_comes_back(node: Node, size: 
     assert node.growth()[0] < MB
 
 
-def test_keys_are_counted_as_what_they_take_and_it_comes_back(node: Node) -> None:
+def test_used_memory_of_keys_matches_the_process_and_is_released(node: Node) -> None:
     count = 60_000
     for start in range(0, count, 100):
         keys = range(start, start + 100)
@@ -85,7 +85,7 @@ def test_keys_are_counted_as_what_they_take_and_it_comes_back(node: Node) -> Non
     assert node.growth()[0] < MB
 
 
-def test_queues_are_counted_as_what_they_take(node: Node) -> None:
+def test_used_memory_of_queues_matches_the_process(node: Node) -> None:
     node.calls([("GETJOB", "NOHANG", "FROM", f"queue-{number}") for number in range(40_000)])
     used_bytes, resident_bytes = node.growth()
     assert abs(resident_bytes - used_bytes) <= MARGIN * used_bytes

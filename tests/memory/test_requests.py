@@ -68,7 +68,7 @@ def test_a_body_that_fits_is_stored(size: int) -> None:
     assert client.call("QPEEK", "mail", 1)[0][2] == b"x" * size  # type: ignore[index]
 
 
-def test_bodies_that_come_at_once_are_stored_as_far_as_there_is_room() -> None:
+def test_concurrent_bodies_are_stored_while_there_is_room() -> None:
     local = limited("40mb")
     clients = [local.client() for _ in range(20)]
     most_bytes = 0
@@ -90,7 +90,7 @@ def test_bodies_that_come_at_once_are_stored_as_far_as_there_is_room() -> None:
     assert local.client().call("QLEN", "mail") == len(added)
 
 
-def test_jobs_that_were_taken_leave_room_for_a_big_one() -> None:
+def test_acknowledged_jobs_make_room_for_a_large_job() -> None:
     local = limited("20mb")
     client = local.client()
     client.add("mail", b"x" * (3 * MB))
@@ -100,7 +100,7 @@ def test_jobs_that_were_taken_leave_room_for_a_big_one() -> None:
     client.add("mail", b"x" * (6 * MB))
 
 
-def test_what_may_be_forgotten_goes_for_a_big_job() -> None:
+def test_evictable_jobs_are_evicted_for_a_large_job() -> None:
     local = limited("20mb")
     client = local.client()
     first = client.add("mail", b"x" * (2 * MB), "RETRY", 0)
@@ -111,7 +111,7 @@ def test_what_may_be_forgotten_goes_for_a_big_job() -> None:
     assert client.show(second), "no more than needed"
 
 
-def test_a_refused_body_is_not_answered_to_who_wants_no_replies() -> None:
+def test_refused_body_is_not_answered_after_client_reply_off() -> None:
     local = limited("20mb")
     client = local.client()
     client.send_bytes(encode("CLIENT", "REPLY", "SKIP"))
@@ -140,7 +140,7 @@ def test_a_copy_that_does_not_fit_is_refused() -> None:
 # --- maxmemory --------------------------------------------------------------------------------------------------------
 
 
-def test_a_percentage_is_of_what_the_system_gives_and_is_read_anew_when_it_is_set() -> None:
+def test_percentage_applies_to_the_current_memory_limit() -> None:
     local = limited("50%")
     client = local.client()
     assert memory_of(local).maximum_bytes == local.host.limit.size_bytes // 2
@@ -154,7 +154,7 @@ def test_a_percentage_is_of_what_the_system_gives_and_is_read_anew_when_it_is_se
         assert line in info.split(b"\r\n")
 
 
-def test_maxmemory_below_what_is_used_refuses_frees_step_by_step_and_is_over_when_jobs_are_done() -> None:
+def test_maxmemory_below_used_memory_refuses_jobs_until_memory_is_freed() -> None:
     local = limited("100mb")
     client = local.client()
     for _ in range(3000):
@@ -178,7 +178,7 @@ def test_maxmemory_below_what_is_used_refuses_frees_step_by_step_and_is_over_whe
     assert lines[-1].startswith("Memory is no longer short")
 
 
-def test_a_process_that_grows_beyond_its_margin_refuses_and_gives_back_what_it_can() -> None:
+def test_process_beyond_its_margin_refuses_jobs_and_releases_memory() -> None:
     local = limited("100mb")
     client = local.client()
     client.add("mail")
@@ -196,7 +196,7 @@ def test_a_process_that_grows_beyond_its_margin_refuses_and_gives_back_what_it_c
 # --- clients that hold much -------------------------------------------------------------------------------------------
 
 
-def test_who_sends_on_while_it_waits_is_hung_up_on_when_memory_is_used_up() -> None:
+def test_blocked_client_that_keeps_sending_is_disconnected_when_out_of_memory() -> None:
     local = limited("20mb")
     client, other = local.client(), local.client()
     client.send_bytes(encode("GETJOB", "FROM", "mail"))
@@ -228,14 +228,14 @@ def in_pieces(client: LocalClient, data: bytes) -> None:
 LONG_ACKJOB = encode("ACKJOB", *[b"D-0badcafe-%024d-05a1" % number for number in range(30_000)])
 
 
-def test_a_long_request_is_run_though_memory_is_used_up(used_up: LocalNode) -> None:
+def test_long_request_runs_when_out_of_memory(used_up: LocalNode) -> None:
     client = used_up.client()
     assert len(LONG_ACKJOB) > MB
     in_pieces(client, LONG_ACKJOB)
     assert client.replies() == [0]
 
 
-def test_a_long_request_of_a_client_that_has_just_read_much_is_run(used_up: LocalNode) -> None:
+def test_long_request_runs_after_the_client_has_read_its_replies(used_up: LocalNode) -> None:
     client = used_up.client()
     used_up.host.resident -= 200 * MB
     used_up.run(milliseconds=200)
@@ -250,7 +250,7 @@ def test_a_long_request_of_a_client_that_has_just_read_much_is_run(used_up: Loca
     assert client.replies() == [0]
 
 
-def test_many_long_requests_at_once_are_bounded_when_memory_is_used_up(used_up: LocalNode) -> None:
+def test_concurrent_long_requests_are_bounded_when_out_of_memory(used_up: LocalNode) -> None:
     clients = [used_up.client() for _ in range(30)]
     for client in clients:
         in_pieces(client, LONG_ACKJOB[:-20])
@@ -258,7 +258,7 @@ def test_many_long_requests_at_once_are_bounded_when_memory_is_used_up(used_up: 
     assert 0 < sum(client.closed for client in clients) < len(clients)
 
 
-def test_who_reads_slowly_gets_all_and_who_reads_nothing_is_hung_up_on_when_memory_is_used_up() -> None:
+def test_slow_reader_is_served_and_stalled_reader_is_disconnected_when_out_of_memory() -> None:
     local = limited("100mb")
     reading, resting = local.client(), local.client()
     for _ in range(12):
@@ -279,7 +279,7 @@ def test_who_reads_slowly_gets_all_and_who_reads_nothing_is_hung_up_on_when_memo
 
 
 @pytest.mark.parametrize(("maxmemory", "waits"), [("1gb", 64 * MB), ("16mb", MB)], ids=["room", "short"])
-def test_requests_wait_while_their_client_has_much_to_read(maxmemory: str, waits: int) -> None:
+def test_requests_wait_while_their_client_has_unread_replies(maxmemory: str, waits: int) -> None:
     local = limited(maxmemory)
     client = local.client()
     while local.node.state.lifecycle.table.count < 250:
@@ -299,7 +299,7 @@ def test_requests_wait_while_their_client_has_much_to_read(maxmemory: str, waits
     assert pong == b"PONG"
 
 
-def test_acknowledgements_of_unknown_jobs_take_no_more_than_there_is() -> None:
+def test_acknowledgements_of_unknown_jobs_are_bounded_by_memory() -> None:
     cluster = Cluster(2)
     first, second = cluster.members
     second.crash()  # nobody answers what the acknowledgements ask
@@ -312,7 +312,7 @@ def test_acknowledgements_of_unknown_jobs_take_no_more_than_there_is() -> None:
     assert first.node.state.counters.value(JOBS_EVICTED) > 0
 
 
-def test_input_is_counted_until_it_is_run_or_its_client_is_gone() -> None:
+def test_input_is_counted_until_it_runs_or_its_client_disconnects() -> None:
     local = limited("100mb")
     client, other = local.client(), local.client()
     empty_bytes = memory_of(local).counted_bytes

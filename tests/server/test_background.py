@@ -80,7 +80,7 @@ def test_a_restarted_daemon_is_found_by_its_pid_file(tmp_path: Path, pid_file: P
 
 
 @pytest.mark.parametrize("log", [[], ["--logfile", "log"]])
-def test_a_server_that_cannot_serve_says_so_and_the_command_fails(tmp_path: Path, log: list[str]) -> None:
+def test_command_fails_with_the_reason_when_the_server_cannot_start(tmp_path: Path, log: list[str]) -> None:
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):
         outcome = run_server(tmp_path, "--port", str(port), *QUIET, "--pidfile", "disque.pid", *log)
@@ -89,7 +89,7 @@ def test_a_server_that_cannot_serve_says_so_and_the_command_fails(tmp_path: Path
     assert not (tmp_path / "disque.pid").exists()
 
 
-def test_a_pid_file_that_cannot_be_written_is_no_reason_not_to_serve(tmp_path: Path) -> None:
+def test_server_starts_when_its_pid_file_cannot_be_written(tmp_path: Path) -> None:
     port = free_port()
     outcome = run_server(tmp_path, "--port", str(port), *QUIET, "--pidfile", "gone/pid", "--logfile", "log")
     assert outcome.status == 0

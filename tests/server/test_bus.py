@@ -49,14 +49,14 @@ def answers(server: ServerProcess) -> bool:
 # --- finding each other -----------------------------------------------------------------------------------------------
 
 
-def test_a_chain_of_introductions_makes_one_cluster(tmp_path: Path) -> None:
+def test_chained_meets_make_one_cluster(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3, meet=False) as cluster:
         cluster.meet(chain=True)
         views = [set(node.view()) for node in cluster.nodes]
         assert views == [{node.id for node in cluster.nodes}] * 3
 
 
-def test_a_killed_node_is_flagged_and_comes_back_as_itself(tmp_path: Path) -> None:
+def test_killed_node_is_flagged_and_rejoins_with_its_id(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         one, two, three = cluster.nodes
         lost = two.id
@@ -68,7 +68,7 @@ def test_a_killed_node_is_flagged_and_comes_back_as_itself(tmp_path: Path) -> No
         assert f"Node configuration loaded, I'm {lost}" in two.log
 
 
-def test_a_node_that_hangs_is_flagged_until_it_goes_on(tmp_path: Path) -> None:
+def test_hanging_node_is_flagged_until_it_continues(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         one, two, three = cluster.nodes
         hanging = three.id
@@ -78,7 +78,7 @@ def test_a_node_that_hangs_is_flagged_until_it_goes_on(tmp_path: Path) -> None:
         cluster.wait_whole()
 
 
-def test_a_cluster_that_was_shut_down_is_one_again_when_its_nodes_start(tmp_path: Path) -> None:
+def test_cluster_forms_again_after_all_nodes_were_shut_down(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         ids = {node.id for node in cluster.nodes}
         assert [node.end() for node in cluster.nodes] == [0, 0, 0]
@@ -99,7 +99,7 @@ def test_nodes_meet_over_ipv6(tmp_path: Path) -> None:
         assert f" ::1:{one.port} " in two.call("CLUSTER", "NODES").decode()
 
 
-def test_a_node_is_reached_where_it_says(tmp_path: Path) -> None:
+def test_node_is_reached_at_its_announced_address(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2, meet=False) as cluster:
         bus_port = free_port()
         announcing = cluster.start_node(
@@ -117,7 +117,7 @@ def test_a_node_is_reached_where_it_says(tmp_path: Path) -> None:
         )
 
 
-def test_seeds_are_met_without_being_told(tmp_path: Path) -> None:
+def test_node_meets_its_seeds_at_start(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 1) as cluster:
         (first,) = cluster.nodes
         for _ in range(2):
@@ -159,7 +159,7 @@ def test_garbage_closes_only_its_own_connection_with_one_line(tmp_path: Path, no
         assert len(lines) == 1
 
 
-def test_who_says_nothing_is_hung_up_on(tmp_path: Path) -> None:
+def test_silent_bus_connection_is_closed(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--cluster-node-timeout", "300", "--loglevel", "verbose") as server:
         with on_the_bus(server) as silent, on_the_bus(server) as halting:
             halting.sendall(FRAME_HEADER)
@@ -167,7 +167,7 @@ def test_who_says_nothing_is_hung_up_on(tmp_path: Path) -> None:
         assert server.log.read_text().count("no frame arrived within cluster-node-timeout") == 2
 
 
-def test_strangers_do_not_take_the_descriptors_of_clients(tmp_path: Path) -> None:
+def test_bus_connections_take_no_descriptors_from_clients(tmp_path: Path) -> None:
     launcher = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=60:60")
     with ServerProcess(tmp_path, "--maxclients", "20", launcher=launcher) as server, contextlib.ExitStack() as opened:
         strangers = [opened.enter_context(on_the_bus(server)) for _ in range(50)]
@@ -179,7 +179,7 @@ def test_strangers_do_not_take_the_descriptors_of_clients(tmp_path: Path) -> Non
         assert server.log.read_text().count("Refusing connections to the bus port: ") == 1
 
 
-def test_a_connection_that_is_gone_at_once_harms_nobody(tmp_path: Path) -> None:
+def test_connection_closed_at_once_has_no_effect(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2) as cluster:
         one = cluster.nodes[0]
         for _ in range(50):
@@ -203,7 +203,7 @@ def test_a_bus_port_in_use_stops_the_start(tmp_path: Path) -> None:
     )
 
 
-def test_one_port_for_both_is_refused(tmp_path: Path) -> None:
+def test_same_port_for_clients_and_bus_is_refused(tmp_path: Path) -> None:
     outcome = run_server(tmp_path, "--port", "7711", "--cluster-port", "7711")
     assert outcome.status == 1
     assert "Clients and the cluster bus cannot both use port 7711" in outcome.out
@@ -229,7 +229,7 @@ def test_a_node_without_any_port_has_no_bus(tmp_path: Path) -> None:
 # --- a node that does not take what it is sent ------------------------------------------------------------------------
 
 
-def test_what_waits_for_a_node_that_hangs_is_bounded_and_the_node_catches_up(tmp_path: Path) -> None:
+def test_backlog_for_a_hanging_node_is_bounded_and_the_node_catches_up(tmp_path: Path) -> None:
     limits = ("--cluster-link-sendbuf-limit", "4mb", "--maxmemory", "1gb")
     body = b"x" * 100_000
     with RealCluster(tmp_path, 2, *limits, node_timeout_ms=60_000) as cluster, contextlib.ExitStack() as opened:
@@ -250,7 +250,7 @@ def test_what_waits_for_a_node_that_hangs_is_bounded_and_the_node_catches_up(tmp
         assert int(two.info()["registered_jobs"]) == len(jobs)
 
 
-def test_what_was_lost_with_a_killed_node_is_counted(tmp_path: Path) -> None:
+def test_bytes_lost_with_a_killed_node_are_counted(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2, "--maxmemory", "1gb", node_timeout_ms=60_000) as cluster:
         one, two = cluster.nodes
         two.stop()
@@ -261,7 +261,7 @@ def test_what_was_lost_with_a_killed_node_is_counted(tmp_path: Path) -> None:
         assert one.info("busstats")["bus_links_overflowed"] == "0"
 
 
-def test_asynchronous_copies_for_a_node_that_hangs_push_back(tmp_path: Path) -> None:
+def test_asynchronous_copies_wait_for_a_congested_link(tmp_path: Path) -> None:
     with RealCluster(
         tmp_path, 2, "--cluster-link-sendbuf-limit", "4mb", "--maxmemory", "1gb", node_timeout_ms=60_000
     ) as cluster:
@@ -281,7 +281,7 @@ def test_asynchronous_copies_for_a_node_that_hangs_push_back(tmp_path: Path) -> 
 # --- the end of a node ------------------------------------------------------------------------------------------------
 
 
-def test_a_node_that_ends_sends_its_last_words_to_the_others(tmp_path: Path) -> None:
+def test_stopping_node_sends_its_last_messages(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2, "--maxmemory", "1gb") as cluster:
         one, two = cluster.nodes
         two.stop()  # nothing arrives while the jobs are added
@@ -294,7 +294,7 @@ def test_a_node_that_ends_sends_its_last_words_to_the_others(tmp_path: Path) -> 
         cluster.wait_until(lambda: int(two.info()["registered_jobs"]) == len(jobs), "all copies arrive")
 
 
-def test_a_node_that_hangs_does_not_hold_up_the_end_of_another(tmp_path: Path) -> None:
+def test_hanging_node_does_not_delay_the_shutdown_of_another(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2, "--maxmemory", "1gb") as cluster:
         one, two = cluster.nodes
         two.stop()
@@ -303,7 +303,7 @@ def test_a_node_that_hangs_does_not_hold_up_the_end_of_another(tmp_path: Path) -
         assert one.end() == 0
 
 
-def test_a_node_killed_while_it_saves_its_view_can_read_it(tmp_path: Path) -> None:
+def test_nodes_conf_is_readable_after_a_kill_during_a_save(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2) as cluster:
         one, two = cluster.nodes
         view = one.directory / "nodes.conf"

@@ -80,7 +80,7 @@ def peer_at(shell: Shell, ip: bytes, bus_port: int) -> Peer:
     return Peer(b"b" * 40, ip, 1, 0, shell.clock.now_ms(), bus_port)
 
 
-def test_a_node_that_is_down_can_be_dialled_for_ever() -> None:
+def test_dialling_a_node_that_is_down_leaves_no_garbage() -> None:
     async def scene(shell: Shell, bus: Bus) -> None:
         link = Link(peer_at(shell, b"127.0.0.1", 1), 0)
         bus.dial(link)
@@ -89,7 +89,7 @@ def test_a_node_that_is_down_can_be_dialled_for_ever() -> None:
     assert garbage(scene) == 0
 
 
-def test_a_name_without_an_address_can_be_dialled_and_looked_up_for_ever() -> None:
+def test_resolving_an_unknown_name_leaves_no_garbage() -> None:
     async def scene(shell: Shell, bus: Bus) -> None:
         peer = peer_at(shell, b"", 1)
         peer.host = b"x" * 64 + b".invalid"  # no name of the domain name system: nobody is asked
@@ -101,7 +101,7 @@ def test_a_name_without_an_address_can_be_dialled_and_looked_up_for_ever() -> No
     assert garbage(scene) == 0
 
 
-def test_links_that_were_connected_go_without_a_trace() -> None:
+def test_closed_links_leave_no_garbage() -> None:
     async def scene(shell: Shell, bus: Bus) -> None:
         link = Link(peer_at(shell, b"127.0.0.1", own_bus_port(shell)), 0)
         bus.dial(link)
@@ -113,7 +113,7 @@ def test_links_that_were_connected_go_without_a_trace() -> None:
     assert garbage(scene) == 0
 
 
-def test_the_measure_sees_a_cycle() -> None:
+def test_garbage_is_detected() -> None:
     async def scene(_shell: Shell, _bus: Bus) -> None:
         cycle: list[object] = []
         cycle.append(cycle)
@@ -121,7 +121,7 @@ def test_the_measure_sees_a_cycle() -> None:
     assert garbage(scene) == TIMES
 
 
-def test_strangers_go_without_a_trace() -> None:
+def test_closed_unknown_connections_leave_no_garbage() -> None:
     async def scene(shell: Shell, bus: Bus) -> None:
         for last_words in (b"", b"GET / HTTP/1.1\r\n\r\n", b"DbuZ"):
             with socket.create_connection(("127.0.0.1", own_bus_port(shell))) as stranger:

@@ -138,7 +138,7 @@ def test_a_file_that_is_not_there_is_missing(either: Owner) -> None:
     either.do(disk.REMOVE, "none")
 
 
-def test_a_file_is_cut_off_and_goes_on_there(either: Owner) -> None:
+def test_append_continues_at_the_end_of_a_truncated_file(either: Owner) -> None:
     either.do(disk.OPEN, "a")
     either.do(disk.APPEND, "a", b"0123456789")
     either.do(disk.TRUNCATE, "a", size=4)
@@ -146,7 +146,7 @@ def test_a_file_is_cut_off_and_goes_on_there(either: Owner) -> None:
     assert either.content("a") == b"0123x"
 
 
-def test_who_works_with_a_file_that_is_replaced_works_with_the_new_one(either: Owner) -> None:
+def test_work_continues_on_the_new_file_after_a_replace(either: Owner) -> None:
     for name in ("old", "new"):
         either.do(disk.OPEN, name)
         either.do(disk.APPEND, name, name.encode())
@@ -167,7 +167,7 @@ def test_files_that_are_not_open_can_be_renamed(either: Owner) -> None:
     assert either.fails(disk.READ, "a").missing
 
 
-def test_a_second_name_outlives_the_file(either: Owner) -> None:
+def test_hard_link_survives_the_removal_of_the_file(either: Owner) -> None:
     for name in ("a", "new"):
         either.do(disk.OPEN, name)
         either.do(disk.APPEND, name, name.encode())
@@ -179,7 +179,7 @@ def test_a_second_name_outlives_the_file(either: Owner) -> None:
     assert either.content("kept") == b"a"
 
 
-def test_waiting_for_one_thing_finishes_what_was_started_before(either: Owner) -> None:
+def test_perform_finishes_earlier_work_first(either: Owner) -> None:
     either.do(disk.OPEN, "a")
     started = [either.start(verb, "a", *data) for verb, data in ((disk.SYNC, ()), (disk.APPEND, (b"x",))) * 3]
     last = DiskWork(disk.SYNC, "a")
@@ -226,7 +226,7 @@ def test_an_append_is_done_at_once_and_by_a_thread_during_a_sync(real: Owner, ga
     assert real.content("a") == b"one01234."
 
 
-def test_everything_else_waits_for_a_sync_and_what_is_appended_behind_that_too(real: Owner, gates: Gates) -> None:
+def test_other_work_waits_for_a_sync_and_later_appends_wait_for_it(real: Owner, gates: Gates) -> None:
     for name in ("a", "new"):
         real.do(disk.OPEN, name)
     real.told.clear()
@@ -246,7 +246,7 @@ def test_everything_else_waits_for_a_sync_and_what_is_appended_behind_that_too(r
     assert real.content("a") == b"on"
 
 
-def test_a_system_call_that_hangs_holds_up_nothing_but_its_file(real: Owner, directory: Path) -> None:
+def test_hanging_system_call_blocks_only_its_file(real: Owner, directory: Path) -> None:
     os.mkfifo(directory / "hangs")
     stuck = real.start(disk.READ, "hangs", size=10)  # until somebody writes to it
     real.do(disk.OPEN, "a")
@@ -261,7 +261,7 @@ def test_a_system_call_that_hangs_holds_up_nothing_but_its_file(real: Owner, dir
     assert stuck.error == "Illegal seek"
 
 
-def test_much_at_once_is_written_by_a_thread(real: Owner) -> None:
+def test_large_write_is_done_by_a_thread(real: Owner) -> None:
     real.do(disk.OPEN, "a")
     much = real.start(disk.APPEND, "a", b"x" * DIRECT_BYTES, b"y")
     assert not much.finished
@@ -269,7 +269,7 @@ def test_much_at_once_is_written_by_a_thread(real: Owner) -> None:
     assert real.do(disk.READ, "a", offset=DIRECT_BYTES - 1, size=10).data == [b"xy"]
 
 
-def test_who_is_not_waited_for_is_told_of_later(real: Owner) -> None:
+def test_other_finished_work_is_reported_after_perform(real: Owner) -> None:
     real.do(disk.OPEN, "a")
     sync = real.start(disk.SYNC, "a")
     last = DiskWork(disk.APPEND, "a")
@@ -318,7 +318,7 @@ def test_nothing_is_left_of_an_append_that_fails_half_way(
     assert (directory / "a").read_bytes() == b"whole" + b"".join(data)
 
 
-def test_what_is_left_after_all_goes_before_anything_is_written(real: Owner, directory: Path) -> None:
+def test_remains_of_a_failed_append_are_removed_before_the_next_write(real: Owner, directory: Path) -> None:
     real.do(disk.OPEN, "a")
     real.do(disk.APPEND, "a", b"whole, half")
     file = real.disk._lines["a"].file  # type: ignore[attr-defined]
@@ -327,7 +327,7 @@ def test_what_is_left_after_all_goes_before_anything_is_written(real: Owner, dir
     assert (directory / "a").read_bytes() == b"whole again"
 
 
-def test_errors_are_told_as_the_system_says_them(real: Owner, directory: Path) -> None:
+def test_errors_have_the_text_of_the_system(real: Owner, directory: Path) -> None:
     (directory / "d").mkdir()
     assert real.fails(disk.OPEN, "d").error == "Is a directory"
     assert real.fails(disk.OPEN, "x" * 300).error == "File name too long"
@@ -350,7 +350,7 @@ def test_a_copy_is_whole_or_not_there(directory: Path, size_limit: Callable[[int
     assert not (directory / "c").exists()
 
 
-def test_what_a_short_write_left(directory: Path) -> None:
+def test_remains_of_a_short_write_are_removed(directory: Path) -> None:
     data = [b"abc", b"", b"de"]
     left = [b"".join(behind(data, count)) for count in range(6)]
     assert left == [b"abcde", b"bcde", b"cde", b"de", b"e", b""]

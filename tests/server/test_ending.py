@@ -106,7 +106,7 @@ def test_clients_get_what_they_were_answered_before_the_end(server: ServerProces
     assert server.process.wait(10) == 0
 
 
-def test_a_client_that_takes_nothing_does_not_hold_the_end_up(server: ServerProcess, connect: Connect) -> None:
+def test_client_that_does_not_read_does_not_delay_shutdown(server: ServerProcess, connect: Connect) -> None:
     client, witness = connect(server), connect(server)
     assert isinstance(client.call(b"ADDJOB", b"q", b"x" * (16 * MEGABYTE), b"0"), Status)
     client.send(b"GETJOB", b"FROM", b"q")
@@ -118,7 +118,7 @@ def test_a_client_that_takes_nothing_does_not_hold_the_end_up(server: ServerProc
 # --- clients that end their side --------------------------------------------------------------------------------------
 
 
-def test_a_client_that_says_no_more_gets_all_its_replies(server: ServerProcess, connect: Connect) -> None:
+def test_client_that_closed_its_side_gets_all_replies(server: ServerProcess, connect: Connect) -> None:
     client = connect(server)
     body = b"x" * (8 * MEGABYTE)
     client.socket.sendall(request(b"ADDJOB", b"q", body, b"0"))
@@ -129,7 +129,7 @@ def test_a_client_that_says_no_more_gets_all_its_replies(server: ServerProcess, 
     assert pong == Status(b"PONG")
 
 
-def test_a_waiting_client_that_says_no_more_waits_no_more(server: ServerProcess, connect: Connect) -> None:
+def test_blocked_client_that_closed_its_side_is_released(server: ServerProcess, connect: Connect) -> None:
     waiting, witness = connect(server), connect(server)
     waiting.send(b"GETJOB", b"FROM", b"q")
     until_blocked(witness, 1)

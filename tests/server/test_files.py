@@ -24,7 +24,7 @@ def node_id(server: ServerProcess, connect: Connect) -> bytes:
     return reply
 
 
-def test_a_new_node_writes_down_who_it_is_and_stays_it(tmp_path: Path, connect: Connect) -> None:
+def test_new_node_saves_its_id_and_keeps_it(tmp_path: Path, connect: Connect) -> None:
     with ServerProcess(tmp_path) as server:
         first = node_id(server, connect)
         assert f"No cluster configuration found, I'm {first.decode()}" in server.log.read_text()
@@ -113,7 +113,7 @@ nonsense-free comment below
 """
 
 
-def test_rewriting_keeps_what_people_wrote(tmp_path: Path, connect: Connect) -> None:
+def test_config_rewrite_keeps_comments_and_order(tmp_path: Path, connect: Connect) -> None:
     port = free_port()
     path = tmp_path / "disque.conf"
     path.write_bytes(BEFORE.replace(b"nonsense-free", b"# nonsense-free") % port)
@@ -232,6 +232,6 @@ def test_a_quiet_server_logs_warnings_only(tmp_path: Path, connect: Connect) -> 
     assert server.log.read_text().count(" # ") == 2
 
 
-def test_a_machine_without_syslog_runs_the_server_all_the_same(tmp_path: Path, connect: Connect) -> None:
+def test_server_runs_without_syslog(tmp_path: Path, connect: Connect) -> None:
     with ServerProcess(tmp_path, "--syslog-enabled", "yes", "--syslog-ident", "broker") as server:
         assert connect(server).call(b"PING") == Status(b"PONG")

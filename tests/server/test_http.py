@@ -64,7 +64,7 @@ def test_with_0_there_is_no_such_port(server: ServerProcess, connect: Connect) -
     assert "(HTTP)" not in server.log.read_text()
 
 
-def test_the_default_port_is_the_first_nodes_and_others_do_without(tmp_path: Path) -> None:
+def test_second_node_runs_without_http_when_the_default_port_is_in_use(tmp_path: Path) -> None:
     def node(name: str) -> ServerProcess:
         (tmp_path / name).mkdir()
         port = free_port()
@@ -104,7 +104,7 @@ def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
         assert pages.get("/readyz") == (200, "ready\n")
 
 
-def test_a_node_that_is_away_makes_stopping_another_one_unsafe(tmp_path: Path) -> None:
+def test_stopz_is_unsafe_while_another_node_is_down(tmp_path: Path) -> None:
     ports = [free_port() for _ in range(2)]
     with RealCluster(tmp_path, 2, meet=False) as cluster:
         one, two = cluster.nodes
@@ -135,7 +135,7 @@ def test_a_node_that_is_away_makes_stopping_another_one_unsafe(tmp_path: Path) -
         cluster.wait_until(lambda: "is leaving the cluster" in Http(ports[1]).get("/stopz?timeout=0")[1])
 
 
-def test_a_connection_that_is_kept_open_does_not_hold_the_end_up(tmp_path: Path) -> None:
+def test_open_http_connection_does_not_delay_shutdown(tmp_path: Path) -> None:
     with probed(tmp_path) as (server, pages):
         connection = http.client.HTTPConnection(LOOPBACK, pages.port, timeout=30)
         with contextlib.closing(connection):
@@ -146,7 +146,7 @@ def test_a_connection_that_is_kept_open_does_not_hold_the_end_up(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("shift", "other"), [(0, "--port"), (10000, "--port"), (0, "--cluster-port")])
-def test_a_port_that_has_another_use_is_refused(tmp_path: Path, shift: int, other: str) -> None:
+def test_http_port_that_the_node_already_uses_is_refused(tmp_path: Path, shift: int, other: str) -> None:
     port = free_port()
     others = ["--port", str(free_port())] if other == "--cluster-port" else []
     outcome = run_server(tmp_path, *others, other, str(port), "--http-port", str(port + shift))
@@ -156,7 +156,7 @@ def test_a_port_that_has_another_use_is_refused(tmp_path: Path, shift: int, othe
     )
 
 
-def test_a_port_that_somebody_else_has_is_named(tmp_path: Path) -> None:
+def test_http_port_in_use_is_named(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     with probed(tmp_path / "one") as (_, pages):
@@ -165,7 +165,7 @@ def test_a_port_that_somebody_else_has_is_named(tmp_path: Path) -> None:
     assert f"Can't listen on TCP port {pages.port} of all addresses for HTTP" in outcome.out + outcome.err
 
 
-def test_its_connections_take_none_of_the_clients(tmp_path: Path, connect: Connect) -> None:
+def test_http_connections_take_no_descriptors_from_clients(tmp_path: Path, connect: Connect) -> None:
     launcher = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=70:70")
     port = free_port()
     with (

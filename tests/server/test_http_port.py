@@ -62,7 +62,7 @@ def test_a_request_is_answered_with_a_text(request_bytes: bytes, status: int, te
     play(act)
 
 
-def test_what_is_refused_can_be_read_though_more_was_sent() -> None:
+def test_refusal_is_readable_when_more_data_was_sent() -> None:
     async def act(stage: Stage) -> None:
         client = await stage.client()
         client.send(b"POST /livez HTTP/1.1\r\nHost: n\r\nContent-Length: 500000\r\n\r\n" + b"x" * 500_000)
@@ -97,7 +97,7 @@ def test_a_request_may_come_byte_by_byte() -> None:
     play(act)
 
 
-def test_a_page_that_fails_does_no_harm() -> None:
+def test_failing_page_does_not_affect_others() -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -165,7 +165,7 @@ def test_a_body_may_come_in_pieces_and_the_next_request_right_behind() -> None:
     play(act, routes=(ECHO,))
 
 
-def test_a_handler_is_told_who_asks_and_what() -> None:
+def test_handler_gets_the_request_and_the_client_address() -> None:
     asked: list[Request] = []
 
     def note(_node: object, exchange: Exchange) -> None:
@@ -188,7 +188,7 @@ def test_a_handler_is_told_who_asks_and_what() -> None:
 # --- who waits --------------------------------------------------------------------------------------------------------
 
 
-def test_who_waits_is_answered_when_the_time_is_over() -> None:
+def test_waiting_request_is_answered_at_its_timeout() -> None:
     async def act(stage: Stage) -> None:
         client = await stage.client()
         began_s = stage.loop.time()
@@ -201,7 +201,7 @@ def test_who_waits_is_answered_when_the_time_is_over() -> None:
     play(act, lonely())
 
 
-def test_so_many_wait_at_a_time_and_others_are_answered_meanwhile() -> None:
+def test_waiting_requests_are_limited_and_others_are_answered() -> None:
     async def act(stage: Stage) -> None:
         waiting = [await stage.client() for _ in range(MOST_WAITING)]
         for client in waiting:
@@ -225,7 +225,7 @@ def test_so_many_wait_at_a_time_and_others_are_answered_meanwhile() -> None:
     play(act, lonely())
 
 
-def test_who_says_much_while_it_waits_is_hung_up_on() -> None:
+def test_client_that_sends_too_much_while_waiting_is_disconnected() -> None:
     async def act(stage: Stage) -> None:
         client = await stage.client()
         client.send(WAITING)
@@ -240,7 +240,7 @@ def test_who_says_much_while_it_waits_is_hung_up_on() -> None:
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-def test_when_all_connections_are_taken_the_idlest_gives_way() -> None:
+def test_longest_idle_connection_is_closed_for_a_new_one() -> None:
     async def act(stage: Stage) -> None:
         clients = []
         for _ in range(MOST_CONNECTIONS):
@@ -263,7 +263,7 @@ def test_when_all_connections_are_taken_the_idlest_gives_way() -> None:
     play(act)
 
 
-def test_when_all_connections_wait_for_answers_the_newest_is_told() -> None:
+def test_new_connection_is_refused_when_all_others_wait() -> None:
     async def act(stage: Stage) -> None:
         waiting = [await stage.client() for _ in range(MOST_CONNECTIONS)]
         for client in waiting:
@@ -278,7 +278,7 @@ def test_when_all_connections_wait_for_answers_the_newest_is_told() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /liv", LIVE, LIVE + b"GET", b"garbage\r\n\r\n"])
-def test_who_is_too_slow_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+def test_slow_request_is_disconnected_at_its_deadline(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr(httpport, "DEADLINE_S", 0.2)
 
     async def act(stage: Stage) -> None:
@@ -290,7 +290,7 @@ def test_who_is_too_slow_is_hung_up_on(monkeypatch: pytest.MonkeyPatch, sent: by
     play(act)
 
 
-def test_who_does_not_read_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its requests are not even taken: what is sent to it is bounded."""
     monkeypatch.setattr(httpport, "DEADLINE_S", 0.3)
     answered = 0
@@ -340,7 +340,7 @@ def test_one_request_is_taken_in_a_turn_of_the_loop() -> None:
     assert len(set(turns)) == 300
 
 
-def test_nothing_is_left_of_connections_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_http_connections_leave_no_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     """The garbage collector is off in a server."""
     monkeypatch.setattr(httpport, "DEADLINE_S", 0.2)
 

@@ -12,7 +12,7 @@ from disqued.server import httpport
 from server.httpstage import FEED, GET, Feed, Stage, play, status_of
 
 
-def test_an_answer_may_go_on_until_the_client_goes() -> None:
+def test_stream_continues_until_the_client_disconnects() -> None:
     feed = Feed()
 
     async def act(stage: Stage) -> None:
@@ -31,7 +31,7 @@ def test_an_answer_may_go_on_until_the_client_goes() -> None:
     play(act, routes=(feed.route,))
 
 
-def test_who_wants_no_content_gets_the_head_of_an_answer_in_parts() -> None:
+def test_head_request_gets_only_the_headers_of_a_stream() -> None:
     def begin(_node: object, exchange: Exchange) -> None:
         exchange.stream(Answer(OK, b"first"))
         exchange.push(b"second")
@@ -61,7 +61,7 @@ def test_a_stream_of_events_ends_with_the_node() -> None:
     play(act, routes=(feed.route,))
 
 
-def test_a_page_that_the_node_can_not_finish_breaks_off() -> None:
+def test_unfinished_page_is_aborted_at_shutdown() -> None:
     """Its reader must not take a half for the whole: Prometheus would keep it."""
 
     def begin(_node: object, exchange: Exchange) -> None:
@@ -78,7 +78,7 @@ def test_a_page_that_the_node_can_not_finish_breaks_off() -> None:
     play(act, routes=(Route("/page", begin),))
 
 
-def test_who_does_not_read_an_answer_that_goes_on_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_does_not_read_a_stream_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what waits for it stays bounded meanwhile."""
     monkeypatch.setattr(httpport, "DEADLINE_S", 0.3)
     feed = Feed(b"x" * 1_000_000)
@@ -95,7 +95,7 @@ def test_who_does_not_read_an_answer_that_goes_on_is_hung_up_on(monkeypatch: pyt
     play(act, routes=(feed.route,))
 
 
-def test_an_answer_that_goes_wrong_on_its_way_ends_the_connection_only() -> None:
+def test_failing_stream_closes_only_its_connection() -> None:
     def begin(_node: object, exchange: Exchange) -> None:
         exchange.stream(Answer(OK, b"first"))
         exchange.call_later(0.01, lambda: fail(exchange))

@@ -10,7 +10,7 @@ from pathlib import Path
 from disqued.server.leftovers import remove_leftovers
 
 
-def test_files_of_processes_that_are_no_more_are_removed(tmp_path: Path) -> None:
+def test_leftovers_of_ended_processes_are_removed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         pass
     kept = [
@@ -32,7 +32,7 @@ def test_files_of_processes_that_are_no_more_are_removed(tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
 
 
-def test_what_can_not_be_removed_keeps_nobody_from_starting(tmp_path: Path) -> None:
+def test_server_starts_when_a_leftover_cannot_be_removed(tmp_path: Path) -> None:
     (tmp_path / "temp-rewriteaof-bg-0.aof").mkdir()
     remove_leftovers(tmp_path)
     assert (tmp_path / "temp-rewriteaof-bg-0.aof").exists()

@@ -95,7 +95,7 @@ def test_a_port_in_use_is_named_with_its_address(
     assert outcome.err == ""
 
 
-def test_with_a_log_file_the_terminal_is_told_as_well(tmp_path: Path) -> None:
+def test_start_error_is_also_written_to_the_terminal(tmp_path: Path) -> None:
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):
         outcome = run_server(tmp_path, "--port", str(port), "--bind", "127.0.0.1", "--logfile", "log")
@@ -145,7 +145,7 @@ def test_a_node_can_be_reached_by_a_unix_socket_alone(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_unix_socket_has_any_name_and_stands_beside_tcp(tmp_path: Path) -> None:
+def test_unix_socket_with_any_name_works_beside_tcp(tmp_path: Path) -> None:
     path = tmp_path / "gr\udcfcn"
     with ServerProcess(tmp_path, "--unixsocket", str(path)) as server:
         assert shown_address(server, "127.0.0.1").startswith(b"127.0.0.1:")

@@ -59,7 +59,7 @@ def bodies(reply: Reply) -> list[Reply]:
     return [job[2] for job in reply if isinstance(job, list)]
 
 
-def test_clients_are_told_to_wait_until_all_is_loaded(loading: ServerProcess, connect: Connect) -> None:
+def test_clients_get_loading_errors_until_all_is_loaded(loading: ServerProcess, connect: Connect) -> None:
     with contextlib.ExitStack() as ended:
         ended.callback(loading.stop)
         client = connect(loading)
@@ -93,7 +93,7 @@ def test_a_server_that_loads_ends_at_once(
     assert (loading.directory / "disque.aof").stat().st_size == size_bytes
 
 
-def test_a_line_on_the_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
+def test_terminal_shows_the_loading_progress(tmp_path: Path) -> None:
     write(tmp_path, b"".join(records(100)) * (LONG // 100))
     terminal, slave = pty.openpty()
     command = [*SERVER, "--port", str(free_port()), "--bind", "127.0.0.1", "--appendonly", "yes"]
@@ -222,7 +222,7 @@ def test_a_controlled_restart_brings_back_the_queues_once(tmp_path: Path, connec
     assert server.stop() == 0
 
 
-def test_without_a_file_to_take_over_a_server_starts_empty(tmp_path: Path, connect: Connect) -> None:
+def test_server_starts_empty_without_an_aof(tmp_path: Path, connect: Connect) -> None:
     server = ServerProcess(tmp_path, "--aof-enqueue-jobs-once", "yes")
     with contextlib.ExitStack() as ended:
         ended.callback(server.stop)
@@ -234,7 +234,7 @@ def test_without_a_file_to_take_over_a_server_starts_empty(tmp_path: Path, conne
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("appendonly", ["yes", "no"])
-def test_a_signal_is_a_controlled_restart_if_so_wished(
+def test_sigterm_is_a_controlled_restart_with_rewrite_aof(
     tmp_path: Path, appendonly: str, number: signal.Signals, connect: Connect
 ) -> None:
     """With a configuration that nobody can write, as in a container."""
@@ -269,7 +269,7 @@ def test_a_signal_is_a_controlled_restart_if_so_wished(
     assert path.read_text().endswith("aof-restart-mark yes\n")
 
 
-def test_a_signal_while_no_file_can_be_written_is_an_end_like_any_other(
+def test_sigterm_ends_the_server_when_the_file_cannot_be_written(
     tmp_path: Path, connect: Connect, plain_user: list[str]
 ) -> None:
     """It is tried for a while, then the node ends with what it has."""

@@ -73,7 +73,7 @@ def test_a_log_file_is_continued(tmp_path: Path) -> None:
     assert lines((tmp_path / "log").read_text()) == [("*", "one"), ("*", "two")]
 
 
-def test_a_log_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
+def test_moved_log_file_is_reopened(tmp_path: Path) -> None:
     logs.configure("notice", str(tmp_path / "log"))
     logs.write("notice", "one")
     (tmp_path / "log").rename(tmp_path / "log.1")
@@ -82,7 +82,9 @@ def test_a_log_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
     assert lines((tmp_path / "log").read_text()) == [("*", "two")]
 
 
-def test_lines_are_lost_while_the_log_file_has_no_place(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_lines_are_dropped_while_the_log_file_cannot_be_opened(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     place = tmp_path / "place"
     place.mkdir()
     logs.configure("notice", str(place / "log"))
@@ -100,7 +102,7 @@ def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
         logs.configure("notice", str(tmp_path / "missing" / "log"))
 
 
-def test_bytes_that_are_no_text_are_written_as_they_were(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_written_unchanged(tmp_path: Path) -> None:
     logs.configure("notice", str(tmp_path / "log"))
     logs.write("notice", "can't open gr\udcfcn")
     assert (tmp_path / "log").read_bytes().endswith(b" * can't open gr\xfcn\n")
@@ -133,7 +135,7 @@ def test_syslog_gets_priority_name_and_text(tmp_path: Path, monkeypatch: pytest.
     assert len(lines((tmp_path / "log").read_text())) == 4
 
 
-def test_a_machine_without_syslog_is_told_once(
+def test_missing_syslog_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     address = str(tmp_path / "missing")

@@ -98,14 +98,14 @@ def test_the_lowest_limit_counts(
         pytest.param([], "", {}, id="no cgroups"),
     ],
 )
-def test_without_a_limit_it_is_the_machines_memory(
+def test_no_limit_means_the_machines_memory(
     tmp_path: Path, mounts: list[tuple[str, str, str]], groups: str, limits: dict[str, str | int]
 ) -> None:
     limit = memorylimit.find(machine(tmp_path, mounts, groups, limits))
     assert (limit.size_bytes, limit.source) == (RAM, "machine")
 
 
-def test_where_nothing_can_be_read_it_is_the_machines_memory(tmp_path: Path) -> None:
+def test_unreadable_limits_mean_the_machines_memory(tmp_path: Path) -> None:
     assert memorylimit.find(tmp_path).source == "machine"
 
 
@@ -122,7 +122,7 @@ print(before, full, allocator.resident_bytes())
 """
 
 
-def test_what_was_freed_goes_back_to_the_system() -> None:
+def test_freed_memory_is_returned_to_the_system() -> None:
     """In a process of its own: what other tests freed before would be used again."""
     shown = subprocess.run([sys.executable, "-c", FILL_AND_FREE], check=True, capture_output=True).stdout
     before, full, after = map(int, shown.split())

@@ -26,13 +26,13 @@ def test_the_page_has_messages() -> None:
 
 
 @pytest.mark.parametrize("message", MESSAGES)
-def test_a_message_of_the_page_is_one_of_the_program(message: str, sources: str) -> None:
+def test_every_message_on_the_page_exists_in_the_program(message: str, sources: str) -> None:
     parts = [part for part in re.split(r"<\w+>", message) if part.strip(" :.,'") and part not in REASONS]
     assert parts
     assert [part for part in parts if part not in sources] == []
 
 
-def test_every_reason_not_to_start_stands_on_the_page(sources: str) -> None:
+def test_every_start_error_is_on_the_page(sources: str) -> None:
     told = re.findall(r'raise Fatal\(\s*f?"([^"{.(:]+)', sources)
     assert len(told) > 10
     assert [text for text in told if text.strip() not in PAGE] == []

@@ -184,7 +184,7 @@ def test_a_stopped_shell_does_nothing(stage: Stage) -> None:
     assert stage.loop.run(milliseconds=10_000) == 0
 
 
-def test_time_goes_on_after_a_tick_that_failed(stage: Stage) -> None:
+def test_ticks_continue_after_one_that_failed(stage: Stage) -> None:
     client = stage.client()
     client.connection.data_received(encode("GETJOB", "TIMEOUT", 500, "FROM", "q"))
     stage.config.hz = 0  # what the configuration never allows makes the periodic work fail
@@ -196,7 +196,7 @@ def test_time_goes_on_after_a_tick_that_failed(stage: Stage) -> None:
     assert client.writes == [b"*-1\r\n"]
 
 
-def test_a_client_that_says_no_more_is_closed_after_its_replies(stage: Stage) -> None:
+def test_client_that_closed_its_side_is_closed_after_its_replies(stage: Stage) -> None:
     client = stage.client()
     client.connection.data_received(encode("PING"))
     assert client.connection.eof_received()
@@ -205,7 +205,7 @@ def test_a_client_that_says_no_more_is_closed_after_its_replies(stage: Stage) ->
     assert stage.node.state.sessions == {}
 
 
-def test_a_client_too_many_is_told_and_closed(stage: Stage) -> None:
+def test_client_beyond_maxclients_is_refused_and_closed(stage: Stage) -> None:
     stage.config.maxclients = 1
     stage.client()
     surplus = stage.client()
@@ -251,7 +251,7 @@ def test_a_reply_below_the_hard_limit_is_written_and_one_above_ends_the_connecti
     assert stage.node.state.counters.value(CLOSED_FOR_OUTPUT) == 1
 
 
-def test_replies_that_nobody_takes_add_up(stage: Stage) -> None:
+def test_unread_replies_add_up_to_the_output_limit(stage: Stage) -> None:
     limit(stage, 1000, 0, 0)
     client = stage.client()
     client.deaf = True

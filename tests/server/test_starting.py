@@ -88,7 +88,7 @@ def test_relative_paths_start_at_dir(tmp_path: Path) -> None:
     assert server.log.read_text() == ""
 
 
-def test_a_start_without_any_configuration_says_so(tmp_path: Path) -> None:
+def test_start_without_configuration_logs_a_warning(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "-", stdin=b"port 0\nunixsocket s\n", at=str(tmp_path / "s"), bare=True) as server:
         assert get(server, b"port") == b"0"
         assert "no config file specified" not in server.log.read_text()

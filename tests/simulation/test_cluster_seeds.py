@@ -12,7 +12,7 @@ from simulation.seeds import CHUNKS, SEEDS, run_chunk
 
 
 @pytest.mark.parametrize("chunk", range(0, CHUNKS, 2))
-def test_clusters_keep_their_promises(chunk: int, record_property: Callable[[str, object], None]) -> None:
+def test_simulated_clusters_keep_their_guarantees(chunk: int, record_property: Callable[[str, object], None]) -> None:
     record_property("events per second", run_chunk(chunk))
 
 

@@ -37,7 +37,7 @@ def opened(seed: int = 0, *, name: str = NAME) -> tuple[FakeHost, MemoryDisk]:
     return host, host.disk
 
 
-def test_what_is_started_is_done_at_once() -> None:
+def test_work_is_done_at_once_by_default() -> None:
     _, files = opened()
     assert do(files, disk.APPEND, b"one").finished
     assert do(files, disk.OPEN).size == 3
@@ -45,7 +45,7 @@ def test_what_is_started_is_done_at_once() -> None:
     assert (read.data, read.error) == ([b"one"], "")
 
 
-def test_a_slow_verb_comes_back_later_and_in_order() -> None:
+def test_slow_work_completes_later_and_in_order() -> None:
     host, files = opened()
     files.delay_ms[disk.APPEND] = 5
     first = do(files, disk.APPEND, b"one")
@@ -59,7 +59,7 @@ def test_a_slow_verb_comes_back_later_and_in_order() -> None:
     assert files.files[NAME] == b"onetwo"
 
 
-def test_what_is_started_when_a_slow_one_is_due_still_comes_behind_it() -> None:
+def test_later_work_completes_after_earlier_slow_work() -> None:
     host, files = opened()
     do(files, disk.APPEND, b"one")
     files.delay_ms[disk.SYNC] = 5
@@ -71,7 +71,7 @@ def test_what_is_started_when_a_slow_one_is_due_still_comes_behind_it() -> None:
     assert (sync.error, removal.error) == ("", "")
 
 
-def test_what_is_appended_does_not_wait_for_a_sync_and_is_not_synced_by_it() -> None:
+def test_append_does_not_wait_for_a_sync_and_is_not_covered_by_it() -> None:
     _, files = opened()
     do(files, disk.APPEND, b"one")
     files.hold(disk.SYNC)
@@ -82,7 +82,7 @@ def test_what_is_appended_does_not_wait_for_a_sync_and_is_not_synced_by_it() -> 
     assert files.synced_bytes(NAME) == 3
 
 
-def test_a_sync_covers_what_was_started_before_it() -> None:
+def test_sync_covers_earlier_work() -> None:
     _, files = opened()
     files.hold(disk.APPEND, disk.SYNC)
     do(files, disk.APPEND, b"one")
@@ -94,7 +94,7 @@ def test_a_sync_covers_what_was_started_before_it() -> None:
     assert files.synced_bytes(NAME) == 3
 
 
-def test_a_killed_process_leaves_what_was_written_and_a_prefix_of_what_was_under_way() -> None:
+def test_crash_keeps_written_data_and_a_prefix_of_pending_writes() -> None:
     found = set()
     for seed in SEEDS:
         _, files = opened(seed)
@@ -108,7 +108,7 @@ def test_a_killed_process_leaves_what_was_written_and_a_prefix_of_what_was_under
     assert {b"one", b"onetwo", b"onetwoend"} <= found
 
 
-def test_a_loss_of_power_leaves_what_was_synced() -> None:
+def test_power_loss_keeps_synced_data() -> None:
     found = set()
     for seed in SEEDS:
         _, files = opened(seed)
@@ -125,7 +125,7 @@ def test_a_loss_of_power_leaves_what_was_synced() -> None:
     assert any(zeros for _, zeros in found)
 
 
-def test_a_loss_of_power_may_take_what_a_sync_failed_to_write_although_the_next_sync_works() -> None:
+def test_power_loss_may_lose_data_of_a_failed_sync_despite_a_later_sync() -> None:
     taken = 0
     for seed in SEEDS:
         _, files = opened(seed)
@@ -139,7 +139,7 @@ def test_a_loss_of_power_may_take_what_a_sync_failed_to_write_although_the_next_
     assert 0 < taken < len(SEEDS)
 
 
-def test_a_file_is_replaced_wholly_or_not_at_all() -> None:
+def test_file_is_replaced_atomically() -> None:
     found = set()
     for seed in SEEDS:
         _, files = opened(seed)
@@ -154,7 +154,7 @@ def test_a_file_is_replaced_wholly_or_not_at_all() -> None:
     assert found == {b"old", b"new"}
 
 
-def test_work_on_a_replaced_file_is_done_with_the_new_one() -> None:
+def test_work_on_a_replaced_file_applies_to_the_new_file() -> None:
     _, files = opened()
     do(files, disk.OPEN, name="temp")
     do(files, disk.APPEND, b"new", name="temp")
@@ -167,7 +167,7 @@ def test_work_on_a_replaced_file_is_done_with_the_new_one() -> None:
     assert files.files == {NAME: b"newer", "kept": b""}
 
 
-def test_a_new_file_may_be_gone_after_a_loss_of_power_unless_it_was_synced() -> None:
+def test_power_loss_may_remove_a_new_file_that_was_not_synced() -> None:
     there = set()
     for seed in SEEDS:
         _, files = opened(seed)
@@ -179,7 +179,7 @@ def test_a_new_file_may_be_gone_after_a_loss_of_power_unless_it_was_synced() -> 
     assert there == {True, False}
 
 
-def test_a_full_disk_refuses_what_does_not_fit_and_leaves_nothing_of_it() -> None:
+def test_full_disk_refuses_a_write_that_does_not_fit() -> None:
     _, files = opened()
     do(files, disk.OPEN, name="other")
     do(files, disk.APPEND, b"other", name="other")
@@ -200,7 +200,7 @@ def test_a_full_disk_refuses_what_does_not_fit_and_leaves_nothing_of_it() -> Non
         (errno.ENOSPC, disk.APPEND, disk.SYNC),
     ],
 )
-def test_a_disk_fails_until_it_is_mended(error: int, failing: int, working: int) -> None:
+def test_disk_fails_until_it_is_repaired(error: int, failing: int, working: int) -> None:
     _, files = opened()
     files.fail(error=error)
     assert do(files, failing, b"" if failing == disk.SYNC else b"x").error
@@ -209,7 +209,7 @@ def test_a_disk_fails_until_it_is_mended(error: int, failing: int, working: int)
     assert do(files, failing).error == ""
 
 
-def test_a_node_that_waits_for_its_disk_finds_what_was_under_way_done() -> None:
+def test_node_that_waits_for_its_disk_finds_pending_work_done() -> None:
     _, files = opened()
     files.hold()
     started = do(files, disk.APPEND, b"one")

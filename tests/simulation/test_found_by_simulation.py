@@ -74,7 +74,7 @@ def test_copies_that_were_confirmed_are_there_when_all_nodes_lose_power_after_on
     assert cluster.copies(job) == [creator, holder]
 
 
-def test_nodes_start_with_zeros_where_a_loss_of_power_left_no_data() -> None:
+def test_nodes_start_with_zeros_where_a_power_loss_left_no_data() -> None:
     """Mix "logged power", seed 2: only the end of what was not synced was on the disk."""
     (node,) = Cluster(1, config=logging("no")).members
     done = node.admin.add("mail")

@@ -12,14 +12,14 @@ def read(data: bytes) -> Contents:
     return contents({LOG_NAME: bytearray(data)})
 
 
-def test_it_finds_jobs_and_pauses() -> None:
+def test_reader_finds_jobs_and_pauses() -> None:
     found = read(
         b"".join([*make_records(1, 5), paused(b"mail", b"in"), paused(b"mail", b"none"), paused(b"x", b"out")])
     )
     assert (found.sound, found.records, len(found.jobs), found.pauses) == (True, 8, 5, {b"x": b"out"})
 
 
-def test_any_bit_that_turned_over_is_damage_or_cuts_the_end_off() -> None:
+def test_flipped_bit_is_damage_or_truncates_the_file() -> None:
     """Seed 1598: of a record that ended with \\x8d instead of \\r the broker said that it is damaged, rightly."""
     data = b"".join(kept(make_job(random.Random(seed))) for seed in range(3))
     for at in range(len(data)):

@@ -14,7 +14,9 @@ from simulation.seeds import CHUNKS, run_chunk
 
 
 @pytest.mark.parametrize("chunk", range(1, CHUNKS, 2))
-def test_more_clusters_keep_their_promises(chunk: int, record_property: Callable[[str, object], None]) -> None:
+def test_more_simulated_clusters_keep_their_guarantees(
+    chunk: int, record_property: Callable[[str, object], None]
+) -> None:
     record_property("events per second", run_chunk(chunk))
 
 

@@ -11,7 +11,7 @@ SEEDS = range(12)
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_a_broken_protocol_is_noticed(name: str) -> None:
+def test_mutation_is_detected(name: str) -> None:
     if not MUTATIONS[name].possible:
         pytest.skip("compiled functions can not be replaced; the interpreted build runs this")
     assert any(simulate(seed, mutation=name).violations for seed in SEEDS), MUTATIONS[name].why

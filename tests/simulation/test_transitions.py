@@ -62,7 +62,7 @@ def place_with_event(self: Lifecycle, job: Job, now_ms: int) -> None:
         ("place", place_with_event),
     ],
 )
-def test_a_verb_that_breaks_the_table_is_noticed(
+def test_verb_that_violates_the_table_is_detected(
     monkeypatch: pytest.MonkeyPatch, verb: str, broken: Callable[..., object]
 ) -> None:
     monkeypatch.setattr(Lifecycle, verb, broken)
@@ -70,7 +70,7 @@ def test_a_verb_that_breaks_the_table_is_noticed(
     assert any(f"no row of the table of transitions says {verb}" in text for text in violations)
 
 
-def test_flags_that_change_outside_of_the_verbs_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_changed_outside_the_verbs_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     is_leased = Lifecycle.is_leased
 
     def meddle(self: Lifecycle, job: Job, now_ms: int) -> bool:
