@@ -220,9 +220,10 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             return
     lifecycle = state.lifecycle
     name = args[1]
-    placement = lifecycle.queues.type_of(name).placement
-    external = placement.by_copies and _check_replication(state, options)
     queue = lifecycle.queues.get(name)
+    queue_type = queue.type if queue is not None else lifecycle.queues.type_of(name)
+    placement = queue_type.placement
+    external = placement.by_copies and _check_replication(state, options)
     if queue is not None:
         if options.max_length != _UNSET and queue.length >= options.max_length:
             raise QueueFull

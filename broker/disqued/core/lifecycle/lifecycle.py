@@ -8,11 +8,10 @@ job half changed. The rules and their order are those of the Disque job state ma
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disqued.core.clients.session import Session
 from disqued.core.jobs.job import (
     ACKED,
     ACTIVE,
@@ -80,7 +79,7 @@ class ByCopies(Placement):
         self._lifecycle = lifecycle
 
     def place(
-        self, session: Session, job: Job, timeout_ms: i64, now_ms: i64, *, asynchronous: bool, external: bool
+        self, session: Any, job: Job, timeout_ms: i64, now_ms: i64, *, asynchronous: bool, external: bool
     ) -> bool:
         """Place the job at once if no other node has to keep it; otherwise have copies made first."""
         lifecycle = self._lifecycle
@@ -293,7 +292,8 @@ class Lifecycle(Release):
         queue = self.queues.get(job.queue)
         if queue is None:
             queue = self.make_queue(job.queue, now_ms)
-        queue.insert(job)
+        queue.order.insert(job)
+        queue.length += 1
         self.queued_jobs += 1
         queue.used_ms = now_ms
         queue.jobs_in += 1
@@ -341,9 +341,9 @@ class Lifecycle(Release):
         """Hand out the next job of a queue; None when the queue is empty or paused for output."""
         if queue.length == 0 or queue.pause & PAUSED_OUT:
             return None
-        job = queue.oldest()
+        job = queue.order.pop()
         assert job is not None
-        queue.remove(job)
+        queue.length -= 1
         self.queued_jobs -= 1
         queue.used_ms = now_ms
         queue.jobs_out += 1

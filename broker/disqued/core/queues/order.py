@@ -27,6 +27,13 @@ class Order:
         """The job to deliver next; it stays."""
         raise NotImplementedError
 
+    def pop(self) -> Job | None:
+        """Take out the job to deliver next."""
+        job = self.oldest()
+        if job is not None:
+            self.remove(job)
+        return job
+
     def peek(self, count: i64) -> list[Job]:
         """The next `count` jobs, the next one first; for a negative count the last ones, the last one first.
 
@@ -66,7 +73,7 @@ class ByAge(Order):
         line = self._line
         last = line.last
         job.place = IN_LINE
-        if last is None or _older(last, job):
+        if last is None or last.ctime < job.ctime or _older(last, job):
             line.append(job)
             return
         first = line.first
@@ -90,6 +97,20 @@ class ByAge(Order):
         self._late.remove(job)
         if not self._late:
             self._late = None
+
+    def pop(self) -> Job | None:
+        """Take out the oldest job."""
+        if self._late is None:
+            line = self._line
+            first = line.first
+            if first is not None:
+                first.place = NOWHERE
+                line.remove(first)
+            return first
+        job = self.oldest()
+        assert job is not None
+        self.remove(job)
+        return job
 
     def oldest(self) -> Job | None:
         """The oldest job; it stays."""

@@ -37,7 +37,7 @@ class Placement:
 
         True: the job is safe, and the caller replies with its ID. False: the placement replies, now or later.
         `external`: this node must not keep the job itself. The session is a `Session`, which this package does not
-        know; subclasses name its type.
+        know.
         """
         raise NotImplementedError
 
@@ -95,7 +95,8 @@ class Queue:
         self.number: i64 = number
         """Increases with each queue that this node makes; queues are scanned in this order."""
         self.length: i64 = 0
-        self._order = queue_type.new_order()
+        self.order = queue_type.new_order()
+        """The waiting jobs. Only the verbs of the lifecycle change it, and `length` with it."""
         self.first_wait: Wait | None = None
         self.last_wait: Wait | None = None
         self.waiting: i64 = 0
@@ -125,20 +126,20 @@ class Queue:
     def insert(self, job: Job) -> None:
         """Add a job at its place in the order."""
         self.length += 1
-        self._order.insert(job)
+        self.order.insert(job)
 
     def remove(self, job: Job) -> None:
         """Take a job out, wherever it is in the order."""
         self.length -= 1
-        self._order.remove(job)
+        self.order.remove(job)
 
     def oldest(self) -> Job | None:
         """The job to deliver next."""
-        return self._order.oldest()
+        return self.order.oldest()
 
     def peek(self, count: int) -> list[Job]:
         """The next `count` jobs, the next one first; for a negative count the last ones, the last one first."""
-        return self._order.peek(max(min(count, self.length), -self.length))
+        return self.order.peek(max(min(count, self.length), -self.length))
 
     def join_line(self, wait: Wait) -> None:
         """Add a client to the end of the waiting clients."""
