@@ -1,9 +1,9 @@
-"""How far what the broker counts (`used_memory`) is from what its process takes: one case after the other.
+"""Compares the memory that the broker counts (`used_memory`) with the memory that its process takes.
 
-    python bench/accounting.py                 prints the table
-    python bench/accounting.py --document      and puts it into docs/operations/memory.md
+    python bench/accounting.py                 print the table
+    python bench/accounting.py --document      also update docs/operations/memory.md
 
-Both figures are growth: above the empty process, and above what an empty node counts.
+Both figures are growth: above the empty process, and above the count of an empty node.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from disqued.build import FLAVOUR
 PAGE = machine.ROOT / "docs" / "operations" / "memory.md"
 MB = 1e6
 SETTLE_S = 0.5
-BIG_BYTES = 10_000_000  # about so much is on its way at a time
+BIG_BYTES = 10_000_000  # about this much is in flight at a time
 
 Rows = dict[str, dict[str, float]]
 Say = Callable[[str], None]
@@ -50,7 +50,7 @@ class Client:
         self._socket.sendall(hiredis.pack_command(words))
 
     def read(self) -> Any:
-        """The next reply; exits when it is an error."""
+        """The next reply; exits if it is an error."""
         while (reply := self._reader.gets()) is False:
             self._reader.feed(self._socket.recv(1 << 20))
         if isinstance(reply, Exception):
@@ -63,7 +63,7 @@ class Client:
         return self.read()
 
     def calls(self, requests: Iterator[tuple[Any, ...]], batch: int = 200) -> None:
-        """Send all, some at a time."""
+        """Send all requests, `batch` at a time."""
         waiting = 0
         for request in requests:
             self.send(*request)
@@ -78,7 +78,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is done to an empty broker before its memory is looked at."""
+    """What an empty broker is filled with before its memory is measured."""
 
     name: str
     fill: Callable[[Client, int], None]
@@ -110,7 +110,7 @@ def _mixed(client: Client, count: int) -> None:
 
 
 def _churned(client: Client, count: int) -> None:
-    """Jobs of all sizes come and go in random order; a fifth of what came is there at the end."""
+    """Jobs of all sizes are added and deleted in random order; a fifth of them remains."""
     chance = random.Random(3)
     ids: list[bytes] = []
     for _ in range(count):
@@ -129,9 +129,9 @@ CASES = (
     Case("jobs of 200 kB", _jobs(200_000), 1500),
     Case("jobs of 1 MB", _jobs(1_000_000), 400),
     Case("jobs of 1 B to 100 kB", _mixed, 20_000),
-    Case("the same after much coming and going", _churned, 40_000),
+    Case("the same after many adds and deletes", _churned, 40_000),
     Case("delayed jobs of 64 bytes", _jobs(64, "DELAY", 3600), 300_000),
-    Case("jobs that all wake at another time", _far, 100_000),
+    Case("jobs with different wake times", _far, 100_000),
     Case("queues with one job", _one_each, 100_000),
     Case("empty queues", _queues, 100_000),
 )
@@ -143,7 +143,7 @@ def _used(client: Client) -> int:
 
 
 def measure(scale: float, say: Say) -> Rows:
-    """Growth of what is resident and of what is counted, in MB, by case."""
+    """Growth of resident and of counted memory, in MB, by case."""
     rows: Rows = {}
     for case in CASES:
         with Running(BROKERS[0]) as server, Client(server) as client:
@@ -178,10 +178,10 @@ def update_page(rows: Rows, flavour: str) -> None:
 
 
 def main() -> None:
-    """Measure, print, and document if asked to."""
-    parser = argparse.ArgumentParser(prog="accounting", description="Compare what is counted with what is taken.")
-    parser.add_argument("--scale", type=float, default=1.0, help="this many times as much of everything (default 1)")
-    parser.add_argument("--document", action="store_true", help="renew docs/operations/memory.md")
+    """Measure, print, and update the documentation if requested."""
+    parser = argparse.ArgumentParser(prog="accounting", description="Compare counted memory with memory in use.")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor for the number of jobs and queues (default 1)")
+    parser.add_argument("--document", action="store_true", help="update docs/operations/memory.md")
     options = parser.parse_args()
     flavour = FLAVOUR
     rows = measure(options.scale, print)

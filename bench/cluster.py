@@ -1,7 +1,7 @@
-"""A cluster of three nodes beside one node and RabbitMQ's quorum queues, and what a job costs on the bus.
+"""A cluster of three nodes compared with one node and RabbitMQ's quorum queues, and the cost of a job on the bus.
 
-Every workload gets fresh nodes, all of them on the broker's core. A workload whose replies come before its copies do
-(ASYNC) is counted until every node holds every job.
+Every workload gets fresh nodes, all on the same core. A workload whose replies arrive before its copies (ASYNC) lasts
+until every node holds every job.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _load(mode: str, jobs: int, options: str, worker_port: int = 0, pipeline: in
 
 
 def _one_node(sizes: Sizes) -> Iterator[tuple[str, Measurement]]:
-    """What the cluster is held against."""
+    """One node, with which the cluster is compared."""
     for pipeline, name in ((1, "add1"), (BATCH, "add16")):
         with Running(OURS) as server:
             yield name, offer(server, _load("add", sizes.cluster, "REPLICATE 1", pipeline=pipeline))
@@ -118,7 +118,7 @@ def compare(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None
 
 
 def _per_job(before: BusTraffic, after: BusTraffic, jobs: int) -> dict[str, tuple[float, float]]:
-    """What was sent in between, for each job; the regular pings are left out."""
+    """Messages and bytes sent per job, without the regular pings."""
     found = {}
     for kind, (messages, size) in sorted(after.items()):
         earlier = before.get(kind, (0, 0))
@@ -128,7 +128,7 @@ def _per_job(before: BusTraffic, after: BusTraffic, jobs: int) -> dict[str, tupl
 
 
 def traffic(sizes: Sizes, say: Callable[[str], None]) -> Traffic:
-    """Bus messages and bytes for a job, by phase of its life."""
+    """Bus messages and bytes per job, by phase of its life."""
     jobs = sizes.cluster
     found: Traffic = {}
     for phase, options in (("add, synchronous", REPLICATED), ("add, ASYNC", f"{REPLICATED} ASYNC")):

@@ -1,4 +1,4 @@
-"""The tables of the cluster's results: three nodes beside one and beside RabbitMQ, and what a job costs on the bus."""
+"""Tables of the cluster results: three nodes compared with one and with RabbitMQ, and the cost of a job on the bus."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _idle(found: dict[str, float]) -> Table:
 
 
 def tables(results: dict[str, Any]) -> list[Table]:
-    """What was measured of clusters."""
+    """The tables of the cluster results."""
     made = []
     if "cluster" in results:
         made.append(_comparison(results["cluster"]))

@@ -1,7 +1,7 @@
-"""The rows of the report: which measured value, beside whom, and what it must reach.
+"""The rows of the report: measured values, the brokers they are compared with, and their targets.
 
-A floor must hold; an aim is worth a fight. Ratios are this broker divided by the other one, in the same round. Where a
-row has no floor it is there to be known.
+A floor must be met; an aim should be. Ratios are this broker divided by the other one, in the same round. Rows without
+a floor are for information.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A workload's value and its targets beside other brokers."""
+    """A value of a workload and its targets relative to other brokers."""
 
     title: str
     workload: str
@@ -85,4 +85,4 @@ QUORUM_CYCLE = Target(2.0, 5.0)  # whole cycles over those of RabbitMQ's quorum 
 LOG_AGAINST_NONE = Target(0.65, 0.85)  # adds by 16 with `appendfsync everysec` over those without a file
 LOG_BESIDE_STREAMS = Target(0.80, 1.1)  # and over those of a stream with the same policy
 LOAD = Target(30, 10, higher_is_better=False)  # s, a million jobs from the file
-REWRITE_PAUSE = Target(50, 20, higher_is_better=False)  # ms, the longest reply while a million jobs are written anew
+REWRITE_PAUSE = Target(50, 20, higher_is_better=False)  # ms, the longest reply during a rewrite of a million jobs

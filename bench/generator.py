@@ -1,8 +1,8 @@
-"""Runs the load generator of `bench/loadgen/` against a broker and reads its one line of results.
+"""Runs the load generator of `bench/loadgen/` against a broker and reads its results.
 
 The generator is C because one Python process cannot load a compiled broker to its limit. It is compiled when its
-sources are newer than the program. It checks every reply; one wrong reply ends the benchmark, since a figure taken from
-wrong replies is worth nothing.
+sources are newer than the program. It checks every reply; one wrong reply ends the benchmark, because its figures would
+be worthless.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Measurement = dict[str, Any]  # the line of the generator: rates, CPU times, `la
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to offer; the fields are the options of the generator (see `bench/loadgen/main.c`)."""
+    """A load; the fields are the options of the generator (see `bench/loadgen/main.c`)."""
 
     mode: str
     jobs: int

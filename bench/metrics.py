@@ -1,14 +1,13 @@
-"""What the page `/metrics` costs: how long it is worked on, and for how long at most without a break.
+"""The cost of the page `/metrics`: the time to render it, and the longest turn of the event loop.
 
     python bench/metrics.py                                  interpreted
     PYTHONPATH=build/compiled python bench/metrics.py        compiled
 
-The page is made as the server makes it, in turns of its event loop, for nodes with many queues; nothing is sent. Times
-are those of the processor, whatever else goes on on the machine. The longest turn is what a client of the broker may
-have to wait: it has to stay below LONGEST_MS however many queues there are, and the script fails if it does not. Each
-page is made RUNS times, and the run with the longest turn is shown: the worst, not the best. At the end stands what the
-counting itself costs: one value of a histogram. With --throughput a server under load, whose page is read every second,
-is measured beside one without the port, too.
+The page is rendered as in the server, in turns of its event loop, for nodes with many queues; nothing is sent. Times
+are CPU times, so other load on the machine has little effect. A client of the broker may have to wait for the longest
+turn: it must stay below LONGEST_MS for any number of queues, or the script fails. Each page is rendered RUNS times, and
+the run with the longest turn is shown. The last figure is the cost of counting: one value of a histogram. With
+--throughput a server under load, whose page is read every second, is also compared with one without the HTTP port.
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ EVERY_S = 1.0
 
 
 class TimedHost(FakeHost):
-    """Its stopwatch runs."""
+    """A fake host whose stopwatch measures CPU time."""
 
     def stopwatch_ns(self) -> int:
-        """What the processor spent."""
+        """The CPU time of this process."""
         return process_time_ns()
 
 
 class Turns:
-    """An event loop on which nothing else happens: what is to be done next, and how long each turn took."""
+    """An event loop without other work, which measures the duration of each turn."""
 
     def __init__(self) -> None:
         self._next: deque[Callable[[], None]] = deque()
@@ -71,15 +70,15 @@ class Turns:
         self.count = 0
 
     def call_later(self, _delay_s: float, callback: Callable[..., None], *args: Any) -> Turns:
-        """Do it in the next turn."""
+        """Call it in the next turn."""
         self._next.append(lambda: callback(*args))
         return self
 
     def cancel(self) -> None:
-        """Handles can be cancelled; here that comes too late."""
+        """Do nothing: calls cannot be cancelled here."""
 
     def run(self) -> None:
-        """Until nothing is left to be done."""
+        """Run until no work is left."""
         while self._next:
             work = self._next.popleft()
             began_ns = process_time_ns()
@@ -91,7 +90,7 @@ class Turns:
 
 
 class Reader:
-    """A client that takes everything at once."""
+    """A client that reads everything at once."""
 
     reads = True
 
@@ -99,27 +98,27 @@ class Reader:
         self.size_bytes = 0
 
     def deliver(self, answer: Answer) -> None:
-        """A short answer: not what was asked for."""
+        """Fail: a short answer is an error here."""
         raise AssertionError(answer)
 
     def begin(self, answer: Answer) -> None:
-        """The first part."""
+        """Take the first part."""
         self.push(cast(bytes, answer.content))
 
     def push(self, data: bytes) -> None:
-        """One more."""
+        """Take another part."""
         self.size_bytes += len(data)
 
     def complete(self) -> None:
-        """That was all."""
+        """The answer is complete."""
 
     def fail(self, bug: Exception) -> None:
-        """It goes wrong here too."""
+        """Raise the error."""
         raise bug
 
 
 def scrape(local: LocalNode, query: str) -> tuple[Turns, int]:
-    """Make one page: how it went, and its size."""
+    """Render one page; returns the turns and the size."""
     turns, reader = Turns(), Reader()
     (route,) = metricspage.routes(ServerFigures(lambda: ""))
     exchange = Exchange(cast(AbstractEventLoop, turns), route, Request(query=query))
@@ -130,7 +129,7 @@ def scrape(local: LocalNode, query: str) -> tuple[Turns, int]:
 
 
 def with_queues(count: int) -> LocalNode:
-    """A node with a job in each of so many queues."""
+    """A node with one job in each of `count` queues."""
     local = LocalNode(host=TimedHost())
     client = local.client()
     for number in range(count):
@@ -139,7 +138,7 @@ def with_queues(count: int) -> LocalNode:
 
 
 def measure_pages(counts: list[int]) -> float:
-    """Print the table of pages; the longest turn of all, in milliseconds."""
+    """Print the table of pages; returns the longest turn in milliseconds."""
     longest_ms = 0.0
     print(f"{'queues':>8} {'query':24} {'page kB':>8} {'work ms':>8} {'turns':>6} {'longest ms':>10}")
     for count in counts:
@@ -159,7 +158,7 @@ def measure_pages(counts: list[int]) -> float:
 
 
 def measure_counting() -> None:
-    """Print what one value costs, in the first bucket and in a later one."""
+    """Print the cost of one value in the first bucket and in a later one."""
     for name, value in (("first", 1), ("fourth", 75)):
         histogram = Histogram((10, 25, 50, 100, 250), PER_NS)
         began_ns = process_time_ns()
@@ -175,7 +174,7 @@ def _read_until(ended: threading.Event, page: str) -> None:
 
 
 def rates(port: int) -> dict[str, float]:
-    """Jobs per second of each load, with the page at that port read meanwhile; 0: there is none."""
+    """Jobs per second of each load, while the page at that port is read; 0 for no HTTP port."""
     broker = replace(BROKERS[0], arguments=(*BROKERS[0].arguments, "--http-port", str(port)))
     ended = threading.Event()
     reader = threading.Thread(target=_read_until, args=(ended, f"http://127.0.0.1:{port}/metrics"))
@@ -191,7 +190,7 @@ def rates(port: int) -> dict[str, float]:
 
 
 def measure_throughput() -> None:
-    """Print the median of the ratios of all rounds, in each of which both servers run."""
+    """Print the median of the ratios of all rounds; both servers run in each round."""
     compile_generator()
     found: dict[str, list[float]] = {name: [] for name in LOADS}
     for _ in range(ROUNDS):
@@ -204,7 +203,7 @@ def measure_throughput() -> None:
 
 
 def main() -> int:
-    """Measure; the exit status says whether no turn was too long."""
+    """Measure; the exit status is 1 if a turn was too long."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--queues", type=int, nargs="+", default=list(COUNTS), help="numbers of queues")
     parser.add_argument("--throughput", action="store_true", help="and a real server under load, which takes minutes")

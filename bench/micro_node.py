@@ -1,12 +1,12 @@
-"""The node's own cost of each verb, without sockets, kernel or load generator: where to look before and after tuning.
+"""The cost of each verb in the node alone, without sockets, kernel and load generator, for tuning.
 
     python bench/micro_node.py                                  interpreted
     PYTHONPATH=build/compiled python bench/micro_node.py        compiled
 
-Requests are encoded beforehand and go straight into `Node.client_bytes`, as the server hands them over; replies are
-thrown away as the server would write them. Figures are nanoseconds a job, the best of several runs, because nothing
-makes code faster than it is and much makes it slower. They leave out what `make bench` is about: the price of a system
-call, and of memory that is not in the processor's cache. "Logged" is with an append only file that nobody writes.
+Requests are encoded in advance and passed to `Node.client_bytes` as the server does; replies are dropped where the
+server would write them. Figures are nanoseconds per job, the best of several runs, because disturbances only make code
+slower. They do not include what `make bench` measures: system calls, and memory outside the processor cache. "Logged"
+means with an append only file whose writes are dropped.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ RUNS = 7
 FOR_EVER_NS = 1 << 61
 
 
-class Nowhere(MemoryDisk):
-    """A disk that takes no time for what is appended, and forgets it."""
+class NullDisk(MemoryDisk):
+    """A disk on which appends take no time and store nothing."""
 
     def start(self, work: DiskWork) -> None:
-        """Done."""
+        """Drop appended data."""
         if work.verb == APPEND:
             work.finished = True
         else:
             super().start(work)
 
 
-class ForgetfulHost(FakeHost):
-    """Has such a disk."""
+class NullDiskHost(FakeHost):
+    """A host with such a disk."""
 
     def new_disk(self) -> MemoryDisk:
-        """An empty one."""
-        return Nowhere(lambda: self.now_ms)
+        """An empty disk."""
+        return NullDisk(lambda: self.now_ms)
 
 
 class Client(Driver):
-    """A connection to a node in this process, and what carries its replies: they are collected, then dropped."""
+    """A connection to a node in this process, and its driver: replies are collected, then dropped."""
 
     def __init__(self, local: LocalNode) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Client(Driver):
         self._reply = b""
 
     def send(self, data: bytes) -> bytes:
-        """Hand bytes to the node and return what it would write."""
+        """Pass bytes to the node and return its output."""
         node = self._local.node
         node.client_bytes(self._session, data, self._local.now_ms, self._local.host.stopwatch_ns())
         self._reply = b""
@@ -96,7 +96,7 @@ def adding(client: Client, jobs: int) -> int:
 
 
 def adding_singly(client: Client, jobs: int) -> int:
-    """ADDJOB, one in each read."""
+    """ADDJOB, one per read."""
     request = encode("ADDJOB", "q", BODY, 5000)
     begin = perf_counter_ns()
     for _ in range(jobs):
@@ -105,7 +105,7 @@ def adding_singly(client: Client, jobs: int) -> int:
 
 
 def getting(client: Client, jobs: int) -> int:
-    """GETJOB COUNT 32; acknowledges what it got, uncounted."""
+    """GETJOB COUNT 32; the acknowledgements are not measured."""
     adding(client, jobs)
     request = encode("GETJOB", "NOHANG", "COUNT", 32, "FROM", "q")
     spent = 0
@@ -118,7 +118,7 @@ def getting(client: Client, jobs: int) -> int:
 
 
 def acknowledging(client: Client, jobs: int) -> int:
-    """ACKJOB of 32 jobs that were fetched, uncounted."""
+    """ACKJOB of 32 jobs; the fetches are not measured."""
     adding(client, jobs)
     fetch = encode("GETJOB", "NOHANG", "COUNT", 32, "FROM", "q")
     spent = 0
@@ -131,7 +131,7 @@ def acknowledging(client: Client, jobs: int) -> int:
 
 
 def parsing(_client: Client, jobs: int) -> int:
-    """Reading 16 pipelined ADDJOBs into words."""
+    """Parsing 16 pipelined ADDJOBs."""
     parser = RequestParser()
     request = encode("ADDJOB", "q", BODY, 5000) * BATCH
     begin = perf_counter_ns()
@@ -143,7 +143,7 @@ def parsing(_client: Client, jobs: int) -> int:
 
 
 def arming(_client: Client, jobs: int) -> int:
-    """Setting a job's wake time and taking it back, with 10,000 others set."""
+    """Setting and cancelling the timer of a job, with 10,000 other timers."""
     agenda = TimerWheel()
     things = [Timed() for _ in range(10_000)]
     begin = perf_counter_ns()
@@ -155,7 +155,7 @@ def arming(_client: Client, jobs: int) -> int:
 
 
 def loading(host: FakeHost) -> int:
-    """A node that starts takes in what is in the append only file."""
+    """Loading the append only file at the start of a node."""
     begin = perf_counter_ns()
     local = LocalNode(_logging(), host)
     while local.node.state.loading:
@@ -164,7 +164,7 @@ def loading(host: FakeHost) -> int:
 
 
 def rewriting(client: Client, jobs: int) -> int:
-    """The records of all jobs, as for a file that is written anew."""
+    """Writing the records of all jobs, as in a rewrite."""
     adding(client, jobs)
     snapshot = Snapshot(client.state, handed_on=False)
     begin = perf_counter_ns()
@@ -197,11 +197,11 @@ LOGGED: dict[str, Callable[[Client, int], int]] = {
 
 
 def measure(jobs: int) -> Iterator[tuple[str, float]]:
-    """Name and nanoseconds a job, best of `RUNS`, each on a fresh node."""
+    """Name and nanoseconds per job, the best of `RUNS`, each on a fresh node."""
     for name, run in MEASURES.items():
         yield name, min(run(Client(LocalNode()), jobs) for _ in range(RUNS)) / jobs
     for name, run in LOGGED.items():
-        yield name, min(run(Client(LocalNode(_logging(), ForgetfulHost())), jobs) for _ in range(RUNS)) / jobs
+        yield name, min(run(Client(LocalNode(_logging(), NullDiskHost())), jobs) for _ in range(RUNS)) / jobs
     written = LocalNode(_logging())
     adding(Client(written), jobs)
     yield "load", min(loading(written.host) for _ in range(RUNS)) / jobs

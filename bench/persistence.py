@@ -1,8 +1,8 @@
-"""What the append only file costs: throughput under each policy, loading, writing it anew, and copies that are logged.
+"""The cost of the append only file: throughput under each policy, loading, rewrites, and logged copies.
 
-Every measurement has a side without a file or with Redis' (streams, the same policy) beside it, in turn. Neither broker
-writes its file anew unless it is asked to, so that no round happens to have that in it. Files are read from the page
-cache after a kill, as after a crash of the process.
+Every measurement alternates with one without a file or of Redis (streams, the same policy). Neither broker rewrites its
+file unless the benchmark asks, so that no round includes a rewrite by accident. Files are read from the page cache
+after a kill, as after a crash of the process.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NONE = "none"
 POLICIES = (NONE, *LOG_POLICIES)
 WINDOW_MS = 100  # latency beside a rewrite is shown by windows of this length
 BEFORE_S = 2.0
-"""How long adds run before the rewrite begins; as long is looked at behind it."""
+"""How long adds run before the rewrite starts, and are measured after it."""
 SETTLE_S = 0.5
-"""Left to the generator before its first add."""
+"""The time that the generator needs before its first add."""
 POLL_S = 0.02
 REPLICATED = f"REPLICATE {NODES}"
 
@@ -33,7 +33,7 @@ Policies = dict[str, dict[str, dict[str, list[Measurement]]]]  # workload -> pol
 
 
 def _sides(brokers: tuple[Broker, ...]) -> tuple[Broker, ...]:
-    """The brokers that keep such a file."""
+    """The brokers that have an append only file."""
     return tuple(broker for broker in brokers if broker in {OURS, STREAMS})
 
 
@@ -54,7 +54,7 @@ def _batched(server: Running, sizes: Sizes, policy: str) -> Iterator[tuple[str, 
 
 
 def policies(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> Policies:
-    """Adding, and getting with acknowledging, under each policy, `sizes.rounds` times."""
+    """Adding, and fetching with acknowledgement, under each policy, `sizes.rounds` times."""
     sides = _sides(brokers)
     results: Policies = {}
     for number in range(sizes.rounds):
@@ -71,13 +71,13 @@ def policies(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> Policies:
 
 
 def _wait_for_writes(server: Running) -> None:
-    """While a sync runs Redis answers before it writes: with `everysec` a kill would take what it holds back then."""
+    """Wait until everything is written: with `everysec`, Redis replies before it writes while a sync runs."""
     while "aof_buffer_length:0" not in server.ask("INFO persistence"):
         time.sleep(POLL_S)
 
 
 def _held(server: Running) -> int:
-    """Jobs, or entries of the stream, that it has."""
+    """How many jobs, or entries of the stream, it holds."""
     if server.broker.protocol == "stream":
         return int(server.ask("XLEN q"))
     fields = dict(line.partition(":")[::2] for line in server.ask("INFO jobs").split())
@@ -109,7 +109,7 @@ def _rewrites(server: Running) -> bool:
 
 
 def _adding_beside_a_rewrite(server: Running, sizes: Sizes) -> tuple[Measurement, float, float]:
-    """Adds at a steady rate, and when on the monotonic clock the file was written anew meanwhile."""
+    """Adds at a steady rate during a rewrite; also returns when it began and ended, on the monotonic clock."""
     jobs = int(sizes.rewrite_rate * sizes.rewrite_s)
     load = Load("add", jobs, rate=sizes.rewrite_rate, first=sizes.load, window_ms=WINDOW_MS)
     lines: list[Measurement] = []
@@ -119,7 +119,7 @@ def _adding_beside_a_rewrite(server: Running, sizes: Sizes) -> tuple[Measurement
     began = time.monotonic()
     answer = server.ask("BGREWRITEAOF")
     if not answer.startswith("Background"):
-        raise SystemExit(f"bench: {server.broker.name} does not write its file anew: {answer}")
+        raise SystemExit(f"bench: {server.broker.name} does not rewrite its file: {answer}")
     while _rewrites(server):
         time.sleep(POLL_S)
     ended = time.monotonic()
@@ -139,7 +139,7 @@ def _phase(windows: list[list[float]]) -> dict[str, float]:
 
 
 def rewrites(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> dict[str, list[dict[str, Any]]]:
-    """Latency of adds before, during and after the file is written anew, with `sizes.load` jobs in memory."""
+    """Latency of adds before, during and after a rewrite, with `sizes.load` jobs in memory."""
     results: dict[str, list[dict[str, Any]]] = {}
     for _ in range(sizes.few_rounds):
         for broker in _sides(brokers):
@@ -178,7 +178,7 @@ def _replicated(broker: Broker, sizes: Sizes) -> Iterator[tuple[str, Measurement
 
 
 def replicated(sizes: Sizes, say: Say) -> dict[str, dict[str, list[Measurement]]]:
-    """Three nodes with three copies of each job, without the file and with it, `sizes.few_rounds` times in turn."""
+    """Three nodes with three copies of each job, without and with the file, `sizes.few_rounds` times."""
     results: dict[str, dict[str, list[Measurement]]] = {}
     for number in range(sizes.few_rounds):
         for policy in (NONE, "everysec"):

@@ -1,4 +1,4 @@
-"""The tables of the append only file: each policy beside none and beside Redis, loading, a rewrite, logged copies."""
+"""Tables of the append only file: each policy compared with none and with Redis, loading, a rewrite, logged copies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _ratio(lines: Lines, others: Lines, floor: Target | None = None) -> str:
 
 
 def _latency(lines: Lines, workload: str) -> str:
-    """p50 and p99 of what the clients wait for first: an add, or a fetch."""
+    """p50 and p99 of the first request of the workload: an add, or a fetch."""
     kind = "add" if workload.startswith("add") else "fetch"
     if not lines:
         return "-"
@@ -91,7 +91,7 @@ def _loads(results: dict[str, Lines], jobs: int) -> Table:
 def _rewrites(results: dict[str, Lines], sizes: dict[str, Any]) -> Table:
     head = ["broker", "phase", "p50, ms", "p99, ms", "worst p99, ms", "longest reply, ms", "it took, s"]
     rate = f"{sizes['rewrite_rate']:,.0f} adds per second"
-    table = Table(f"{rate} while the file is written anew, {sizes['load']:,} jobs in memory", head, [])
+    table = Table(f"{rate} during a rewrite of the file, {sizes['load']:,} jobs in memory", head, [])
     for broker, lines in results.items():
         for phase in PHASES:
             found = [line[phase] for line in lines if line[phase]]
@@ -118,7 +118,7 @@ def _replicated(results: dict[str, dict[str, Lines]]) -> Table:
 
 
 def tables(results: dict[str, Any]) -> list[Table]:
-    """What was measured of the append only file."""
+    """The tables of the append only file."""
     made = []
     if "policies" in results:
         made.append(_policies(results["policies"]))

@@ -1,7 +1,6 @@
-"""The drawings of a benchmark run: ratios to other brokers with their floors, growth curves, three nodes, and the log.
+"""Plots of a benchmark run: ratios to other brokers with their floors, growth curves, three nodes, and the log.
 
-SVG with real text (small, sharp, readable without the right font) and without a date, so that the same results give
-the same file.
+SVG with text elements and without a date, so that the same results give the same file.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def _growth_chart(results: dict[str, Any]) -> Figure:
 
 
 def _cluster_chart(results: dict[str, Any]) -> Figure:
-    """Jobs per second of three nodes, and of what they are held against, from the slowest workload to the fastest."""
+    """Jobs per second of three nodes and of their comparisons, from the slowest workload to the fastest."""
     measured = results["cluster"]
     figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
     sides = ((THREE_NODES, "", "#1f6f8b"), (ONE_NODE, " on that core", "#8fb8c9"), (RABBITMQ, "", "#e67e22"))
@@ -108,7 +107,7 @@ def _cluster_chart(results: dict[str, Any]) -> Figure:
 
 
 def _policy_axes(axes: Axes, measured: dict[str, Any]) -> None:
-    """What each policy leaves of the throughput without a file."""
+    """The throughput of each policy relative to that without a file."""
     rows = [(workload, policy) for workload in LOG_LABELS for policy in POLICIES if policy != NONE]
     for offset, broker in ((-ROW_STEP / 2, OURS), (ROW_STEP / 2, STREAMS)):
         for place, (workload, policy) in enumerate(rows):
@@ -141,7 +140,7 @@ def _rewrite_axes(axes: Axes, measured: dict[str, Any]) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("seconds; shaded: the file is written anew")
+    axes.set_xlabel("seconds; shaded: the rewrite")
     axes.set_ylabel("longest reply to an add, ms")
     axes.grid(color="#dddddd")
     axes.set_axisbelow(True)
@@ -156,7 +155,7 @@ def _persistence_chart(results: dict[str, Any]) -> Figure:
 
 
 def draw(results: dict[str, Any], directory: Path, suffix: str = "svg") -> None:
-    """Write the charts of what the results have into the directory."""
+    """Write the plots of the results into the directory."""
     charts = (
         ("comparison", "comparison", _ratio_chart),
         ("growth", "growth", _growth_chart),

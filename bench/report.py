@@ -1,7 +1,7 @@
 """Turns the JSON of a benchmark run into tables: plain text for a terminal, Markdown and plots for the documentation.
 
 As a program, `python bench/report.py results.json` rewrites docs/performance.md between its two markers and draws the
-plots beside it; what a person wrote around the markers stays.
+plots beside it; the text around the markers stays.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _growth(results: Results) -> list[Table]:
 
 
 def tables(results: Results) -> list[Table]:
-    """Everything that was measured, as tables."""
+    """All results as tables."""
     made: list[Table] = []
     if "comparison" in results:
         made.append(_comparison(results, "Jobs per second, and the ratio to other brokers (higher is better)", RATES))
@@ -112,7 +112,7 @@ def tables(results: Results) -> list[Table]:
 
 
 def facts(results: Results) -> list[str]:
-    """Where and with what it was measured, a line each."""
+    """The environment of the measurement, one line for each fact."""
     lines = [f"{name}: {value}" for name, value in results["machine"].items() if value]
     settings = f"rounds: {results['sizes']['rounds']}, measured in {results['elapsed_s'] / 60:.1f} minutes"
     return [f"date: {results['date']}", *lines, settings]

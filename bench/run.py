@@ -1,13 +1,13 @@
-"""`make bench`: the broker beside the brokers people use, with one load generator, in turn, several rounds.
+"""`make bench`: compares the broker with other brokers, with one load generator, in several alternating rounds.
 
-    python bench/run.py                       about twenty minutes, prints tables, writes build/bench/results.json
-    python bench/run.py --document            the same, and renews docs/performance.md with its plots
-    python bench/run.py --quick               a minute, to see that everything works; its figures mean little
-    PYTHONPATH=build/compiled python bench/run.py      the compiled build, where there is one
+    python bench/run.py                       takes twenty minutes, prints tables, writes build/bench/results.json
+    python bench/run.py --document            also updates docs/performance.md with its plots
+    python bench/run.py --quick               takes a minute; a smoke test whose figures mean little
+    PYTHONPATH=build/compiled python bench/run.py      the compiled build
 
-The broker runs with this interpreter. Keep the machine idle otherwise: two cores are used, one for the broker and one
-for the generator. Where it cannot be idle, `chrt --fifo 1 python bench/run.py` (as root) runs both before everything
-else; maxima then show the 50 ms a second that the kernel keeps for the others.
+The broker runs with this interpreter. It uses two cores, one for the broker and one for the generator; keep the machine
+idle otherwise. If that is impossible, `chrt --fifo 1 python bench/run.py` (as root) gives both precedence; maxima then
+include the 50 ms per second that the kernel reserves for other processes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def arguments() -> argparse.Namespace:
 
 
 def allow_many_files(sizes: Sizes) -> Sizes:
-    """Raise the limit of open files to what is permitted, and leave out levels of blocked clients beyond it."""
+    """Raise the limit on open files as far as permitted, and skip levels of blocked clients beyond it."""
     _, permitted = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (permitted, permitted))
     possible = tuple(level for level in sizes.blocked if level + SPARE_FILES <= permitted)
@@ -85,7 +85,7 @@ def allow_many_files(sizes: Sizes) -> Sizes:
 
 
 def main() -> None:
-    """Measure, print, keep."""
+    """Measure, print and store the results."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped"))  # so that no broker outlives the run
     options = arguments()
     brokers = chosen(options.brokers.split(",") if options.brokers else [broker.name for broker in BROKERS])

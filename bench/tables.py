@@ -1,4 +1,4 @@
-"""Tables of results, for a terminal and for the documentation, with marks behind values that have to reach a floor."""
+"""Tables of results, for a terminal and for the documentation, with marks for values that must reach a floor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Table:
     rows: list[list[str]]
 
     def as_text(self) -> str:
-        """Columns aligned with blanks."""
+        """The table as aligned text."""
         widths = [max(len(row[column]) for row in [self.head, *self.rows]) for column in range(len(self.head))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in self._all()]
         return "\n".join([self.title, *(line.rstrip() for line in lines)])
@@ -32,7 +32,7 @@ class Table:
 
 
 def verdict(value: float, target: Target | None) -> str:
-    """The mark behind a value: whether it reaches its floor, and the floor."""
+    """The mark of a value: whether it reaches its floor, and the floor."""
     if target is None:
         return ""
     mark = "ok" if target.met(value) else "MISSED"
@@ -40,5 +40,5 @@ def verdict(value: float, target: Target | None) -> str:
 
 
 def number(value: float) -> str:
-    """A value with the digits that it is worth."""
+    """A value with its significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"  # three digits are what a measurement is worth

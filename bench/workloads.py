@@ -1,11 +1,11 @@
-"""What is measured: the comparison with other brokers, and how the broker's own costs grow.
+"""The workloads: the comparison with other brokers, and the growth of the broker's costs.
 
-Comparison: every workload visits all brokers in turn with a fresh server each, so that two figures that are divided by
-each other were taken within seconds; the order turns from round to round, so that none is always the first.
+Comparison: each workload runs on all brokers in turn, with a fresh server each, so that two figures of a ratio are
+measured within seconds of each other. The order rotates from round to round, so that no broker is always first.
 
-Growth: the broker alone (beside streams where they can do the same), with more and more waiting jobs, queues or blocked
-clients. The cost is the server's CPU time for one whole life of a job (add, get, acknowledge) while that many wait; CPU
-time rather than elapsed time, because what else the machine does disturbs it less.
+Growth: the broker alone (and streams where they support the workload), with more and more waiting jobs, queues or
+blocked clients. The cost is the server's CPU time for the whole life of a job (add, get, acknowledge). CPU time is less
+sensitive to other load on the machine than elapsed time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHURNS = 3  # measurements at each level; the median counts
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of everything; `scaled` shrinks or grows the number of jobs, not their shape."""
+    """The sizes of all workloads; `scaled` changes the number of jobs, not their shape."""
 
     rounds: int = 5
     one: int = 150_000  # jobs added and got one at a time
@@ -44,7 +44,7 @@ class Sizes:
     logged_batch: int = 200_000  # added by 16 and got by 32,
     synced_one: int = 15_000  # and where each group is synced
     synced_batch: int = 40_000
-    load: int = 1_000_000  # jobs in the file that is loaded or written anew
+    load: int = 1_000_000  # jobs in the file that is loaded or rewritten
     rewrite_rate: float = 20_000.0  # adds per second beside it
     rewrite_s: float = 13.0
     waiting: tuple[int, ...] = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
@@ -118,7 +118,7 @@ def _whole_cycle(server: Running, sizes: Sizes, _: Rounds) -> Iterator[tuple[str
 
 
 def _half_of_slowest(measured: dict[str, list[Measurement]]) -> float:
-    """Jobs per second: half of what the slowest broker did in the latest round, the same for all."""
+    """Half the jobs per second of the slowest broker in the last round, the same for all."""
     return min(float(rounds[-1]["jobs_per_s"]) for rounds in measured.values()) / 2
 
 
@@ -151,7 +151,7 @@ def compare(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None
 
 
 def memory(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None]) -> dict[str, float]:
-    """Bytes of RAM that a waiting job with a 64-byte body takes, by broker."""
+    """Bytes of RAM per waiting job with a 64-byte body, by broker."""
     results = {}
     for broker in brokers:
         with Running(broker) as server:
@@ -163,7 +163,7 @@ def memory(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None]
 
 
 def pauses(sizes: Sizes, say: Callable[[str], None]) -> list[float]:
-    """The longest reply in ms while `sizes.pause` jobs are added, once for each round."""
+    """The longest reply in ms while `sizes.pause` jobs are added, one for each round."""
     results = []
     for _ in range(sizes.rounds):
         with Running(OURS) as server:
@@ -190,7 +190,7 @@ def _point(level: int, line: Measurement) -> dict[str, float]:
 
 
 def grow_waiting(broker: Broker, sizes: Sizes) -> Curve:
-    """Cost of a job's life while more and more others wait in its queue; one server all along."""
+    """Cost of a job's life while more and more others wait in its queue, on one server."""
     curve = []
     added = waiting = 0
     with Running(broker) as server:
@@ -203,7 +203,7 @@ def grow_waiting(broker: Broker, sizes: Sizes) -> Curve:
 
 
 def grow_queues(broker: Broker, sizes: Sizes) -> Curve:
-    """Cost of a job's life while the same number of waiting jobs is spread over more and more queues."""
+    """Cost of a job's life with the same number of waiting jobs in more and more queues."""
     curve = []
     for level in sizes.queues:
         with Running(broker) as server:
@@ -215,7 +215,7 @@ def grow_queues(broker: Broker, sizes: Sizes) -> Curve:
 
 
 def grow_blocked(broker: Broker, sizes: Sizes) -> Curve:
-    """Cost of a job's life while more and more workers wait for one; every job goes to the one that waited longest."""
+    """Cost of a job's life with more and more waiting workers; the one that waited longest gets the job."""
     curve = []
     for level in sizes.blocked:
         lines = []

@@ -32,7 +32,7 @@ struct protocol {
     bool many_queues;  /* whether jobs can be spread over several queues */
     bool acknowledges; /* whether a fetched job has to be acknowledged */
     bool silent_ack;   /* whether an acknowledgement has no reply */
-    bool one_at_a_time; /* whether adds can not be pipelined */
+    bool one_at_a_time; /* whether adds cannot be pipelined */
     /* Say on a fresh blocking socket what comes before the first request; NULL for nothing. Exits when it fails. */
     void (*open_session)(int fd, bool worker);
     void (*write_add)(struct buffer *out, struct queues queue, struct text body);

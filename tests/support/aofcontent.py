@@ -1,4 +1,4 @@
-"""What an append only file says, read by hand, and what a node makes of it."""
+"""The contents of an append only file, parsed independently, and the jobs that a node loads from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Content:
-    """The jobs and pauses in a file, whole records only."""
+    """The jobs and pauses in a file; an incomplete last record is ignored."""
 
     def __init__(self, data: bytes) -> None:
         self.jobs: dict[bytes, Unpacked] = {}
@@ -42,14 +42,14 @@ class Content:
 
 
 def job_ids(local: LocalNode) -> set[bytes]:
-    """The jobs that a node has in memory."""
+    """The IDs of the jobs that a node has in memory."""
     cursor, ids = ask(local.client(), "JSCAN", "COUNT", 1_000_000)
     assert cursor == b"0"
     return set(ids)
 
 
 def come_back(local: LocalNode) -> None:
-    """Start the node anew, and wait until it has loaded its file."""
+    """Restart the node, and wait until it has loaded its file."""
     local.restart()
     while local.node.state.loading:
         local.run(milliseconds=1)

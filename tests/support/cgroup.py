@@ -1,4 +1,4 @@
-"""A group of processes with a real memory limit, as a container has: the kernel kills what goes beyond it."""
+"""A cgroup with a memory limit, like that of a container: the kernel kills processes that exceed it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHELL: Final = 'echo $$ > "$1/cgroup.procs" && shift && exec "$@"'
 
 
 def unavailable() -> str:
-    """Why no group can be made here; empty when one can."""
+    """Why no cgroup can be created here; empty if one can."""
     try:
         with LimitedGroup(64 << 20):
             return ""
@@ -24,7 +24,7 @@ def unavailable() -> str:
 
 
 class LimitedGroup:
-    """A cgroup, version 1 or 2, until the context ends; by then all its processes have to be gone."""
+    """A cgroup, version 1 or 2, while the context lasts. All its processes must end before."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._old = (_MOUNT / "memory" / "memory.limit_in_bytes").exists()
@@ -65,15 +65,15 @@ class LimitedGroup:
 
     @property
     def launcher(self) -> list[str]:
-        """A command that starts others inside."""
+        """A command that starts another one inside the cgroup."""
         return ["sh", "-c", _SHELL, sys.executable, str(self.path)]
 
     def kills(self) -> int:
-        """How many processes the kernel killed for want of memory."""
+        """How many processes the kernel OOM-killed."""
         file = "memory.oom_control" if self._old else "memory.events"
         words = (self.path / file).read_text().split()
         return int(words[words.index("oom_kill") + 1])
 
     def most_bytes(self) -> int:
-        """The most memory that was ever in use; caches count too."""
+        """The peak memory usage, including caches."""
         return int((self.path / ("memory.max_usage_in_bytes" if self._old else "memory.peak")).read_text())

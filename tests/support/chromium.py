@@ -1,4 +1,4 @@
-"""The browser of the system, for tests and pictures of the console."""
+"""The installed browser, for tests and screenshots of the console."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import shutil
 
 
 def find_chromium() -> str | None:
-    """Where it is, if there is one."""
+    """The path of the browser, if one is installed."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

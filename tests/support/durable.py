@@ -1,4 +1,4 @@
-"""Nodes with an append only file that are killed again and again, and the account of what they promised.
+"""Nodes with an append only file that are killed repeatedly, and the account of what clients were told.
 
     with ForkServer() as fork_server:
         node = DurableNode(fork_server, tmp_path / "node", "--appendonly", "yes")
@@ -82,17 +82,17 @@ class DurableNode(NodeAccess):
         return False
 
     def until(self, condition: Any, what: str) -> None:
-        """Wait until something holds."""
+        """Wait until a condition holds."""
         wait_until(condition, what, lambda: self.log, PATIENCE_S)
 
     @property
     def log(self) -> str:
-        """All lines of all its processes."""
+        """The log lines of all its processes."""
         path = self.directory / "server.log"
         return path.read_text() if path.exists() else ""
 
     def jobs(self, known: Mapping[bytes, bytes] | None = None) -> dict[bytes, bytes]:
-        """The bodies of all jobs that are not acknowledged, by ID; those that are `known` are not asked for again."""
+        """The bodies of all jobs that are not acknowledged, by ID; those in `known` are not requested again."""
         found: dict[bytes, bytes] = {}
         cursor = b"0"
         while True:
@@ -110,7 +110,7 @@ class DurableNode(NodeAccess):
                 return found
 
     def shut_down(self, *words: Word) -> None:
-        """SHUTDOWN, which has to end well."""
+        """SHUTDOWN, which must succeed."""
         with contextlib.closing(self.connect()) as connection:
             connection.send("SHUTDOWN", *words)
             assert self.process is not None
@@ -118,17 +118,17 @@ class DurableNode(NodeAccess):
         self.hang_up()
 
     def kill(self) -> int:
-        """SIGKILL; how it ended: it may have been over before."""
+        """SIGKILL; returns the exit status, which is another one if the process had already ended."""
         return self.end(signal.SIGKILL)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and wait; the exit status."""
+        """Send a signal and wait; returns the exit status."""
         self.hang_up()
         self.signal(number)
         return 0 if self.process is None else self.process.wait()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process, if it was not waited for yet."""
+        """Send a signal to the process, unless it was already reaped."""
         if self.process is not None and self.process.status is None:
             self.process.send_signal(number)
 

@@ -1,4 +1,4 @@
-"""A node in virtual time that logs to its disk in memory, and what that file says, for tests that read as scenarios."""
+"""A node in virtual time with an append only file on its disk in memory, and what that file contains."""
 
 from __future__ import annotations
 
@@ -39,43 +39,43 @@ def info(client: LocalClient) -> dict[str, str]:
 
 
 def written(local: LocalNode) -> bytes:
-    """The file, as a process finds it that starts after this one was killed."""
+    """The file as the next process finds it after a kill."""
     return bytes(local.host.disk.files[AOF])
 
 
 def synced(local: LocalNode) -> bytes:
-    """What a loss of power leaves of it for certain."""
+    """The part of the file that certainly survives a power loss."""
     return written(local)[: local.host.disk.synced_bytes(AOF)]
 
 
 def keeps(data: bytes, job_id: bytes) -> bool:
-    """Whether a file has a record of that job, and none that it is gone."""
+    """Whether a file has a record of the job and none that deletes it."""
     return job_id in data and not forgets(data, job_id)
 
 
 def forgets(data: bytes, job_id: bytes) -> bool:
-    """Whether a file says that a job is gone."""
+    """Whether a file has a record that deletes the job."""
     return encode("DELJOB", job_id) in data
 
 
 def finish_all(local: LocalNode) -> None:
-    """Let the disk finish all that it has under way, and what follows from that."""
+    """Let the disk finish all pending work, and the work that follows from it."""
     while local.host.disk.pending:
         local.finish()
 
 
 def syncing(local: LocalNode) -> bool:
-    """Whether the disk is at a sync of the file."""
+    """Whether the disk is syncing the file."""
     return any(work.verb == disk.SYNC for work in local.host.disk.pending)
 
 
 def told(local: LocalNode, level: str) -> list[str]:
-    """What the log was told."""
+    """The log lines."""
     return [text for at, text in local.host.log_lines if at == level]
 
 
 def refused(client: LocalClient) -> str:
-    """The error that answers a new job now; empty if it is taken."""
+    """The error reply to a new job; empty if it is accepted."""
     client.replies()
     reply = client.call("ADDJOB", "probe", "body", 0)
     return "" if isinstance(reply, bytes) else str(reply)

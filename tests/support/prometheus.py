@@ -1,9 +1,9 @@
-"""A real Prometheus (Debian's), in a hurry: it looks every second, and what rules call a minute is a second.
+"""A real Prometheus (Debian's) with shortened times: it scrapes every second, and a minute in rules is a second.
 
     with Prometheus(directory, [{"job_name": "disque", "static_configs": …}]) as prometheus:
         prometheus.until(lambda: prometheus.ask("up") != [], "something is read")
 
-Rules are read with their durations made short, and the age that `DisqueQueueStuck` wants as well.
+The durations in rules are shortened, and so is the age in `DisqueQueueStuck`.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from disqued.testing.ports import LOOPBACK, free_port
 PATIENCE_S = 60.0
 LOOK_S = 0.25
 HOURS_S = 5
-"""What an hour of a rule is."""
+"""The duration that replaces an hour in rules."""
 
 
 def hurried(rules: str) -> str:
-    """Rules that do not wait for long."""
+    """Rules with shortened durations."""
     rules = rules.replace("> 900", "> 15").replace("> 300", "> 3")
     rules = re.sub(r"\b(\d+)m\b", r"\1s", rules)
     return re.sub(r"\b\d+h\b", f"{HOURS_S}s", rules)
 
 
 class Prometheus:
-    """One process with a directory of its own. Used as a context."""
+    """One process in its own directory. Used as a context."""
 
     def __init__(self, directory: Path, jobs: Sequence[Mapping[str, Any]], rules: str = "") -> None:
-        """`jobs` are what is to be read (`scrape_configs`), `rules` the text of a rules file."""
+        """`jobs` are the `scrape_configs`, `rules` the text of a rules file."""
         program = shutil.which("prometheus")
         assert program is not None, "look with `shutil.which` before"
         directory.mkdir()
@@ -66,27 +66,31 @@ class Prometheus:
             )
 
     def ask(self, query: str) -> list[dict[str, Any]]:
-        """The series that a query has now. Raises `OSError` while it starts, and when it does not like the query."""
+        """The current series of a query.
+
+        Raises:
+            OSError: Prometheus is starting, or rejects the query.
+        """
         words = urllib.parse.urlencode({"query": query})
         with urllib.request.urlopen(f"http://{self._address}/api/v1/query?{words}", timeout=10) as answer:
             result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
             return result
 
     def has(self, query: str) -> bool:
-        """Whether a query has a series now. Raises as `ask` does."""
+        """Whether a query has a series now; raises the same errors as `ask`."""
         return bool(self.ask(query))
 
     def rules(self) -> list[dict[str, Any]]:
-        """All rules with how they do (`health`, `lastError`)."""
+        """All rules with their state (`health`, `lastError`)."""
         with urllib.request.urlopen(f"http://{self._address}/api/v1/rules", timeout=10) as answer:
             return [rule for group in json.load(answer)["data"]["groups"] for rule in group["rules"]]
 
     def firing(self) -> set[str]:
-        """The names of the alerts that fire."""
+        """The names of the firing alerts."""
         return {series["metric"]["alertname"] for series in self.ask('ALERTS{alertstate="firing"}')}
 
     def until(self, happened: Callable[[], bool], what: str) -> None:
-        """Wait for something; fails with the log when it does not come."""
+        """Wait until a condition holds; fails with the log if it does not in time."""
         end_s = time.monotonic() + PATIENCE_S
         while True:
             assert self._process.poll() is None, self._log.read_text()

@@ -1,4 +1,4 @@
-"""What stories about a simulated cluster need: jobs in a certain place, frames as another node would write them."""
+"""Helpers for tests of a simulated cluster: jobs with copies on chosen nodes, and frames of other nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LETTERS = {message.number: message.name for message in ROOMS.messages if message
 
 
 def added(cluster: Cluster, *options: str | int, by: int = 1, queue: str = "mail") -> bytes:
-    """The ID of a new job that a member takes and that has its copies."""
+    """Add a job at a member and wait for its copies; returns the ID."""
     client = cluster.members[by - 1].client()
     client.send("ADDJOB", queue, "body", 0, *options)
     cluster.until(lambda: not client.silent, within_s=1)
@@ -25,7 +25,7 @@ def added(cluster: Cluster, *options: str | int, by: int = 1, queue: str = "mail
 
 
 def job_at(member: Member, job_id: bytes) -> Job:
-    """The job as a member keeps it."""
+    """The job in the memory of a member."""
     job = member.node.state.lifecycle.table.get(job_id)
     assert job is not None
     return job
@@ -37,22 +37,22 @@ def without_job(cluster: Cluster, job_id: bytes) -> Member:
 
 
 def talk(cluster: Cluster, *, to: Member | None = None, by: Member | None = None) -> list[str]:
-    """The messages about jobs that were sent, in order."""
+    """The messages about jobs that were sent, oldest first."""
     return [LETTERS[int(sent.frame.kind)] for sent in cluster.sent(to=to, by=by) if sent.frame.kind in LETTERS]
 
 
 def tell(receiver: Member, frame: bytes) -> None:
-    """A frame arrives on a connection that somebody opened."""
+    """Pass a frame to a member on an incoming connection."""
     receiver.node.link_bytes(Link(None, receiver.now_ms), frame, receiver.now_ms)
     receiver.flush()
 
 
 def disguise(member: Member) -> FrameWriter:
-    """Have a member announce nothing beyond the original's protocol; frames as it writes them."""
+    """Make a member announce only the protocol of the original; returns a writer of its frames."""
     member.node.state.bus = FrameWriter(member.id, PORT)
     return member.node.state.bus
 
 
 def deaf(cluster: Cluster, member: Member) -> None:
-    """Let no message about a job reach a member: what it answers is up to the story."""
+    """Lose all messages about jobs to a member, so that the test decides its replies."""
     cluster.network.filters.append(lambda sent: sent.receiver is member and sent.frame.kind in LETTERS)

@@ -1,14 +1,14 @@
-"""The wires between the nodes of a real cluster, where a test can cut them: a TCP proxy in front of every bus port.
+"""The wires between the nodes of a real cluster, which a test can cut: a TCP proxy in front of every bus port.
 
     with Wires() as wires, WiredCluster(tmp_path, wires, 5) as cluster:
         wires.halve(cluster.nodes[:2], cluster.nodes[2:])
         ...
         wires.repair()
 
-Every node has an address of its own (127.0.1.1, 127.0.1.2, ...) and announces the port of its proxy as that of its bus.
-A proxy sees by the address who connects, connects on from the same address, and so knows between whom bytes go. What is
-sent over a wire that is cut waits, as it does where packets are dropped: nobody is told, and it arrives when the wire
-is repaired, unless the receiver has given the connection up by then. Directions are cut one by one.
+Every node has its own address (127.0.1.1, 127.0.1.2, ...) and announces the port of its proxy as its bus port. A proxy
+identifies the sender by its address and connects to the receiver from the same address. Data sent over a cut wire
+waits, as if packets were dropped, and arrives when the wire is repaired, unless the receiver has closed the connection.
+Directions are cut separately.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ NETWORK: Final = "127.0.1."
 CHUNK_BYTES: Final = 1 << 16
 
 Wire: TypeAlias = tuple[str, str]
-"""One direction: the addresses of who sends and who receives."""
+"""One direction: the addresses of sender and receiver."""
 
 
 class Wires:
-    """All proxies, in a thread of their own. Used as a context, outside that of the cluster."""
+    """All proxies, in their own thread. Used as a context around that of the cluster."""
 
     def __init__(self) -> None:
         self.held_bytes: dict[Wire, int] = {}
-        """What was held back so far, by direction: the proof that a cut was one."""
+        """How many bytes were held back so far, by direction: the proof that a cut had an effect."""
         self._cut: set[Wire] = set()
         self._delay_s = 0.0
         self._loop = asyncio.new_event_loop()
@@ -49,22 +49,22 @@ class Wires:
     # --- what tests do ------------------------------------------------------------------------------------------------
 
     def cut(self, senders: Iterable[RealNode], receivers: Iterable[RealNode]) -> None:
-        """Let nothing through from any of the senders to any of the receivers; the other way stays."""
+        """Block all directions from the senders to the receivers; the opposite ones stay open."""
         found = list(receivers)
         self._set(self._cut | {(sender.host, receiver.host) for sender in senders for receiver in found})
 
     def halve(self, some: Iterable[RealNode], others: Iterable[RealNode]) -> None:
-        """A partition: nothing goes between the two groups."""
+        """Separate two groups of nodes."""
         one, two = list(some), list(others)
         self.cut(one, two)
         self.cut(two, one)
 
     def repair(self) -> None:
-        """Everything gets through again."""
+        """Undo all cuts."""
         self._set(set())
 
     def slow(self, delay_s: float) -> None:
-        """Let every frame take so long, in each direction; 0 for none."""
+        """Delay every frame in each direction; 0 for no delay."""
         self._delay_s = delay_s
 
     def _set(self, cut: set[Wire]) -> None:
@@ -78,7 +78,7 @@ class Wires:
     # --- proxies ------------------------------------------------------------------------------------------------------
 
     def lead(self, host: str, port: int, to_port: int) -> None:
-        """A proxy at one port of a node's own address that leads to another port there."""
+        """Start a proxy at one port of a node's address that connects to another port there."""
         self._run(self._listen(host, port, to_port))
 
     async def _listen(self, host: str, port: int, to_port: int) -> None:
@@ -94,7 +94,7 @@ class Wires:
         self._proxies.append(await asyncio.start_server(carry, host, port))
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
-        """One connection, from when a node opened it until one end hangs up."""
+        """Forward one connection until one end closes it."""
         opener = str(writer.get_extra_info("peername")[0])
         async with contextlib.AsyncExitStack() as opened:
             opened.push_async_callback(_hang_up, writer)
@@ -155,7 +155,7 @@ async def _hang_up(writer: asyncio.StreamWriter) -> None:
 
 
 class WiredCluster(RealCluster):
-    """A real cluster whose nodes reach each other by wires only; see the head of this file."""
+    """A real cluster whose nodes reach each other only through wires; see the module."""
 
     def __init__(
         self, directory: Path, wires: Wires, count: int, *arguments: str, node_timeout_ms: int = NODE_TIMEOUT_MS

@@ -3,7 +3,7 @@
 `TransitionCheck` wraps the verbs of `Lifecycle` while it is entered, on the interpreted build only: functions that are
 compiled cannot be replaced. Each call must do exactly what one row of the table says. What verbs or event handlers do
 that are called in between is left out, because they are checked by themselves. Nor may anything but a verb change the
-state or the flags of a job between two calls. Violations are collected, not raised, so that a run goes on.
+state or the flags of a job between two calls. Violations are collected, not raised, so that a run continues.
 """
 
 from __future__ import annotations
