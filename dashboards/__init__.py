@@ -1,4 +1,5 @@
-"""Grafana's dashboards as code: `python -m dashboards` writes those of `dashboards/json`.
+"""Grafana dashboards and Prometheus alerts as code: `python -m dashboards` writes `dashboards/json`.
 
-A module for each dashboard says what it shows (`model.py`), `build.py` makes of it what Grafana reads.
+Each dashboard is a module that uses the types of `model.py`; `build.py` converts it to Grafana's JSON. The alerts are
+in `dashboards.alerts`.
 """

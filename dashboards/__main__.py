@@ -1,5 +1,5 @@
-"""Writes the dashboards: `python -m dashboards`, or `--check` to only tell which files are old."""
-# ruff: noqa: T201  (a script that says what it wrote)
+"""Write the dashboards: `python -m dashboards`. With `--check`, only list outdated files."""
+# ruff: noqa: T201  (a script that prints the files it wrote)
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER: Final = Path(__file__).parent / "json"
 
 
 def main(arguments: list[str]) -> int:
-    """Write what is old, or only name it."""
+    """Write or list the outdated files."""
     wanted = {FOLDER / board.file: json_of(board) for board in BOARDS}
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     gone = [path for path in FOLDER.glob("*.json") if path not in wanted]
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
             path.write_text(wanted[path], "utf-8")
         elif not check:
             path.unlink()
-        print(f"{'old' if check else 'written' if path in wanted else 'removed'}: {path.name}")
+        print(f"{'outdated' if check else 'written' if path in wanted else 'removed'}: {path.name}")
     if check and old + gone:
         print("run: python -m dashboards")
         return 1

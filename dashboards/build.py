@@ -23,12 +23,12 @@ AnyPanel: TypeAlias = timeseries.Panel | stat.Panel | statetimeline.Panel | tabl
 
 
 def json_of(board: Board) -> str:
-    """The dashboard as text that is the same each time."""
+    """Return the dashboard as JSON, in a stable order."""
     return JSONEncoder(indent=2, sort_keys=True, ensure_ascii=False).encode(built(board)) + "\n"
 
 
 def built(board: Board) -> dashboard.Dashboard:
-    """The dashboard as Grafana's objects."""
+    """Return the dashboard as an object of Grafana's SDK."""
     made = (
         boards.Dashboard(board.title)
         .uid(board.uid)
@@ -55,13 +55,13 @@ def built(board: Board) -> dashboard.Dashboard:
 
 
 def _other_dashboards() -> boards.DashboardLink:
-    """A menu with all dashboards of ours, which keeps what was chosen."""
+    """A menu of all dashboards of this project, which keeps the variables and the time range."""
     link = boards.DashboardLink("Disque").type(dashboard.DashboardLinkType.DASHBOARDS).tags([TAG])
     return link.as_dropdown(True).include_vars(True).keep_time(True)
 
 
 def _choice(variable: Variable) -> boards.QueryVariable:
-    """A variable that chooses all values to begin with, also those of series that lack the label."""
+    """A variable that selects all values by default, including series without the label."""
     return (
         boards.QueryVariable(variable.name)
         .label(variable.label)
@@ -77,7 +77,7 @@ def _choice(variable: Variable) -> boards.QueryVariable:
 
 
 def _panel(panel: Panel) -> AnyPanel:
-    """A panel with what all kinds have; each kind adds its own."""
+    """A panel with the settings of its kind and the settings that all kinds share."""
     made = _KINDS[panel.kind](panel)
     made = made.title(panel.title).description(panel.text).unit(panel.unit).datasource(SOURCE)
     made = made.height(panel.height).span(min(panel.width, WIDTH)).thresholds(_steps(panel))
@@ -93,19 +93,19 @@ def _panel(panel: Panel) -> AnyPanel:
     if panel.empty:
         made = made.no_value("none")
     if panel.leads_to:
-        more = boards.DashboardLink("More about it").type(dashboard.DashboardLinkType.LINK)
+        more = boards.DashboardLink("Details").type(dashboard.DashboardLinkType.LINK)
         made = made.links([more.url(f"/d/{panel.leads_to}?${{__url_time_range}}&${{__all_variables}}")])
     return made
 
 
 def _steps(panel: Panel) -> boards.ThresholdsConfig:
-    """From which values on a figure is not green any more."""
+    """The thresholds at which a value changes its color."""
     steps = [dashboard.Threshold(None, HEALTHY), *(dashboard.Threshold(*step) for step in panel.steps)]
     return boards.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(steps)
 
 
 def _target(panel: Panel, query: Query, letter: str) -> prometheus.Dataquery:
-    """A query: now for figures and tables, over time for all else."""
+    """A query: instant for tables, a range for all other kinds."""
     target = prometheus.Dataquery().expr(query.promql).ref_id(letter).datasource(SOURCE)
     if panel.kind is Kind.TABLE:
         return target.instant().format(PromQueryFormat.TABLE)
@@ -113,7 +113,7 @@ def _target(panel: Panel, query: Query, letter: str) -> prometheus.Dataquery:
 
 
 def _stat(panel: Panel) -> stat.Panel:
-    """One figure, the last one, coloured by the thresholds."""
+    """The last value, colored by the thresholds."""
     return (
         stat.Panel()
         .reduce_options(looks.ReduceDataOptions().calcs(["lastNotNull"]))
@@ -124,7 +124,7 @@ def _stat(panel: Panel) -> stat.Panel:
 
 
 def _lines(panel: Panel) -> timeseries.Panel:
-    """Figures over time; the thresholds are lines across."""
+    """Values over time, with the thresholds as horizontal lines."""
     legend = looks.VizLegendOptions().show_legend(True).placement(common.LegendPlacement.BOTTOM)
     made = (
         timeseries.Panel()
@@ -153,10 +153,10 @@ def _states(_panel: Panel) -> statetimeline.Panel:
 
 
 def _table(panel: Panel) -> table.Panel:
-    """A line for each combination of labels, a column for each query."""
+    """A row for each combination of labels, a column for each query."""
     letters = [chr(ord("A") + number) for number in range(len(panel.queries))]
     columns = {f"Value #{letter}": query.legend for letter, query in zip(letters, panel.queries, strict=True)}
-    if len(columns) == 1:  # Grafana does not number the only one
+    if len(columns) == 1:  # Grafana does not number a single column
         columns["Value"] = panel.queries[0].legend
     made = (
         table.Panel()

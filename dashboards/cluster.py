@@ -1,4 +1,4 @@
-"""The cluster: who reaches whom, copies, jobs that move between nodes."""
+"""The cluster: links, copies, and jobs that move between nodes."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ _NOW: Final = Row(
     (
         stat(
             "Members",
-            "How many nodes the cluster has, as the node knows that knows most.",
+            "The largest number of members that any node knows.",
             "short",
             "max(disque_cluster_size{<nodes>})",
         ),
         stat(
-            "Links that are down",
-            "Connections from one node to another that do not work.",
+            "Links down",
+            "Connections from one node to another that are down.",
             "short",
             "count(disque_cluster_link_up{<nodes>} == 0) or vector(0)",
             steps=((1, RISK),),
         ),
         stat(
-            "Members failed or suspected",
-            "As the node sees it that sees most.",
+            "Failed or suspected members",
+            "The largest number that any node reports.",
             "short",
             'max(sum by (instance) (disque_cluster_nodes{<nodes>,state=~"failed|suspected"}))',
             steps=((1, BAD),),
         ),
         stat(
-            "Nodes that leave",
-            "Nodes that hand their jobs to the others.",
+            "Leaving nodes",
+            "Nodes that transfer their jobs to the other nodes.",
             "short",
             "sum(disque_leaving{<nodes>})",
             steps=((1, RISK),),
         ),
         stat(
-            "Most copies asked for",
-            "The highest REPLICATE of a job that is not done: the cluster should not get smaller.",
+            "Highest REPLICATE",
+            "The highest REPLICATE of an unfinished job. The cluster should not have fewer nodes.",
             "short",
             "max(disque_max_replicate{<nodes>})",
         ),
         stat(
-            "Clocks apart by",
-            "The largest difference between the clocks of two nodes. The order of jobs suffers from half a second on.",
+            "Clock skew",
+            "The largest difference between the clocks of two nodes. From half a second on, jobs get out of order.",
             "s",
             "max(disque_clock_skew_seconds{<nodes>})",
             steps=((0.5, RISK), (5, BAD)),
-            empty="there is one node only",
+            empty="there is only one node",
         ),
     ),
 )
@@ -59,17 +59,18 @@ _MEMBERS: Final = Row(
     (
         Panel(
             "Links",
-            "Red where a node does not reach another one. All links to one node red: that node. Some: the network.",
+            "Red means that a node cannot reach another one. If all links to one node are red, check that "
+            "node; otherwise check the network.",
             "short",
             (Query("disque_cluster_link_up{<nodes>}", "{{instance}} to {{address}}"),),
             Kind.STATES,
             width=12,
             names=((0, "down", BAD), (1, "up", HEALTHY)),
-            empty="there is one node only",
+            empty="there is only one node",
         ),
         Panel(
-            "Serving",
-            "Whether a node is ready for new jobs.",
+            "Ready",
+            "Whether a node accepts new jobs.",
             "short",
             (Query("disque_ready{<nodes>}", "{{instance}}"),),
             Kind.STATES,
@@ -78,7 +79,7 @@ _MEMBERS: Final = Row(
         ),
         Panel(
             "Loading or leaving",
-            "Nodes that load their file, or leave the cluster.",
+            "Nodes that are loading their file or leaving the cluster.",
             "short",
             (
                 Query("disque_loading{<nodes>} == 1", "{{instance}} loads"),
@@ -87,19 +88,19 @@ _MEMBERS: Final = Row(
             Kind.STATES,
             width=6,
             names=((1, "yes", RISK),),
-            empty="no node loads or leaves",
+            empty="no node is loading or leaving",
         ),
         Panel(
-            "The others, as each node sees them",
-            "By the worst that is so: connected, leaving, handshake, suspected by this node, failed by the majority. "
-            "Nodes that see different numbers for minutes are divided.",
+            "Members as seen by each node",
+            "Members by state: connected, leaving, handshake, suspected by this node, failed by majority. If "
+            "nodes report different numbers for minutes, the cluster is partitioned.",
             "short",
             (Query("disque_cluster_nodes{<nodes>} > 0", "{{instance}}: {{state}}"),),
-            empty="there is one node only",
+            empty="there is only one node",
         ),
         Panel(
-            "Jobs left to hand over",
-            "Of nodes that leave. A level line is a node that can not get rid of its jobs.",
+            "Jobs left to transfer",
+            "Jobs of leaving nodes. If a line is flat, the node cannot transfer its jobs.",
             "short",
             (
                 Query("disque_leaving_jobs_left{<nodes>}", "{{instance}}: left"),
@@ -108,16 +109,16 @@ _MEMBERS: Final = Row(
             ),
         ),
         Panel(
-            "Clocks",
-            "The difference to the clocks of the others, at most.",
+            "Clock skew per node",
+            "The largest difference to the clock of another node.",
             "s",
             (Query("max by (instance) (disque_clock_skew_seconds{<nodes>})", "{{instance}}"),),
             steps=((0.5, RISK),),
-            empty="there is one node only",
+            empty="there is only one node",
         ),
         Panel(
             "Messages",
-            "Messages of the bus per second, by type, the ten most frequent.",
+            "Bus messages per second, for the ten most frequent types.",
             "ops",
             (
                 Query(
@@ -125,33 +126,33 @@ _MEMBERS: Final = Row(
                     "{{type}} {{direction}}",
                 ),
             ),
-            empty="there is one node only",
+            empty="there is only one node",
         ),
         Panel(
-            "Bytes of messages",
-            "Sent to other nodes per second, by the type of the message, the ten largest.",
+            "Message bytes",
+            "Bytes per second sent to other nodes, for the ten largest message types.",
             "Bps",
             (Query(f"topk(10, {rate('disque_cluster_message_sent_bytes_total', by='type')})", "{{type}}"),),
-            empty="there is one node only",
+            empty="there is only one node",
         ),
         Panel(
-            "Waiting to be sent",
-            "Bytes in the buffers of links. From a quarter of cluster-link-sendbuf-limit on ASYNC adds wait.",
+            "Link buffers",
+            "Bytes in the send buffers of links. Above a quarter of cluster-link-sendbuf-limit, ASYNC adds wait.",
             "bytes",
             (Query("disque_cluster_link_buffer_bytes{<nodes>}", "{{instance}} to {{address}}"),),
-            empty="there is one node only",
+            empty="there is only one node",
         ),
         Panel(
-            "Links that overflowed",
-            "Times in five minutes that a link was closed because the other node took it too slowly. What waited was "
-            "lost, and is repeated where it matters.",
+            "Overflowed links",
+            "Links closed within five minutes because the other node read too slowly. The buffered messages "
+            "are lost; the important ones are sent again.",
             "short",
             (Query("increase(disque_cluster_links_overflowed_total{<nodes>}[5m])", "{{instance}}"),),
             width=12,
         ),
         Panel(
-            "Bytes lost on the way",
-            "Written to links that were gone before the network took them; each end of a link loses some.",
+            "Lost bytes",
+            "Bytes per second written to links that closed before they were sent.",
             "Bps",
             (Query(rate("disque_cluster_lost_bytes_total", by="instance"), "{{instance}}"),),
             width=12,
@@ -163,41 +164,41 @@ _COPIES: Final = Row(
     "Copies",
     (
         Panel(
-            "Time to make copies",
-            "Of an ADDJOB that waits for its copies: from the request to the answer.",
+            "Replication latency",
+            "The time from an ADDJOB that waits for copies to its reply.",
             "s",
             halves("disque_replication_duration_seconds"),
             width=6,
             empty="no job was added with REPLICATE above 1",
         ),
         Panel(
-            "Copies that were not made",
-            "NOREPL: ADDJOBs that waited in vain. Missing: copies of ASYNC jobs that were never on their way. Refused: "
-            "copies that a full node did not take from others.",
+            "Missing copies",
+            "NOREPL: ADDJOBs that did not get enough copies. Missing: copies of ASYNC jobs that were never "
+            "sent. Refused: copies that a full node rejected.",
             "ops",
             (
                 Query(rate("disque_replication_failures_total"), "NOREPL"),
-                Query(rate("disque_replication_timeouts_total"), "NOREPL after their time"),
+                Query(rate("disque_replication_timeouts_total"), "NOREPL after a timeout"),
                 Query(rate("disque_async_copies_missing_total"), "missing"),
                 Query(rate("disque_copies_refused_total"), "refused"),
             ),
             width=6,
         ),
         Panel(
-            "Copies kept",
-            "Copies per second that nodes took for others; ASYNC adds that waited because links were full; new jobs "
-            "that others keep, because a node leaves or is short of memory.",
+            "Stored copies",
+            "Copies per second that nodes stored for others; ASYNC adds that waited for full links; new jobs "
+            "stored only on other nodes because this one leaves or is low on memory.",
             "ops",
             (
                 Query(rate("disque_copies_kept_total", by="instance"), "{{instance}}"),
                 Query(rate("disque_async_adds_held_back_total"), "held back"),
-                Query(rate("disque_external_replications_total"), "kept by others only"),
+                Query(rate("disque_external_replications_total"), "stored by others only"),
             ),
             width=6,
         ),
         Panel(
             "Jobs waiting for copies",
-            "Jobs whose clients wait in ADDJOB now.",
+            "Jobs whose clients currently wait in ADDJOB.",
             "short",
             (Query("disque_jobs_waiting_for_copies{<nodes>}", "{{instance}}"),),
             width=6,
@@ -209,20 +210,20 @@ _BETWEEN: Final = Row(
     "Between nodes",
     (
         Panel(
-            "Jobs that move",
-            "Jobs per second that went to nodes where workers wait. Much of it means that producers and workers are on "
-            "different nodes, which is allowed and costs a little.",
+            "Moved jobs",
+            "Jobs per second that moved to nodes where workers wait. A high rate means that producers and "
+            "workers use different nodes, which is fine but costs some throughput.",
             "ops",
             (
                 Query(rate("disque_jobs_imported_total", by="instance"), "to {{instance}}"),
                 Query(rate("disque_jobs_exported_total", by="instance"), "from {{instance}}"),
-                Query(rate("disque_jobs_imported_at_most_once_total"), "those with RETRY 0"),
+                Query(rate("disque_jobs_imported_at_most_once_total"), "at-most-once jobs"),
             ),
             width=6,
         ),
         Panel(
-            "Queues asked for",
-            "Queues whose jobs a node wants from others, and that others want from it.",
+            "Requested queues",
+            "Queues whose jobs a node requests from others, and queues that others request from it.",
             "short",
             (
                 Query("disque_queues_asked_for{<nodes>}", "{{instance}} asks"),
@@ -232,25 +233,26 @@ _BETWEEN: Final = Row(
         ),
         Panel(
             "Acknowledgements",
-            "Collections: holders of a finished job were asked, or found to know. Of unknown jobs: kept until a holder "
-            "is found, and those that all nodes answered. Passed on: by a node that leaves.",
+            "Collections: rounds in which the holders of a finished job confirm its acknowledgement. Of "
+            "unknown jobs: kept until a holder is found, and those that all nodes confirmed. Forwarded: by a "
+            "leaving node.",
             "ops",
             (
                 Query(rate("disque_ack_collections_total"), "collections"),
                 Query(rate("disque_dummy_acks_made_total"), "of unknown jobs"),
-                Query(rate("disque_dummy_acks_collected_total"), "of unknown jobs, answered"),
-                Query(rate("disque_acks_forwarded_total"), "passed on"),
+                Query(rate("disque_dummy_acks_collected_total"), "of unknown jobs, confirmed"),
+                Query(rate("disque_acks_forwarded_total"), "forwarded"),
             ),
             width=6,
         ),
         Panel(
-            "One job, several nodes",
-            "Averted: a node was about to queue a job that another one had. Ties: two queued one at once, and one gave "
-            "way. Both are the cluster at work.",
+            "Duplicate enqueues",
+            "Prevented: a node did not queue a job because another node had it. Dropped: two nodes queued a "
+            "job at the same time, and one gave way. Both are normal.",
             "ops",
             (
-                Query(rate("disque_requeues_prevented_total"), "requeues averted"),
-                Query(rate("disque_duplicate_enqueues_dropped_total"), "ties"),
+                Query(rate("disque_requeues_prevented_total"), "prevented"),
+                Query(rate("disque_duplicate_enqueues_dropped_total"), "dropped"),
             ),
             width=6,
         ),
@@ -260,7 +262,7 @@ _BETWEEN: Final = Row(
 CLUSTER: Final = Board(
     uids.CLUSTER,
     "Disque / Cluster and federation",
-    "Who reaches whom, copies of jobs, jobs that move between nodes.",
+    "Links, copies of jobs, and jobs that move between nodes.",
     OF_BROKERS,
     (_NOW, _MEMBERS, _COPIES, _BETWEEN),
 )

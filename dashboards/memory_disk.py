@@ -1,4 +1,4 @@
-"""Memory, and the append only file."""
+"""Memory and the append-only file."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import Final
 from dashboards import uids
 from dashboards.model import BAD, HEALTHY, OF_BROKERS, RISK, Board, Kind, Panel, Query, Row, rate, stat
 
-_LEVELS: Final = ((0, "all is well", HEALTHY), (1, "no new jobs kept", RISK), (2, "forgets", RISK), (3, "refuses", BAD))
-_NO_FILE: Final = "no node has an append only file"
+_LEVELS: Final = (
+    (0, "normal", HEALTHY),
+    (1, "sends new jobs to others", RISK),
+    (2, "evicts", RISK),
+    (3, "rejects", BAD),
+)
+_NO_FILE: Final = "no node writes an append-only file"
 
 _NOW: Final = Row(
     "Now",
     (
         stat(
-            "Worst level of memory",
-            "1: above 75 % of maxmemory, new jobs go to other nodes. 2: above 95 %, what may be lost is forgotten. "
-            "3: above 100 %, additions are refused.",
+            "Highest memory level",
+            "1: above 75 % of maxmemory, new jobs go to other nodes. 2: above 95 %, jobs that may be dropped "
+            "are evicted. 3: above 100 %, new jobs are rejected.",
             "short",
             "max(disque_memory_level{<nodes>})",
             steps=((1, RISK), (3, BAD)),
@@ -24,28 +29,28 @@ _NOW: Final = Row(
         ),
         stat(
             "Fullest node",
-            "Share of maxmemory that is used.",
+            "The used share of maxmemory.",
             "percentunit",
             "max(disque_memory_used_bytes{<nodes>} / (disque_memory_max_bytes{<nodes>} > 0))",
             steps=((0.75, RISK), (0.95, BAD)),
             empty="no node has a limit (maxmemory 0)",
         ),
         stat(
-            "Nodes whose disk fails",
-            "They refuse new jobs until the file can be written.",
+            "Nodes with disk errors",
+            "They reject new jobs until they can write their append-only file.",
             "short",
             "sum(disque_aof_failed{<nodes>})",
             steps=((1, BAD),),
         ),
         stat(
-            "Nodes with a file",
-            "Nodes that write an append only file. Without one their jobs end with the process, but for copies.",
+            "Persistent nodes",
+            "Nodes that write an append-only file. The other nodes lose their copies of jobs when they stop.",
             "short",
             "sum(disque_aof_enabled{<nodes>})",
         ),
         stat(
-            "Slowest sync, 99 %",
-            "What one sync in a hundred exceeds, on the slowest node.",
+            "Slowest fsync, 99th percentile",
+            "The 99th percentile on the slowest node.",
             "s",
             "max(histogram_quantile(0.99, sum by (le, instance) "
             "(rate(disque_aof_fsync_duration_seconds_bucket{<nodes>}[$__rate_interval]))))",
@@ -53,12 +58,12 @@ _NOW: Final = Row(
             empty=_NO_FILE,
         ),
         stat(
-            "Refused for memory or disk",
+            "Rejected because of memory or disk",
             "Requests per second.",
             "ops",
             rate("disque_requests_refused_total", '<nodes>,reason=~"memory|disk"'),
             steps=((0.001, BAD),),
-            empty="nothing was refused",
+            empty="nothing was rejected",
         ),
     ),
 )
@@ -67,9 +72,9 @@ _MEMORY: Final = Row(
     "Memory",
     (
         Panel(
-            "Used by jobs, queues and clients",
-            "What is counted against maxmemory, with the part of it that only waits (requests, replies, frames, "
-            "records), and the most that there was.",
+            "Used memory",
+            "Memory that counts against maxmemory, the part of it in buffers (requests, replies, frames, "
+            "records), and the peak.",
             "bytes",
             (
                 Query("disque_memory_used_bytes{<nodes>}", "{{instance}}"),
@@ -79,7 +84,7 @@ _MEMORY: Final = Row(
         ),
         Panel(
             "Share of maxmemory",
-            "With the levels at which nodes stop to keep new jobs and begin to forget.",
+            "The thresholds are the levels at which nodes send new jobs to other nodes, and evict.",
             "percentunit",
             (
                 Query(
@@ -92,7 +97,7 @@ _MEMORY: Final = Row(
         ),
         Panel(
             "Level",
-            "What each node does about it.",
+            "How each node reacts to its memory use.",
             "short",
             (
                 Query("disque_memory_level{<nodes>}", "{{instance}}"),
@@ -102,9 +107,9 @@ _MEMORY: Final = Row(
             names=_LEVELS,
         ),
         Panel(
-            "Size of the process",
-            "What the process takes, and what its container or machine has. Beyond 90 % of that it refuses, whatever "
-            "maxmemory says.",
+            "Process size",
+            "Resident memory, and the limit of the container or machine. Above 90 % of the limit a node "
+            "rejects new jobs, whatever maxmemory is.",
             "bytes",
             (
                 Query("disque_memory_resident_bytes{<nodes>}", "{{instance}}"),
@@ -113,8 +118,8 @@ _MEMORY: Final = Row(
             width=6,
         ),
         Panel(
-            "Forgotten and refused",
-            "Jobs and acknowledgements forgotten for memory, and requests refused for it.",
+            "Evicted and rejected",
+            "Jobs and acknowledgements evicted to free memory, and requests rejected because of memory.",
             "ops",
             (
                 Query(rate("disque_jobs_evicted_total", by="instance"), "forgotten by {{instance}}"),
@@ -122,21 +127,21 @@ _MEMORY: Final = Row(
                     rate("disque_requests_refused_total", '<nodes>,reason="memory"', by="instance"),
                     "refused by {{instance}}",
                 ),
-                Query(rate("disque_requests_refused_unread_total"), "too big to be read"),
+                Query(rate("disque_requests_refused_unread_total"), "too large to read"),
             ),
             width=6,
         ),
         Panel(
-            "Clients hung up on",
-            "Because they did not read their replies, or sent more than there was memory for.",
+            "Disconnected clients",
+            "Clients disconnected because they did not read their replies, or sent more than memory allows.",
             "ops",
             (Query(rate("disque_clients_closed_total", by="instance, reason"), "{{instance}} {{reason}}"),),
             width=6,
         ),
         Panel(
             "Keys",
-            "Keys under which jobs were added (ADDJOB KEY), as long as their windows last: 272 bytes each. After a "
-            "start the youngest jobs of the file count as if they had one, for five minutes.",
+            "Keys of ADDJOB KEY whose windows have not ended, 272 bytes each. For five minutes after a start,"
+            " the latest jobs of the file count as if they had one.",
             "short",
             (Query("disque_keys_remembered{<nodes>}", "{{instance}}"),),
             width=6,
@@ -145,11 +150,11 @@ _MEMORY: Final = Row(
 )
 
 _DISK: Final = Row(
-    "Append only file",
+    "Append-only file",
     (
         Panel(
             "Size",
-            "Of the file, and what it had when it was written anew last. It wants twice the space.",
+            "The size of the file, now and after its last rewrite. A rewrite needs space for a second file.",
             "bytes",
             (
                 Query(
@@ -164,8 +169,8 @@ _DISK: Final = Row(
             empty=_NO_FILE,
         ),
         Panel(
-            "Time of syncs, 99 %",
-            "What one sync in a hundred exceeds. With appendfsync always clients wait for it.",
+            "Duration of fsync, 99th percentile",
+            "With appendfsync always, clients wait for fsync.",
             "s",
             (
                 Query(
@@ -178,9 +183,9 @@ _DISK: Final = Row(
             empty=_NO_FILE,
         ),
         Panel(
-            "Waiting for the disk",
-            "Bytes that are not written yet; they grow when the disk is slower than the load. And what a loss of power "
-            "would take.",
+            "Unwritten and unsynced",
+            "Bytes that are not written yet, which grow if the disk is too slow for the load, and bytes that "
+            "a power loss would lose.",
             "bytes",
             (
                 Query("disque_aof_unwritten_bytes{<nodes>}", "{{instance}}: not written"),
@@ -188,23 +193,24 @@ _DISK: Final = Row(
             ),
         ),
         Panel(
-            "Trouble",
-            "The disk fails: new jobs are refused. The file could not be written anew: it grows. A sync took so long "
-            "that new jobs were refused meanwhile. Damage was left out when the file was loaded.",
+            "Problems",
+            "disk: writes fail, and new jobs are rejected. rewrite: the last rewrite failed, and the file "
+            "grows. fsync: it took so long that new jobs were rejected. damage: records were skipped at load "
+            "time.",
             "short",
             (
                 Query("disque_aof_failed{<nodes>} == 1", "{{instance}}: disk"),
-                Query("(disque_aof_last_rewrite_ok{<nodes>} == 0) + 1", "{{instance}}: writing anew"),
-                Query("increase(disque_aof_delayed_fsyncs_total{<nodes>}[5m]) > bool 0 == 1", "{{instance}}: syncs"),
+                Query("(disque_aof_last_rewrite_ok{<nodes>} == 0) + 1", "{{instance}}: rewrite"),
+                Query("increase(disque_aof_delayed_fsyncs_total{<nodes>}[5m]) > bool 0 == 1", "{{instance}}: fsync"),
                 Query("disque_aof_damaged_records_total{<nodes>} > bool 0 == 1", "{{instance}}: damage"),
             ),
             Kind.STATES,
-            names=((1, "trouble", BAD),),
-            empty="all is well",
+            names=((1, "problem", BAD),),
+            empty="normal",
         ),
         Panel(
-            "Written anew",
-            "Times per hour, and where it is going on now.",
+            "Rewrites",
+            "Rewrites per hour, and nodes that rewrite their file now.",
             "short",
             (
                 Query("increase(disque_aof_rewrites_total{<nodes>}[1h])", "{{instance}}, in the last hour"),
@@ -212,8 +218,8 @@ _DISK: Final = Row(
             ),
         ),
         Panel(
-            "Space on volumes",
-            "Share that is free on the volumes of the pods; from Kubernetes, if this Prometheus reads its nodes.",
+            "Free space on volumes",
+            "The free share of the volumes of the pods. Requires a Prometheus that scrapes the kubelets.",
             "percentunit",
             (
                 Query(
@@ -224,11 +230,11 @@ _DISK: Final = Row(
                 ),
             ),
             most=1,
-            empty="not on Kubernetes, or its kubelets are not read",
+            empty="not on Kubernetes, or the kubelets are not scraped",
         ),
         Panel(
-            "Time of writing anew",
-            "How long it took last, and for how long it has been going on now.",
+            "Duration of rewrites",
+            "The duration of the last rewrite, and how long the current one has been running.",
             "s",
             (
                 Query("disque_aof_last_rewrite_duration_seconds{<nodes>}", "{{instance}}, last"),
@@ -238,7 +244,7 @@ _DISK: Final = Row(
         ),
         Panel(
             "Loading",
-            "Bytes of the file that were loaded by nodes that start, and how many it has. 0: the node serves.",
+            "Bytes of the file that starting nodes have loaded, and its size. 0 means that the node serves clients.",
             "bytes",
             (
                 Query("disque_loading_loaded_bytes{<nodes>}", "{{instance}}: loaded"),

@@ -1,6 +1,6 @@
-"""What a dashboard is made of: rows of panels, each with its queries. `build.py` makes Grafana's JSON of it.
+"""The parts of a dashboard: rows of panels with queries. `build.py` converts them to Grafana's JSON.
 
-Queries name what the variables at the top choose by a word in pointed brackets: `disque_jobs{<nodes>}`.
+A word in angle brackets stands for the selector of the dashboard's variables: `disque_jobs{<nodes>}`.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ CHOSEN: Final = {
     "<queues>": 'namespace=~"$namespace",cluster=~"$cluster",instance=~"$instance",queue=~"$queue"',
     "<spark>": 'namespace=~"$namespace",app=~"$app"',
 }
-"""Which series the variables choose. Their "All" is `.*`, which also takes series without the label."""
+"""The selectors of the variables. "All" is `.*`, which also matches series without the label."""
 
 HEALTHY: Final = "green"
 RISK: Final = "orange"
 BAD: Final = "red"
 
 WIDTH: Final = 24
-"""Columns of Grafana's grid."""
+"""The number of columns of Grafana's grid."""
 
 Steps: TypeAlias = tuple[tuple[float, str], ...]
-"""From which value on which colour; below the first one all is well."""
+"""Thresholds and their colors. Values below the first one are green."""
 Names: TypeAlias = tuple[tuple[float, str, str], ...]
-"""Values that stand for words, with their colours."""
+"""Values with the words and colors that represent them."""
 
 
 class Kind(Enum):
-    """How a panel looks."""
+    """The kind of a panel."""
 
     STAT = "stat"
     LINES = "lines"
     STACK = "stack"
     STATES = "states"
-    """Bands in time: who was in which state."""
+    """A timeline of states, one band for each series."""
     TABLE = "table"
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query with what names its series, or the column it fills in a table."""
+    """A query with the legend of its series, or with its column title in a table."""
 
     expr: str
     legend: str = ""
     unit: str = ""
-    """Of its column in a table, where it is another than the panel's."""
+    """The unit of its column in a table, if it differs from the panel's."""
 
     @property
     def promql(self) -> str:
-        """With the variables in it."""
+        """The query with the selectors of the variables."""
         text = self.expr
         for word, selector in CHOSEN.items():
             text = text.replace(word, selector)
@@ -62,7 +62,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel: the title says what is seen, the text what it means and when to worry."""
+    """A panel. The title says what it shows, the text what it means and which values are a problem."""
 
     title: str
     text: str
@@ -74,16 +74,16 @@ class Panel:
     steps: Steps = ()
     names: Names = ()
     most: float | None = None
-    """The end of the scale, where there is one."""
+    """The maximum of the scale, if there is one."""
     leads_to: str = ""
-    """The uid of the dashboard with more about it."""
+    """The uid of the dashboard with details."""
     empty: str = ""
-    """Why there may be no series, though all is well."""
+    """Why a healthy cluster may have no series for this panel."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels under a heading."""
+    """A row of panels with a title."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -91,17 +91,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Variable:
-    """A choice at the top, of the values of a label."""
+    """A variable: a selection of values of a label."""
 
     name: str
     label: str
     values: str
-    """As Grafana's `label_values` takes it."""
+    """The query, a `label_values` of Grafana."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """A dashboard. Links to it stand on its uid, which never changes."""
+    """A dashboard. Links use its uid, which must not change."""
 
     uid: str
     title: str
@@ -110,7 +110,7 @@ class Board:
     rows: tuple[Row, ...]
 
     def panels(self) -> Iterator[Panel]:
-        """All of them."""
+        """Yield the panels of all rows."""
         for row in self.rows:
             yield from row.panels
 
@@ -156,26 +156,26 @@ def stat(
     leads_to: str = "",
     empty: str = "",
 ) -> Panel:
-    """A figure of the top row."""
+    """Return a single-value panel for the top row."""
     query = (Query(expr),)
     return Panel(title, text, unit, query, Kind.STAT, 4, 4, steps, names, leads_to=leads_to, empty=empty)
 
 
 def rate(metric: str, selector: str = "<nodes>", by: str = "") -> str:
-    """Events per second, added up over the nodes; `by` keeps labels apart."""
+    """Return the query for events per second, summed over the nodes and grouped by `by`."""
     grouped = f"sum by ({by}) " if by else "sum"
     return f"{grouped}(rate({metric}{{{selector}}}[$__rate_interval]))"
 
 
 def quantile(share: float, histogram: str, by: str = "", selector: str = "<nodes>") -> str:
-    """The value that a share of what was observed does not exceed."""
+    """Return the query for a quantile of a histogram."""
     labels = f"le, {by}" if by else "le"
     buckets = f"sum by ({labels}) (rate({histogram}_bucket{{{selector}}}[$__rate_interval]))"
     return f"histogram_quantile({share}, {buckets})"
 
 
 def halves(histogram: str, by: str = "") -> tuple[Query, ...]:
-    """The median of a histogram and what one in a hundred exceeds."""
+    """Return the queries for the median and the 99th percentile of a histogram."""
     name = f" {{{{{by}}}}}" if by else ""
     return tuple(
         Query(quantile(share, histogram, by), f"{word}{name}") for share, word in ((0.5, "median"), (0.99, "99 %"))

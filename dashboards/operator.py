@@ -1,4 +1,4 @@
-"""The operator: how its clusters are, and how it does itself."""
+"""The operator: the state of its clusters, and its own health."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _NOW: Final = Row(
     (
         stat(
             "Clusters",
-            "DisqueClusters that the operator looks after.",
+            "The number of DisqueClusters that the operator manages.",
             "short",
             "sum(disque_operator_cluster_phase{<clusters>})",
             empty="there are no clusters",
         ),
         stat(
-            "Clusters that need somebody",
-            "In the phase Degraded: kubectl disque status says what is to be done.",
+            "Degraded clusters",
+            "Clusters in the phase Degraded. Run kubectl disque status to see what to do.",
             "short",
             'sum(disque_operator_cluster_phase{<clusters>,phase="Degraded"})',
             steps=((1, BAD),),
             empty="there are no clusters",
         ),
         stat(
-            "Members missing",
-            "Members that are wanted and not ready.",
+            "Missing members",
+            "Members that the spec asks for and that are not ready.",
             "short",
             'sum(disque_operator_cluster_members{<clusters>,state="wanted"}) '
             '- sum(disque_operator_cluster_members{<clusters>,state="ready"})',
@@ -37,22 +37,23 @@ _NOW: Final = Row(
             empty="there are no clusters",
         ),
         stat(
-            "Operators that act",
-            "1, however many pods the operator has: the one with the Lease.",
+            "Active operators",
+            "The pod that holds the Lease is active. This is 1, however many pods the operator has.",
             "short",
             "sum(disque_operator_lease_held)",
             steps=((2, BAD),),
         ),
         stat(
-            "Oldest that waits",
-            "How long a cluster has been waiting for a worker. More than a few seconds: raise the number of workers.",
+            "Longest wait",
+            "How long a cluster has been waiting for a worker. If it is more than a few seconds, increase the"
+            " number of workers.",
             "s",
             "max(disque_operator_queue_oldest_seconds)",
             steps=((10, RISK), (60, BAD)),
         ),
         stat(
-            "Rounds that failed",
-            "In the last hour. They are tried again, less and less often.",
+            "Failed reconciliations",
+            "Failures in the last hour. The operator retries with increasing delays.",
             "short",
             "sum(increase(disque_operator_reconcile_errors_total{<clusters>}[1h]))",
             steps=((1, RISK),),
@@ -66,7 +67,7 @@ _CLUSTERS: Final = Row(
     (
         Panel(
             "Phases",
-            "What each cluster was busy with. Degraded: somebody has to do something.",
+            "The phase of each cluster. Degraded needs human intervention.",
             "short",
             (
                 Query(
@@ -80,21 +81,21 @@ _CLUSTERS: Final = Row(
             ),
             Kind.STATES,
             width=12,
-            names=((1, "yes", HEALTHY), (2, "needs somebody", BAD)),
+            names=((1, "yes", HEALTHY), (2, "degraded", BAD)),
             empty="there are no clusters",
         ),
         Panel(
             "Members",
-            "Ready, and wanted.",
+            "Members that are ready, and members that the spec asks for.",
             "short",
             (Query("disque_operator_cluster_members{<clusters>}", "{{namespace}}/{{cluster}} {{state}}"),),
             width=12,
             empty="there are no clusters",
         ),
         Panel(
-            "Conditions that are not as they should be",
-            "Ready, ClusterFormed, AllMembersReachable, SpecValid and ReconcileSuccess should be true, Progressing, "
-            "Draining and Degraded not.",
+            "Unhealthy conditions",
+            "Ready, ClusterFormed, AllMembersReachable, SpecValid and ReconcileSuccess should be true; "
+            "Progressing, Draining and Degraded should be false.",
             "short",
             (
                 Query(
@@ -109,12 +110,12 @@ _CLUSTERS: Final = Row(
             ),
             Kind.STATES,
             width=12,
-            names=((0, "not so", RISK), (1, "so", RISK)),
-            empty="all clusters are well",
+            names=((0, "unhealthy", RISK), (1, "so", RISK)),
+            empty="all clusters are healthy",
         ),
         Panel(
             "Paused",
-            "Clusters that the operator only looks at (spec.paused).",
+            "Clusters whose reconciliation is paused (spec.paused).",
             "short",
             (Query("disque_operator_paused{<clusters>} == 1", "{{namespace}}/{{cluster}}"),),
             Kind.STATES,
@@ -123,20 +124,20 @@ _CLUSTERS: Final = Row(
             empty="no cluster is paused",
         ),
         Panel(
-            "Jobs left of pods that are emptied",
-            "They go to the other members. A level line: nobody can take them.",
+            "Jobs left on draining pods",
+            "The jobs move to the other members. If the line is flat, no member can take them.",
             "short",
             (Query("disque_operator_drain_jobs_left{<clusters>}", "{{namespace}}/{{cluster}}"),),
             width=12,
-            empty="no pod is emptied",
+            empty="no pod is draining",
         ),
         Panel(
-            "Time until they are empty",
-            "-1 while nothing moves.",
+            "Estimated time until drained",
+            "-1 while no jobs move.",
             "s",
             (Query("disque_operator_drain_seconds_left{<clusters>}", "{{namespace}}/{{cluster}}"),),
             width=12,
-            empty="no pod is emptied",
+            empty="no pod is draining",
         ),
     ),
 )
@@ -145,8 +146,8 @@ _ITSELF: Final = Row(
     "The operator itself",
     (
         Panel(
-            "Rounds",
-            "Per second: look at a cluster, decide, act. And those that failed.",
+            "Reconciliations",
+            "Reconciliations per second, and how many of them failed.",
             "ops",
             (
                 Query(f"sum(rate({_ROUND}_count{{<clusters>}}[$__rate_interval]))", "rounds"),
@@ -155,8 +156,8 @@ _ITSELF: Final = Row(
             empty="there are no clusters",
         ),
         Panel(
-            "Time of rounds",
-            "Half of them are faster than the median; one in a hundred is slower than the other line.",
+            "Duration of reconciliations",
+            "The median and the 99th percentile.",
             "s",
             tuple(
                 Query(
@@ -168,27 +169,27 @@ _ITSELF: Final = Row(
             empty="there are no clusters",
         ),
         Panel(
-            "Clusters that wait",
-            "Clusters that are due and wait for a worker.",
+            "Waiting clusters",
+            "Clusters that are due for reconciliation and wait for a worker.",
             "short",
             (Query("sum by (instance) (disque_operator_queue_length)", "{{instance}}"),),
         ),
         Panel(
             "Writes",
-            "Requests per second that change something in Kubernetes. None while all is well.",
+            "Write requests to Kubernetes per second. There are none while the clusters match their specs.",
             "ops",
             (Query("sum by (verb, kind) (rate(disque_operator_writes_total[$__rate_interval]))", "{{verb}} {{kind}}"),),
             empty="nothing was changed",
         ),
         Panel(
             "Requests to Kubernetes",
-            "Per second, by their status; 0 is no answer.",
+            "Requests per second by status code. 0 means no response.",
             "ops",
             (Query("sum by (code) (rate(disque_operator_api_requests_total[$__rate_interval]))", "{{code}}"),),
         ),
         Panel(
-            "Commands to brokers, changes told of",
-            "Commands per second that change something in a broker, and changes that Kubernetes told of.",
+            "Broker commands and watch events",
+            "Commands per second that change a broker, and watch events per second from Kubernetes.",
             "ops",
             (
                 Query(
@@ -200,7 +201,7 @@ _ITSELF: Final = Row(
         ),
         Panel(
             "Version",
-            "Of each pod of the operator, with whether it holds the Lease.",
+            "The version of each operator pod, and whether it holds the Lease.",
             "short",
             (
                 Query("sum by (instance, version) (disque_operator_build_info)", "pods"),
@@ -211,7 +212,7 @@ _ITSELF: Final = Row(
         ),
         Panel(
             "Memory",
-            "What the operator's processes take.",
+            "Resident memory of the operator's processes.",
             "bytes",
             (Query("process_resident_memory_bytes and on (job, instance) disque_operator_build_info", "{{instance}}"),),
             width=12,
@@ -222,7 +223,7 @@ _ITSELF: Final = Row(
 OPERATOR: Final = Board(
     uids.OPERATOR,
     "Disque / Operator",
-    "How the clusters of the operator are, and how it does itself.",
+    "The state of the operator's clusters, and the health of the operator.",
     OF_OPERATOR,
     (_NOW, _CLUSTERS, _ITSELF),
 )

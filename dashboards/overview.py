@@ -1,4 +1,4 @@
-"""Is all well, and how much goes through: the dashboard to begin with."""
+"""Health and throughput: the dashboard to start with."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ _NOW: Final = Row(
     "Now",
     (
         stat(
-            "Nodes that answer",
-            "Nodes that Prometheus reads. Fewer than there should be: see the cluster.",
+            "Nodes up",
+            "Nodes that Prometheus can scrape. If some are missing, see the cluster dashboard.",
             "short",
             "count(disque_build_info{<nodes>})",
             leads_to=uids.CLUSTER,
         ),
         stat(
             "Nodes not ready",
-            "Nodes that answer, but serve no new jobs: they load their file, leave, end, or their disk fails.",
+            "Nodes that respond but accept no new jobs: they are loading their file, leaving or shutting "
+            "down, or their disk fails.",
             "short",
             "count(disque_ready{<nodes>} == 0) or vector(0)",
             steps=((1, RISK),),
@@ -27,22 +28,23 @@ _NOW: Final = Row(
         ),
         stat(
             "Jobs waiting",
-            "Jobs in queues, over all nodes. A few are normal; what counts is whether it grows, and how old they get.",
+            "Jobs in the queues of all nodes. A few are normal. Watch whether the number grows, and how old "
+            "the jobs get.",
             "short",
             'sum(disque_jobs{<nodes>,state="queued"})',
             leads_to=uids.QUEUES,
         ),
         stat(
             "Oldest waiting job",
-            "How long ago the first job of any queue was created. This is what to scale workers by.",
+            "The age of the first job of any queue. Use it to scale workers.",
             "s",
             "max(disque_oldest_waiting_job_age_seconds{<nodes>})",
             steps=((60, RISK), (900, BAD)),
             leads_to=uids.QUEUES,
         ),
         stat(
-            "Memory, fullest node",
-            "Share of maxmemory. Above 75 % a node sends new jobs to others, above 100 % it refuses them.",
+            "Memory of the fullest node",
+            "Share of maxmemory. Above 75 % a node sends new jobs to other nodes; above 100 % it rejects them.",
             "percentunit",
             "max(disque_memory_used_bytes{<nodes>} / (disque_memory_max_bytes{<nodes>} > 0))",
             steps=((0.75, RISK), (0.95, BAD)),
@@ -50,8 +52,8 @@ _NOW: Final = Row(
             empty="no node has a limit (maxmemory 0)",
         ),
         stat(
-            "Alerts that fire",
-            "Alerts of this project, if its rules are loaded into this Prometheus.",
+            "Firing alerts",
+            "Firing alerts of this project, if this Prometheus has its rules.",
             "short",
             'count(ALERTS{alertname=~"Disque.*",alertstate="firing",<clusters>}) or vector(0)',
             steps=((1, BAD),),
@@ -64,8 +66,9 @@ _JOBS: Final = Row(
     (
         Panel(
             "Through",
-            "Jobs per second that were added, delivered to workers and acknowledged. The three are level when workers "
-            "keep up; more deliveries than additions are redeliveries. Known by key: adds that found their job there.",
+            "Jobs per second that were added, delivered and acknowledged. The three are equal while workers "
+            "keep up. More deliveries than additions mean redeliveries. Known by key: ADDJOBs that returned "
+            "an existing job.",
             "ops",
             (
                 Query(rate("disque_jobs_added_total"), "added"),
@@ -76,30 +79,31 @@ _JOBS: Final = Row(
         ),
         Panel(
             "By state",
-            "What the nodes keep. Copies count on each node that has one, except in queues: a job waits in one. Many "
-            "acked ones mean that a holder of them does not answer.",
+            "Jobs that the nodes hold. Copies count on each node that holds one. A queued job counts once. "
+            "Many acknowledged jobs mean that a node that holds copies of them does not respond.",
             "short",
             (Query("sum by (state) (disque_jobs{<nodes>})", "{{state}}"),),
             Kind.STACK,
         ),
         Panel(
             "Age at delivery",
-            "From creation to delivery, delays included: what the one who added a job sees.",
+            "The time from creation to delivery, including delays, as producers see it.",
             "s",
             halves("disque_job_delivery_age_seconds"),
             empty="nothing was delivered",
         ),
         Panel(
-            "Put back into queues",
-            "Jobs per second that go back: after their retry time, because a worker gave them back (nack), by ENQUEUE, "
-            "or because another node had them. Timeouts mean workers that die or are slower than RETRY.",
+            "Requeued",
+            "Jobs per second that return to a queue: after their retry time, after NACK, by ENQUEUE, or "
+            "because another node held them. Timeouts mean that workers die or are slower than RETRY.",
             "ops",
             (Query(rate("disque_jobs_requeued_total", by="reason"), "{{reason}}"),),
         ),
         Panel(
-            "Lost by age or for memory",
-            "Expired: the TTL ended before somebody acknowledged. Evicted: what may be lost (acknowledgements, "
-            "at-most-once jobs that were delivered) went for memory. Expired when done is nothing lost.",
+            "Expired and evicted",
+            "Expired: the TTL ended before an acknowledgement. Evicted: acknowledgements, and delivered at-"
+            "most-once jobs, dropped to free memory. Expired when done: acknowledged jobs, so nothing is "
+            "lost.",
             "ops",
             (
                 Query(rate("disque_jobs_expired_total"), "expired"),
@@ -111,9 +115,9 @@ _JOBS: Final = Row(
             ),
         ),
         Panel(
-            "Refused requests",
-            "Requests per second that nodes refused for want of memory, because of the disk, or because they leave or "
-            "load. Producers see errors.",
+            "Rejected requests",
+            "Requests per second that nodes rejected because of memory, disk, leaving or loading. Producers "
+            "get errors.",
             "ops",
             (Query(rate("disque_requests_refused_total", by="reason"), "{{reason}}"),),
         ),
@@ -125,13 +129,13 @@ _COMMANDS: Final = Row(
     (
         Panel(
             "Commands",
-            "Commands per second, the ten busiest.",
+            "The ten most frequent commands, per second.",
             "ops",
             (Query(f"topk(10, {rate('disque_commands_total', by='command')})", "{{command}}"),),
         ),
         Panel(
-            "Time of commands, 99 %",
-            "What one command in a hundred exceeds, without the time that a client waits for jobs or copies.",
+            "Latency of commands, 99th percentile",
+            "The 99th percentile of the processing time, without the time that a client waits for jobs or copies.",
             "s",
             (
                 Query(
@@ -144,18 +148,18 @@ _COMMANDS: Final = Row(
         ),
         Panel(
             "Errors",
-            "Replies per second that were errors, by their first word. NOREPL: copies were not made. OOM: memory.",
+            "Error replies per second by error code. NOREPL: too few copies were made. OOM: out of memory.",
             "ops",
             (
                 Query(rate("disque_errors_total", by="code"), "{{code}}"),
-                Query(rate("disque_commands_total", '<nodes>,result="error"'), "commands that failed"),
+                Query(rate("disque_commands_total", '<nodes>,result="error"'), "failed commands"),
             ),
             empty="no command has failed",
         ),
         Panel(
             "Clients",
-            "Connections of clients, and those among them that wait: workers with nothing to do (GETJOB), producers "
-            "whose jobs get their copies (ADDJOB).",
+            "Client connections, and how many of them are blocked: workers that wait for jobs (GETJOB), "
+            "producers that wait for copies (ADDJOB).",
             "short",
             (
                 Query("sum(disque_connected_clients{<nodes>})", "connected"),
@@ -164,18 +168,19 @@ _COMMANDS: Final = Row(
         ),
         Panel(
             "Connections",
-            "New connections per second, those refused because of maxclients, and those hung up on because they did "
-            "not read or took too much memory. Many new ones: clients that connect for each job.",
+            "New connections per second, connections rejected because of maxclients, and connections closed "
+            "because the client did not read or used too much memory. Many new connections mean that clients "
+            "connect for each job.",
             "ops",
             (
                 Query(rate("disque_connections_received_total"), "accepted"),
-                Query(rate("disque_rejected_connections_total"), "refused"),
-                Query(rate("disque_clients_closed_total", by="reason"), "hung up on, {{reason}}"),
+                Query(rate("disque_rejected_connections_total"), "rejected"),
+                Query(rate("disque_clients_closed_total", by="reason"), "closed, {{reason}}"),
             ),
         ),
         Panel(
             "Network",
-            "Bytes per second from and to clients; those of the bus are not counted.",
+            "Bytes per second from and to clients, without the cluster bus.",
             "Bps",
             (
                 Query(rate("disque_network_received_bytes_total"), "received"),
@@ -190,7 +195,7 @@ _PROCESS: Final = Row(
     (
         Panel(
             "Processor",
-            "Share of one core; a node can use one, so 1 is the most it can do.",
+            "Share of one core. A node uses one core at most, so 1 is saturation.",
             "percentunit",
             (
                 Query(
@@ -202,8 +207,8 @@ _PROCESS: Final = Row(
             steps=((0.9, RISK),),
         ),
         Panel(
-            "Lag of the event loop, 99 %",
-            "How much later than due a timer runs: for so long nobody was served.",
+            "Event loop lag, 99th percentile",
+            "How late timers run. No client is served for that time.",
             "s",
             (
                 Query(
@@ -216,7 +221,7 @@ _PROCESS: Final = Row(
         ),
         Panel(
             "Open files",
-            "Share of the limit; connections take one each.",
+            "Share of the limit. Each connection uses one.",
             "percentunit",
             (
                 Query(
@@ -227,26 +232,26 @@ _PROCESS: Final = Row(
             steps=((0.85, RISK),),
         ),
         Panel(
-            "Running for",
-            "Since the process began; a fall is a restart.",
+            "Uptime",
+            "The time since the process started. A drop is a restart.",
             "s",
             (Query("time() - disque_start_time_seconds{<nodes>}", "{{instance}}"),),
         ),
         Panel(
-            "Writing this page's figures",
-            "How long a node needed for its page of metrics, the last time.",
+            "Scrape duration",
+            "How long a node took to write its last metrics page.",
             "s",
             (Query("disque_scrape_duration_seconds{<nodes>}", "{{instance}}"),),
         ),
         Panel(
             "HTTP",
-            "Answers of the HTTP port per second: probes, metrics, the console.",
+            "Responses of the HTTP port per second: probes, metrics, console.",
             "ops",
             (Query(rate("disque_http_requests_total", by="page, code"), "{{page}} {{code}}"),),
         ),
         Panel(
             "Versions",
-            "Which version, build and Python each node runs. More than one only during an upgrade.",
+            "The version, build and Python of the nodes. More than one is normal only during an upgrade.",
             "short",
             (Query("count by (version, build, python) (disque_build_info{<nodes>})", "nodes"),),
             Kind.TABLE,
@@ -259,7 +264,7 @@ _PROCESS: Final = Row(
 OVERVIEW: Final = Board(
     uids.OVERVIEW,
     "Disque / Overview",
-    "Is all well, and how much goes through.",
+    "Health and throughput.",
     OF_BROKERS,
     (_NOW, _JOBS, _COMMANDS, _PROCESS),
 )

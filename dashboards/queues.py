@@ -1,4 +1,4 @@
-"""Queues: which are long, old, or have no workers."""
+"""Queues: their length, age and workers."""
 
 from __future__ import annotations
 
@@ -7,48 +7,48 @@ from typing import Final
 from dashboards import uids
 from dashboards.model import BAD, OF_QUEUES, RISK, Board, Kind, Panel, Query, Row, rate, stat
 
-_FEW: Final = " Nodes have series of their longest queues only (directive metrics-queues)."
+_FEW: Final = " Nodes only export series for their longest queues (directive metrics-queues)."
 
 _NOW: Final = Row(
     "Now",
     (
         stat(
-            "Queues known",
-            "The largest number of queues that a node knows. Queues that nobody uses are forgotten after a while.",
+            "Known queues",
+            "The largest number of queues that a node knows. Unused queues are removed after a while.",
             "short",
             "max(disque_queues{<nodes>})",
         ),
         stat(
             "Queues without series",
-            "Queues that are not shown here, because there are more than metrics-queues allows. The longest are shown.",
+            "Queues that are not shown because there are more than metrics-queues allows. The longest are shown.",
             "short",
             "max(disque_queues_left_out{<nodes>})",
         ),
         stat(
             "Jobs in these queues",
-            "Jobs that wait in the queues that are chosen above.",
+            "Jobs that wait in the queues selected above.",
             "short",
             "sum(disque_queue_jobs{<queues>})",
             empty="there are no queues",
         ),
         stat(
             "Oldest job in these queues",
-            "How long ago the first job was created. This is what to scale workers by.",
+            "The age of the first job. Use it to scale workers.",
             "s",
             "max(disque_queue_oldest_job_age_seconds{<queues>})",
             steps=((60, RISK), (900, BAD)),
             empty="there are no queues",
         ),
         stat(
-            "Workers that wait",
-            "Clients that wait in GETJOB for these queues; one that waits for several counts in each.",
+            "Idle workers",
+            "Clients that wait in GETJOB for these queues. A client that waits for several queues counts in each.",
             "short",
             "sum(disque_queue_blocked_clients{<queues>})",
             empty="there are no queues",
         ),
         stat(
             "Paused queues",
-            "Queues that are paused for adding or getting on some node (PAUSE).",
+            "Queues whose input or output is paused on a node (PAUSE).",
             "short",
             "count(max by (queue) (disque_queue_paused{<queues>}) == 1) or vector(0)",
             steps=((1, RISK),),
@@ -57,7 +57,7 @@ _NOW: Final = Row(
 )
 
 _LIST: Final = Row(
-    "Each queue, over all nodes",
+    "Queues over all nodes",
     (
         Panel(
             "Queues",
@@ -83,17 +83,17 @@ _TIME: Final = Row(
     "Over time",
     (
         Panel(
-            "Longest",
-            "Jobs that wait, the ten longest queues." + _FEW,
+            "Longest queues",
+            "Waiting jobs of the ten longest queues." + _FEW,
             "short",
             (Query("topk(10, sum by (queue) (disque_queue_jobs{<queues>}))", "{{queue}}"),),
             width=12,
             empty="there are no queues",
         ),
         Panel(
-            "Oldest",
-            "Age of the first job, the ten oldest. A line that rises by one second per second is a queue that nobody "
-            "gets from.",
+            "Oldest queues",
+            "Age of the first job of the ten oldest queues. If a line rises by one second per second, no "
+            "worker fetches from that queue.",
             "s",
             (Query("topk(10, max by (queue) (disque_queue_oldest_job_age_seconds{<queues>}))", "{{queue}}"),),
             width=12,
@@ -102,28 +102,28 @@ _TIME: Final = Row(
         ),
         Panel(
             "In",
-            "Jobs per second that join a queue: new ones, and those that come back.",
+            "New and requeued jobs per second.",
             "ops",
             (Query(f"topk(10, {rate('disque_queue_jobs_in_total', '<queues>', by='queue')})", "{{queue}}"),),
             empty="there are no queues",
         ),
         Panel(
             "Out",
-            "Jobs per second that leave a queue: to workers, and to other nodes.",
+            "Jobs per second that leave the queue for workers or other nodes.",
             "ops",
             (Query(f"topk(10, {rate('disque_queue_jobs_out_total', '<queues>', by='queue')})", "{{queue}}"),),
             empty="there are no queues",
         ),
         Panel(
             "Waiting workers",
-            "Clients that wait in GETJOB. None for long, while jobs wait: nobody works on that queue.",
+            "Clients that wait in GETJOB. If there are none while jobs wait, the queue has no workers.",
             "short",
             (Query("topk(10, sum by (queue) (disque_queue_blocked_clients{<queues>}))", "{{queue}}"),),
             empty="there are no queues",
         ),
         Panel(
             "From other nodes",
-            "Jobs per second that came from other nodes, because here is who wants them.",
+            "Jobs per second imported from other nodes for clients that wait here.",
             "ops",
             (Query("topk(10, sum by (queue) (disque_queue_imported_jobs_per_second{<queues>}))", "{{queue}}"),),
             width=12,
@@ -131,7 +131,7 @@ _TIME: Final = Row(
         ),
         Panel(
             "Paused",
-            "Queues that were paused, by node and direction.",
+            "Paused queues by node and direction.",
             "short",
             (Query("disque_queue_paused{<queues>} == 1", "{{queue}} {{direction}} {{instance}}"),),
             Kind.STATES,
@@ -145,7 +145,7 @@ _TIME: Final = Row(
 QUEUES: Final = Board(
     uids.QUEUES,
     "Disque / Queues",
-    "Which queues are long, old, or have no workers.",
+    "Length, age and workers of the queues.",
     OF_QUEUES,
     (_NOW, _LIST, _TIME),
 )

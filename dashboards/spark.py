@@ -11,7 +11,7 @@ from typing import Final
 from dashboards import uids
 from dashboards.model import BAD, OF_SPARK, RISK, Board, Panel, Query, Row, rate, stat
 
-_NONE: Final = "no job of Spark runs"
+_NONE: Final = "no Spark job runs"
 _NO_STREAM: Final = "no stream runs"
 _EXECUTORS: Final = '<spark>,executor_id!="driver"'
 _QUEUES: Final = 'namespace=~"$namespace"'
@@ -28,40 +28,45 @@ _NOW: Final = Row(
     "Now",
     (
         stat(
-            "Jobs that run",
-            "Drivers that are up.",
+            "Running jobs",
+            "The number of running drivers.",
             "short",
             'count(metrics_executor_totalCores{<spark>,executor_id="driver"})',
             empty=_NONE,
         ),
         stat(
             "Executors",
-            "None for long, while a job runs: their pods find no place (kubectl get pods -l spark-role=executor).",
+            "If there are none while a job runs, their pods cannot be scheduled (kubectl get pods -l spark-"
+            "role=executor).",
             "short",
             f"count(metrics_executor_totalCores{{{_EXECUTORS}}})",
             empty=_NONE,
         ),
         stat(
-            "Tasks at work", "Over all executors.", "short", "sum(metrics_executor_activeTasks{<spark>})", empty=_NONE
+            "Running tasks",
+            "Tasks on all executors.",
+            "short",
+            "sum(metrics_executor_activeTasks{<spark>})",
+            empty=_NONE,
         ),
         stat(
-            "Tasks that failed",
-            "In the last hour. Each was tried again; four times in a row end a job.",
+            "Failed tasks",
+            "Failures in the last hour. Spark retries a task; four failures of the same task end the job.",
             "short",
             "sum(increase(metrics_executor_failedTasks_total{<spark>}[1h]))",
             steps=((1, RISK), (100, BAD)),
             empty=_NONE,
         ),
         stat(
-            "Rows that streams read",
-            "Per second, in their last micro-batches.",
+            "Rows read by streams",
+            "Rows per second in the last micro-batches.",
             "ops",
             f"sum({_streams('inputRate_total')})",
             empty=_NO_STREAM,
         ),
         stat(
             "Slowest micro-batch",
-            "From its trigger to its end. Its jobs are kept leased for so long, also beyond RETRY.",
+            "From trigger to completion. The jobs stay leased for that time, even beyond RETRY.",
             "s",
             f"max({_streams('latency')}) / 1000",
             steps=((60, RISK), (300, BAD)),
@@ -71,25 +76,25 @@ _NOW: Final = Row(
 )
 
 _QUEUED: Final = Row(
-    "Queues, as the brokers see them",
+    "Queues as seen by the brokers",
     (
         Panel(
             "Into queues",
-            "Jobs per second that join a queue, the ten busiest: new ones, and those that come back.",
+            "New and requeued jobs per second, for the ten busiest queues.",
             "ops",
             (Query(f"topk(10, {rate('disque_queue_jobs_in_total', _QUEUES, by='queue')})", "{{queue}}"),),
             empty="there are no queues",
         ),
         Panel(
             "Out of queues",
-            "Jobs per second that leave a queue, the ten busiest: to who asks for them, and to other nodes.",
+            "Jobs per second that leave a queue for clients or other nodes, for the ten busiest queues.",
             "ops",
             (Query(f"topk(10, {rate('disque_queue_jobs_out_total', _QUEUES, by='queue')})", "{{queue}}"),),
             empty="there are no queues",
         ),
         Panel(
-            "Jobs that wait",
-            "In the ten longest queues. A line that only rises under a running drain wants more executors.",
+            "Waiting jobs",
+            "Waiting jobs in the ten longest queues. If a line only rises while a drain runs, add executors.",
             "short",
             (Query(f"topk(10, sum by (queue) (disque_queue_jobs{{{_QUEUES}}}))", "{{queue}}"),),
             empty="there are no queues",
@@ -102,7 +107,7 @@ _STREAMS: Final = Row(
     (
         Panel(
             "Read and processed",
-            "Rows per second. Read above processed for long: the stream falls behind.",
+            "Rows per second. If more rows are read than processed for a long time, the stream falls behind.",
             "ops",
             (
                 Query(_streams("inputRate_total"), "{{app}} {{query}} read"),
@@ -111,8 +116,8 @@ _STREAMS: Final = Row(
             empty=_NO_STREAM,
         ),
         Panel(
-            "Time of micro-batches",
-            "From the trigger to the end of each.",
+            "Duration of micro-batches",
+            "From trigger to completion.",
             "s",
             (Query(f"{_streams('latency')} / 1000", "{{app}} {{query}}"),),
             steps=((300, BAD),),
@@ -120,7 +125,7 @@ _STREAMS: Final = Row(
         ),
         Panel(
             "State",
-            "Rows that streams remember, for instance the IDs of jobs that were seen. It should not grow for ever.",
+            "Rows in the state of the streams, for example IDs of seen jobs. The number should not grow without bound.",
             "short",
             (Query(_streams("states_rowsTotal"), "{{app}} {{query}}"),),
             empty=_NO_STREAM,
@@ -133,7 +138,7 @@ _WORK: Final = Row(
     (
         Panel(
             "Tasks",
-            "Per second, over all executors of a job: finished, and failed.",
+            "Finished and failed tasks per second, over all executors of a job.",
             "ops",
             (
                 Query(rate("metrics_executor_completedTasks_total", "<spark>", by="app"), "{{app}} finished"),
@@ -143,7 +148,8 @@ _WORK: Final = Row(
         ),
         Panel(
             "Busy cores",
-            "Tasks that run, and how many can run at once. Less than there are: the data is in too few partitions.",
+            "Running tasks, and the number that can run at the same time. If fewer run, the data has too few "
+            "partitions.",
             "short",
             (
                 Query("sum by (app) (metrics_executor_activeTasks{<spark>})", "{{app}} at work"),
@@ -152,8 +158,8 @@ _WORK: Final = Row(
             empty=_NONE,
         ),
         Panel(
-            "Time for garbage",
-            "The share of the tasks' time that Java collects garbage in. Above a tenth: more memory for executors.",
+            "Garbage collection",
+            "The share of the tasks' time spent in garbage collection. Above 10 %, give the executors more memory.",
             "percentunit",
             (
                 Query(
@@ -167,22 +173,22 @@ _WORK: Final = Row(
             empty=_NONE,
         ),
         Panel(
-            "Memory of Java",
-            "The heap in use, of each executor and of the driver.",
+            "Java heap",
+            "Used heap of each executor and of the driver.",
             "bytes",
             (Query("metrics_executor_JVMHeapMemory_bytes{<spark>}", "{{app}} {{executor_id}}"),),
             empty=_NONE,
         ),
         Panel(
-            "Memory of Python",
-            "Python's processes, where the connector runs; they share what spark.executor.memoryOverhead leaves.",
+            "Python memory",
+            "Memory of the Python processes, where the connector runs. spark.executor.memoryOverhead limits it.",
             "bytes",
             (Query("metrics_executor_ProcessTreePythonRSSMemory_bytes{<spark>}", "{{app}} {{executor_id}}"),),
             empty=_NONE,
         ),
         Panel(
-            "Between executors",
-            "Bytes per second that are written for other tasks to read. Neither enqueue nor drain needs much of it.",
+            "Shuffle writes",
+            "Bytes per second written for other tasks. Enqueue and drain need few.",
             "Bps",
             (Query(rate("metrics_executor_totalShuffleWrite_bytes_total", "<spark>", by="app"), "{{app}}"),),
             empty=_NONE,
@@ -193,7 +199,7 @@ _WORK: Final = Row(
 SPARK: Final = Board(
     uids.SPARK,
     "Disque / Spark",
-    "Spark's jobs that fill and empty queues.",
+    "Spark jobs that read and write queues.",
     OF_SPARK,
     (_NOW, _QUEUED, _STREAMS, _WORK),
 )

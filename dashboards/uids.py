@@ -1,4 +1,4 @@
-"""The uids of the dashboards, by which they lead to each other."""
+"""The uids of the dashboards, used in links."""
 
 from __future__ import annotations
 

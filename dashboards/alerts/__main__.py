@@ -1,5 +1,5 @@
-"""Writes what is made of the alerts: `python -m dashboards.alerts`, or `--check` to only tell which files are old."""
-# ruff: noqa: T201  (a script that says what it wrote)
+"""Write the files generated from the alerts: `python -m dashboards.alerts`, or with `--check` list outdated ones."""
+# ruff: noqa: T201  (a script that prints the files it wrote)
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dashboards.alerts.files import ROOT, generated
 
 
 def main(arguments: list[str]) -> int:
-    """Write what is old, or only name it."""
+    """Write or list the outdated files."""
     old = [(path, text) for path, text in generated() if not path.exists() or path.read_text("utf-8") != text]
     check = "--check" in arguments
     for path, text in old:
         if not check:
             path.write_text(text, "utf-8")
-        print(f"{'old' if check else 'written'}: {path.relative_to(ROOT)}")
+        print(f"{'outdated' if check else 'written'}: {path.relative_to(ROOT)}")
     if check and old:
         print("run: python -m dashboards.alerts")
         return 1

@@ -1,4 +1,4 @@
-"""An alert: when it fires, how grave it is, and what people read then."""
+"""An alert: its expression, severity and messages."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from enum import Enum
 from typing import Final
 
 RUNBOOKS: Final = "docs/runbooks"
-"""Where the pages are: in this repository, until somebody serves them. The chart has a value for that place."""
+"""The place of the runbooks: a path in this repository. A value of the chart replaces it with a URL."""
 
 CLUSTER: Final = "{{ with $labels.cluster }}{{ $labels.namespace }}/{{ . }}{{ else }}the cluster{{ end }}"
-"""A cluster in a message; without a name where Prometheus gives its targets no label `cluster`."""
+"""The name of a cluster in a message, or "the cluster" if the targets have no label `cluster`."""
 NODE: Final = "{{ $labels.instance }}"
 
 
 class Severity(Enum):
-    """Who is to know."""
+    """How urgent an alert is."""
 
     CRITICAL = "critical"
-    """Jobs can not be added or fetched, or may be lost: somebody is woken."""
+    """Clients cannot add or fetch jobs, or jobs may be lost: page someone."""
     WARNING = "warning"
-    """Somebody looks at it today."""
+    """Someone should look at it today."""
     INFO = "info"
-    """Nothing is wrong; somebody may have forgotten something."""
+    """Nothing is broken, but someone may have forgotten something."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,18 @@ class Alert:
     name: str
     severity: Severity
     lasting: str
-    """For how long the expression has to hold; `0m`: at once."""
+    """How long the expression must hold before the alert fires; `0m`: immediately."""
     expr: str
     summary: str
-    """A line: what is wrong, and where."""
+    """One line: what is wrong, and where."""
     description: str
-    """What it means for users, with the figure."""
+    """What it means for users, with the value."""
     board: str
-    """The uid of the dashboard that shows more."""
+    """The uid of the dashboard with details."""
 
     @property
     def rule(self) -> dict[str, object]:
-        """As Prometheus reads it."""
+        """The rule in Prometheus' format."""
         waits = {} if self.lasting == "0m" else {"for": self.lasting}
         return {
             "alert": self.name,
@@ -61,7 +61,7 @@ class Alert:
 
 @dataclass(frozen=True)
 class Group:
-    """Alerts that are worked out together."""
+    """Alerts that Prometheus evaluates together."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Alerts about nodes among each other: links, clocks, copies."""
+"""Alerts about links, clocks and copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dashboards.alerts.alert import CLUSTER, NODE, Alert, Group, Severity
 
 
 def _reached(*states: str) -> str:
-    """How many members a node reaches, itself counted; once, though several jobs of Prometheus may read it."""
+    """The number of members that a node reaches, including itself, even if several Prometheus jobs scrape it."""
     choice = "|".join(states)
     return (
         "sum by (namespace, cluster, instance) (\n"
@@ -27,9 +27,9 @@ BETWEEN: Final = Group(
             Severity.WARNING,
             "2m",
             "count by (namespace, cluster, address) (disque_cluster_link_up == 0)",
-            f"Nodes of {CLUSTER} do not reach {{{{ $labels.address }}}}",
-            "{{ $value }} of its nodes have had no connection to it for two minutes. Jobs whose copies it has are not "
-            "collected, and it takes no copies of new ones.",
+            f"Nodes of {CLUSTER} cannot reach {{{{ $labels.address }}}}",
+            "{{ $value }} nodes have had no connection to it for two minutes. It gets no copies of new jobs, "
+            "and jobs of which it holds copies stay in memory after their acknowledgement.",
             uids.CLUSTER,
         ),
         Alert(
@@ -41,9 +41,9 @@ BETWEEN: Final = Group(
             f"  {_reached('connected', 'leaving')}\n"
             "  and on (namespace, cluster, instance) disque_cluster_size > 1\n"
             ")",
-            f"Nodes of {CLUSTER} run, but do not reach each other",
-            "{{ $value }} nodes answer Prometheus, and one of them reaches fewer. Both sides go on: jobs that have "
-            "copies on both may be delivered twice, and REPLICATE may be refused.",
+            f"Nodes of {CLUSTER} are up but cannot reach each other",
+            "Prometheus reads {{ $value }} nodes, and one of them reaches fewer. Both sides continue: jobs with"
+            " copies on both sides may be delivered twice, and ADDJOB may fail with NOREPL.",
             uids.CLUSTER,
         ),
         Alert(
@@ -52,8 +52,8 @@ BETWEEN: Final = Group(
             "5m",
             "max by (namespace, cluster, instance, address) (disque_clock_skew_seconds) > 0.5",
             f"The clocks of {NODE} and {{{{ $labels.address }}}} differ",
-            "They are {{ $value | humanizeDuration }} apart. Jobs of the one are put into order as if they were older "
-            "or younger, and expire by the clock of the node that has them.",
+            "They are {{ $value | humanizeDuration }} apart. Jobs of these nodes get out of order, and expire "
+            "too early or too late.",
             uids.CLUSTER,
         ),
         Alert(
@@ -61,9 +61,9 @@ BETWEEN: Final = Group(
             Severity.WARNING,
             "5m",
             "sum by (namespace, cluster) (rate(disque_replication_failures_total[5m])) > 0",
-            f"Jobs are refused in {CLUSTER} because copies can not be made",
-            "{{ $value | humanize }} ADDJOBs per second got NOREPL: not enough nodes took a copy in time. Producers "
-            "have to try again.",
+            f"{CLUSTER} rejects jobs because it cannot replicate them",
+            "{{ $value | humanize }} ADDJOBs per second fail with NOREPL: too few nodes stored a copy in time. "
+            "Producers must retry.",
             uids.CLUSTER,
         ),
         Alert(
@@ -71,9 +71,9 @@ BETWEEN: Final = Group(
             Severity.WARNING,
             "5m",
             "sum by (namespace, cluster) (increase(disque_async_copies_missing_total[10m])) > 0",
-            f"Jobs of {CLUSTER} have fewer copies than they asked for",
-            "{{ $value | humanize }} copies of jobs that were added with ASYNC were never on their way within ten "
-            "minutes. If the node that has such a job is lost, the job may be.",
+            f"Jobs of {CLUSTER} have fewer copies than requested",
+            "{{ $value | humanize }} copies of jobs added with ASYNC were not sent within ten minutes. If the "
+            "node that holds such a job is lost, the job may be lost.",
             uids.CLUSTER,
         ),
         Alert(
@@ -84,9 +84,9 @@ BETWEEN: Final = Group(
             "> max by (namespace, cluster) (\n"
             f"  {_reached('connected')}\n"
             ")",
-            f"Jobs of {CLUSTER} want more copies than there are nodes",
-            "The highest REPLICATE of a job is {{ $value }}, and fewer nodes reach each other. New jobs like it are "
-            "refused with NOREPL.",
+            f"Jobs of {CLUSTER} require more copies than there are nodes",
+            "The highest REPLICATE of a job is {{ $value }}, but fewer nodes reach each other. New jobs with this "
+            "REPLICATE fail with NOREPL.",
             uids.CLUSTER,
         ),
         Alert(
@@ -94,9 +94,9 @@ BETWEEN: Final = Group(
             Severity.WARNING,
             "0m",
             "sum by (namespace, cluster, instance) (increase(disque_cluster_links_overflowed_total[10m])) > 0",
-            f"Another node takes too slowly what {NODE} sends",
-            "{{ $value | humanize }} times within ten minutes more waited for a node than cluster-link-sendbuf-limit "
-            "allows. What waited was lost, and is repeated where it matters.",
+            f"Another node reads too slowly from {NODE}",
+            "{{ $value | humanize }} times within ten minutes a send buffer exceeded cluster-link-sendbuf-limit. Its "
+            "messages were lost; the important ones are sent again.",
             uids.CLUSTER,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Alerts about memory and the append only file."""
+"""Alerts about memory and the append-only file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MEMORY_DISK: Final = Group(
             "5m",
             "disque_memory_level >= 1",
             f"The memory of the Disque node {NODE} is nearly full",
-            "For five minutes it has been above 75 % of maxmemory (level {{ $value }}): it keeps no new jobs, other "
-            "nodes have to. Above 100 % jobs are refused.",
+            "It has been above 75 % of maxmemory for five minutes (level {{ $value }}) and stores new jobs on "
+            "other nodes only. Above 100 % it rejects jobs.",
             uids.MEMORY_DISK,
         ),
         Alert(
@@ -26,8 +26,8 @@ MEMORY_DISK: Final = Group(
             Severity.CRITICAL,
             "1m",
             "disque_memory_level >= 3",
-            f"The Disque node {NODE} refuses jobs: its memory is full",
-            "Producers get -OOM. Workers go on, and each job that is done makes room.",
+            f"The Disque node {NODE} is out of memory and rejects jobs",
+            "Producers get -OOM. Workers continue, and each finished job frees memory.",
             uids.MEMORY_DISK,
         ),
         Alert(
@@ -38,7 +38,7 @@ MEMORY_DISK: Final = Group(
             "and disque_memory_used_bytes > 0.5 * disque_memory_max_bytes\n"
             "and disque_memory_level < 1",
             f"The Disque node {NODE} will be full within an hour",
-            "It grew in the last half hour so that it will use {{ $value | humanize1024 }}B in an hour, more than "
+            "At the rate of the last 30 minutes it will use {{ $value | humanize1024 }}B in an hour, more than "
             "maxmemory.",
             uids.MEMORY_DISK,
         ),
@@ -47,9 +47,9 @@ MEMORY_DISK: Final = Group(
             Severity.WARNING,
             "0m",
             "sum by (namespace, cluster, instance) (increase(disque_jobs_evicted_total[10m])) > 0",
-            f"The Disque node {NODE} forgets jobs for want of memory",
-            "{{ $value | humanize }} within ten minutes: acknowledgements, so that a job may come once more, and "
-            "at-most-once jobs that were delivered. Jobs that wait are never forgotten.",
+            f"The Disque node {NODE} evicts jobs to free memory",
+            "{{ $value | humanize }} within ten minutes. It evicts acknowledgements, so jobs may be delivered "
+            "again, and delivered at-most-once jobs. It never evicts waiting jobs.",
             uids.MEMORY_DISK,
         ),
         Alert(
@@ -57,8 +57,8 @@ MEMORY_DISK: Final = Group(
             Severity.CRITICAL,
             "1m",
             "disque_aof_failed == 1",
-            f"The Disque node {NODE} can not write its append only file",
-            "It refuses new jobs with -MISCONF until it can. Workers go on.",
+            f"The Disque node {NODE} cannot write its append-only file",
+            "It rejects new jobs with -MISCONF until it can. Workers continue.",
             uids.MEMORY_DISK,
         ),
         Alert(
@@ -66,8 +66,8 @@ MEMORY_DISK: Final = Group(
             Severity.WARNING,
             "15m",
             "disque_aof_last_rewrite_ok == 0 and disque_aof_enabled == 1",
-            f"The Disque node {NODE} can not write its append only file anew",
-            "The file is complete, but it grows with every job that was ever there until the disk is full.",
+            f"The Disque node {NODE} cannot rewrite its append-only file",
+            "The file is complete, but it grows with every job until the disk is full.",
             uids.MEMORY_DISK,
         ),
         Alert(
@@ -77,8 +77,8 @@ MEMORY_DISK: Final = Group(
             "histogram_quantile(0.99, sum by (namespace, cluster, instance, le) "
             "(rate(disque_aof_fsync_duration_seconds_bucket[10m]))) > 1",
             f"The disk of the Disque node {NODE} is slow",
-            "One sync in a hundred takes over {{ $value | humanizeDuration }}. With appendfsync always producers wait "
-            "for it; with everysec more than a second may be lost when the power goes.",
+            "One fsync in a hundred takes over {{ $value | humanizeDuration }}. With appendfsync always, "
+            "producers wait for it; with everysec, a power loss may cost more than a second of changes.",
             uids.MEMORY_DISK,
         ),
         Alert(
@@ -90,8 +90,8 @@ MEMORY_DISK: Final = Group(
             '  "cluster", "$1", "persistentvolumeclaim", "data-(.+)-[0-9]+")\n'
             "and on (namespace, cluster) disque_operator_cluster_phase",
             f"A volume of {CLUSTER} is nearly full",
-            "{{ $labels.persistentvolumeclaim }} has {{ $value | humanizePercentage }} left. The append only file "
-            "wants twice the space of the jobs while it is written anew; when the disk is full new jobs are refused.",
+            "{{ $labels.persistentvolumeclaim }} has {{ $value | humanizePercentage }} left. A rewrite needs "
+            "space for a second append-only file. When the disk is full, new jobs are rejected.",
             uids.MEMORY_DISK,
         ),
     ),

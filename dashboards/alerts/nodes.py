@@ -1,4 +1,4 @@
-"""Alerts about single nodes: up, ready, fast enough, with room for clients."""
+"""Alerts about single nodes: availability, event loop, connections."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NODES: Final = Group(
             Severity.CRITICAL,
             "1m",
             'up{job="disque"} == 0',
-            f"The Disque node {NODE} does not answer",
-            "Prometheus could not read its metrics for a minute: it is down, hangs, or can not be reached. Its clients "
-            "go to other nodes; its jobs that have copies come back there after their retry time.",
+            f"The Disque node {NODE} is down",
+            "Prometheus could not scrape it for a minute: it is down, hangs or is unreachable. Its clients use "
+            "other nodes. Jobs with copies on other nodes are delivered again after their retry time.",
             uids.CLUSTER,
         ),
         Alert(
@@ -26,9 +26,9 @@ NODES: Final = Group(
             Severity.WARNING,
             "10m",
             "disque_ready == 0 unless disque_leaving == 1",
-            f"The Disque node {NODE} runs, but serves no new jobs",
-            "For ten minutes it has been loading its file, ending, or refusing jobs because of its disk. Its page "
-            "/readyz says which.",
+            f"The Disque node {NODE} is up but accepts no new jobs",
+            "For ten minutes it has been loading its file, shutting down, or rejecting jobs because of its "
+            "disk. The page /readyz gives the reason.",
             uids.CLUSTER,
         ),
         Alert(
@@ -36,8 +36,8 @@ NODES: Final = Group(
             Severity.WARNING,
             "0m",
             "changes(disque_start_time_seconds[15m]) > 2",
-            f"The Disque node {NODE} restarts again and again",
-            "It started {{ $value }} times within 15 minutes. What ends it stands in its log.",
+            f"The Disque node {NODE} restarts repeatedly",
+            "It started {{ $value }} times within 15 minutes. Its log gives the reason.",
             uids.OVERVIEW,
         ),
         Alert(
@@ -46,8 +46,8 @@ NODES: Final = Group(
             "10m",
             "histogram_quantile(0.99, sum by (namespace, cluster, instance, le) "
             "(rate(disque_event_loop_lag_seconds_bucket[5m]))) > 0.25",
-            f"The Disque node {NODE} lets everybody wait",
-            "One time in a hundred nobody is served for {{ $value | humanizeDuration }}. All clients notice it.",
+            f"The event loop of the Disque node {NODE} is slow",
+            "The 99th percentile of its lag is {{ $value | humanizeDuration }}. No client is served for that time.",
             uids.OVERVIEW,
         ),
         Alert(
@@ -55,9 +55,9 @@ NODES: Final = Group(
             Severity.WARNING,
             "15m",
             "rate(disque_connections_received_total[5m]) > 50",
-            f"Clients of the Disque node {NODE} connect all the time",
-            "{{ $value | humanize }} new connections per second: some program connects for each job, or can not stay "
-            "connected. Each costs more than adding a job.",
+            f"Clients of the Disque node {NODE} reconnect too often",
+            "{{ $value | humanize }} new connections per second: a program connects for each job, or cannot "
+            "stay connected. A connection costs more than adding a job.",
             uids.OVERVIEW,
         ),
         Alert(
@@ -65,8 +65,9 @@ NODES: Final = Group(
             Severity.WARNING,
             "0m",
             "increase(disque_rejected_connections_total[5m]) > 0",
-            f"The Disque node {NODE} refuses clients",
-            "{{ $value | humanize }} connections within five minutes were more than maxclients or open files allow.",
+            f"The Disque node {NODE} rejects connections",
+            "It rejected {{ $value | humanize }} connections within five minutes, because of maxclients or its "
+            "limit of open files.",
             uids.OVERVIEW,
         ),
         Alert(
@@ -74,9 +75,8 @@ NODES: Final = Group(
             Severity.WARNING,
             "5m",
             'process_open_fds{job="disque"} / process_max_fds{job="disque"} > 0.85',
-            f"The Disque node {NODE} runs out of open files",
-            "{{ $value | humanizePercentage }} of the open files that it may have are in use. Without free ones it "
-            "takes no new clients.",
+            f"The Disque node {NODE} is running out of file descriptors",
+            "{{ $value | humanizePercentage }} are in use. Without free ones it accepts no new clients.",
             uids.OVERVIEW,
         ),
     ),

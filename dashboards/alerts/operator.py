@@ -1,4 +1,4 @@
-"""Alerts about the operator, and about what it does."""
+"""Alerts about leaving nodes and the operator."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ OPERATOR: Final = Group(
             "0m",
             "disque_leaving_jobs_left >= (disque_leaving_jobs_left offset 15m)\n"
             "and min_over_time(disque_leaving_jobs_left[15m]) > 0",
-            f"The Disque node {NODE} leaves, and can not get rid of its jobs",
-            "{{ $value | humanize }} jobs are left, no fewer than 15 minutes ago. The node can not be stopped without "
-            "losing what has no copies.",
+            f"The Disque node {NODE} is leaving but cannot transfer its jobs",
+            "{{ $value | humanize }} jobs are left, no fewer than 15 minutes ago. Stopping the node now loses "
+            "the jobs that have no copies.",
             uids.CLUSTER,
         ),
         Alert(
@@ -27,8 +27,8 @@ OPERATOR: Final = Group(
             Severity.WARNING,
             "5m",
             'max by (namespace, cluster) (disque_operator_cluster_phase{phase="Degraded"}) == 1',
-            f"{CLUSTER} needs somebody: it is Degraded",
-            "The operator can not put right what is wrong. The condition Degraded says what, and what to do.",
+            f"{CLUSTER} is Degraded and needs human intervention",
+            "The operator cannot repair it. The condition Degraded says what is wrong and what to do.",
             uids.OPERATOR,
         ),
         Alert(
@@ -40,7 +40,7 @@ OPERATOR: Final = Group(
             "unless on (namespace, cluster) "
             'disque_operator_cluster_phase{phase=~"Paused|Hibernating|Hibernated"} == 1',
             f"Members of {CLUSTER} have been missing for 15 minutes",
-            "{{ $value }} fewer than wanted are ready.",
+            "{{ $value }} fewer than requested are ready.",
             uids.OPERATOR,
         ),
         Alert(
@@ -49,8 +49,8 @@ OPERATOR: Final = Group(
             "15m",
             'max by (namespace, cluster) (disque_operator_cluster_phase{phase=~"Creating|Growing|Upgrading"}) == 1\n'
             'unless max by (namespace, cluster) (changes(disque_operator_cluster_members{state="ready"}[15m])) > 0',
-            f"A change of {CLUSTER} does not get on",
-            "It is being created, grown or upgraded, and for half an hour no member has gone or come.",
+            f"A change of {CLUSTER} makes no progress",
+            "It is being created, scaled up or upgraded, and no member has stopped or started for 30 minutes.",
             uids.OPERATOR,
         ),
         Alert(
@@ -58,8 +58,8 @@ OPERATOR: Final = Group(
             Severity.WARNING,
             "5m",
             'up{job="disque-operator"} == 0',
-            f"The Disque operator {NODE} does not answer",
-            "Clusters serve on without it, and pods come back; nothing is grown, upgraded or healed.",
+            f"The Disque operator {NODE} is down",
+            "Clusters continue without it, and Kubernetes restarts pods. Nothing is scaled, upgraded or repaired.",
             uids.OPERATOR,
         ),
         Alert(
@@ -69,9 +69,9 @@ OPERATOR: Final = Group(
             "max by (job) (disque_operator_lease_held) == 0\n"
             "or\n"
             "sum by (job) (increase(disque_operator_reconcile_seconds_count[10m])) == 0",
-            "The Disque operator runs and does nothing",
-            "For ten minutes no pod of it has held the Lease, or it has looked at no cluster though there are some. "
-            "Clusters serve on; nothing is grown, upgraded or healed.",
+            "The Disque operator is up but idle",
+            "For ten minutes none of its pods has held the Lease, or it has reconciled no cluster although "
+            "there are some. Clusters continue; nothing is scaled, upgraded or repaired.",
             uids.OPERATOR,
         ),
         Alert(
@@ -79,8 +79,9 @@ OPERATOR: Final = Group(
             Severity.WARNING,
             "5m",
             "sum by (namespace, cluster) (increase(disque_operator_reconcile_errors_total[15m])) > 3",
-            f"The Disque operator fails again and again with {CLUSTER}",
-            "{{ $value | humanize }} of its rounds failed within 15 minutes. The condition ReconcileSuccess says why.",
+            f"The Disque operator repeatedly fails to reconcile {CLUSTER}",
+            "{{ $value | humanize }} reconciliations failed within 15 minutes. The condition ReconcileSuccess "
+            "says why.",
             uids.OPERATOR,
         ),
     ),

@@ -10,8 +10,8 @@ from dashboards.alerts.alert import CLUSTER, Alert, Group, Severity
 _QUEUE: Final = "namespace, cluster, queue"
 _PAUSED: Final = f'max by ({_QUEUE}) (disque_queue_paused{{direction="out"}}) == 1'
 _OLD: Final = "disque_queue_oldest_job_age_seconds > 900 and delta(disque_queue_oldest_job_age_seconds[10m]) > 300"
-"""Older than 15 minutes, and it gets older by at least half of the time that passes. The age counts from creation, so
-with delayed jobs age alone says nothing."""
+"""Older than 15 minutes, and aging by at least half of the time that passes. The age counts from creation, so the age
+alone means nothing for delayed jobs."""
 _OLD_SOMEWHERE: Final = _OLD.replace("disque_queue_oldest_job_age", "disque_oldest_waiting_job_age")
 
 QUEUES: Final = Group(
@@ -27,10 +27,10 @@ QUEUES: Final = Group(
             "or\n"
             f"max by (namespace, cluster) ({_OLD_SOMEWHERE})\n"
             "unless on (namespace, cluster) disque_queue_oldest_job_age_seconds > 900",
-            "Jobs of {{ with $labels.queue }}the queue {{ . }}{{ else }}a queue{{ end }} get older and older"
+            "Jobs of {{ with $labels.queue }}the queue {{ . }}{{ else }}a queue{{ end }} are getting older"
             f" in {CLUSTER}",
-            "The first job was created {{ $value | humanizeDuration }} ago: workers are gone, hang, or are too few. "
-            "A message without a queue is about one that has no series of its own: disque top shows it.",
+            "The first job was created {{ $value | humanizeDuration }} ago: workers are down, hang or are too "
+            "few. If the message names no queue, the queue has no series of its own: find it with disque top.",
             uids.QUEUES,
         ),
         Alert(
@@ -41,9 +41,9 @@ QUEUES: Final = Group(
             "and\n"
             f"sum by ({_QUEUE}) (min_over_time(disque_queue_jobs[5m]))\n"
             f"> sum by ({_QUEUE}) (max_over_time(disque_queue_jobs[5m] offset 10m))",
-            f"The queue {{{{ $labels.queue }}}} of {CLUSTER} grows and grows",
-            "{{ $value | humanize }} jobs wait, and for ten minutes it has been longer than ten minutes before: more "
-            "is added than workers do. It ends with full memory.",
+            f"The queue {{{{ $labels.queue }}}} of {CLUSTER} keeps growing",
+            "{{ $value | humanize }} jobs wait, and for ten minutes the queue has been longer than ten minutes before: "
+            "producers add more than workers process. Eventually the memory is full.",
             uids.QUEUES,
         ),
         Alert(
@@ -54,8 +54,9 @@ QUEUES: Final = Group(
             f"unless sum by ({_QUEUE}) (disque_queue_blocked_clients) > 0\n"
             f"unless sum by ({_QUEUE}) (increase(disque_queue_jobs_out_total[10m])) > 0\n"
             f"unless {_PAUSED}",
-            f"Nobody works on the queue {{{{ $labels.queue }}}} of {CLUSTER}",
-            "{{ $value | humanize }} jobs wait; for ten minutes nobody has waited for jobs of this queue or got one.",
+            f"The queue {{{{ $labels.queue }}}} of {CLUSTER} has no workers",
+            "{{ $value | humanize }} jobs wait, and for ten minutes no client has waited for this queue or "
+            "fetched a job.",
             uids.QUEUES,
         ),
         Alert(
@@ -64,7 +65,8 @@ QUEUES: Final = Group(
             "1h",
             "max by (namespace, cluster, queue, direction) (disque_queue_paused) == 1",
             f"The queue {{{{ $labels.queue }}}} of {CLUSTER} has been paused for an hour ({{{{ $labels.direction }}}})",
-            "Somebody paused it, in: ADDJOB is refused, out: GETJOB gets nothing. It stays so until it is resumed.",
+            "Input paused: ADDJOB is rejected. Output paused: GETJOB returns nothing. The queue stays paused "
+            "until it is resumed.",
             uids.QUEUES,
         ),
         Alert(
@@ -74,9 +76,9 @@ QUEUES: Final = Group(
             "sum by (namespace, cluster) "
             '(rate(disque_jobs_requeued_total{reason=~"timeout|nack"}[10m]))\n'
             "/ (sum by (namespace, cluster) (rate(disque_jobs_delivered_total[10m])) > 0.1) > 0.05",
-            f"Many jobs of {CLUSTER} have to be delivered again",
-            "{{ $value | humanizePercentage }} of the deliveries end with the job back in its queue: workers give it "
-            "back, die, or need longer than its RETRY.",
+            f"Many jobs of {CLUSTER} are redelivered",
+            "After {{ $value | humanizePercentage }} of the deliveries the job returns to its queue: workers "
+            "reject it (NACK), die, or take longer than its RETRY.",
             uids.OVERVIEW,
         ),
         Alert(
@@ -84,9 +86,9 @@ QUEUES: Final = Group(
             Severity.WARNING,
             "0m",
             "sum by (namespace, cluster) (increase(disque_jobs_expired_total[10m])) > 0",
-            f"Jobs of {CLUSTER} expire before they are done",
-            "{{ $value | humanize }} jobs (each copy counted) within ten minutes reached the end of their TTL without "
-            "an acknowledgement. They are gone, and nobody is told.",
+            f"Jobs of {CLUSTER} expire before they are processed",
+            "The TTL of {{ $value | humanize }} jobs (counting each copy) ended within ten minutes without an "
+            "acknowledgement. They are lost, and no client is notified.",
             uids.OVERVIEW,
         ),
     ),

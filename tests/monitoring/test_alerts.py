@@ -126,6 +126,6 @@ def test_headings_that_are_linked_to_exist(page: Path) -> None:
         assert heading in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, heading
 
 
-def test_a_page_that_lost_its_marks_is_told_of() -> None:
-    with pytest.raises(ValueError, match="put them back"):
+def test_page_without_markers_is_an_error() -> None:
+    with pytest.raises(ValueError, match="restore them"):
         between("# Title\n", ("<!-- begin -->\n", "<!-- end -->\n"), "new")

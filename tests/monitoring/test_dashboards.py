@@ -39,7 +39,7 @@ def test_the_files_are_current() -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_a_file_that_is_old_or_nobodys_is_told_of(tmp_path: Path) -> None:
+def test_outdated_and_unknown_files_are_reported(tmp_path: Path) -> None:
     copy = tmp_path / "dashboards"
     copy.mkdir()
     for path in (ROOT / "dashboards").glob("*.py"):
@@ -47,10 +47,14 @@ def test_a_file_that_is_old_or_nobodys_is_told_of(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dashboards"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
     (copy / "json" / BOARDS[0].file).write_text("{}")
-    (copy / "json" / "nobodys.json").write_text("{}")
+    (copy / "json" / "unknown.json").write_text("{}")
     done = subprocess.run([*command, "--check"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stdout.splitlines() == [f"old: {BOARDS[0].file}", "old: nobodys.json", "run: python -m dashboards"]
+    assert done.stdout.splitlines() == [
+        f"outdated: {BOARDS[0].file}",
+        "outdated: unknown.json",
+        "run: python -m dashboards",
+    ]
 
 
 def test_no_two_dashboards_have_one_uid_or_title() -> None:

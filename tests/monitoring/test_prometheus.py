@@ -31,8 +31,8 @@ EMPTY_HERE = {
     uids.OVERVIEW: set(),
     uids.QUEUES: {"Paused"},
     uids.CLUSTER: {"Loading or leaving"},
-    uids.MEMORY_DISK: {"Space on volumes", "Trouble"},
-    uids.OPERATOR: {"Conditions that are not as they should be", "Paused", "Phases"},
+    uids.MEMORY_DISK: {"Free space on volumes", "Problems"},
+    uids.OPERATOR: {"Unhealthy conditions", "Paused", "Phases"},
     uids.SPARK: {
         panel.title
         for board in BOARDS
