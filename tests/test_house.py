@@ -104,6 +104,16 @@ def test_every_directive_is_on_the_reference_page() -> None:
     assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in page] == []
 
 
+def test_small_lock_pins_the_same_versions_as_the_complete_one() -> None:
+    small, complete = (
+        set(re.findall(r"^(\S+==\S+)", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements-run.lock", "requirements.lock")
+    )
+    assert small - complete == set(), "run: make lock"
+    names = {pin.partition("==")[0] for pin in small}
+    assert names.isdisjoint({"pyspark", "pytest", "mypy", "matplotlib", "kubernetes"}), "make run must stay quick"
+
+
 def test_the_license_is_the_same_everywhere() -> None:
     name = "BSD-3-Clause"
     assert (

@@ -1,4 +1,4 @@
-"""All queries of dashboards and alerts, and what there is to be asked for."""
+"""The queries of all dashboards and alerts, and the series that exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOREIGN = {
     "kubelet_volume_stats_available_bytes": "Kubernetes",
     "kubelet_volume_stats_capacity_bytes": "Kubernetes",
 }
-"""Series that others declare, and who does."""
+"""Series of other programs, and the program that exports them."""
 FOREIGN_LABELS = {"up": set(), "ALERTS": {"alertname", "alertstate"}} | {
     name: {"persistentvolumeclaim"} for name in FOREIGN if name.startswith("kubelet")
 }
@@ -39,18 +39,18 @@ SPARK = {
     f"metrics_spark_driver_spark_streaming_.+_{name}_Value": {"type", "app", "query"}
     for name in ("inputRate_total", "latency", "processingRate_total", "states_rowsTotal")
 }
-"""The series of Spark, or patterns of them, with their labels; `app` and `query` come on the way."""
+"""The series of Spark, or patterns of them, with their labels. The PodMonitor and the queries add `app` and `query`."""
 FOREIGN |= dict.fromkeys(SPARK, "Spark")
 FOREIGN_LABELS |= SPARK
 TARGET_LABELS = {"job", "namespace", "cluster", "instance"}
-"""What Prometheus gives to all series of a target."""
+"""Labels that Prometheus adds to all series of a target."""
 CHOICES = {"namespace", "cluster", "instance", "queue", "app"}
 
 NAME = re.compile(r"\b(disque_\w+|process_\w+|metrics_\w+|kubelet_\w+|up|ALERTS)\b(?![\"(])")
 
 
 def of_dashboards() -> Iterator[tuple[str, str]]:
-    """Each query with where it stands."""
+    """Yield each query with its place."""
     for board in BOARDS:
         for panel in board.panels():
             for query in panel.queries:
@@ -72,17 +72,17 @@ def of_all() -> Iterator[tuple[str, str]]:
 
 
 def without_texts(query: str) -> str:
-    """With nothing between quotation marks."""
+    """Return the query with empty strings."""
     return re.sub(r'"[^"]*"', '""', query)
 
 
 def names_in(query: str) -> set[str]:
-    """The series that a query asks for, or the pattern of their names."""
+    """Return the names of the series of a query, or the pattern of their names."""
     return {*NAME.findall(without_texts(query)), *re.findall(r'__name__=~"([^"]*)"', query)}
 
 
 def operator_series() -> dict[str, set[str]]:
-    """The series of the operator with their labels, as it shows them when everything has happened once."""
+    """Return the series of the operator with their labels, after each event has happened once."""
     metrics = Metrics()
     metrics.watch(queue=lambda: 0.0, overdue_s=lambda: 0.0, lease=lambda: 1.0)
     metrics.round("ns", "c", 0.1, failed=True)
@@ -97,7 +97,7 @@ def operator_series() -> dict[str, set[str]]:
 
 
 def declared() -> dict[str, set[str]]:
-    """The series that our programs have, with their labels."""
+    """Return the series of the broker and the operator with their labels."""
     series = {
         name: {*catalog.labels_of(metric), *(("le",) if metric.kind == "histogram" else ())}
         for metric in catalog.ALL
@@ -107,7 +107,7 @@ def declared() -> dict[str, set[str]]:
 
 
 def with_choices(query: str) -> str:
-    """A query as Grafana sends it when all is chosen."""
+    """Return the query as Grafana sends it with all values selected."""
     for word, selector in CHOSEN.items():
         query = query.replace(word, selector)
     for name in CHOICES:

@@ -1,4 +1,4 @@
-"""The dashboards are complete, readable, and what stands in their files."""
+"""The dashboards are complete, and their files are current."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dashboards.model import WIDTH, Board, Kind
 
 ROOT = Path(__file__).parents[2]
 UNITS = {"short", "s", "bytes", "Bps", "ops", "percentunit"}
-"""Those of Grafana's that are used: what else is a mistake."""
+"""The units of Grafana that the dashboards use. Any other unit is a mistake."""
 each_board = pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
-    """All objects in a JSON value."""
+    """Yield all objects in a JSON value."""
     if isinstance(value, dict):
         yield value
         for child in value.values():
@@ -33,7 +33,7 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
             yield from walk(child)
 
 
-def test_the_files_are_current() -> None:
+def test_files_are_up_to_date() -> None:
     command = [sys.executable, "-m", "dashboards", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -57,13 +57,13 @@ def test_outdated_and_unknown_files_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_no_two_dashboards_have_one_uid_or_title() -> None:
+def test_uids_and_titles_are_unique() -> None:
     assert [uid for uid, times in Counter(board.uid for board in BOARDS).items() if times > 1] == []
     assert [title for title, times in Counter(board.title for board in BOARDS).items() if times > 1] == []
 
 
 @each_board
-def test_every_panel_says_what_it_shows(board: Board) -> None:
+def test_every_panel_has_a_title_a_text_and_a_unit(board: Board) -> None:
     titles = Counter(panel.title for panel in board.panels())
     assert [title for title, times in titles.items() if times > 1] == []
     for panel in board.panels():
@@ -76,7 +76,7 @@ def test_every_panel_says_what_it_shows(board: Board) -> None:
 
 
 @each_board
-def test_rows_are_full(board: Board) -> None:
+def test_panels_fill_their_rows(board: Board) -> None:
     for row in board.rows:
         used = 0
         for panel in row.panels:
@@ -87,7 +87,7 @@ def test_rows_are_full(board: Board) -> None:
 
 
 @each_board
-def test_panels_of_a_line_are_of_one_height(board: Board) -> None:
+def test_panels_of_a_line_have_the_same_height(board: Board) -> None:
     lines: dict[int, set[int]] = {}
     for panel in json.loads(json_of(board))["panels"]:
         lines.setdefault(panel["gridPos"]["y"], set()).add(panel["gridPos"]["h"])
@@ -95,34 +95,34 @@ def test_panels_of_a_line_are_of_one_height(board: Board) -> None:
 
 
 @each_board
-def test_panels_have_numbers_of_their_own(board: Board) -> None:
+def test_panel_ids_are_unique(board: Board) -> None:
     numbers = [panel["id"] for panel in json.loads(json_of(board))["panels"]]
     assert len(set(numbers)) == len(numbers)
     assert 0 not in numbers
 
 
 @each_board
-def test_every_query_goes_to_the_chosen_source(board: Board) -> None:
+def test_every_query_uses_the_selected_data_source(board: Board) -> None:
     sources = [value["datasource"] for value in walk(json.loads(json_of(board))) if "datasource" in value]
     assert sources
     assert [source for source in sources if source != {"type": "prometheus", "uid": "$datasource"}] == []
 
 
 @each_board
-def test_variables_begin_with_all_and_depend_on_those_before(board: Board) -> None:
+def test_variables_default_to_all_and_depend_on_the_previous_ones(board: Board) -> None:
     variables = json.loads(json_of(board))["templating"]["list"]
     assert variables[0]["type"] == "datasource"
     before: set[str] = set()
     for variable in variables[1:]:
         assert variable["current"]["value"] == ALL
-        assert variable["allValue"] == ".*", "takes series without the label"
+        assert variable["allValue"] == ".*", "matches series without the label"
         query = variable["query"]["query"]
-        assert {name for name in before if f"${name}" in query} == before, "shows what the others leave"
+        assert {name for name in before if f"${name}" in query} == before, "ignores previous variables"
         before.add(variable["name"])
 
 
 @each_board
-def test_only_variables_of_the_dashboard_are_used(board: Board) -> None:
+def test_queries_use_only_variables_of_their_dashboard(board: Board) -> None:
     known = {variable.name for variable in board.variables}
     for panel in board.panels():
         for query in panel.queries:
@@ -133,7 +133,7 @@ def test_only_variables_of_the_dashboard_are_used(board: Board) -> None:
 
 
 @each_board
-def test_links_lead_to_dashboards(board: Board) -> None:
+def test_links_point_to_existing_dashboards(board: Board) -> None:
     assert {panel.leads_to for panel in board.panels()} - {""} <= {other.uid for other in BOARDS}
     (menu,) = json.loads(json_of(board))["links"]
     assert menu["tags"] == json.loads(json_of(board))["tags"]

@@ -1,4 +1,4 @@
-"""The page about monitoring: its configurations are what Prometheus takes, and its words are those of the program."""
+"""The page about monitoring: its configurations are valid, and its names exist."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CONFIGURATIONS = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.mark.parametrize("text", CONFIGURATIONS, ids=["by hand", "on Kubernetes"])
-def test_prometheus_takes_a_configuration(text: str, tmp_path: Path) -> None:
+def test_prometheus_accepts_the_configuration(text: str, tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed")
     configuration = yaml.safe_load(text)
     for job in configuration["scrape_configs"]:
-        if job.pop("kubernetes_sd_configs", [{"role": "pod"}]) == [{"role": "pod"}]:  # Debian's knows no Kubernetes
+        if job.pop("kubernetes_sd_configs", [{"role": "pod"}]) == [{"role": "pod"}]:  # Debian's build lacks Kubernetes
             job.setdefault("static_configs", [{"targets": ["10.0.0.1:9711"]}])
     path = tmp_path / "prometheus.yaml"
     path.write_text(yaml.safe_dump(configuration))
@@ -37,7 +37,7 @@ def test_prometheus_takes_a_configuration(text: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_without_the_prometheus_operator_targets_have_the_labels_that_alerts_want() -> None:
+def test_targets_without_the_prometheus_operator_have_the_labels_that_alerts_use() -> None:
     (job,) = yaml.safe_load(CONFIGURATIONS[1])["scrape_configs"]
     targets = {rule["target_label"] for rule in job["relabel_configs"] if "target_label" in rule}
     assert targets == {"job", "namespace", "cluster", "instance"}

@@ -1,4 +1,4 @@
-"""A real Prometheus reads a real cluster under load: every panel has data, and alerts fire when something is wrong."""
+"""A real Prometheus scrapes a real cluster under load: every panel has data, and alerts fire for faults."""
 
 from __future__ import annotations
 
@@ -40,32 +40,31 @@ EMPTY_HERE = {
         if board.uid == uids.SPARK and any("metrics_" in query.expr for query in panel.queries)
     },
 }
-"""Panels of which a query finds nothing while all is well and outside of Kubernetes: they say why that may be. Spark's
-own series are held against a live Spark in `test_spark_metrics`."""
+"""Panels without data in a healthy cluster outside Kubernetes. `test_spark_metrics` tests the series of Spark."""
 NOT_HERE = {
     "kubelet_volume_stats_available_bytes": "there is no Kubernetes",
     "kubelet_volume_stats_capacity_bytes": "there is no Kubernetes",
 }
-"""Series that rules ask for and that are missing while all is well, and why."""
+"""Series of rules that are missing in a healthy cluster, and why."""
 OF_THE_LOAD = {
-    "DisqueRedeliveriesHigh": "some jobs are given back in each turn",
-    "DisqueOperatorIdle": "what stands in for an operator works only when a test says so",
+    "DisqueRedeliveriesHigh": "each round of load rejects some jobs",
+    "DisqueOperatorIdle": "the simulated operator only reconciles when a test says so",
 }
-"""Alerts that may fire while all is well, and why."""
+"""Alerts that may fire in a healthy cluster, and why."""
 WARM = {
     "there are rates of all nodes": "count(rate(disque_aof_fsync_duration_seconds_count[10s]) > 0) > 2",
     "nodes have compared their clocks": "disque_clock_skew_seconds >= 0",
     "jobs have moved": "sum(rate(disque_jobs_imported_total[1m])) > 0",
     "there are rates of the operator": "rate(disque_operator_reconcile_seconds_count[10s])",
 }
-"""What has to be there before anything else is asked, whichever test comes first."""
+"""Conditions to wait for before the first test."""
 PAUSE_S = 0.02
-"""Between two turns of the load: the machine has others to serve."""
+"""The pause between two rounds of load, which leaves time for other processes."""
 
 
 @dataclass
 class Stage:
-    """A cluster with load, a Prometheus that reads it, and what stands in for an operator."""
+    """A cluster under load, a Prometheus that scrapes it, and metrics of a simulated operator."""
 
     cluster: WiredCluster
     wires: Wires
@@ -80,7 +79,7 @@ class Stage:
 
 
 def say(node: RealNode, *words: bytes | str | int) -> object:
-    """The reply, an error too: what is provoked here may well be refused."""
+    """Return the reply, which may be an error: some requests are expected to fail."""
     try:
         return node.call(*words)
     except (ResponseError, EOFError, OSError) as error:
@@ -88,7 +87,7 @@ def say(node: RealNode, *words: bytes | str | int) -> object:
 
 
 def turn(one: NodeClient, two: NodeClient, number: int) -> None:
-    """A bit of everything that happens to jobs."""
+    """Add, deliver, acknowledge and reject some jobs."""
     replies = one.pipeline(
         [
             ("ADDJOB", "mail", "body", 500, "REPLICATE", 2),
@@ -159,7 +158,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def operator_now(metrics: Metrics, *, phase: str) -> None:
-    """What an operator shows of a cluster."""
+    """Record the metrics of an operator for a cluster."""
     metrics.round("n", "c", 0.1, failed=False)
     metrics.request("create", "Pod", 201)
     metrics.command(("CLUSTER", "MEET"))
@@ -171,22 +170,22 @@ def operator_now(metrics: Metrics, *, phase: str) -> None:
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
-def test_every_panel_shows_something_or_says_why_not(stage: Stage, board: Board) -> None:
+def test_every_panel_has_data_or_explains_why_not(stage: Stage, board: Board) -> None:
     ask = stage.prometheus.ask
     operator_now(stage.operator, phase="Draining")
     silent = [panel for panel in board.panels() if not all(ask(with_choices(query.expr)) for query in panel.queries)]
     assert {panel.title for panel in silent} == EMPTY_HERE[board.uid]
-    assert [panel.title for panel in silent if not panel.empty] == [], "these do not say why"
+    assert [panel.title for panel in silent if not panel.empty] == [], "these panels do not explain why"
 
 
-def test_every_broker_series_of_the_dashboards_is_there(stage: Stage) -> None:
+def test_every_broker_series_of_the_dashboards_exists(stage: Stage) -> None:
     asked = {
         name for board in BOARDS for panel in board.panels() for query in panel.queries for name in names_in(query.expr)
     }
     assert [name for name in sorted(asked - FOREIGN.keys()) if not stage.prometheus.ask(name)] == []
 
 
-def test_prometheus_works_out_every_rule(stage: Stage) -> None:
+def test_prometheus_evaluates_every_rule(stage: Stage) -> None:
     def all_were() -> bool:
         return all(rule["health"] != "unknown" for rule in stage.prometheus.rules())
 
@@ -197,7 +196,7 @@ def test_prometheus_works_out_every_rule(stage: Stage) -> None:
     assert wrong == {}
 
 
-def test_every_series_of_the_rules_is_there_or_says_why_not(stage: Stage) -> None:
+def test_every_series_of_the_rules_exists_or_is_explained(stage: Stage) -> None:
     asked = {name for alert in ALERTS for name in names_in(alert.expr)}
 
     def missing() -> set[str]:
@@ -207,7 +206,7 @@ def test_every_series_of_the_rules_is_there_or_says_why_not(stage: Stage) -> Non
     assert missing() == NOT_HERE.keys()
 
 
-def test_quantiles_can_exceed_what_alerts_compare_them_with(stage: Stage) -> None:
+def test_quantiles_can_exceed_the_thresholds_of_alerts(stage: Stage) -> None:
     compared = [
         (alert.name, *found)
         for alert in ALERTS
@@ -219,12 +218,12 @@ def test_quantiles_can_exceed_what_alerts_compare_them_with(stage: Stage) -> Non
         assert max(ends) > float(limit), f"{alert} would never fire: the last bucket ends before"
 
 
-def test_nothing_fires_while_all_is_well(stage: Stage) -> None:
+def test_no_alert_fires_in_a_healthy_cluster(stage: Stage) -> None:
     stage.prometheus.until(lambda: stage.prometheus.firing() <= OF_THE_LOAD.keys(), "only what the load causes fires")
 
 
 @pytest.mark.slow
-def test_a_queue_that_nobody_works_on(stage: Stage) -> None:
+def test_alert_fires_for_queue_without_workers(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     node.call("ADDJOB", "forgotten", "body", 500)
     stage.fires("DisqueQueueStuck", "DisqueQueueNoConsumers")
@@ -233,7 +232,7 @@ def test_a_queue_that_nobody_works_on(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_queue_that_is_paused(stage: Stage) -> None:
+def test_alert_fires_for_paused_queue(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     node.call("PAUSE", "mail", "in")
     stage.fires("DisqueQueuePaused")
@@ -242,16 +241,16 @@ def test_a_queue_that_is_paused(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_jobs_that_expire_and_jobs_that_come_back(stage: Stage) -> None:
-    def told() -> bool:
+def test_alerts_fire_for_expiring_and_redelivered_jobs(stage: Stage) -> None:
+    def both_fire() -> bool:
         say(stage.cluster.nodes[2], "ADDJOB", "short", "body", 500, "TTL", 1)
         return {"DisqueJobsExpiring", "DisqueRedeliveriesHigh"} <= stage.prometheus.firing()
 
-    stage.prometheus.until(told, "both are told of")
+    stage.prometheus.until(both_fire, "both alerts fire")
 
 
 @pytest.mark.slow
-def test_memory_that_is_full(stage: Stage) -> None:
+def test_alerts_fire_for_full_memory(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     limit = node.call("CONFIG", "GET", "maxmemory")[1]
     node.call("CONFIG", "SET", "maxmemory", "1000")
@@ -261,7 +260,7 @@ def test_memory_that_is_full(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_can_not_be_written(stage: Stage) -> None:
+def test_alerts_fire_when_the_file_cannot_be_written(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     old = resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
     client = node.connect()
@@ -273,22 +272,22 @@ def test_a_file_that_can_not_be_written(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_divided(stage: Stage) -> None:
+def test_alerts_fire_for_partitioned_cluster(stage: Stage) -> None:
     one, two, three = stage.cluster.nodes
     stage.wires.halve([one, two], [three])
 
-    def refused() -> bool:
+    def fires() -> bool:
         say(three, "ADDJOB", "mail", "body", 100, "REPLICATE", 2)
         wanted = {"DisqueClusterPartitioned", "DisqueNodeUnreachable", "DisqueReplicationFailing"}
         return wanted <= stage.prometheus.firing()
 
-    stage.prometheus.until(refused, "the partition is told of")
+    stage.prometheus.until(fires, "the partition alerts fire")
     stage.wires.repair()
     stage.is_quiet("DisqueClusterPartitioned", "DisqueNodeUnreachable")
 
 
 @pytest.mark.slow
-def test_an_operator_that_needs_somebody(stage: Stage) -> None:
+def test_alerts_fire_for_degraded_cluster(stage: Stage) -> None:
     ways: dict[str, Callable[[], None]] = {
         "DisqueClusterDegraded": lambda: operator_now(stage.operator, phase="Degraded"),
         "DisqueUpgradeStuck": lambda: operator_now(stage.operator, phase="Upgrading"),
@@ -305,7 +304,7 @@ def test_an_operator_that_needs_somebody(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_node_that_is_killed(stage: Stage) -> None:
+def test_alerts_fire_for_killed_node(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     node.kill()
     stage.fires("DisqueDown", "DisqueNodeUnreachable")

@@ -1,4 +1,4 @@
-"""What the dashboard of Spark asks for is what a Spark shows that runs with the settings of manifests/spark."""
+"""A Spark job with the settings of manifests/spark exports every series of the Spark dashboard."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from monitoring.queries import names_in
 SETTINGS = ROOT / "manifests" / "spark" / "spark-defaults.conf"
 HAVE = r"(\w+)\{([^}]*)\} "
 ADDED = {"app", "query"}
-"""Labels that come on the way: by the PodMonitor, and by the queries."""
-pytestmark = pytest.mark.timeout(300)  # a Spark begins, on a busy machine slowly
+"""Labels that the PodMonitor and the queries add."""
+pytestmark = pytest.mark.timeout(300)  # starts Spark, which is slow on a busy machine
 NAME = "nightly drain"
 
 PROGRAM = """
@@ -40,18 +40,18 @@ print(json.dumps([urllib.request.urlopen(spark.sparkContext.uiWebUrl + page).rea
 query.stop()
 spark.stop()
 """
-"""A stream, and what the driver shows once it has gone round: in a process of its own, with settings from the start."""
+"""A stream that prints the metrics of its driver after a micro-batch. It needs a process with its own settings."""
 
 
 def settings() -> dict[str, str]:
-    """Those for metrics, as they stand for Spark on Kubernetes."""
+    """Return the metrics settings of Spark on Kubernetes."""
     lines = (line.split(None, 1) for line in SETTINGS.read_text().splitlines() if line and not line.startswith("#"))
     return {name: value.strip() for name, value in lines if not name.startswith("spark.kubernetes.")}
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """The series of a live Spark with their labels."""
+    """Return the series of a running Spark job with their labels."""
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java 17 or newer, which is not here")
@@ -72,7 +72,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 
 @pytest.mark.slow
-def test_every_series_of_the_dashboard_is_there_with_its_labels(shown: dict[str, set[str]]) -> None:
+def test_every_series_of_the_dashboard_exists_with_its_labels(shown: dict[str, set[str]]) -> None:
     for pattern, labels in SERIES.items():
         found = [name for name in shown if re.fullmatch(pattern, name)]
         assert len(found) == 1, pattern
@@ -80,10 +80,10 @@ def test_every_series_of_the_dashboard_is_there_with_its_labels(shown: dict[str,
 
 
 @pytest.mark.slow
-def test_a_stream_is_known_by_its_name(shown: dict[str, set[str]]) -> None:
+def test_stream_is_identified_by_its_name(shown: dict[str, set[str]]) -> None:
     assert "metrics_spark_driver_spark_streaming_nightly_drain_latency_Value" in shown
 
 
-def test_all_series_that_are_looked_at_are_used() -> None:
+def test_every_listed_series_is_used() -> None:
     asked = {name for panel in SPARK.panels() for query in panel.queries for name in names_in(query.expr)}
     assert asked >= SERIES.keys()
