@@ -27,7 +27,7 @@ from disqued.testing.processes import ServerProcess, form_cluster
 
 IMAGES = Path(__file__).parents[1] / "images"
 WARM_UP_S = 20.0
-"""So long a page is open before its picture is taken: curves need something to show."""
+"""How long a page is open before its picture is taken, so that curves have data."""
 PRODUCED = {"mail": 30, "thumbnails": 60, "billing:invoices": 10, "search-index": 25, "webhooks": 15, "mail-retry": 4}
 """Queue -> jobs added in a second."""
 CONSUMED = {"mail": 0.13, "thumbnails": 0.06, "search-index": 0.25, "webhooks": 0.2, "reports": 1.0}
@@ -37,7 +37,7 @@ PAUSED = "mail-retry"
 
 @dataclass(frozen=True)
 class Picture:
-    """A page in a window of some size."""
+    """A page in a window of this size."""
 
     name: str
     width: int
@@ -45,11 +45,11 @@ class Picture:
     dark: bool = False
     target: str = ""
     act: Callable[[Page], None] | None = None
-    """What is done before the picture is taken."""
+    """The action before the picture is taken."""
 
 
 def choose_jobs(page: Page) -> None:
-    """Open one job and choose two."""
+    """Open one job and select two."""
     page.locator("#pausing").wait_for()
     page.locator("#jobs tbody tr .mono").first.wait_for()
     page.locator("#pause").click()
@@ -68,19 +68,19 @@ PICTURES = (
 
 
 def main(arguments: list[str]) -> None:
-    """Write all pictures into a directory, by default that of the guides; curves are as long as the time given."""
+    """Write all pictures to a directory (default: docs/images), after an optional warm-up time in seconds."""
     directory = Path(arguments[0]) if arguments else IMAGES
     for path in take(directory, float(arguments[1]) if len(arguments) > 1 else WARM_UP_S):
         print(path)
 
 
 def find_chromium() -> str | None:
-    """The browser of the system, if there is one."""
+    """Return the installed browser, if there is one."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def take(directory: Path, warm_up_s: float) -> list[Path]:
-    """Write the pictures; returns where they are."""
+    """Write the pictures and return their paths."""
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as home, cluster(Path(home)) as (port, http_port):
         for work in (*(lambda q=queue: consume(port, q) for queue in CONSUMED), lambda: produce(port)):
@@ -97,7 +97,7 @@ def take(directory: Path, warm_up_s: float) -> list[Path]:
 
 
 def opened(browser: Browser, picture: Picture, address: str) -> Page:
-    """A window that shows the console."""
+    """Return a window that shows the console."""
     page = browser.new_page(
         viewport={"width": picture.width, "height": picture.height},
         color_scheme="dark" if picture.dark else "light",
@@ -108,7 +108,7 @@ def opened(browser: Browser, picture: Picture, address: str) -> Page:
 
 
 def save(page: Page, picture: Picture, directory: Path) -> Path:
-    """Write one picture, and close its window."""
+    """Write one picture and close its window."""
     page.bring_to_front()
     page.locator("#dot[data-state=live]").wait_for()
     if picture.act is not None:
@@ -121,7 +121,7 @@ def save(page: Page, picture: Picture, directory: Path) -> Path:
 
 @contextlib.contextmanager
 def cluster(directory: Path) -> Iterator[tuple[int, int]]:
-    """Three brokers that met and end with the block: where clients and browsers reach the first one."""
+    """Run a cluster of three brokers. Yields the client port and the HTTP port of the first one."""
     http_port = free_port()
     http = ("--http-port", str(http_port), "--http-actions", "yes", "--appendonly", "yes")
     with contextlib.ExitStack() as started:
@@ -136,12 +136,12 @@ def cluster(directory: Path) -> Iterator[tuple[int, int]]:
 
 
 def client(port: int) -> Client:
-    """A client of the first broker."""
+    """Return a client of the first broker."""
     return Client([f"127.0.0.1:{port}"], discover=False)
 
 
 def produce(port: int) -> None:
-    """Add jobs until the broker ends."""
+    """Add jobs until the broker stops."""
     chance = random.Random(1)  # noqa: S311  load, no secret
     numbers = iter(range(10**9))
     with contextlib.suppress(ConnectionLost), client(port) as producer:

@@ -60,7 +60,7 @@ PICTURES = (
     Picture("cli-repl", "disque", "getjob nohang from ma", wait_s=2.0, lines=6),
 )
 WITHOUT_ONE = Picture("cli-nodes", "disque nodes", lines=8)
-"""Taken after a node was killed."""
+"""The picture after a node was killed."""
 ON_KUBERNETES = Picture("kubectl-status", "kubectl disque status jobs", lines=30, columns=120)
 
 
@@ -83,7 +83,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def cluster(directory: Path) -> Iterator[list[ServerProcess]]:
-    """Three brokers that form a cluster and end with the block."""
+    """Run a cluster of three brokers."""
     with contextlib.ExitStack() as started:
         nodes = []
         for port in PORTS:
@@ -96,12 +96,12 @@ def cluster(directory: Path) -> Iterator[list[ServerProcess]]:
 
 
 def client() -> Client:
-    """A client of the first broker."""
+    """Return a client of the first broker."""
     return Client([f"127.0.0.1:{PORTS[0]}"], discover=False)
 
 
 def produce() -> None:
-    """Add jobs until the broker ends."""
+    """Add jobs until the broker stops."""
     chance = random.Random(1)  # noqa: S311  load, no secret
     numbers = iter(range(10**9))
     with client() as producer, contextlib.suppress(ConnectionLost):
@@ -115,7 +115,7 @@ def produce() -> None:
 
 
 def consume(queue: str) -> None:
-    """Fetch and acknowledge jobs until the broker ends."""
+    """Fetch and acknowledge jobs until the broker stops."""
     with client() as worker, contextlib.suppress(ConnectionLost):
         while True:
             for job in worker.get(queue, count=5, timeout_ms=2000):

@@ -26,8 +26,8 @@ ENDINGS: Final = frozenset({
 })  # fmt: skip
 NAMES: Final = frozenset({".ci/run", "Dockerfile", "Makefile", "image/build"})
 """Text files whose names have no ending."""
-NOT_OURS: Final = ("docs/language/phrases.toml", "tests/vectors/")
-"""The list of phrases, and recorded output of the original."""
+SKIPPED: Final = ("docs/language/phrases.toml", "tests/docs/test_phrases.py", "tests/vectors/")
+"""The list of phrases, its tests, and recorded output of the original."""
 _MARK: Final = re.compile(r"\s*(?:#(?![!0-9a-f]{3})|//|\*(?= )|>)?\s*")
 """The indentation and the comment mark of a line."""
 _ITEM: Final = re.compile(r"[-*|] |\d+\. |\"\"\"")
@@ -109,7 +109,7 @@ def texts(paths: list[str]) -> Iterator[tuple[str, str]]:
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603 - git itself
     for name in filter(None, listed.stdout.split("\0")):
         path = ROOT / name
-        if (path.suffix in ENDINGS or name in NAMES) and not name.startswith(NOT_OURS) and path.is_file():
+        if (path.suffix in ENDINGS or name in NAMES) and not name.startswith(SKIPPED) and path.is_file():
             yield name, path.read_text(encoding="utf-8")
 
 

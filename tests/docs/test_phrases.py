@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,17 @@ def test_status_is_1_and_every_finding_is_printed(
     assert check.main(["a.md", "b.py"]) == 1
     assert capsys.readouterr().out == "".join(f"{name}:1: anew → again, from scratch\n" for name in ("a.md", "b.py"))
     assert check.main([]) == 0
+
+
+def test_text_of_another_program_is_an_exception() -> None:
+    exceptions = (re.compile(re.escape("ERR can not be done")),)
+    text = 'The server replies "ERR can not be done" if it can not do it.'
+    assert [finding.words for finding in check.find("page.md", text, PHRASES, exceptions)] == ["can not"]
+
+
+def test_every_exception_says_why() -> None:
+    rows = tomllib.loads(check.PHRASES.read_text(encoding="utf-8")).get("exception", [])
+    assert [row for row in rows if not row.get("why")] == []
 
 
 def test_recorded_output_and_the_list_itself_are_not_read() -> None:
