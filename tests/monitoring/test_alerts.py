@@ -23,7 +23,7 @@ from disqued.config.options import OPTIONS
 from disqued.node import ROOMS
 
 TESTS = sorted((ROOT / "dashboards" / "alerts" / "tests").glob("*.yaml"))
-SECTIONS = ("What it means", "What to look at", "What to do")
+SECTIONS = ("Meaning", "Impact", "Diagnosis", "Mitigation")
 each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 
 
