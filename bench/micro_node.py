@@ -34,7 +34,7 @@ from disqued.testing.local import LocalNode, encode
 BATCH = 16
 BODY = b"x" * 64
 RUNS = 7
-FOR_EVER_NS = 1 << 61
+LONGEST_NS = 1 << 61
 
 
 class NullDisk(MemoryDisk):
@@ -144,13 +144,13 @@ def parsing(_client: Client, jobs: int) -> int:
 
 def arming(_client: Client, jobs: int) -> int:
     """Setting and cancelling the timer of a job, with 10,000 other timers."""
-    agenda = TimerWheel()
+    wheel = TimerWheel()
     things = [Timed() for _ in range(10_000)]
     begin = perf_counter_ns()
     for number, thing in zip(range(jobs), itertools.cycle(things), strict=False):
-        agenda.arm(thing, 1_800_000_000_000 + number)
+        wheel.arm(thing, 1_800_000_000_000 + number)
     for thing in things:
-        agenda.disarm(thing)
+        wheel.disarm(thing)
     return perf_counter_ns() - begin
 
 
@@ -169,7 +169,7 @@ def rewriting(client: Client, jobs: int) -> int:
     snapshot = Snapshot(client.state, handed_on=False)
     begin = perf_counter_ns()
     while not snapshot.over:
-        snapshot.part(FOR_EVER_NS)
+        snapshot.part(LONGEST_NS)
     return perf_counter_ns() - begin
 
 

@@ -1,7 +1,7 @@
 """Fixtures for the tests of every room (see `support.fixtures`), and how much Hypothesis tries.
 
-Every run tries the same examples, so that a failure is one for everybody; `--hypothesis-profile=explore` looks for new
-ones. How long an example takes says more about the machine than about the code: there are no deadlines.
+Every run tries the same examples, so that failures are reproducible; `--hypothesis-profile=explore` tries new ones.
+Examples have no deadlines, because their duration depends on the machine.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("steady"), derandomize=False, max_examples=2000)
 settings.load_profile("steady")
 
-# A shell starts background jobs with SIGINT ignored, and programs hand that on to theirs: those that the tests
-# interrupt have to hear it all the same.
+# A shell starts background jobs with SIGINT ignored, which child processes inherit. Those that the tests interrupt must
+# handle it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

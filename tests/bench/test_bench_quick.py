@@ -23,7 +23,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
-    """What the benchmark prints and what it writes."""
+    """The output and the results of the benchmark."""
     output = tmp_path_factory.mktemp("bench") / "results.json"
     command = [sys.executable, str(ROOT / "bench" / "run.py"), "--quick", "--brokers", "disqued"]
     done = subprocess.run(

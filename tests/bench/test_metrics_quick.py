@@ -1,4 +1,4 @@
-"""The measurement of the page of metrics runs, on a node with few queues."""
+"""The benchmark of the metrics page runs, on a node with few queues."""
 
 from __future__ import annotations
 

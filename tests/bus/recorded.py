@@ -1,4 +1,4 @@
-"""The recorded frames of `tests/vectors/bus` as values, and the two ways between their bytes and their fields."""
+"""The recorded frames of `tests/vectors/bus` as values, and the conversion between bytes and fields."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Recorded:
     """File and number of the line."""
     data: bytes
     fields: Fields | None
-    """None when the frame is broken."""
+    """None if the frame is invalid."""
 
 
 @cache

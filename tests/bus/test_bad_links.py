@@ -1,4 +1,4 @@
-"""What is no frame closes its link, with a line in the log and nothing else; what is a strange frame is passed over."""
+"""Invalid frames close their link and are logged; unknown frames are ignored and logged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from disqued.core.cluster.peer import Link
 from disqued.testing.cluster import PORT, Cluster
 
 BROKEN = [recorded for recorded in frames() if recorded.fields is None or recorded.fields["sig"] != "DbuZ"]
-"""Recorded frames that the original drops, or hangs up for."""
+"""Recorded frames that the original drops, or for which it closes the link."""
 
 
 def log_of(cluster: Cluster) -> list[str]:
@@ -20,7 +20,7 @@ def log_of(cluster: Cluster) -> list[str]:
 
 
 def sent(cluster: Cluster, data: bytes) -> Link:
-    """A new connection to the first node, over which these bytes came."""
+    """A new connection to the first node, on which these bytes have arrived."""
     node = cluster.members[0]
     link = Link(None, node.now_ms, b"10.9.9.9", node.ip)
     node.node.link_bytes(link, data, node.now_ms)
@@ -58,16 +58,16 @@ def test_unknown_type_or_version_is_ignored_and_logged(kind: int, version: int) 
 
 
 def promise(writer: FrameWriter, size: int) -> bytes:
-    """The beginning of a REPLJOB: header, one job, so many bytes."""
+    """The start of a REPLJOB with one job of `size` bytes."""
     return writer.jobs(kinds.REPLJOB, [bytes(size)])[:200]
 
 
 def test_unknown_sender_cannot_store_more_than_a_megabyte() -> None:
     cluster = Cluster(2)
     before = len(log_of(cluster))
-    stranger = FrameWriter(b"bad0" * 10, PORT)
+    unknown = FrameWriter(b"bad0" * 10, PORT)
 
-    link = sent(cluster, stranger.gossip(kinds.PING, [], 0) + promise(stranger, 2 << 20))
+    link = sent(cluster, unknown.gossip(kinds.PING, [], 0) + promise(unknown, 2 << 20))
 
     assert link.closed
     assert log_of(cluster)[before:] == [

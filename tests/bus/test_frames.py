@@ -1,4 +1,4 @@
-"""Frames are what was written, in whatever pieces they come; what cannot be a frame is refused before it is stored."""
+"""Frames are read as written, in any pieces; invalid frames are refused before they are stored."""
 
 from __future__ import annotations
 

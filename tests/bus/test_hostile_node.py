@@ -1,7 +1,8 @@
-"""Whatever another node sends, a node goes on: it serves its clients, keeps its books, and keeps its other links.
+"""Whatever another node sends, a node keeps serving clients, its memory stays consistent, and its other links stay
+open.
 
-The material are the recorded frames: flipped, cut, spliced, repeated, out of order, with lengths that lie, from unknown
-nodes, from members, and about the jobs of the cluster.
+The input consists of the recorded frames: corrupted, truncated, spliced, repeated, out of order, with wrong lengths,
+from unknown nodes and members, and about the jobs of the cluster.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from disqued.testing.checkers import check_logs, check_node
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.history import History
 
-STRANGER: Final = b"bad0" * 10
-OURS: Final = FrameWriter(STRANGER, PORT, extension=extension(ROOMS.features, 0, NOBODY, b"12345678"))
+UNKNOWN_NODE: Final = b"bad0" * 10
+OURS: Final = FrameWriter(UNKNOWN_NODE, PORT, extension=extension(ROOMS.features, 0, NOBODY, b"12345678"))
 SEEDS: Final = [
     *dict.fromkeys(recorded.data for recorded in frames() if len(recorded.data) < 1000),
     *(OURS.other(kinds.HOST, name) for name in (b"", b"elsewhere.example", b"\xff" * 300)),
@@ -38,7 +39,7 @@ QUEUES = ("mail", "fq", "nq", "bq", "pin", "pin2", "rq")
 
 
 class Nowhere(Carrier):
-    """The other end of a hostile connection: it does not read."""
+    """The other end of a hostile connection, which does not read."""
 
     def write(self, data: bytes) -> None:
         """Forget it."""
@@ -104,7 +105,7 @@ def with_length(data: bytes, length: int) -> bytes:
 
 @st.composite
 def mutated(draw: st.DrawFn, senders: list[bytes], jobs: list[bytes]) -> bytes:
-    """A recorded frame, made worse."""
+    """A recorded frame with random corruptions."""
     data = draw(st.sampled_from(SEEDS))
     sender = draw(st.sampled_from(senders))
     data = data[:16] + sender + data[56:]
@@ -149,7 +150,7 @@ SLOW = settings(
 def test_unknown_sender_changes_nothing(data: st.DataObject) -> None:
     story = Story()
     links, jobs = story.links(), story.victim.node.state.lifecycle.table.count
-    sent = data.draw(pieces([STRANGER, b"\0" * 40, b"f00dfeed" * 5], story.jobs))
+    sent = data.draw(pieces([UNKNOWN_NODE, b"\0" * 40, b"f00dfeed" * 5], story.jobs))
 
     story.attack(sent)
 
@@ -174,10 +175,10 @@ def test_node_stays_consistent_when_a_sender_poses_as_a_member(data: st.DataObje
 
 
 def test_node_stays_consistent_after_recorded_frames_in_any_order() -> None:
-    for senders in ("members", "strangers"):
+    for senders in ("members", "unknown"):
         story = Story()
         known = [member.id for member in story.cluster.members[1:]]
-        ids = known if senders == "members" else [STRANGER]
+        ids = known if senders == "members" else [UNKNOWN_NODE]
         sent = [seed[:16] + ids[number % len(ids)] + seed[56:] for number, seed in enumerate(SEEDS)]
 
         story.attack([*sent, *reversed(sent)])

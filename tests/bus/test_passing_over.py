@@ -1,4 +1,4 @@
-"""A frame with a copy that there is no room for is passed over; those behind it are read."""
+"""A frame with a copy for which there is no memory is skipped; later frames are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOVED = SENDER.jobs(kinds.YOURJOBS, [b"z" * 200_000], 0)
 
 
 def lengths(data: bytes, step: int, room_bytes: int) -> tuple[list[int], int]:
-    """How long the frames are that come out, and how many did not; `step` bytes come at a time."""
+    """The lengths of the frames that are read, and how many were skipped; `step` bytes arrive at a time."""
     reader = FrameReader(table=ROOMS.message_table)
     reader.room_bytes = room_bytes
     found = []

@@ -1,4 +1,4 @@
-"""Every frame that was recorded from the original is read as recorded, and written again byte for byte."""
+"""Every frame recorded from the original is read as recorded, and encoded to the same bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BAD = [frame for frame in frames() if frame not in GOOD]
 
 
 def shortened(fields: Fields, recorded: Fields) -> Fields:
-    """Our fields with bodies cut as the recorder cut them."""
+    """Our fields, with bodies shortened as by the recorder."""
     fields = copy.deepcopy(fields)
     for job, other in zip(fields.get("jobs", []), recorded.get("jobs", []), strict=True):
         if job["body_len"] == other["body_len"] and len(other["body"]) != other["body_len"]:

@@ -15,19 +15,19 @@ from support.cluster import RealCluster, RealNode
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[RealCluster]:
-    """Three nodes that know each other."""
+    """Three nodes that have met."""
     with RealCluster(tmp_path, 3) as three:
         yield three
 
 
 def get(node: RealNode, queue: str = "q", timeout_ms: int = 15_000) -> list[bytes]:
-    """ID and body of one job; empty when none came in time."""
+    """ID and body of one job; empty if none arrived in time."""
     found: Any = node.call("GETJOB", "TIMEOUT", timeout_ms, "FROM", queue)
     return [] if found is None else found[0][1:]
 
 
 def forgotten(cluster: RealCluster, job: bytes) -> bool:
-    """Whether no node that runs knows the job."""
+    """Whether no running node knows the job."""
     return cluster.holders(job) == []
 
 

@@ -1,4 +1,4 @@
-"""Jobs that move between real nodes: to consumers elsewhere, and away from nodes that leave under load."""
+"""Jobs that move between real nodes: to consumers at other nodes, and away from nodes that leave under load."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from support.cluster import RealCluster
 from support.totalqueue import Workload
 
 WAITS_S: Final = 5.0
-"""Clients that wait have their node ask others at once, after 4 seconds and after 12: the next time is far away."""
+"""A node with blocked clients asks others at once, after 4 seconds and after 12; the next time is much later."""
 AT_ONCE_S: Final = 5.0
 """Well before it."""
 
 
 def test_job_moves_at_once_to_a_consumer_waiting_at_another_node(tmp_path: Path) -> None:
-    """It is not found by asking again, which would come too late: the node that has it remembers who waits."""
+    """Asking again would be too late: the node that gets the job remembers the waiting node."""
     with RealCluster(tmp_path, 3) as cluster:
         adding, waiting, _ = cluster.nodes
         with contextlib.closing(waiting.connect()) as client:
@@ -56,7 +56,7 @@ def test_node_leaves_under_load_without_losses_or_duplicates(tmp_path: Path) -> 
             cluster.wait_until(lambda: len(work.account.delivered) > 100, "there is work")
             before = len(work.account.delivered)
             assert leaving.call("CLUSTER", "LEAVING", "yes") == b"OK"
-            cluster.wait_until(lambda: len(work.account.delivered) > before + 300, "work goes on")
+            cluster.wait_until(lambda: len(work.account.delivered) > before + 300, "work continues")
             work.end(0)
             cluster.wait_until(lambda: leaving.info("jobs")["registered_jobs"] == "0", "it is empty")
             gone = leaving.id
@@ -64,7 +64,7 @@ def test_node_leaves_under_load_without_losses_or_duplicates(tmp_path: Path) -> 
             for node in staying:
                 assert node.call("CLUSTER", "FORGET", gone) == b"OK"
             before = len(work.account.delivered)
-            cluster.wait_until(lambda: len(work.account.delivered) > before + 100, "work goes on without it")
+            cluster.wait_until(lambda: len(work.account.delivered) > before + 100, "work continues without it")
         account = work.settle(cluster)
         account.check(at_least=500)
         assert account.duplicates == 0

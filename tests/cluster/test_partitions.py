@@ -1,4 +1,4 @@
-"""Clusters of real processes whose wires are cut: halves, single nodes, one direction only."""
+"""Clusters of real processes whose wires are cut: between halves, around single nodes, in one direction."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from support.wires import WiredCluster, Wires
 
 @pytest.fixture
 def wires() -> Iterator[Wires]:
-    """Wires that are whole."""
+    """Wires without cuts."""
     with Wires() as all_wires:
         yield all_wires
 
 
 @pytest.fixture
 def cluster(tmp_path: Path, wires: Wires) -> Iterator[WiredCluster]:
-    """Three nodes that reach each other by wires only."""
+    """Three nodes that reach each other only through wires."""
     with WiredCluster(tmp_path, wires, 3) as three:
         yield three
 
@@ -77,7 +77,7 @@ def test_slow_links_cause_no_duplicates(cluster: WiredCluster, wires: Wires) -> 
 
 
 def finish(node: RealNode, count: int) -> set[bytes]:
-    """The IDs of so many jobs that a node gives out, each of them once; they are acknowledged there."""
+    """Fetch and acknowledge `count` different jobs at a node; returns their IDs."""
     found: list[bytes] = []
     while len(found) < count:
         for _, job, _ in node.call("GETJOB", "COUNT", count - len(found), "FROM", "q"):

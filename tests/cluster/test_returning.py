@@ -1,4 +1,4 @@
-"""Nodes of real clusters that find each other, and find each other again wherever they come back."""
+"""Nodes of real clusters that find each other, also after they return at other addresses."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from disqued.testing.ports import free_port
 from support.cluster import RealCluster
 
 AGAIN_S: Final = 30.0
-"""What is promised: a cluster forms again within this time."""
+"""The guarantee: a cluster forms again within this time."""
 
 
 def end_all(cluster: RealCluster) -> None:
-    """All nodes at once, as when their machines are moved; their files stay."""
+    """Kill all nodes at once, as when their machines are moved; their files stay."""
     for node in cluster.nodes:
         node.kill()
 
 
 def start_all(cluster: RealCluster) -> None:
-    """All nodes at once."""
+    """Start all nodes at once."""
     for node in cluster.nodes:
         node.start()
     for node in cluster.nodes:
@@ -29,7 +29,7 @@ def start_all(cluster: RealCluster) -> None:
 
 
 def wait_again(cluster: RealCluster, ids: list[str]) -> None:
-    """Wait until the same nodes are one cluster again."""
+    """Wait until the same nodes form the cluster again."""
     cluster.wait_until(
         lambda: all(node.sees(len(ids) - 1) for node in cluster.nodes), "the cluster forms again", AGAIN_S
     )
@@ -86,7 +86,7 @@ def test_cluster_restarted_at_other_addresses_forms_again_through_one_seed(tmp_p
 
 
 def test_host_names_lead_to_nodes_whose_addresses_changed(tmp_path: Path) -> None:
-    """The name stands for 127.0.0.1 all the time; what the nodes were met by is another address, which goes away."""
+    """The name resolves to 127.0.0.1; the nodes have met at another address, which disappears."""
     with RealCluster(tmp_path, 0) as cluster:
         for _ in range(3):
             cluster.start_node("--cluster-announce-hostname", "localhost", host="127.0.0.2").server.wait_ready()

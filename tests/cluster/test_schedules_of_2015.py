@@ -1,13 +1,13 @@
 """The two schedules under which the original lost acknowledged jobs, or crashed, in 2015 (its issues 92 and 97).
 
-Five nodes, REPLICATE 3, RETRY 1, time-outs of 100 ms for clients and nodes; one node after the other is restarted, or
-the cluster is split into halves, while a client at each node adds, fetches and acknowledges. Then all is well again,
-every node is drained, and every add that was answered has to be accounted for. Times are shorter than they were, and a
-third fault, nodes that hang, is added.
+Five nodes, REPLICATE 3, RETRY 1, timeouts of 100 ms for clients and nodes. Nodes are restarted one after the other, or
+the cluster is split into halves, while a client at each node adds, fetches and acknowledges. Then the faults end, every
+node is drained, and every add that was answered must be accounted for. Times are shorter than in 2015, and a third
+fault, nodes that hang, is added.
 
-Nodes keep jobs in memory only here, so a restart loses copies, and no broker could keep a job whose three holders are
-restarted before anybody fetches it. The schedule sees to it that no job loses more than two: a node is killed only when
-all jobs that were added before the last but one kill began were delivered.
+Nodes keep jobs only in memory here, so a restart loses copies, and no broker could keep a job whose three holders are
+restarted before it is fetched. The schedule ensures that no job loses more than two copies: a node is killed only when
+all jobs that were added before the last but one kill have been delivered.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ ROUNDS = 8
 
 
 def restart(node: RealNode) -> None:
-    """It dies, stays away and comes back with nothing in memory."""
+    """Kill the node and start it later with empty memory."""
     node.kill()
     time.sleep(AWAY_S)
     node.restart()
 
 
 def hang(node: RealNode) -> None:
-    """It stands still, and goes on with all it knew."""
+    """Suspend the node and continue it later."""
     node.stop()
     time.sleep(AWAY_S)
     node.cont()
 
 
 def publish(account: JobAccount[bytes], record_property: Callable[[str, object], None]) -> None:
-    """Put the figures where reports of test runs are made from."""
+    """Add the figures to the report of the test run."""
     record_property("total-queue", str(account))
     print(account)  # noqa: T201 (shown with -rP)
 

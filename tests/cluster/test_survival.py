@@ -1,4 +1,4 @@
-"""What survives when holders of jobs are killed, and what cannot: copies are kept in memory here."""
+"""What survives when holders of jobs are killed; copies are kept only in memory here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.totalqueue import Workload
 
 
 def nobody_has(cluster: RealCluster, job: bytes) -> bool:
-    """Whether the job is forgotten by all that run."""
+    """Whether no running node knows the job."""
     return not cluster.holders(job)
 
 
@@ -70,17 +70,17 @@ def test_job_is_lost_and_reported_when_all_its_holders_die(tmp_path: Path) -> No
 
 
 def restarted(node: RealNode) -> None:
-    """It forgot all it knew."""
+    """Restart the node with empty memory."""
     node.kill()
 
 
 def hung(node: RealNode) -> None:
-    """It still knows all it knew."""
+    """Continue the suspended node."""
     node.stop()
 
 
 def came_back(node: RealNode) -> None:
-    """Whichever way it was away."""
+    """Bring the node back after either fault."""
     if node.is_running:
         node.cont()
     else:
@@ -92,7 +92,7 @@ def came_back(node: RealNode) -> None:
 def test_acknowledgement_survives_while_holders_are_down(
     tmp_path: Path, away: Callable[[RealNode], None], by_an_owner: bool
 ) -> None:
-    """Who knows of it keeps that in mind until the others do, or turn out to have forgotten the job."""
+    """A node keeps an acknowledgement until the other holders know it or no longer have the job."""
     with RealCluster(tmp_path, 5) as cluster:
         one = cluster.nodes[0]
         job = one.call("ADDJOB", "q", "x", 0, "REPLICATE", 3, "RETRY", 2)
@@ -114,7 +114,7 @@ def test_acknowledgement_survives_while_holders_are_down(
 
 
 def fetch_all(cluster: RealCluster) -> int:
-    """How many jobs any node has for somebody who asks."""
+    """How many jobs a consumer can fetch from all nodes."""
     return sum(len(node.call("GETJOB", "NOHANG", "FROM", "q") or []) for node in cluster.nodes)
 
 

@@ -1,4 +1,4 @@
-"""The recorded conversation of a scripted peer with one node of the original, held against one of our nodes.
+"""The recorded conversation of a scripted peer with one node of the original, compared with one of our nodes.
 
 Our node has the recorded node's ID and lives in virtual time, which begins when the recording did. The recorded frames
 of the peer are fed to it on connections like the recorded ones; what it sends is collected step by step and compared
@@ -27,7 +27,7 @@ HOME = b"127.0.0.1"
 PORT = 17711
 NODE_TIMEOUT_MS = 3000
 JOB_ID = re.compile(rb"D-d72cb83f-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
-"""Jobs that the node under test created: their IDs are of chance."""
+"""Jobs that the node under test created: their IDs are random."""
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Actor:
     answering: bool = True
     """Whether it answers PING and MEET."""
     answers_as: bytes = b""
-    """Another ID that it suddenly has."""
+    """Another ID that it switches to."""
     leaving: bool = False
 
     def pong(self) -> bytes:
@@ -123,12 +123,12 @@ class Stage:
     fake: Actor
     fake2: Actor
     seed: int
-    """Of the node's chance."""
+    """The seed of the node's random numbers."""
     real: LocalNode = field(init=False)
     network: ScriptedNetwork = field(init=False)
     admin: LocalClient = field(init=False)
     recorded_ids: list[bytes] = field(default_factory=list)
-    """IDs of jobs that the recorded node created, in the order in which it spoke of them: the order of ours."""
+    """IDs of jobs that the recorded node created, in the order of their first mention: the order of ours."""
     _doors: dict[str, Link] = field(default_factory=dict)
     """Connections that the actors opened."""
 
@@ -177,7 +177,7 @@ class Stage:
         return isinstance(link.carrier, Wire) and not link.carrier.open
 
     def our_ids(self) -> list[bytes]:
-        """IDs of jobs that our node created, in the order in which it spoke of them."""
+        """IDs of jobs that our node created, in the order of their first mention."""
         found: dict[bytes, None] = {}
         for heard in self.network.heard:
             for job in heard.fields.get("jobs", []):
@@ -185,8 +185,8 @@ class Stage:
                     found[job["id"].encode()] = None
         return list(found)
 
-    def spoken_of(self, fields: Fields) -> None:
-        """The recorded node spoke of jobs."""
+    def note_mentioned(self, fields: Fields) -> None:
+        """Record jobs that the recorded node mentioned."""
         for job in fields.get("jobs", []):
             job_id = job["id"].encode()
             if JOB_ID.fullmatch(job_id) and job_id not in self.recorded_ids:
@@ -204,7 +204,7 @@ class Stage:
 
 
 def comparable(fields: Fields, stage: Stage | None = None) -> Fields:
-    """The fields of a frame without what is of chance or time; `stage` for frames of ours."""
+    """The fields of a frame without random values and times; `stage` for frames of ours."""
     kept: dict[str, Any] = {
         name: value for name, value in fields.items() if name not in {"gossip", "count", "totlen", "notused1_zero"}
     }

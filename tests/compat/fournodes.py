@@ -2,10 +2,10 @@
 
 A `Troupe` is a cluster whose nodes stand for the recorded ones: `n1` of the recording is the first member, and so on.
 Requests are asked at the pace of the recording, of the node that was asked then; replies are compared as in `replay`,
-and no reply may come later than the recorded one.
+and no reply may arrive later than the recorded one.
 
-What chance decides — which nodes get copies, who queues a job again — is had again until it is as it was then:
-`until_as_recorded` replays a few exchanges, looks, and forgets them when it was otherwise.
+Random decisions, such as which nodes get copies and which one requeues a job, are repeated until they match the
+recording: `until_as_recorded` replays a few exchanges, compares, and discards them if they differ.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def recorded_states(file: str) -> dict[int, States]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request whose reply is awaited."""
+    """A request that waits for its reply."""
 
     client: LocalClient
     start: int
-    """Where the reply begins in all that the client received."""
+    """The offset of the reply in everything that the client received."""
 
     def is_answered(self) -> bool:
         """Whether the whole reply is there."""
@@ -92,7 +92,7 @@ class Troupe:
     file: str
     count: int
     seed: int = 0
-    """Of the nodes' chance."""
+    """The seed of the nodes' random numbers."""
     options: dict[str, object] = field(default_factory=dict)
     """Directives of all nodes, by attribute."""
     rows: tuple[Difference, ...] = field(default_factory=read_table)
@@ -100,7 +100,7 @@ class Troupe:
     faults: list[str] = field(default_factory=list)
     played: list[int] = field(default_factory=list)
     before: dict[int, Callable[[], None]] = field(default_factory=dict)
-    """What is done before an exchange, each time when it is replayed."""
+    """Actions before an exchange, each time it is replayed."""
     steps: dict[int, Step] = field(init=False)
     nodes: dict[str, Member] = field(init=False)
 
@@ -209,7 +209,7 @@ class Troupe:
 
 
 def _nothing() -> None:
-    """Done before most exchanges."""
+    """An action before most exchanges."""
 
 
 def _listening(port: int, options: dict[str, object]) -> Config:

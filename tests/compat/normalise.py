@@ -1,14 +1,14 @@
-"""What two runs of the same server may differ in, as tables, and the comparison that uses them.
+"""The permitted differences of two runs of the same server, as tables, and the comparison that uses them.
 
 Everything that is not named here must be equal byte for byte. There are five reasons to be unequal, one table each:
 
 * `MASKS`: figures of the run (times, counters, memory, the machine). Both sides must fit the pattern.
 * `TOLERANCES`: figures that follow from the request and the pace of the replay; they must be close.
 * `UNORDERED` and `UNORDERED_LINES`: lists that came out of a hash table; they must be equal as multisets.
-* job and node IDs: where one shows up first it is bound to the one at the same place, and has to be that from then on.
+* job and node IDs: an ID is bound to the one at the same place where it first appears, and must stay bound to it.
 * the port and the directory of the node.
 
-Directives, sections and fields that the original does not have are passed over in replies to CONFIG GET, INFO and
+Directives, sections and fields that the original does not have are ignored in replies to CONFIG GET, INFO and
 CLUSTER INFO.
 """
 
@@ -134,7 +134,7 @@ class Names:
     recorded: dict[bytes, bytes] = field(default_factory=dict)
 
     def copy(self) -> Names:
-        """The same pairs, to go on with separately."""
+        """A copy of the pairs that can change independently."""
         return Names(dict(self.ours), dict(self.recorded))
 
     def bind(self, recorded: bytes, ours: bytes) -> None:
@@ -245,7 +245,7 @@ def anonymous(reply: Reply) -> str:
 def _identity(
     reply: Reply, known: dict[bytes, bytes], translated: Callable[[bytes], bytes] = bytes
 ) -> tuple[bool, bytes]:
-    """What tells replies apart that are alike but for their IDs: those with unknown IDs last, then the known IDs."""
+    """A sort key for replies that differ only in their IDs: known IDs first, unknown ones last."""
     if isinstance(reply, list):
         found = [_identity(element, known, translated) for element in reply]
         return any(strange for strange, _ in found), b" ".join(text for _, text in found)
@@ -259,7 +259,7 @@ def _sorted_lines(text: bytes) -> bytes:
 
 
 def _unlike(recorded: bytes, ours: bytes) -> tuple[str, str]:
-    """The lines of each that the other has not; the texts whole when that is not where they differ."""
+    """The lines that only one of them has; both texts if the lines are the same."""
     left, right = recorded.splitlines(), ours.splitlines()
     only = [[line for line in one if line not in other] for one, other in ((left, right), (right, left))]
     parts = [b"\n".join(lines) for lines in only] if any(only) else [recorded, ours]

@@ -1,4 +1,4 @@
-"""Recordings of the original server as values: what was asked, what it answered, when."""
+"""Recordings of the original server as values: requests, replies and times."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Step:
     words: tuple[bytes, ...]
     """The request; for raw ones the raw bytes alone."""
     payload: bytes
-    """What went over the socket; empty where the server spoke unasked."""
+    """The bytes of the request; empty where the server sent something without one."""
     answer: bytes
     """The exact reply bytes."""
     closed: bool

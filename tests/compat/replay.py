@@ -1,8 +1,8 @@
 """Replays recorded exchanges against a real node.
 
-A `Session` is one node and the recording it is held against. Requests go over raw sockets; a reply is read as far as
-the recorded one goes, decoded strictly and compared. Differences are collected, so that one run names all of them.
-Closing a session proves that no connection had anything more to say.
+A `Session` is one node and the recording it is compared with. Requests are sent over raw sockets; a reply is read up to
+the length of the recorded one, decoded strictly and compared. Differences are collected, so that one run reports all of
+them. Closing a session checks that no connection has more output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 10.0
 PAUSE_WORTH_KEEPING_MS = 100
-"""Shorter gaps between recorded requests are the recorder's own time, not something it waited for."""
+"""Shorter gaps between recorded requests are processing time of the recorder, not waits."""
 
 
 class Client:
@@ -91,7 +91,7 @@ class Client:
 
 @dataclass(slots=True)
 class Session:
-    """One node beside one recording."""
+    """One node compared with one recording."""
 
     server: ServerProcess
     steps: dict[int, Step]

@@ -1,4 +1,4 @@
-"""The comparison sees what it has to see: it can fail."""
+"""The comparison detects differences."""
 
 from __future__ import annotations
 

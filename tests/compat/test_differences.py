@@ -1,7 +1,7 @@
-"""The table of deliberate differences is true, row by row, and about something that exists.
+"""Every row of the table of deliberate differences is true.
 
-Rows about recorded exchanges are held against our node by `test_replay.py`, which allows no difference without a row.
-Here are the rows about requests nobody recorded, and the form of the table.
+`test_replay.py` checks rows about recorded exchanges, and permits no difference without a row. The tests here check
+rows about requests that were not recorded, and the format of the table.
 """
 
 from __future__ import annotations

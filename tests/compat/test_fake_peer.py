@@ -1,4 +1,4 @@
-"""The recorded conversation of a scripted peer with a node of the original comes out the same with our node.
+"""The recorded conversation of a scripted peer with a node of the original is the same with our node.
 
 Each line of `tests/vectors/bus/fake-peer.jsonl` is fed, compared, or listed here with the reason
 why not; a test counts.
@@ -21,7 +21,7 @@ from disqued.bus.gossip import GossipEntry
 from disqued.node import ROOMS
 
 FILE = lines("fake-peer")
-FAKE, FAKE2, STRANGER = b"f00dfeed" * 5, b"beef" * 10, b"cafe" * 10
+FAKE, FAKE2, UNKNOWN_NODE = b"f00dfeed" * 5, b"beef" * 10, b"cafe" * 10
 
 COMMANDS: dict[str, list[tuple[bytes | str | int, ...]]] = {
     "dummy": [("ACKJOB", "D-f00dfeed-FakePeerJobFakePeerJob0k-05a1")],
@@ -49,7 +49,7 @@ CLEANUPS = {
 """Jobs that the recorder deleted unseen between two steps: INFO counts without them later."""
 
 BEFORE: dict[tuple[str, int], Callable[[Stage], None]] = {}
-"""What happens before the n-th observation of a step and was not recorded."""
+"""Unrecorded actions before the n-th observation of a step."""
 
 PAUSES_MS = {("fail", 1): 2100}
 """How long the recorder waited before the n-th observation of a step."""
@@ -110,7 +110,7 @@ def fake2_says_its_port(stage: Stage) -> None:
 
 
 @before("forget", 2)
-def a_forgotten_node_is_spoken_of_and_calls(stage: Stage) -> None:
+def forgotten_node_is_gossiped_and_connects(stage: Stage) -> None:
     stage.hears(stage.fake, gossip(kinds.PING, stage.fake, stage.fake2))
     stage.hears(stage.fake2, gossip(kinds.PING, stage.fake2))
     stage.run(300)
@@ -124,7 +124,7 @@ def a_forgotten_node_wants_to_meet(stage: Stage) -> None:
 
 @before("wrong-id", 0)
 def fake2_has_another_id(stage: Stage) -> None:
-    stage.fake2.answers_as = STRANGER
+    stage.fake2.answers_as = UNKNOWN_NODE
     stage.run(3000)
 
 
@@ -163,16 +163,16 @@ BOTH, SELF = (
     ["d72cb83f543b931538cae0886ed63e0c867e3560"],
 )
 OBSERVED: dict[tuple[str, int], tuple[Any, str]] = {
-    ("repljob-unknown-nodes", 0): ({"nodes-delivered": SELF}, "differences 68: who has a job lists itself"),
+    ("repljob-unknown-nodes", 0): ({"nodes-delivered": SELF}, "differences 68: a node that has a job lists itself"),
     ("setack-equal", 0): ({"nodes-confirmed": BOTH}, SURE),
     ("setack-less", 0): (None, SURE),
     ("addjob-ack-before-gotjob", 1): ({"nodes-confirmed": BOTH}, SURE),
-    ("setack-zero", 0): ({"nodes-confirmed": []}, "who asks with an empty list will not keep the job itself"),
+    ("setack-zero", 0): ({"nodes-confirmed": []}, "a sender with an empty list does not keep the job itself"),
     ("yourjobs", 0): ({"nodes-delivered": BOTH}, "differences 1: both ends of an import have the job"),
     ("yourjobs", 1): ({"nodes-delivered": SELF}, "differences 1: its former owner forgets an at-most-once job"),
     ("paused-in", 2): ({"nodes-delivered": BOTH}, "differences 1"),
 }
-"""What our node answers otherwise: (step, observation) to the fields or the value expected instead, and why."""
+"""Deviating replies of our node: (step, observation) to the expected fields or value, and the reason."""
 
 
 REMARKS = {
@@ -181,7 +181,7 @@ REMARKS = {
     "seconds until fail?",
     "gossip entries are chosen at random; the last PONG above gossips fake2 with flag 1 (fail?)",
 }
-"""Observations that are for the reader."""
+"""Observations that are only documentation."""
 
 
 # --- the player -------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class Player:
         stage = self.stage
         self.latest_ms = line["t_ms"]
         if line["direction"] == "real->fake":
-            stage.spoken_of(line["fields"])
+            stage.note_mentioned(line["fields"])
             to = "fake2" if self.about_fake2(line) else "fake"
             self.expected.append(Heard(to, line["connection"], line["fields"]))
         elif line["connection"] == "fake opened":

@@ -1,7 +1,7 @@
-"""Clients that are broken, greedy, slow or gone do not hurt the node, the other clients or the jobs.
+"""Clients that are broken, demanding, slow or disconnected do not affect the node, other clients or jobs.
 
-Every test here gets a node that already holds jobs, and ends with the same proof: the process is the same one, answers
-at once, and every job is there.
+Every test gets a node that already holds jobs, and checks at the end that the same process replies at once and has all
+its jobs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Connect = Callable[[], Client]
 
 @pytest.fixture
 def node(server: ServerProcess) -> Iterator[ServerProcess]:
-    """A node with jobs that have to be there after whatever the test does."""
+    """A node with jobs that must still be there after the test."""
     keeper = Client(server)
     for body in SAFE_JOBS:
         assert isinstance(keeper.call(b"ADDJOB", b"safe", body, b"0"), Status)
@@ -65,7 +65,7 @@ def connect(node: ServerProcess) -> Iterator[Connect]:
 
 
 def until_clients(client: Client, count: int) -> None:
-    """Return when the node has `count` connections, this one included."""
+    """Wait until the node has `count` connections, this one included."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         text = client.call(b"INFO", b"clients")

@@ -199,10 +199,10 @@ def test_cancelled_blocking_call_takes_no_job(server: ServerProcess, protocol: i
 def test_password_is_required_and_accepted(tmp_path: Path, protocol: int, username: str | None) -> None:
     with ServerProcess(tmp_path, "--requirepass", "s3cret") as server:
         with (
-            connect(server, protocol) as stranger,
+            connect(server, protocol) as unknown,
             pytest.raises(AuthenticationError, match="Authentication required"),
         ):
-            stranger.ping()
+            unknown.ping()
         with (
             connect(server, protocol, username=username, password="wrong") as guesser,
             pytest.raises(AuthenticationError),

@@ -1,8 +1,8 @@
-"""Every recorded exchange that one node can have, asked again of our node and compared byte for byte.
+"""Every recorded exchange with one node, repeated with our node and compared byte for byte.
 
-Each scenario replays the ranges it names, in the concurrency the notes of the recording tell: who is blocked, who hangs
-up, who speaks out of turn. What needs several nodes is replayed by `test_replay_cluster.py`, what needs an append only
-file by `test_replay_aof.py`. Together they cover every exchange of every file, which is tested too.
+Each scenario replays the ranges it names with the concurrency in the notes of the recording: blocked clients, closed
+connections, requests out of order. `test_replay_cluster.py` replays exchanges with several nodes, `test_replay_aof.py`
+those with an append only file. Together they cover every exchange of every file, which is also tested.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def server_commands(session: Session) -> None:
 
 def authentication(session: Session) -> None:
     """A password is set and DEBUG has another name."""
-    stranger = session.client()
-    session.play(stranger, 1, 4)
+    unknown = session.client()
+    session.play(unknown, 1, 4)
     session.play_alone(5)
     known = session.client()
     session.play(known, 6, 14)
@@ -128,7 +128,7 @@ def requests(session: Session) -> None:
 
 
 def monitor(session: Session) -> None:
-    """What a monitoring connection sees of another one, and of itself."""
+    """The lines of a monitoring connection about another one and about itself."""
     watcher, other = session.client(), session.client()
     session.ask(watcher, 49)
     other.call(b"ADDJOB", b"q", b'bo"dy\x01\r\n', b"0")
@@ -186,7 +186,7 @@ def output_limit(session: Session) -> None:
 
 @contextmanager
 def a_neighbour(main: Client) -> Iterator[None]:
-    """Another node that the one under test knows for a while."""
+    """Another node that the one under test knows temporarily."""
     with tempfile.TemporaryDirectory() as directory, ServerProcess(Path(directory)) as other:
         assert main.call(b"CLUSTER", b"MEET", b"127.0.0.1", b"%d" % other.port) == Status(b"OK")
         until(main, lambda: b"cluster_reachable_nodes:1" in text(main.call(b"CLUSTER", b"INFO")))
@@ -332,7 +332,7 @@ def until_blocked(client: Client, queue: bytes, count: int) -> None:
 
 
 def until(client: Client, condition: Callable[[], bool]) -> None:
-    """Ask again and again; every question is a round trip through the server under test."""
+    """Poll until a condition holds; every poll is a round trip to the server under test."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"nothing of the kind happened, {info(client)!r}"

@@ -1,4 +1,4 @@
-"""What was recorded of nodes with an append only file: what they answer, what they write, and what they load.
+"""Recordings of nodes with an append only file: replies, written files and loaded files.
 
 The files of the original are in `tests/vectors/aof`. Ours are written without checksums here, so that both have the
 same length.
@@ -105,7 +105,7 @@ def as_we_write(entry: Said) -> Said:
 
 
 def renewed(data: bytes, now_ms: int) -> bytes:
-    """A recorded file as if it had been written just now: the jobs live as long from now on as they did then."""
+    """A recorded file as if it had been written now: the jobs have the same remaining lifetimes."""
     shift_s = (now_ms - RECORDED_MS) // 1000
     parts: list[bytes] = []
     for entry in entries(data):
@@ -120,7 +120,7 @@ def renewed(data: bytes, now_ms: int) -> bytes:
 
 
 def become(member: Member, node_id: bytes, name: str, *, cut: int = 0) -> None:
-    """The node starts anew as a recorded one that has a recorded file, without the last few bytes."""
+    """Restart the node as a recorded one with a recorded file, without the last few bytes."""
     view = member.node.state.view
     text = encode(view).replace(member.id.decode(), node_id.decode())
     for peer in view.peers:
@@ -162,7 +162,7 @@ def test_nodes_with_a_file_answer_and_write_as_recorded() -> None:
     troupe.names.bind(refused, next(entry.job_id for entry in written(two, troupe) if entry.body == b"norepl"))
     first = list(map(as_we_write, recorded("03-full-life")))
     moved, once = (entry for entry in first if entry.queue == b"fed")
-    # A job that was never logged needs no record that says so; an acknowledgement elsewhere is heard of.
+    # A job that was never logged needs no record that says so; an acknowledgement at another node is received.
     first = [entry for entry in first if entry != Said(refused)]
     assert written(one, troupe) == [*first, Said(once.job_id), Said(moved.job_id)]
     # Jobs that move are logged where they come to, and at-most-once jobs are gone when they are delivered.

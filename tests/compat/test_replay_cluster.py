@@ -1,4 +1,4 @@
-"""Every recorded exchange with several nodes, asked again of as many of ours and compared byte for byte.
+"""Every recorded exchange with several nodes, repeated with as many of ours and compared byte for byte.
 
 The whole conversation with four nodes is one test: each step finds what the steps before it left. Comments say what the
 recorder did to the nodes between the requests.
@@ -47,7 +47,7 @@ def meeting(troupe: Troupe) -> None:
 
 
 def copies(troupe: Troupe) -> None:
-    """Who has a job after ADDJOB, with ASYNC too."""
+    """The holders of a job after ADDJOB, with and without ASYNC."""
     troupe.chance(8, 8, at(n1="queued", n2="active", n4="active"))
     troupe.play(9, 13)
     troupe.chance(14, 14, at(n1="active", n2="queued", n4="active"), after_ms=5)
@@ -69,7 +69,7 @@ def queueing_again(troupe: Troupe) -> None:
 
 
 def acknowledging(troupe: Troupe) -> None:
-    """ACKJOB and FASTACK by who has the job and who has not, also when one does not answer."""
+    """ACKJOB and FASTACK at nodes with and without the job, also if one does not respond."""
     troupe.play(35, 39)
     troupe.chance(40, 40, at(n1="queued", n3="active"))
     troupe.play(41)
@@ -88,7 +88,7 @@ def acknowledging(troupe: Troupe) -> None:
 
 
 def slow_and_dead_peers(troupe: Troupe) -> None:
-    """ADDJOB that waits for nodes that do not answer, and whose client goes away."""
+    """ADDJOB that waits for unresponsive nodes, and whose client disconnects."""
     n1, n3, n4 = troupe["n1"], troupe["n3"], troupe["n4"]
     n3.pause()
     n4.pause()
@@ -117,7 +117,7 @@ def slow_and_dead_peers(troupe: Troupe) -> None:
 
 
 def federation(troupe: Troupe) -> None:
-    """Jobs are on one node, who wants them on another."""
+    """Jobs are on one node and consumers on another."""
     n1 = troupe["n1"].admin
     for number in range(12):
         n1.add("fed", f"j{number}", "REPLICATE", 1)
@@ -136,7 +136,7 @@ def pausing(troupe: Troupe) -> None:
 
 
 def leaving(troupe: Troupe) -> None:
-    """What a leaving node and the others answer, and where new jobs go."""
+    """The replies of a leaving node and of the others, and where new jobs are placed."""
     troupe.play(94, 99)
     troupe.chance(100, 100, at(n2="active", n4="queued"), after_ms=5)
     troupe.play(101)

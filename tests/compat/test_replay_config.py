@@ -1,4 +1,4 @@
-"""CONFIG REWRITE leaves the file the original left, but for the port and the directory of the node."""
+"""CONFIG REWRITE writes the same file as the original, except for the port and the directory of the node."""
 
 from __future__ import annotations
 

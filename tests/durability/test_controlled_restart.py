@@ -1,7 +1,7 @@
-"""A node is restarted on purpose, round after round: all is as it was, in the order it was, exactly once.
+"""Repeated controlled restarts of a node: all jobs are there in the same order, exactly once.
 
-In some rounds it is killed while it loads: until the option is off in the configuration file, the next process has
-everything from the same file.
+In some rounds the node is killed while it loads: until the option is off in the configuration file, the next process
+loads the same file.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from support.durable import DurableNode, nap
 OPTION: Final = "aof-enqueue-jobs-once"
 ROUNDS: Final = 6
 KILLS: Final = 4
-"""How often the node is killed while it loads, in each round."""
+"""How often the node is killed while it loads, by round."""
 SHOWN: Final = (b"state", b"retry", b"nacks", b"additional-deliveries", b"body")
 
 
 class Restarted:
-    """The node, and what it has to have."""
+    """The node, and the jobs that it must have."""
 
     def __init__(self, node: DurableNode) -> None:
         self.node = node

@@ -1,6 +1,6 @@
-"""The disk of a running server fails, is full, slow or hangs: new jobs are refused with the reason, the rest goes on.
+"""The disk of a running server fails, is full, slow or hangs: new jobs are refused with the reason, the rest works.
 
-New jobs are taken again when the disk is well again, and nothing that was answered is lost.
+New jobs are accepted again when the disk is repaired, and nothing that was answered is lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ADD: Final = ("ADDJOB", "work", "x" * 500, 0)
 
 
 def refusal(node: DurableNode, *words: Word) -> str:
-    """The error that a command is answered with; empty if it is not."""
+    """The error reply to a command; empty if it succeeds."""
     try:
         node.call(*words)
     except ResponseError as refused:
@@ -39,8 +39,8 @@ def refusal(node: DurableNode, *words: Word) -> str:
     return ""
 
 
-def goes_on(node: DurableNode, job_id: bytes) -> None:
-    """All that needs no disk."""
+def check_without_disk(node: DurableNode, job_id: bytes) -> None:
+    """Check everything that needs no disk."""
     assert node.call("QLEN", "work") > 0
     assert node.call("GETJOB", "FROM", "work")[0][1] == job_id
     assert node.show(job_id) is not None
@@ -50,7 +50,7 @@ def goes_on(node: DurableNode, job_id: bytes) -> None:
 
 
 def answered_later(node: DurableNode, *words: Word) -> NodeClient:
-    """A client that asked for something that has to be logged first."""
+    """A client that waits for the reply to a command that must be logged first."""
     client = node.connect()
     client.send(*words)
     return client
@@ -58,7 +58,7 @@ def answered_later(node: DurableNode, *words: Word) -> NodeClient:
 
 @pytest.fixture
 def node(make_faulty: Make, request: pytest.FixtureRequest) -> DurableNode:
-    """A running node with the policy of the test."""
+    """A running node with the `appendfsync` policy of the test."""
     policy = getattr(request, "param", "everysec")
     new = make_faulty("node", policy)
     new.start()
@@ -66,7 +66,7 @@ def node(make_faulty: Make, request: pytest.FixtureRequest) -> DurableNode:
 
 
 def restarted(node: DurableNode) -> set[bytes]:
-    """The jobs that are there after it was killed."""
+    """Kill the node and restart it; returns its jobs."""
     node.kill()
     node.start()
     return set(node.jobs())
@@ -85,30 +85,30 @@ def test_new_jobs_are_refused_while_writes_fail(node: DurableNode, error: int) -
         assert os.strerror(error) in reason
         assert refusal(node, "PING") == reason
         assert node.info()["aof_last_write_status"] == "err"
-        goes_on(node, job)
+        check_without_disk(node, job)
         with contextlib.closing(answered_later(node, "ACKJOB", job)) as acknowledging:
             node.until(lambda: node.show(job) is None, "the job is acknowledged")
             disk.repair()
             late = adding.read()
             assert acknowledging.read() == 1
-    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    node.until(lambda: not refusal(node, "PING"), "it recovers by itself")
     assert node.info()["aof_last_write_status"] == "ok"
     assert restarted(node) == {late}
 
 
 @pytest.mark.parametrize("node", ["always", "everysec"], indirect=True)
 def test_new_jobs_are_refused_while_syncs_fail(node: DurableNode) -> None:
-    """What was not synced cannot be trusted any more: the file is written anew."""
+    """After a failed sync the file cannot be trusted: it is rewritten."""
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
     disk.fail(SYNC)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
         node.until(lambda: refusal(node, "PING"), "new jobs are refused")
         assert "Input/output error" in refusal(node, *ADD)
-        goes_on(node, job)
+        check_without_disk(node, job)
         disk.repair()
         late = adding.read()
-    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    node.until(lambda: not refusal(node, "PING"), "it recovers by itself")
     assert "The append only file was rewritten" in node.log
     assert {job, late} <= restarted(node)
 
@@ -122,18 +122,18 @@ def test_new_jobs_are_refused_while_a_sync_is_slow(node: DurableNode) -> None:
         node.until(lambda: node.info()["aof_pending_bio_fsync"] == "1", "it syncs")
         began_s = time.monotonic()
         for _ in range(20):
-            goes_on(node, job)
+            check_without_disk(node, job)
         assert node.info()["aof_pending_bio_fsync"] == "1", f"all that during a sync ({time.monotonic() - began_s:g} s)"
         node.until(lambda: refusal(node, "PING"), "new jobs are refused after two seconds")
         disk.repair()
         late = adding.read()
-    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    node.until(lambda: not refusal(node, "PING"), "it recovers by itself")
     assert int(node.info()["aof_delayed_fsync"]) >= 1
     assert {job, late} <= restarted(node)
 
 
 def test_threads_write_after_a_slow_write(node: DurableNode) -> None:
-    """The first one held all up, the next ones hold up only those who wait for them."""
+    """The first slow write blocks all clients; later ones delay only those that wait for them."""
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
     disk.slow(WRITE, seconds=0.1)
@@ -141,14 +141,14 @@ def test_threads_write_after_a_slow_write(node: DurableNode) -> None:
     disk.hang(WRITE)
     with contextlib.closing(answered_later(node, *ADD)) as adding:
         node.until(lambda: refusal(node, "PING"), "new jobs are refused after two seconds")
-        goes_on(node, job)
+        check_without_disk(node, job)
         disk.repair()
         late = adding.read()
-    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    node.until(lambda: not refusal(node, "PING"), "it recovers by itself")
     assert restarted(node) == {job, slow, late}
 
 
-# --- ending with a bad disk -------------------------------------------------------------------------------------------
+# --- shutdown with a bad disk -----------------------------------------------------------------------------------------
 
 
 def test_server_with_a_hanging_disk_ends_at_the_second_sigint(node: DurableNode) -> None:
@@ -173,7 +173,7 @@ def test_server_with_a_hanging_disk_ends_at_a_second_later_sigterm(node: Durable
 
 @pytest.mark.parametrize("node", ["always"], indirect=True)
 def test_duplicate_sigterm_causes_a_clean_shutdown_with_all_replies(node: DurableNode) -> None:
-    """As when a process group is signalled, and its leader passes the signal on."""
+    """As when a process group gets the signal, and its leader forwards it."""
     job = node.call(*ADD)
     disk = FaultyDisk(node.directory)
     disk.hang(SYNC)
@@ -201,7 +201,7 @@ def test_server_that_cannot_write_retries_and_then_ends(node: DurableNode) -> No
 
 
 def node_after(node: DurableNode) -> dict[bytes, bytes]:
-    """The jobs that the next process finds with a disk that works."""
+    """The jobs that the next process loads with a healthy disk."""
     FaultyDisk(node.directory).repair()
     node.start()
     return node.jobs()
@@ -230,11 +230,11 @@ def test_shutdown_is_refused_while_the_disk_fails(node: DurableNode) -> None:
         assert refusal(node, "SHUTDOWN") == "ERR Errors trying to SHUTDOWN. Check logs."
         disk.repair()
         late = adding.read()
-    node.until(lambda: not refusal(node, "PING"), "it goes on by itself")
+    node.until(lambda: not refusal(node, "PING"), "it recovers by itself")
     assert restarted(node) == {job, late}
 
 
-# --- limits that are real ---------------------------------------------------------------------------------------------
+# --- real limits ------------------------------------------------------------------------------------------------------
 
 LIMIT: Final = 100 * KILOBYTE
 SPACE: Final = 300 * KILOBYTE
@@ -243,11 +243,11 @@ MOUNT: Final = (
     f"mkdir data && mount -t tmpfs -o size={SPACE} tmpfs data && head -c {BALLAST} </dev/zero >data/ballast && "
     'exec "$@"'
 )
-"""Gives a program a small file system of its own, for those who may do that in a user namespace."""
+"""Runs a program with its own small file system, if user namespaces allow it."""
 
 
 def fill_up(client: NodeClient) -> list[bytes]:
-    """Add jobs until one is not answered; the IDs of those before. Its own answer is still to be read."""
+    """Add jobs until one is not answered; returns the IDs of the others. The last reply is still outstanding."""
     added: list[bytes] = []
     client.socket.settimeout(2)
     with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Replies that wait for a real disk, and clients that close, leave or ask on and on meanwhile."""
+"""Replies that wait for a real disk, while clients close, quit or keep sending."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADD = b"ADDJOB work body 0\r\n"
 
 @pytest.fixture
 def node(make_faulty: Make) -> DurableNode:
-    """A node whose syncs take a while."""
+    """A node with slow syncs."""
     new = make_faulty("node", "always", "--client-output-buffer-limit", "normal", "1mb", "0", "0")
     new.start()
     FaultyDisk(new.directory).slow(SYNC, seconds=0.2)
@@ -31,7 +31,7 @@ def client(node: DurableNode) -> Iterator[socket.socket]:
 
 
 def all_received(client: socket.socket) -> bytes:
-    """What comes until the server closes the connection."""
+    """Everything that arrives until the server closes the connection."""
     received = b""
     while data := client.recv(1 << 16):
         received += data
@@ -39,7 +39,7 @@ def all_received(client: socket.socket) -> bytes:
 
 
 def test_client_that_shuts_down_its_side_gets_all_replies(client: socket.socket) -> None:
-    """It closes its side of the connection at once."""
+    """The client closes its side of the connection at once."""
     client.sendall(ADD)
     client.sendall(ADD)
     client.shutdown(socket.SHUT_WR)
@@ -57,7 +57,7 @@ def test_client_that_quits_during_a_sync_gets_all_replies(node: DurableNode, cli
 
 
 def test_client_with_too_many_held_replies_is_disconnected(node: DurableNode, client: socket.socket) -> None:
-    """Replies that wait are bounded by client-output-buffer-limit, as those that are not read."""
+    """client-output-buffer-limit applies to held replies as to unread ones."""
     disk = FaultyDisk(node.directory)
     disk.hang(SYNC)
     client.sendall(ADD)

@@ -1,6 +1,6 @@
-"""A node with an append only file is killed (SIGKILL) at points that nobody chose: what clients were told stays true.
+"""A node with an append only file is killed (SIGKILL) at random points: everything that was answered survives.
 
-With each policy, because what was written outlives the process that wrote it. The long runs are marked slow.
+This holds with each policy, because written data outlives the process. The long runs are marked slow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from durability.conftest import LONG, POLICIES, Make
 from support.durable import DurableNode, StoredJobs, fill, load, nap
 
 LIVES: Final = 10
-"""How many processes work with one file before a new one is begun."""
+"""How many processes use one file before a new one is started."""
 TEMPORARY: Final = "temp-rewriteaof*"
 
 
@@ -41,14 +41,14 @@ def test_no_answered_job_is_lost_when_killed_during_adds(make: Make, policy: str
 
 
 def rewritten(node: DurableNode) -> int:
-    """How many rewrites of its file succeeded, in all lives."""
+    """How many rewrites succeeded in all processes of the node."""
     return node.log.count("The append only file was rewritten")
 
 
 @pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_answered_job_is_lost_when_killed_during_rewrites(make: Make, policy: str, points: int) -> None:
-    """Either one is asked for, or they come by themselves as the file grows."""
+    """A rewrite is requested, or starts automatically as the file grows."""
     chance = random.Random(f"rewrites {policy} {points}")
     begun = 0
     growing = ("--auto-aof-rewrite-min-size", "1", "--auto-aof-rewrite-percentage", "5", "--hz", "500")

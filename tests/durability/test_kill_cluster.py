@@ -16,7 +16,7 @@ from support.durable import DurableNode, StoredJobs, is_once, load, nap
 
 
 def wait_whole(nodes: list[DurableNode]) -> None:
-    """Wait until all serve, and each is connected to all others."""
+    """Wait until all nodes serve clients and are connected to each other."""
     for node in nodes:
         node.wait_ready()
     for node in nodes:
@@ -26,7 +26,7 @@ def wait_whole(nodes: list[DurableNode]) -> None:
 @pytest.mark.parametrize("points", [24, pytest.param(120, marks=LONG)])
 @pytest.mark.parametrize("killed", [3, 1], ids=["all nodes at once", "one node"])
 def test_answered_jobs_keep_two_copies_when_nodes_are_killed(make: Make, killed: int, points: int) -> None:
-    """Each job that was answered has its copies on disk, at two nodes, whoever was killed."""
+    """Each job that was answered has copies on the disks of two nodes, whichever nodes were killed."""
     chance = random.Random(f"cluster {killed} {points}")
     nodes = [make(policy, policy, "--cluster-node-timeout", "1000") for policy in POLICIES]
     stored = StoredJobs()

@@ -24,9 +24,9 @@ LONG_LIVES: Final = 6
 WINDOW_S: Final = 1.0
 """How often `everysec` syncs."""
 REFUSAL_S: Final = 2.0
-"""A sync that takes longer has new jobs refused."""
+"""New jobs are refused if a sync takes longer."""
 SPARE_S: Final = 1.0
-"""A machine with much to do is slow to do either."""
+"""Additional time on a busy machine."""
 
 
 @pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])

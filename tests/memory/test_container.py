@@ -1,4 +1,4 @@
-"""Nodes under a memory limit of the kernel, which kills what goes beyond it: they refuse in time, serve on, recover."""
+"""Nodes under a memory limit of the kernel: they refuse jobs before it kills them, keep serving, and recover."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE), pytest.
 
 
 class Client:
-    """A connection that takes replies of any size."""
+    """A connection that accepts replies of any size."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.socket = server.connect(PATIENCE_S)
@@ -65,7 +65,7 @@ def connect() -> Iterator[Connect]:
     params=[pytest.param((192, "60%"), id="192mb"), pytest.param((512, "75%"), id="512mb", marks=pytest.mark.slow)]
 )
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ServerProcess, LimitedGroup]]:
-    """A node in a container with a log on disk; at the end it was not killed, and ends when it is asked to."""
+    """A node with a memory limit and an AOF; checks at the end that it was not killed and shuts down."""
     limit_mb, share = request.param
     words = ("--maxmemory", share, "--appendonly", "yes", "--auto-aof-rewrite-min-size", "8mb")
     with LimitedGroup(limit_mb * MB) as group:
@@ -78,7 +78,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Serve
 
 
 def fill(client: Client, size: int, *options: str | int, batch: int = 50, timeout_ms: int = 2000) -> int:
-    """Add jobs until a whole batch is refused; how many were added."""
+    """Add jobs until a whole batch is refused; returns how many were added."""
     added = 0
     for _ in range(4096 * MB // (size + 400) // batch):
         client.socket.sendall(encode(("ADDJOB", "mail", b"x" * size, timeout_ms, *options)) * batch)
@@ -92,7 +92,7 @@ def fill(client: Client, size: int, *options: str | int, batch: int = 50, timeou
 
 
 def drain(client: Client, count: int = 20) -> int:
-    """Take and acknowledge all jobs; how many there were."""
+    """Fetch and acknowledge all jobs; returns how many there were."""
     done = 0
     while jobs := client.call("GETJOB", "NOHANG", "COUNT", count, "FROM", "mail"):
         assert client.call("ACKJOB", *[job[1] for job in jobs]) == len(jobs)
@@ -101,7 +101,7 @@ def drain(client: Client, count: int = 20) -> int:
 
 
 def recovered(client: Client, group: LimitedGroup) -> None:
-    """Jobs are taken again, and the process is small again."""
+    """Check that jobs are accepted again and that the process has shrunk."""
     deadline = time.monotonic() + PATIENCE_S
     while int(client.info()["memory_level"]) > 0:
         assert time.monotonic() < deadline, client.info()
@@ -141,7 +141,7 @@ def test_node_refuses_jobs_at_its_memory_limit_and_recovers(
 def test_node_survives_jobs_of_all_sizes_at_its_memory_limit(
     connect: Connect, node: tuple[ServerProcess, LimitedGroup]
 ) -> None:
-    """Survivors of each size keep the allocators from giving back what lies between them."""
+    """Remaining jobs of each size prevent the allocator from returning the memory between them."""
     server, group = node
     client = connect(server)
     kept: list[bytes] = []
@@ -191,7 +191,7 @@ def test_node_survives_many_clients_that_do_not_read(
     added = fill(admin, 100_000, batch=10)
     greedy = [connect(server) for _ in range(20)]
     for client in greedy:
-        with contextlib.suppress(OSError):  # it was hung up on
+        with contextlib.suppress(OSError):  # it was disconnected
             for _ in range(20):
                 client.send("QPEEK", "mail", 1000)
     assert drain(admin) == added

@@ -1,4 +1,4 @@
-"""What is counted follows what the process really takes, and what was taken comes back."""
+"""used_memory follows the memory of the process, and freed memory is returned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 20.0
 
 
 class Node:
-    """A node of its own, and a connection to it."""
+    """A fresh node, and a connection to it."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.process_id = server.process.pid

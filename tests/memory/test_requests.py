@@ -1,4 +1,4 @@
-"""What a node with little memory does with requests that would need more, and with clients that hold much."""
+"""How a node that is short of memory treats requests that need more, and clients that use much."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OOM = "OOM command not allowed when used memory > 'maxmemory'."
 
 
 def limited(maxmemory: str) -> LocalNode:
-    """A node with this memory."""
+    """A node with this `maxmemory`."""
     config = Config()
     config.set(b"maxmemory", maxmemory.encode())
     return LocalNode(config)
@@ -26,12 +26,12 @@ def memory_of(local: LocalNode) -> Memory:
 
 
 def begin_adding(client: LocalClient, size: int) -> None:
-    """The beginning of an ADDJOB with a body of this size."""
+    """Send the start of an ADDJOB with a body of this size."""
     client.send_bytes(b"*4\r\n$6\r\nADDJOB\r\n$4\r\nmail\r\n$%d\r\n" % size)
 
 
-def go_on_adding(client: LocalClient, size: int) -> None:
-    """As much of a body."""
+def send_body(client: LocalClient, size: int) -> None:
+    """Send this much of a body."""
     for start in range(0, size, 200_000):
         client.send_bytes(b"x" * min(200_000, size - start))
 
@@ -47,12 +47,12 @@ def test_a_body_that_does_not_fit_is_refused_before_it_is_stored() -> None:
     client = local.client()
     begin_adding(client, 100 * MB)
     for _ in range(100):
-        go_on_adding(client, MB)
+        send_body(client, MB)
         assert memory_of(local).counted_bytes < 2 * MB
     client.send_bytes(END + encode("PING"))
     refused, pong = client.replies()
     assert str(refused).startswith(OOM + " The job is too big for what is left")
-    assert pong == b"PONG", "the connection goes on"
+    assert pong == b"PONG", "the connection stays usable"
     assert client.call("QLEN", "mail") == 0
     assert local.node.state.counters.value(REQUESTS_REFUSED_UNREAD) == 1
 
@@ -62,7 +62,7 @@ def test_a_body_that_fits_is_stored(size: int) -> None:
     local = limited("20mb")
     client = local.client()
     begin_adding(client, size)
-    go_on_adding(client, size)
+    send_body(client, size)
     client.send_bytes(END)
     assert client.call("QLEN", "mail") == 1 if isinstance(client.next_reply(), bytes) else False
     assert client.call("QPEEK", "mail", 1)[0][2] == b"x" * size  # type: ignore[index]
@@ -76,7 +76,7 @@ def test_concurrent_bodies_are_stored_while_there_is_room() -> None:
         begin_adding(client, 25 * (MB // 5))
     for _ in range(25):
         for client in clients:
-            go_on_adding(client, MB // 5)
+            send_body(client, MB // 5)
         most_bytes = max(most_bytes, int(memory_of(local).counted_bytes))
     for client in clients:
         client.send_bytes(END)
@@ -116,7 +116,7 @@ def test_refused_body_is_not_answered_after_client_reply_off() -> None:
     client = local.client()
     client.send_bytes(encode("CLIENT", "REPLY", "SKIP"))
     begin_adding(client, 50 * MB)
-    go_on_adding(client, 50 * MB)
+    send_body(client, 50 * MB)
     client.send_bytes(END)
     assert client.silent
     assert client.call("PING") == b"PONG"
@@ -317,11 +317,11 @@ def test_input_is_counted_until_it_runs_or_its_client_disconnects() -> None:
     client, other = local.client(), local.client()
     empty_bytes = memory_of(local).counted_bytes
     begin_adding(client, 2 * MB)
-    go_on_adding(client, MB)
+    send_body(client, MB)
     begin_adding(other, MB)
-    go_on_adding(other, MB // 2)
+    send_body(other, MB // 2)
     assert MB * 3 // 2 <= memory_of(local).counted_bytes - empty_bytes <= 2 * MB
     other.disconnect()
-    go_on_adding(client, MB)
+    send_body(client, MB)
     client.send_bytes(END)
     assert memory_of(local).input_bytes == 0

@@ -17,13 +17,13 @@ Connect: TypeAlias = Callable[[ServerProcess], Client]
 
 @pytest.fixture
 def connect() -> Iterator[Connect]:
-    """Makes clients of a server, and closes those left open when the test ends."""
+    """A function that makes clients of a server; they are closed when the test ends."""
     yield from clients_of(Client)
 
 
 @pytest.fixture
 def plain_user() -> list[str]:
-    """A launcher whose programs have to respect the permissions of files, as everybody but root has to."""
+    """A launcher whose programs obey file permissions even if the tests run as root."""
     if os.geteuid():
         return []
     return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]

@@ -1,4 +1,4 @@
-"""A stage for tests of the HTTP port from inside: the port on a loop, its clients, and a page that goes on."""
+"""Fixtures for tests of the HTTP port in this process: the port on a loop, its clients, and a streaming page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lonely() -> LocalNode:
 
 
 class Stage:
-    """An HTTP port on a loop that runs, and clients of it."""
+    """An HTTP port on a running loop, and its clients."""
 
     def __init__(self, local: LocalNode, routes: tuple[Route, ...]) -> None:
         self.local = local
@@ -100,7 +100,7 @@ def play(
     local: LocalNode | None = None,
     routes: tuple[Route, ...] = ROUTES,
 ) -> None:
-    """Have a scene played on the loop that the server has."""
+    """Run a test coroutine on the event loop of the server."""
 
     wrong: list[dict[str, Any]] = []
 
@@ -127,7 +127,7 @@ def status_of(reply: bytes) -> int:
 
 
 class Feed:
-    """A page that says a number again and again."""
+    """A page that streams numbers."""
 
     def __init__(self, part: bytes = b"part ", every_s: float = 0.01) -> None:
         self.part = part

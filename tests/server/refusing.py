@@ -1,4 +1,4 @@
-"""A server that is not going to serve: it is run to its end, and what it said is looked at."""
+"""Runs of a server that cannot start: the exit status and the output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Outcome:
 
 
 def run_server(directory: Path, *arguments: str, stdin: bytes = b"", launcher: Sequence[str] = ()) -> Outcome:
-    """Run the server in `directory` until it ends by itself. No output may show how it is programmed."""
+    """Run the server in `directory` until it ends by itself. No output may contain a traceback."""
     done = subprocess.run(
         [*launcher, *SERVER, *arguments], cwd=directory, input=stdin, capture_output=True, timeout=20, check=False
     )

@@ -1,4 +1,4 @@
-"""Running in the background: the starting command ends when the server serves, and a PID file says where it is."""
+"""Running in the background: the command ends when the server accepts clients, and a PID file has the process ID."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ QUIET = ("--bind", "127.0.0.1", "--daemonize", "yes")
 
 
 def ask(port: int, line: bytes) -> bytes:
-    """The first bytes the server answers."""
+    """The first bytes of a reply."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
         client.sendall(line)
         return client.recv(1000)
 
 
 def until_gone(process_id: int) -> None:
-    """Return when the process does not exist any more; it is no child of ours, so it can not be waited for."""
+    """Wait until the process does not exist any more. It is not a child process, so `wait` is impossible."""
     deadline = time.monotonic() + 10
     with contextlib.suppress(ProcessLookupError):
         while time.monotonic() < deadline:
@@ -39,7 +39,7 @@ def until_gone(process_id: int) -> None:
 
 @pytest.fixture
 def pid_file(tmp_path: Path) -> Iterator[Path]:
-    """Where the server leaves its process ID; a server that is left over is killed."""
+    """The path of the PID file; a server that is still running is killed at the end."""
     path = tmp_path / "disque.pid"
     yield path
     if path.exists():

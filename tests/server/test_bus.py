@@ -1,4 +1,4 @@
-"""The cluster bus of real processes: nodes that find, lose and find each other again, and strangers on the bus port."""
+"""The cluster bus of real processes: nodes that connect, fail and reconnect, and unknown clients of the bus port."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ID_BYTES = 40
 
 @contextlib.contextmanager
 def on_the_bus(node: RealNode | ServerProcess) -> Iterator[socket.socket]:
-    """A connection to a node's bus port, as any stranger may open one."""
-    with socket.create_connection(("127.0.0.1", node.port + BUS_PORT_DISTANCE), timeout=10) as stranger:
-        yield stranger
+    """A connection to a node's bus port, as any program may open one."""
+    with socket.create_connection(("127.0.0.1", node.port + BUS_PORT_DISTANCE), timeout=10) as unknown:
+        yield unknown
 
 
-def rest(stranger: socket.socket) -> bytes:
-    """What arrives until the node hangs up."""
+def rest(unknown: socket.socket) -> bytes:
+    """Everything that arrives until the node closes the connection."""
     received = b""
     try:
-        while data := stranger.recv(65536):
+        while data := unknown.recv(65536):
             received += data
     except ConnectionResetError:
         pass
@@ -40,7 +40,7 @@ def rest(stranger: socket.socket) -> bytes:
 
 
 def answers(server: ServerProcess) -> bool:
-    """Whether the server runs, which is so after all lines of its start."""
+    """Whether the server runs; its start is then completely logged."""
     with server.connect() as client:
         client.sendall(b"PING\r\n")
         return client.recv(100) == b"+PONG\r\n"
@@ -135,7 +135,8 @@ def test_the_source_of_links_is_the_first_bind_address(tmp_path: Path) -> None:
         assert f" 127.0.0.2:{other.port} " in plain.call("CLUSTER", "NODES").decode()
 
 
-# --- strangers --------------------------------------------------------------------------------------------------------
+# --- unknown senders
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -151,9 +152,9 @@ def test_the_source_of_links_is_the_first_bind_address(tmp_path: Path) -> None:
 def test_garbage_closes_only_its_own_connection_with_one_line(tmp_path: Path, nonsense: bytes) -> None:
     with RealCluster(tmp_path, 2) as cluster:
         one = cluster.nodes[0]
-        with on_the_bus(one) as stranger:
-            stranger.sendall(nonsense)
-            assert rest(stranger) == b""
+        with on_the_bus(one) as unknown:
+            unknown.sendall(nonsense)
+            assert rest(unknown) == b""
         assert one.sees(1)
         lines = [line for line in one.log.splitlines() if "Closing the bus link with 127.0.0.1:" in line]
         assert len(lines) == 1
@@ -170,8 +171,8 @@ def test_silent_bus_connection_is_closed(tmp_path: Path) -> None:
 def test_bus_connections_take_no_descriptors_from_clients(tmp_path: Path) -> None:
     launcher = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=60:60")
     with ServerProcess(tmp_path, "--maxclients", "20", launcher=launcher) as server, contextlib.ExitStack() as opened:
-        strangers = [opened.enter_context(on_the_bus(server)) for _ in range(50)]
-        assert rest(strangers[-1]) == b""
+        unknown_senders = [opened.enter_context(on_the_bus(server)) for _ in range(50)]
+        assert rest(unknown_senders[-1]) == b""
         clients = [opened.enter_context(server.connect()) for _ in range(20)]
         for client in clients:
             client.sendall(b"PING\r\n")
@@ -183,8 +184,8 @@ def test_connection_closed_at_once_has_no_effect(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 2) as cluster:
         one = cluster.nodes[0]
         for _ in range(50):
-            with on_the_bus(one) as stranger:
-                stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            with on_the_bus(one) as unknown:
+                unknown.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         assert one.call("PING") == b"PONG"
         assert one.sees(1)
 

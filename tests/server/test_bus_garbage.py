@@ -1,4 +1,4 @@
-"""Links leave nothing behind: the server runs without the garbage collector, for months."""
+"""Links leave no garbage: the server runs for months with the garbage collector off."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESET = struct.pack("ii", 1, 0)
 
 @pytest.fixture(autouse=True)
 def no_collector() -> Iterator[None]:
-    """What the server does."""
+    """Turn the garbage collector off, as in the server."""
     gc.collect()
     gc.disable()
     yield
@@ -35,7 +35,7 @@ def no_collector() -> Iterator[None]:
 
 
 def garbage(scene: Callable[[Shell, Bus], Awaitable[None]]) -> int:
-    """How many objects only the collector can free after the scene happened `TIMES` times, beyond the first times."""
+    """How many objects only the collector can free after `TIMES` runs of the scene, not counting the first runs."""
 
     async def play() -> int:
         loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ def garbage(scene: Callable[[Shell, Bus], Awaitable[None]]) -> int:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop run until something holds."""
+    """Run the loop until a condition holds."""
     for _ in range(2000):
         if condition():
             return
@@ -71,7 +71,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def own_bus_port(shell: Shell) -> int:
-    """Where the node of a shell listens for others."""
+    """The bus port of the node of a shell."""
     return listener.bus_port(shell.node.state.config)
 
 
@@ -124,10 +124,10 @@ def test_garbage_is_detected() -> None:
 def test_closed_unknown_connections_leave_no_garbage() -> None:
     async def scene(shell: Shell, bus: Bus) -> None:
         for last_words in (b"", b"GET / HTTP/1.1\r\n\r\n", b"DbuZ"):
-            with socket.create_connection(("127.0.0.1", own_bus_port(shell))) as stranger:
-                stranger.sendall(last_words)
+            with socket.create_connection(("127.0.0.1", own_bus_port(shell))) as unknown:
+                unknown.sendall(last_words)
                 await asyncio.sleep(0.005)
-                stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                unknown.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             await until(lambda: bus.connected == 0)
 
     assert garbage(scene) == 0

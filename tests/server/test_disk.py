@@ -1,4 +1,4 @@
-"""The disk of the server on real files, and the one in memory beside it: they promise the same."""
+"""The disk of the server on real files and the one in memory: both keep the same contract."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE_S: Final = 20.0
 
 
 class Turns:
-    """The part of an event loop that the disk uses: a test lets it run."""
+    """The part of an event loop that the disk uses, run by the test."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -44,7 +44,7 @@ class Turns:
 
 
 class Owner:
-    """Who has a disk, and is told what is done."""
+    """The owner of a disk, which collects finished work."""
 
     def __init__(self, own: Disk) -> None:
         self.disk = own
@@ -101,7 +101,7 @@ def real() -> Owner:
 
 @pytest.fixture
 def size_limit() -> Iterator[Callable[[int], None]]:
-    """Sets how long files may get, for this process; lifted when the test ends."""
+    """A function that limits the size of files of this process until the test ends."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -192,7 +192,7 @@ def test_perform_finishes_earlier_work_first(either: Owner) -> None:
 
 
 class Gates:
-    """Syncs that take until the test lets them go on."""
+    """Syncs that block until the test continues them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = threading.Semaphore(0)

@@ -1,4 +1,4 @@
-"""Ending the server: by signals, by commands, and what clients see of it."""
+"""Shutdown of the server by signals and commands, as clients see it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MEGABYTE = 1 << 20
 
 
 def end(server: ServerProcess, number: signal.Signals) -> int:
-    """Send a signal; the exit status."""
+    """Send a signal; returns the exit status."""
     server.process.send_signal(number)
     return server.process.wait(10)
 
 
 def until_blocked(witness: Client, count: int) -> None:
-    """Return when so many clients wait for a job."""
+    """Wait until `count` clients are blocked."""
     text = b""
     while b"blocked_clients:%d\r\n" % count not in text:
         reply = witness.call(b"INFO", b"clients")
@@ -139,7 +139,7 @@ def test_blocked_client_that_closed_its_side_is_released(server: ServerProcess, 
     assert witness.call(b"QLEN", b"q") == 1
 
 
-# --- starting anew and dying ------------------------------------------------------------------------------------------
+# --- restarts and crashes ---------------------------------------------------------------------------------------------
 
 
 def until_restarted(server: ServerProcess, client: Client, connect: Connect) -> Client:

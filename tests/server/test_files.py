@@ -1,4 +1,4 @@
-"""What the server keeps on disk: its cluster configuration file, its rewritten configuration, its log."""
+"""The files of the server: cluster configuration file, rewritten configuration, log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from server.refusing import run_server
 
 
 def node_id(server: ServerProcess, connect: Connect) -> bytes:
-    """What the server says it is."""
+    """The node ID that the server reports."""
     reply = connect(server).call(b"CLUSTER", b"MYID")
     assert isinstance(reply, bytes)
     return reply

@@ -1,4 +1,4 @@
-"""What probes are told, of nodes in virtual time."""
+"""The answers to probes, of nodes in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP port of real processes: what probes are told, and when."""
+"""The HTTP port of real processes: the answers to probes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_node_alone_is_alive_ready_and_safe_to_stop(tmp_path: Path) -> None:
 
 
 ELSEWHERE = "127.97.11.1"
-"""An address of this machine at which nobody else listens."""
+"""An address of this machine at which nothing else listens."""
 
 
 def test_with_0_there_is_no_such_port(server: ServerProcess, connect: Connect) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP port from inside: what it makes of requests, and the bounds within which strangers can trouble it."""
+"""The HTTP port in this process: its answers, and its limits for untrusted clients."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_slow_request_is_disconnected_at_its_deadline(monkeypatch: pytest.Monkey
 
 
 def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its requests are not even taken: what is sent to it is bounded."""
+    """Its requests are not taken, so the data sent to it is bounded."""
     monkeypatch.setattr(httpport, "DEADLINE_S", 0.3)
     answered = 0
 
@@ -313,7 +313,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
 
 
 def test_one_request_is_taken_in_a_turn_of_the_loop() -> None:
-    """So clients of the broker are served in between, however many requests come."""
+    """Clients of the broker are served in between, for any number of requests."""
     turns: list[int] = []
     turn = 0
 
@@ -341,7 +341,7 @@ def test_one_request_is_taken_in_a_turn_of_the_loop() -> None:
 
 
 def test_closed_http_connections_leave_no_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The garbage collector is off in a server."""
+    """The garbage collector of a server is off."""
     monkeypatch.setattr(httpport, "DEADLINE_S", 0.2)
 
     async def act(stage: Stage) -> None:

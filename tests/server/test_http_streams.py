@@ -1,4 +1,4 @@
-"""Answers of the HTTP port that go on for as long as somebody wants to hear them."""
+"""Streams of the HTTP port, which last until the client disconnects."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_stream_of_events_ends_with_the_node() -> None:
 
 
 def test_unfinished_page_is_aborted_at_shutdown() -> None:
-    """Its reader must not take a half for the whole: Prometheus would keep it."""
+    """The client must not consider a part to be complete: Prometheus would store it."""
 
     def begin(_node: object, exchange: Exchange) -> None:
         exchange.stream(Answer(OK, b"first"))
@@ -79,7 +79,7 @@ def test_unfinished_page_is_aborted_at_shutdown() -> None:
 
 
 def test_client_that_does_not_read_a_stream_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what waits for it stays bounded meanwhile."""
+    """The data that waits for it is bounded."""
     monkeypatch.setattr(httpport, "DEADLINE_S", 0.3)
     feed = Feed(b"x" * 1_000_000)
 

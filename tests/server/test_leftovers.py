@@ -1,4 +1,4 @@
-"""Half-written files that rewrites left behind, found when a server starts."""
+"""Temporary files of interrupted rewrites, found when a server starts."""
 
 from __future__ import annotations
 

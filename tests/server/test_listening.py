@@ -1,4 +1,4 @@
-"""The sockets clients come through, and what the kernel is told about them."""
+"""The sockets of clients and their kernel options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def list_addresses(client: Client) -> list[bytes]:
 
 
 def shown_address(server: ServerProcess, at: str) -> bytes:
-    """How the server sees a client that comes through `at`."""
+    """How the server shows a client that connects to `at`."""
     server.at = at
     client = Client(server)
     shown = list_addresses(client)[-1]
@@ -37,7 +37,7 @@ def shown_address(server: ServerProcess, at: str) -> bytes:
 
 
 def kernel_view(server: ServerProcess, *options: str) -> str:
-    """What `ss` says about the TCP sockets of the server's port."""
+    """The output of `ss` about the TCP sockets of the server's port."""
     command = ["ss", "-Htn", *options, "sport", "=", f":{server.port}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -191,7 +191,7 @@ def test_the_backlog_is_as_configured(tmp_path: Path) -> None:
 
 
 def probe_interval(server: ServerProcess) -> str:
-    """When the kernel probes the server's end of a new connection, as `ss` says it; empty for never."""
+    """When the kernel probes the server's end of a new connection, according to `ss`; empty for never."""
     client = Client(server)
     assert client.call(b"PING") == Status(b"PONG")
     view = kernel_view(server, "-o", "dport", "=", f":{client.socket.getsockname()[1]}", "and")

@@ -1,4 +1,4 @@
-"""Real processes that load an append only file: what they say meanwhile, how they end, and what stops them."""
+"""Real processes that load an append only file: their replies, their shutdown, and errors that stop them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def records(count: int) -> list[bytes]:
 
 @pytest.fixture
 def loading(tmp_path: Path) -> ServerProcess:
-    """A server that will be busy with its file for a while: the same jobs stand there again and again."""
+    """A server that takes a while to load its file, which repeats the same jobs."""
     write(tmp_path, b"".join(records(100)) * (LONG // 100))
     server = ServerProcess(tmp_path, "--appendonly", "yes")
     server.wait_ready()
@@ -237,7 +237,7 @@ def test_server_starts_empty_without_an_aof(tmp_path: Path, connect: Connect) ->
 def test_sigterm_is_a_controlled_restart_with_rewrite_aof(
     tmp_path: Path, appendonly: str, number: signal.Signals, connect: Connect
 ) -> None:
-    """With a configuration that nobody can write, as in a container."""
+    """With a read-only configuration, as in a container."""
     port = free_port()
     path = tmp_path / "disque.conf"
     path.write_text(f"port {port}\nbind 127.0.0.1\nappendonly {appendonly}\naof-restart-mark yes\n")
@@ -272,7 +272,7 @@ def test_sigterm_is_a_controlled_restart_with_rewrite_aof(
 def test_sigterm_ends_the_server_when_the_file_cannot_be_written(
     tmp_path: Path, connect: Connect, plain_user: list[str]
 ) -> None:
-    """It is tried for a while, then the node ends with what it has."""
+    """The node retries for a while, then it ends without the file."""
     (tmp_path / "data").mkdir()
     options = ("--dir", "data", "--shutdown-on-sigterm", "rewrite-aof")
     server = ServerProcess(tmp_path, *options, launcher=plain_user)

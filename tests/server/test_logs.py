@@ -1,4 +1,4 @@
-"""The form of log lines, and where they go."""
+"""The format and the destinations of log lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINE = re.compile(r"(\d+):P \d\d [A-Z][a-z]{2} \d\d:\d\d:\d\d\.\d{3} ([.\-*#]) (
 
 @pytest.fixture(autouse=True)
 def _own_handlers() -> Iterator[None]:
-    """What pytest set up comes back after each test."""
+    """Restore the logging set up by pytest after each test."""
     root = logging.getLogger()
     raises = logging.raiseExceptions
     before = list(root.handlers)

@@ -1,4 +1,4 @@
-"""The memory that there is for a process, read from trees of cgroups as they look in containers and outside."""
+"""The memory available to a process, read from cgroup trees as inside and outside containers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from disqued.server import memorylimit
 MB = 1 << 20
 RAM = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 NO_LIMIT = 9223372036854771712
-"""What version 1 shows for none."""
+"""The value that version 1 shows for no limit."""
 
 
 def machine(folder: Path, mounts: list[tuple[str, str, str]], groups: str, limits: dict[str, str | int]) -> Path:
@@ -123,7 +123,7 @@ print(before, full, allocator.resident_bytes())
 
 
 def test_freed_memory_is_returned_to_the_system() -> None:
-    """In a process of its own: what other tests freed before would be used again."""
+    """In its own process, since memory freed by other tests would be reused."""
     shown = subprocess.run([sys.executable, "-c", FILL_AND_FREE], check=True, capture_output=True).stdout
     before, full, after = map(int, shown.split())
     assert full - before > 60 * MB

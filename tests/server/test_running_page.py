@@ -1,4 +1,4 @@
-"""The page about running a node speaks of messages that exist."""
+"""The messages on the page about running a node exist."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations" / "running.md").read_text()
 MESSAGES = re.findall(r"^\| `([^`]*[A-Z][^`]* [^`]*)` \|", PAGE.partition("## Log")[2], re.MULTILINE)
 REASONS = {": Address already in use", ": Cannot assign requested address", ": Permission denied"}
-"""Texts of the system."""
+"""Error texts of the operating system."""
 
 
 @pytest.fixture(scope="module")
 def sources() -> str:
-    """The program, with strings that stand on several lines joined."""
+    """The source code, with multi-line strings joined."""
     files = (ROOT / "broker" / "disqued").rglob("*.py")
     return re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text() for path in files))
 

@@ -1,7 +1,7 @@
-"""The shell drives a node in virtual time: when it wakes it, when it writes, and whom it hangs up on.
+"""The shell drives a node in virtual time: when it wakes the node, writes output, and disconnects clients.
 
-The event loop and the transports stand here as small stand-ins whose time moves when told; node, shell and connections
-are the real ones.
+The event loop and the transports are small fakes whose time advances only when told; node, shell and connections are
+real.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from disqued.testing.local import NODE_ID, encode
 
 
 class Timer:
-    """A call that is due at some time and can be cancelled."""
+    """A scheduled call that can be cancelled."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
@@ -60,14 +60,14 @@ class VirtualLoop:
                 calls += 1
                 try:
                     timer.callback()
-                except ZeroDivisionError as error:  # as an event loop does, which goes on and logs it
+                except ZeroDivisionError as error:  # an event loop logs it and continues
                     self.failures.append(error)
         self.now_ns = end_ns
         return calls
 
 
 class Wire:
-    """A transport whose client takes everything at once, or nothing while it is `deaf`."""
+    """A transport whose client reads everything at once, or nothing while it is `deaf`."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -228,13 +228,13 @@ def test_silent_clients_are_closed_when_there_is_a_timeout(stage: Stage) -> None
 
 
 def limit(stage: Stage, hard: int, soft: int, soft_s: int) -> None:
-    """Set the limits, counted from where output begins to count."""
+    """Set the output limits, above the free output."""
     stage.config.client_output_buffer_limit = (hard, soft, soft_s)
     stage.node.state.apply_config()
 
 
 def ping(client: Wire, size: int) -> None:
-    """Have the node answer with so many bytes and a few more."""
+    """Make the node reply with `size` bytes and a few more."""
     client.connection.data_received(encode("PING", b"x" * size))
 
 

@@ -1,4 +1,4 @@
-"""Starting the server: where the configuration comes from, and what is said when there is nothing to start."""
+"""Starting the server: the sources of its configuration, and errors that prevent the start."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ include more.conf
 
 
 def get(server: ServerProcess, name: bytes) -> Reply:
-    """The value of a directive, as the running server has it."""
+    """The value of a directive in the running server."""
     client = Client(server)
     reply = client.call(b"CONFIG", b"GET", name)
     assert client.finish() == b""
@@ -97,7 +97,7 @@ def test_start_without_configuration_logs_a_warning(tmp_path: Path) -> None:
     assert "no config file specified, using the default config" in outcome.out
 
 
-# --- configurations that can not be used ------------------------------------------------------------------------------
+# --- invalid configurations -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""What a node without peers should do, said as naively as possible: jobs in a dict, times checked against bounds.
+"""A naive model of a node without peers: jobs in a dict, times checked against bounds.
 
-The model does not guess what chance decides (the jitter of requeue times) nor when exactly within its bounds a timer
-fires. There it looks at the node, checks that what it sees is allowed, and goes on from there.
+The model does not predict random values (the jitter of requeue times) nor when a timer fires within its bounds. It
+reads these from the node, checks that they are allowed, and continues from there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GRACE_MS = 1000
 
 @dataclass(eq=False)
 class ModelJob:
-    """One job as its producer and its workers may expect it to be."""
+    """One job as its producer and its workers may expect it."""
 
     id: bytes
     number: int
@@ -26,12 +26,12 @@ class ModelJob:
     retry_s: int
     created_ms: int
     expire_ms: int
-    """Not gone by itself before, gone a second later."""
+    """The job expires at this time, at most a second later."""
     requeue_ms: int | None
-    """When it is queued next; None for never."""
+    """When it is requeued; None for never."""
     queued: bool = False
     announced: bool = False
-    """Its first queueing is over: later ones count."""
+    """Whether it was queued once: later queueings are counted."""
     deliveries: int = 0
     nacks: int = 0
     additional: int = 0
@@ -39,7 +39,7 @@ class ModelJob:
 
 @dataclass(eq=False)
 class ModelWait:
-    """A client that waits."""
+    """A blocked client."""
 
     client: LocalClient
     queues: list[str]
@@ -48,7 +48,7 @@ class ModelWait:
 
 @dataclass
 class Model:
-    """The jobs, the pauses, and the clients that wait, in order of their coming."""
+    """The jobs, the pauses, and the blocked clients in order of arrival."""
 
     observer: LocalClient
     jobs: dict[bytes, ModelJob] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Model:
         return job
 
     def note_requeue(self, job: ModelJob) -> None:
-        """The time to the next queueing began anew: read it from the node, it has to be in its bounds."""
+        """The retry time started again: read it from the node and check its bounds."""
         if job.retry_s == 0:
             job.requeue_ms = None
             return

@@ -1,4 +1,4 @@
-"""Runs seeds of the simulator for the tests; in two files of tests, so that two workers share them."""
+"""Runs seeds of the simulator for two test files, so that two workers share them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ CHUNKS = 20
 
 
 def explain(result: Result) -> str:
-    """How to see it again."""
+    """The command that repeats a run."""
     head = f"make sim SEED={result.seed}: {result.mix}, faults {result.faults}"
     return "\n".join([head, *result.violations[:10], *result.trace[-40:]])
 
 
 def run(seed: int) -> Result:
-    """Run one, which has to keep all promises."""
+    """Run one seed, which must not violate any guarantee."""
     result = simulate(seed)
     assert result.violations == [], explain(result)
     return result
 
 
 def run_chunk(chunk: int) -> int:
-    """Run every twentieth seed; returns how many events per second they took."""
+    """Run every twentieth seed; returns the events per second."""
     results = [run(seed) for seed in SEEDS[chunk::CHUNKS]]
     return int(sum(result.events for result in results) / sum(result.real_s for result in results))

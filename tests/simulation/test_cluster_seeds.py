@@ -1,4 +1,4 @@
-"""Simulated clusters, half of them: whatever befalls them, they keep their promises."""
+"""Simulated clusters, the first half of the seeds: they keep their guarantees under all injected faults."""
 
 from __future__ import annotations
 

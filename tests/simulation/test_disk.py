@@ -1,4 +1,4 @@
-"""The disk in memory keeps the promises of `disqued.core.host.disk`, and none beyond when things go wrong."""
+"""The disk in memory keeps the contract of `disqued.core.host.disk`, and no more than that under faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults that the simulator found, each told as the story of what happened."""
+"""Bugs that the simulator found, each reproduced step by step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def logging(policy: str) -> Callable[[], Config]:
 
 
 def add_delayed(pair: Cluster) -> bytes:
-    """A job of both nodes that is queued a second later, and again by either five seconds after that."""
+    """A job on both nodes that is queued after a second, and requeued by either five seconds later."""
     creator = pair.members[0].admin
     creator.send("ADDJOB", "mail", b"body", 0, "REPLICATE", 2, "RETRY", 5, "DELAY", 1)
     pair.run(milliseconds=10)
@@ -54,7 +54,7 @@ def test_a_job_that_is_queued_in_time_for_the_first_time_is_not_announced(pair: 
 
 
 def test_copies_that_were_confirmed_are_there_when_all_nodes_lose_power_after_one_was_killed() -> None:
-    """Mix "logged power": what a killed node had written, but not synced, was taken for synced by its next run."""
+    """Mix "logged power": the next process of a killed node considered its unsynced data as synced."""
     cluster = Cluster(2, config=logging("always"))
     cluster.run(seconds=1)
     creator, holder = cluster.members
@@ -75,7 +75,7 @@ def test_copies_that_were_confirmed_are_there_when_all_nodes_lose_power_after_on
 
 
 def test_nodes_start_with_zeros_where_a_power_loss_left_no_data() -> None:
-    """Mix "logged power", seed 2: only the end of what was not synced was on the disk."""
+    """Mix "logged power", seed 2: only the end of the unsynced data was on the disk."""
     (node,) = Cluster(1, config=logging("no")).members
     done = node.admin.add("mail")
     node.admin.call("ACKJOB", done)

@@ -1,4 +1,4 @@
-"""The reader that the checkers of the simulator hold the broker's own against."""
+"""The independent AOF reader of the simulator's checkers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_reader_finds_jobs_and_pauses() -> None:
 
 
 def test_flipped_bit_is_damage_or_truncates_the_file() -> None:
-    """Seed 1598: of a record that ended with \\x8d instead of \\r the broker said that it is damaged, rightly."""
+    """Seed 1598: a record that ended with \\x8d instead of \\r is damaged, as the broker reported."""
     data = b"".join(kept(make_job(random.Random(seed))) for seed in range(3))
     for at in range(len(data)):
         for bit in range(8):

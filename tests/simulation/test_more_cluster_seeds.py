@@ -1,4 +1,4 @@
-"""Simulated clusters, the other half, and that each repeats exactly."""
+"""Simulated clusters, the second half of the seeds; and every run is repeatable."""
 
 from __future__ import annotations
 

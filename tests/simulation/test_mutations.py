@@ -1,4 +1,4 @@
-"""The protocol broken on purpose: the simulator has to notice each way within a few seeds."""
+"""The simulator detects each mutation of the protocol within a few seeds."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ SEEDS = range(12)
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_mutation_is_detected(name: str) -> None:
     if not MUTATIONS[name].possible:
-        pytest.skip("compiled functions can not be replaced; the interpreted build runs this")
+        pytest.skip("compiled functions cannot be replaced; the interpreted build runs this")
     assert any(simulate(seed, mutation=name).violations for seed in SEEDS), MUTATIONS[name].why

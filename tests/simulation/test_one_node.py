@@ -1,8 +1,8 @@
-"""A whole node against a naive model: random commands of random clients, time in steps, and everything is checked.
+"""A whole node compared with a naive model: random commands of random clients, and time in steps.
 
-What must hold: queues have the same jobs in the same order, waiting clients are served in turn, states and counters
-agree, an at-most-once job is never delivered twice, every other job comes back until it is acknowledged or expires,
-expired jobs vanish in their last second, and when everything is over nothing is left in memory.
+Queues must have the same jobs in the same order, blocked clients are served in turn, states and counters agree, an
+at-most-once job is never delivered twice, every other job is requeued until it is acknowledged or expires, expired jobs
+are deleted in their last second, and in the end no job is left in memory.
 """
 
 from __future__ import annotations

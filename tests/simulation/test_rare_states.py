@@ -1,4 +1,4 @@
-"""The simulator reaches what hardly ever happens: each rare state within a number of seeds."""
+"""The simulator reaches each rare state within a number of seeds."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class DurableNode(NodeAccess):
             shown = self.pipeline([["SHOW", job_id] for job_id in unknown])
             found.update({job_id: known[job_id] for job_id in ids if job_id in known})
             for job_id, flat in zip(unknown, shown, strict=True):
-                if flat is not None:  # the rest of an add that nobody was told of: deleted since the scan
+                if flat is not None:  # a job whose add was not answered, deleted since the scan
                     found[job_id] = flat[flat.index(b"body") + 1]
             if cursor == b"0":
                 return found

@@ -101,7 +101,7 @@ class Prometheus:
                 trouble = str(error)
             else:
                 trouble = ""
-            assert time.monotonic() < end_s, f"waited in vain until {what}. {trouble}"
+            assert time.monotonic() < end_s, f"timed out: {what}. {trouble}"
             time.sleep(LOOK_S)
 
     def __enter__(self) -> Self:

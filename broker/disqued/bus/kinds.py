@@ -1,8 +1,8 @@
 """The types of bus frames and the flags in them, as numbers on the wire (Disque cluster bus protocol, version 1).
 
 Numbers up to 15 are the original's. Those from 32 on are ours: they are sent only to nodes whose header announces that
-they know them (`extension`), so that clusters may mix both kinds of node. What a message is (its name, its payload, who
-sends it, what it does) is declared by the room that handles it, as a row (`core.runtime.message`).
+they know them (`extension`), so that clusters may mix both kinds of node. What a message is (its name, its payload, its
+senders, its effect) is declared by the room that handles it, as a row (`core.runtime.message`).
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _mounts(proc: Path) -> list[tuple[str, str, Path]]:
 
 
 def _unescape(path: str) -> str:
-    """Decode a path of mountinfo, in which blanks and the like are octal numbers."""
+    """Decode a path of mountinfo, in which blanks and similar characters are octal numbers."""
     return path.encode("latin-1", "replace").decode("unicode_escape")
 
 

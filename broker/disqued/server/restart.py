@@ -12,7 +12,7 @@ import time
 from typing import NoReturn
 
 
-def start_anew(directory: str, delay_s: float) -> NoReturn:
+def start_again(directory: str, delay_s: float) -> NoReturn:
     """Wait, then start again in `directory`, to which the paths of the command line are relative."""
     time.sleep(delay_s)
     os.chdir(directory)

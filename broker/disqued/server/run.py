@@ -37,7 +37,7 @@ from disqued.server.leftovers import remove_leftovers
 from disqued.server.loadingline import LoadingLine
 from disqued.server.looplag import LoopLag
 from disqued.server.nodesfile import NodesFile
-from disqued.server.restart import start_anew
+from disqued.server.restart import start_again
 from disqued.server.shell import Clock, Shell
 from disqued.server.signals import Signals
 
@@ -256,7 +256,7 @@ class Run:
             logs.write("warning", "Can't restart: the configuration was read from standard input and is gone.")
             return False
         if not graceful:
-            start_anew(self._start_directory, delay_ms / 1000)
+            start_again(self._start_directory, delay_ms / 1000)
         self._restart_after_s = delay_ms / 1000
         self._ended.set()
         return True
@@ -265,4 +265,4 @@ class Run:
         """Remove leftovers in the file system, and restart if that was requested."""
         self._leftovers.close()
         if self._start_directory is not None and self._restart_after_s is not None:
-            start_anew(self._start_directory, self._restart_after_s)
+            start_again(self._start_directory, self._restart_after_s)

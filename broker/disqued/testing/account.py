@@ -1,4 +1,4 @@
-"""The account of every job: what clients were told of each one, and what is lost, duplicated or unexpected.
+"""The account of every job: the replies that clients received, and what is lost, duplicated or unexpected.
 
 Tests, simulations and the demonstration keep one while nodes fail, and check it at the end. An ADDJOB without a reply
 may have added its job, and an acknowledgement without a reply may have completed it: neither counts as a loss.
@@ -35,12 +35,12 @@ class JobAccount(Generic[Key]):
         self.added[key] = at_s
 
     def complete(self, key: Key, at_s: float = 0.0) -> None:
-        """A client was told that a job is completed. Only the first time counts."""
+        """A client received the reply that completes a job. Only the first time counts."""
         self.doubtful.discard(key)
         self.completed.setdefault(key, at_s)
 
     def update(self, other: JobAccount[Key]) -> Self:
-        """Add what another client was told, which may be adding to its account in another thread."""
+        """Add the account of another client, which may still be adding to it in another thread."""
         self.attempted |= other.attempted
         self.added |= other.added
         self.delivered.update(other.delivered.copy())

@@ -111,7 +111,7 @@ class MemoryDisk:
         """Files whose removal a power loss may undo."""
         self._pending: list[_Pending] = []
         self._finished: list[DiskWork] = []
-        """Completed work that the node has not been told of."""
+        """Completed work that was not reported to the node yet."""
         self.next_ms = NEVER_MS
         """When the next work completes."""
         self.delay_ms: dict[int, int] = {}

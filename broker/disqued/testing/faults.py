@@ -417,7 +417,7 @@ def _note_missing_copies(faults: Faults, member: Member, had: list[Job]) -> None
 
 
 def leave(faults: Faults) -> Undo | None:
-    """A node starts leaving, and is told to stay after a while."""
+    """A node starts leaving; after a while the administrator revokes that."""
     member = faults.pick()
     if member is None or any(other.node.state.view.leaving for other in faults.running()):
         return None
