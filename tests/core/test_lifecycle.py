@@ -143,7 +143,7 @@ class Scenes(Life):
     def take_only(self, job: Job, now_ms: int) -> None:
         """Take a job that may not be the oldest one."""
         queue = self.lifecycle.make_queue(b"queue", now_ms)
-        while (oldest := queue.oldest()) is not None and oldest is not job:
+        while (oldest := queue.order.oldest()) is not None and oldest is not job:
             self.lifecycle.dequeue(oldest)
         self.lifecycle.take(queue, now_ms)
 

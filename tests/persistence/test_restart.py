@@ -205,7 +205,7 @@ def test_jobs_come_back_without_a_search_tree(node: LocalNode) -> None:
     restart(node)
     queue = node.node.state.lifecycle.queues.get(b"mail")
     assert queue is not None
-    assert {job.place for job in queue.peek(300)} == {IN_LINE}
+    assert {job.place for job in queue.order.peek(300)} == {IN_LINE}
 
 
 # --- once -------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def qpeek(state: NodeState, session: Session, args: list[bytes]) -> None:
     if queue is None:
         session.reply_array(0)
         return
-    jobs = queue.peek(count)
+    jobs = queue.order.peek(max(min(count, queue.length), -queue.length))
     session.reply_array(len(jobs))
     for job in jobs:
         session.out.append(queue.reply_prefix + job.id + writer.CRLF)

@@ -97,7 +97,7 @@ class QueueScan:
     def _look_at(self, queues: list[Queue]) -> Iterator[None]:
         pattern = self._selection.pattern
         for queue in queues:
-            oldest = queue.oldest()
+            oldest = queue.order.oldest()
             if oldest is not None:
                 created_ms = int(oldest.ctime) // 1_000_000
                 self.oldest_ms = min(created_ms, self.oldest_ms or created_ms)

@@ -368,7 +368,8 @@ class Lifecycle(Release):
     def _leave_queue(self, job: Job) -> None:
         queue = self.queues.get(job.queue)
         assert queue is not None
-        queue.remove(job)
+        queue.order.remove(job)
+        queue.length -= 1
         self.queued_jobs -= 1
 
     def is_leased(self, job: Job, now_ms: i64) -> bool:

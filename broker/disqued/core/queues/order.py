@@ -13,7 +13,7 @@ from disqued.core.jobs.joblist import JobList
 
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Order:
-    """The waiting jobs of one queue. `Queue` counts them and is the only caller."""
+    """The waiting jobs of one queue. The verbs of the lifecycle change it, and count the jobs in `Queue.length`."""
 
     def insert(self, job: Job) -> None:
         """Add a job that is in no queue, and set its `place`."""
@@ -35,10 +35,7 @@ class Order:
         return job
 
     def peek(self, count: i64) -> list[Job]:
-        """The next `count` jobs, the next one first; for a negative count the last ones, the last one first.
-
-        `count` is never larger than the number of jobs.
-        """
+        """Up to `count` next jobs, the next one first; for a negative count the last ones, the last one first."""
         raise NotImplementedError
 
 
@@ -123,7 +120,7 @@ class ByAge(Order):
         return first
 
     def peek(self, count: i64) -> list[Job]:
-        """The oldest `count` jobs, oldest first; for a negative count the youngest, youngest first."""
+        """Up to `count` of the oldest jobs, oldest first; for a negative count the youngest, youngest first."""
         backwards = count < 0
         wanted: i64 = -count if backwards else count
         found: list[Job] = []
@@ -133,11 +130,12 @@ class ByAge(Order):
         job = self._line.last if backwards else self._line.first
         side = next(late, None)
         while len(found) < wanted:
-            if side is None or (job is not None and _older(job, side) != backwards):
-                assert job is not None
+            if job is not None and (side is None or _older(job, side) != backwards):
                 found.append(job)
                 job = job.queue_previous if backwards else job.queue_next
-            else:
+            elif side is not None:
                 found.append(side)
                 side = next(late, None)
+            else:
+                break
         return found

@@ -123,24 +123,6 @@ class Queue:
         """How a delivered job begins in a reply, up to its ID; the array is longer with counters."""
         self.reply_prefix_counters = b"*7\r\n" + bulk(name) + b"$40\r\n"
 
-    def insert(self, job: Job) -> None:
-        """Add a job at its place in the order."""
-        self.length += 1
-        self.order.insert(job)
-
-    def remove(self, job: Job) -> None:
-        """Take a job out, wherever it is in the order."""
-        self.length -= 1
-        self.order.remove(job)
-
-    def oldest(self) -> Job | None:
-        """The job to deliver next."""
-        return self.order.oldest()
-
-    def peek(self, count: int) -> list[Job]:
-        """The next `count` jobs, the next one first; for a negative count the last ones, the last one first."""
-        return self.order.peek(max(min(count, self.length), -self.length))
-
     def join_line(self, wait: Wait) -> None:
         """Add a client to the end of the waiting clients."""
         self.waiting += 1

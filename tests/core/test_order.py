@@ -1,4 +1,4 @@
-"""A queue compared with a sorted list: the oldest job comes first, in any sequence of insertions and removals."""
+"""The order by age compared with a sorted list, in any sequence of insertions and removals."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from disqued.core.jobs.job import NOWHERE, Job
-from disqued.core.queues.queue import Queue
-from support.queuetypes import PLAIN
+from disqued.core.queues.order import ByAge
 
 
 def make_job(ctime: int, number: int = 0) -> Job:
@@ -20,60 +19,59 @@ def age(job: Job) -> tuple[int, bytes]:
     return (job.ctime, job.id)
 
 
-def filled(*ctimes: int) -> tuple[Queue, list[Job]]:
-    queue = Queue(b"queue", 1, 0, PLAIN)
+def filled(*ctimes: int) -> tuple[ByAge, list[Job]]:
+    order = ByAge()
     jobs = [make_job(ctime, number) for number, ctime in enumerate(ctimes)]
     for job in jobs:
-        queue.insert(job)
-    return queue, jobs
+        order.insert(job)
+    return order, jobs
 
 
-def drained(queue: Queue) -> list[Job]:
+def drained(order: ByAge) -> list[Job]:
     jobs: list[Job] = []
-    while (job := queue.oldest()) is not None:
-        queue.remove(job)
+    while (job := order.pop()) is not None:
         jobs.append(job)
-    assert queue.length == 0
+    assert order.oldest() is None
     return jobs
 
 
 def test_jobs_are_delivered_in_the_order_in_which_they_were_made() -> None:
-    queue, jobs = filled(1, 2, 3)
-    assert drained(queue) == jobs
+    order, jobs = filled(1, 2, 3)
+    assert drained(order) == jobs
 
 
 def test_a_requeued_job_is_delivered_before_younger_ones() -> None:
-    queue, (old, *_) = filled(1, 2, 3)
-    queue.remove(old)
-    queue.insert(old)
-    assert queue.oldest() is old
+    order, (old, *_) = filled(1, 2, 3)
+    order.remove(old)
+    order.insert(old)
+    assert order.oldest() is old
 
 
 def test_jobs_with_the_same_creation_time_are_ordered_by_id() -> None:
-    queue, (first, second, third) = filled(5, 5, 5)
+    order, (first, second, third) = filled(5, 5, 5)
     for job in (second, third, first):
-        queue.remove(job)
+        order.remove(job)
     for job in (third, first, second):
-        queue.insert(job)
-    assert drained(queue) == [first, second, third]
+        order.insert(job)
+    assert drained(order) == [first, second, third]
 
 
 def test_an_empty_queue_has_no_oldest_job_and_nothing_to_peek() -> None:
-    queue, _ = filled()
-    assert queue.oldest() is None
-    assert queue.peek(10) == queue.peek(-10) == []
+    order, _ = filled()
+    assert order.oldest() is None
+    assert order.peek(10) == order.peek(-10) == []
 
 
 def test_a_removed_job_has_no_links() -> None:
-    queue, jobs = filled(3, 1, 2, 5, 4)
+    order, jobs = filled(3, 1, 2, 5, 4)
     for job in jobs:
-        queue.remove(job)
+        order.remove(job)
         assert job.queue_previous is None
         assert job.queue_next is None
         assert job.place == NOWHERE
 
 
-class QueueMachine(RuleBasedStateMachine):
+class OrderMachine(RuleBasedStateMachine):
     """Inserts and removes jobs of any age. Ages repeat, so IDs decide."""
 
     inside = Bundle("inside")
@@ -81,13 +79,13 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = Queue(b"queue", 1, 0, PLAIN)
+        self.order = ByAge()
         self.expected: list[Job] = []
         self.made = 0
         self.newest = 100
 
     def insert(self, job: Job) -> Job:
-        self.queue.insert(job)
+        self.order.insert(job)
         self.expected.append(job)
         self.expected.sort(key=age)
         return job
@@ -109,23 +107,22 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(target=outside, job=consumes(inside))
     def remove(self, job: Job) -> Job:
-        self.queue.remove(job)
+        self.order.remove(job)
         self.expected.remove(job)
         return job
 
     @rule(count=st.integers(-12, 12))
     def peek(self, count: int) -> None:
         wanted = self.expected[:count] if count >= 0 else self.expected[::-1][:-count]
-        assert self.queue.peek(count) == wanted
+        assert self.order.peek(count) == wanted
 
     @invariant()
-    def it_is_as_long_as_it_should_be(self) -> None:
-        assert self.queue.length == len(self.expected)
-        assert self.queue.oldest() is (self.expected[0] if self.expected else None)
+    def the_oldest_job_is_next(self) -> None:
+        assert self.order.oldest() is (self.expected[0] if self.expected else None)
 
     def teardown(self) -> None:
-        assert drained(self.queue) == self.expected
+        assert drained(self.order) == self.expected
 
 
-TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(stateful_step_count=40)
+TestOrderMachine = OrderMachine.TestCase
+TestOrderMachine.settings = settings(stateful_step_count=40)
