@@ -13,7 +13,7 @@ NEW_ENOUGH := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and 
 INSTALL := -m pip --disable-pip-version-check --quiet --quiet install
 TOOK = echo "… done in $$(($$(date +%s) - began)) s"
 
-.PHONY: help run build test test-interpreted test-compiled sim e2e check format bench docs manifests dashboards charts image lock clean
+.PHONY: help run build test test-interpreted test-compiled sim e2e check format bench docs manifests transcripts dashboards charts image lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ docs: $(INSTALLED) ## Write the generated pages of docs
 manifests: $(INSTALLED) ## Write the resource definition and the snapshots of the objects that the operator creates
 	$(BIN)/python -m disque_operator.schema > manifests/crd/disqueclusters.yaml
 	$(BIN)/python tests/support/manifests.py
+
+transcripts: $(INSTALLED) ## Rewrite the transcripts of clusters (tests/transcripts); review the difference
+	$(BIN)/python -m disqued.testing.transcript --write tests/transcripts/*.txt
 
 dashboards: $(INSTALLED) ## Write the dashboards, the alerting rules and their copies in the chart
 	$(BIN)/python -m dashboards
