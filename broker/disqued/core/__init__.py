@@ -1,7 +1,7 @@
-"""What all rooms share: jobs, queues, timers, clients, the cluster and the output of one node, one package for each.
+"""What all rooms share: one package each for jobs, queues, timers, clients, the cluster, output and more.
 
-Nothing here knows a bus message, reads a clock, draws a random number of its own or touches a socket or file: time and
-random numbers are arguments. Each package says in its first line what it holds; `.importlinter` says which may import
-which, and only `runtime`, at the top, knows the state of a node. The modules on the hot path are plain typed Python
-that mypyc also compiles.
+Nothing here handles a bus message, reads a clock, draws random numbers of its own, or uses a socket or a file: time and
+random numbers are arguments. The first line of each package says what it holds, and `.importlinter` says which package
+may import which. Only `runtime`, at the top, knows the state of a node. The modules on the hot path are plain typed
+Python that mypyc also compiles.
 """

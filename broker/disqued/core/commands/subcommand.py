@@ -1,6 +1,6 @@
-"""Commands that are families: CLIENT, CONFIG, CLUSTER and others choose what to do by their second word.
+"""Subcommands: CLIENT, CONFIG, CLUSTER and others select a handler by their second word.
 
-A family is a table from upper-case words to rows. How it refuses what is not in the table differs from one to another.
+Each of these commands has a table from upper-case words to rows. The error for an unknown word differs between them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from disqued.core.commands.command import Handler
 
 ANY: Final = 1 << 20
-"""As many words as a request may have."""
+"""No maximum: more words than a request may have."""
 
 
 class Subcommand(NamedTuple):
-    """One row: what to run for requests of `least` to `most` words, the command's own name and the row's included."""
+    """One row: the handler for requests of `least` to `most` words, the names of command and subcommand included."""
 
     handler: Handler
     least: int = 2

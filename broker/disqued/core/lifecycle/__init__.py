@@ -1,1 +1,1 @@
-"""The life of a job: its states, the verbs that change them, and the events that others hear of."""
+"""The life of a job: its states, the verbs that change them, and the events that rooms hear."""

@@ -81,7 +81,7 @@ class ByCopies(Placement):
     def place(
         self, session: Any, job: Job, timeout_ms: i64, now_ms: i64, *, asynchronous: bool, external: bool
     ) -> bool:
-        """Place the job at once if no other node has to keep it; otherwise have copies made first."""
+        """Place the job at once if no other node must keep it; otherwise wait for its copies."""
         lifecycle = self._lifecycle
         if external or job.repl > 1:
             lifecycle.events.copies_wanted(session, job, timeout_ms, asynchronous=asynchronous, external=external)
@@ -112,7 +112,7 @@ class Lifecycle(Release):
         self.events = Events()
         self.acked_jobs: i64 = 0
         self.queued_jobs: i64 = 0
-        """In all queues together."""
+        """Jobs in all queues."""
         self.delayed_jobs: i64 = 0
         """Jobs that wait here for the end of their delay."""
         self.requeued_by_timer = Count()
