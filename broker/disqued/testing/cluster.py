@@ -10,7 +10,7 @@ from disqued.config import Config
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 from disqued.core.telemetry.counter import Counters
 from disqued.membership.nodesconf import decode, restore
-from disqued.node import Node
+from disqued.node import ROOMS, Node, Rooms
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalClient, LocalNode
 from disqued.testing.network import Network, Sent
@@ -38,9 +38,11 @@ NO_HOOKS: Final = Hooks()
 class Member(LocalNode):
     """A node of a `Cluster` and a client that is connected to it."""
 
-    def __init__(self, number: int, network: Network, config: Config, seed: int | None, hooks: Hooks) -> None:
+    def __init__(
+        self, number: int, network: Network, config: Config, seed: int | None, hooks: Hooks, rooms: Rooms = ROOMS
+    ) -> None:
         self.number = number
-        self._hooks = hooks
+        self.hooks = hooks
         self.skew_ms = 0
         """How far its clock is fast."""
         self.drift_ppm = 0
@@ -49,7 +51,9 @@ class Member(LocalNode):
         """The counters of its earlier processes."""
         host = FakeHost(seed=number if seed is None else seed, now_ms=network.now_ms)
         ip = b"10.0.0.%d" % number
-        super().__init__(config, host, node_id=host.random_bytes(20).hex().encode(), ip=ip, network=network)
+        super().__init__(
+            config, host, node_id=host.random_bytes(20).hex().encode(), ip=ip, network=network, rooms=rooms
+        )
         self.net = network
         self._boot()
         self._listens = False
@@ -86,8 +90,8 @@ class Member(LocalNode):
         if not self._listens and self.alive and not self.node.state.loading:
             self._listens = True
             self.net.listen(self, self.bus_port)
-            if self._hooks.on_serve is not None:
-                self._hooks.on_serve(self)
+            if self.hooks.on_serve is not None:
+                self.hooks.on_serve(self)
         super().flush()
 
     def tell(self, *words: bytes | str | int) -> None:
@@ -152,8 +156,8 @@ class Member(LocalNode):
         if not keep_nodes:
             self.host.nodes_text = ""
         self._prepare(keep_disk=keep_disk)
-        if self._hooks.on_start is not None:
-            self._hooks.on_start(self)
+        if self.hooks.on_start is not None:
+            self.hooks.on_start(self)
         self.node = self._load()
         self._boot()
         self._listens = False
@@ -163,16 +167,16 @@ class Member(LocalNode):
         self.flush()
 
     def _boot(self) -> None:
-        if self._hooks.on_boot is not None:
-            self._hooks.on_boot(self.node)
+        if self.hooks.on_boot is not None:
+            self.hooks.on_boot(self.node)
 
     def _load(self) -> Node:
         """The node described by its cluster configuration file, or a new one."""
         text = self.host.nodes_text
         if not text.strip():
-            return Node(self.config, self.host, self.host.random_bytes(20).hex().encode(), self.host.now_ms)
+            return Node(self.config, self.host, self.host.random_bytes(20).hex().encode(), self.host.now_ms, self.rooms)
         saved = decode(text)
-        node = Node(self.config, self.host, saved.node_id, self.host.now_ms)
+        node = Node(self.config, self.host, saved.node_id, self.host.now_ms, self.rooms)
         restore(node.state, saved)
         return node
 
@@ -188,11 +192,13 @@ class Cluster:
         config: Callable[[], Config] = Config,
         network: Network | None = None,
         hooks: Hooks = NO_HOOKS,
+        rooms: Rooms = ROOMS,
     ) -> None:
         self.network = network or Network(START_MS)
         self.members: list[Member] = []
         self._config = config
-        self._hooks = hooks
+        self.hooks = hooks
+        self._rooms = rooms
         for _ in range(count):
             self.add()
         if meet:
@@ -200,7 +206,7 @@ class Cluster:
 
     def add(self, seed: int | None = None) -> Member:
         """Add a node that knows no other node."""
-        member = Member(len(self.members) + 1, self.network, self._config(), seed, self._hooks)
+        member = Member(len(self.members) + 1, self.network, self._config(), seed, self.hooks, self._rooms)
         self.members.append(member)
         return member
 

@@ -12,7 +12,7 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
 from disqued.core.host.disk import REPLACE
 from disqued.core.output.ready import Driver
-from disqued.node import Node
+from disqued.node import ROOMS, Node, Rooms
 from disqued.testing.disk import NEVER_MS
 from disqued.testing.host import FakeHost
 from disqued.testing.network import Network
@@ -155,14 +155,17 @@ class LocalNode(Driver):
         node_id: bytes = NODE_ID,
         ip: bytes = b"127.0.0.1",
         network: Network | None = None,
+        rooms: Rooms = ROOMS,
     ) -> None:
         super().__init__()
+        self.rooms = rooms
+        """What its nodes are made of."""
         self.host = host or FakeHost()
         self.ip = ip
         """Its address in the network."""
         self.network = network
-        self.config = config or Config()
-        self.node = Node(self.config, self.host, node_id, self.host.now_ms)
+        self.config = config or Config(rooms.directives)
+        self.node = Node(self.config, self.host, node_id, self.host.now_ms, rooms)
         self._clients: dict[int, LocalClient] = {}
         self.dialed: list[Link] = []
         """Links that the node wanted to open while there is no network."""
@@ -225,7 +228,7 @@ class LocalNode(Driver):
         if self.alive:
             self.crash()
         self._prepare(keep_disk=keep_disk)
-        self.node = Node(self.config, self.host, self.node.state.view.node_id, self.now_ms)
+        self.node = Node(self.config, self.host, self.node.state.view.node_id, self.now_ms, self.rooms)
         self.node.start(self.now_ms)
         self.node.tick(self.now_ms)
         self.flush()

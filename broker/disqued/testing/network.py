@@ -19,7 +19,6 @@ from disqued.bus.errors import BusError
 from disqued.bus.frame import Frame, FrameReader
 from disqued.core.cluster.peer import Carrier, Link
 from disqued.core.runtime.counters import LINKS_OVERFLOWED
-from disqued.node import ROOMS
 
 if TYPE_CHECKING:
     from disqued.node import Node
@@ -105,7 +104,7 @@ class End(Carrier):
         self._sending: deque[Callable[[], None]] = deque()
         self._latest_ms = 0
         self._unsent_bytes = 0
-        self._reader = FrameReader(table=ROOMS.message_table)
+        self._reader = FrameReader(table=local.node.rooms.message_table)
 
     def write(self, data: bytes) -> None:
         """Deliver to the other end after the latency."""
@@ -346,7 +345,7 @@ class Network:
 
     def watch(self, end: End, frame: Frame) -> bool:
         """Record a frame that is sent; True if a filter loses it."""
-        kind = ROOMS.message_table.names.get(int(frame.kind), str(frame.kind))
+        kind = end.local.node.rooms.message_table.names.get(int(frame.kind), str(frame.kind))
         sent = Sent(self.now_ms, end.local, end.remote, kind, frame)
         if self.capturing:
             self.sent.append(sent)

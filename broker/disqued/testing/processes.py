@@ -190,13 +190,14 @@ class ServerProcess(LocalProcess):
     """`disque-server` on a free `port`, with directives as `arguments`.
 
     When it is `bare`, `arguments` and `config` specify everything, and `port` and `at` only tell where clients connect.
-    `launcher` is a command that starts others, as `prlimit` does.
+    `launcher` is a command that starts others, as `prlimit` does; `program` is what to start instead of the broker.
     """
 
     def __init__(
         self,
         directory: Path,
         *arguments: str,
+        program: Sequence[str] = SERVER,
         port: int | None = None,
         config: str | None = None,
         stdin: bytes = b"",
@@ -206,7 +207,7 @@ class ServerProcess(LocalProcess):
         own_session: bool = False,
     ) -> None:
         port = port or free_port()
-        command = [*launcher, *SERVER]
+        command = [*launcher, *program]
         if config is not None:
             path = directory / "disque.conf"
             path.write_text(config)
