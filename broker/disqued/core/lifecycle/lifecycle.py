@@ -393,8 +393,8 @@ class Lifecycle(Release):
         self.requeue_at(job, at_ms)
 
     def postpone(self, job: Job, now_ms: i64) -> None:
-        """Start the retry time again. Does nothing to a job that is never requeued."""
-        if job.retry_s == 0 or job.requeue_at_ms == 0 or job.state == ACKED:
+        """Start the retry time of an unfinished job again. Does nothing to a job that is never requeued."""
+        if job.retry_s == 0 or job.requeue_at_ms == 0:
             return
         job.flags |= BCAST_WILLQUEUE
         job.requeue_at_ms = now_ms + job.retry_s * 1000 + self._jitter_ms()
