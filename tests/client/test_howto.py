@@ -17,7 +17,10 @@ from disqued.testing.processes import ServerProcess
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "client.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 README = Path(__file__).parents[2] / "README.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8") + TEXT, re.DOTALL)
+START = README.parent / "docs" / "howto" / "getting-started.md"
+EXAMPLES = re.findall(
+    r"```python\n(.*?)```", README.read_text(encoding="utf-8") + START.read_text(encoding="utf-8") + TEXT, re.DOTALL
+)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
