@@ -128,7 +128,7 @@ def test_the_page_runs(story: Story) -> None:
 
 def test_the_figures_and_log_lines_it_sends_readers_to_exist() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (PAGE.parents[2] / "broker").rglob("*.py"))
-    names = re.findall(r"`([a-z]+(?:[_-][a-z]+)+)`", TEXT.partition("## When something is wrong")[2])
+    names = re.findall(r"`([a-z]+(?:[_-][a-z]+)+)`", TEXT.partition("## Troubleshooting")[2])
     assert len(names) > 6
     assert [name for name in names if name not in sources] == []
     assert "is refused: " in sources
