@@ -58,7 +58,7 @@ def _tokens(pattern: bytes) -> list[_Token]:
 
 
 def _class(pattern: bytes, at: int) -> tuple[frozenset[int], int]:
-    """The bytes of a class whose bracket was opened before `at`, and where the pattern goes on."""
+    """The bytes of a class whose bracket was opened before `at`, and the position after the class."""
     negated = pattern[at : at + 1] == b"^"
     at += negated
     members: set[int] = set()

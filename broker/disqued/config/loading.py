@@ -22,7 +22,7 @@ BLANKS = " \t\r\n"
 
 
 class ConfigError(Exception):
-    """A configuration line can not be used. `file` is the included file it stands in, None for the main one."""
+    """A configuration line is invalid. `file` is the included file that contains it, None for the main one."""
 
     def __init__(self, line_number: int, line: str, message: str, file: str | None = None) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class ConfigError(Exception):
 
 
 def fatal_text(error: ConfigError) -> str:
-    """What a server that can not start because of its configuration prints on standard error."""
+    """Text that a server prints when it cannot start because of its configuration on standard error."""
     where = "" if error.file is None else f" of '{error.file}'"
     return (
         "\n*** FATAL CONFIG FILE ERROR ***\n"

@@ -362,8 +362,8 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Endpoints(),
         (),
         "cluster",
-        "Nodes to meet, each `host`, `host:port` or `host:port@bus-port`. Names are looked up again and again, each "
-        "address found is met: a name may stand for all nodes. Without a port, the ports are those of this node.",
+        "Nodes to meet, each `host`, `host:port` or `host:port@bus-port`. Names are looked up repeatedly, and each "
+        "address found is met, so one name can stand for all nodes. Without a port, the ports are those of this node.",
         settable=True,
         added=True,
     ),
@@ -381,7 +381,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Size(1, error="argument must be a memory size greater than zero"),
         64 << 20,
         "cluster",
-        "Bytes that may wait to be sent to another node; beyond, the connection is closed and opened anew.",
+        "Bytes that may wait to be sent to another node; beyond that, the connection is closed and opened again.",
         settable=True,
         added=True,
     ),
