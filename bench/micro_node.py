@@ -71,7 +71,7 @@ class Client(Driver):
         node = self._local.node
         node.client_bytes(self._session, data, self._local.now_ms, self._local.host.stopwatch_ns())
         self._reply = b""
-        node.carry(self, self._local.now_ms)
+        node.carry(self)
         return self._reply
 
     def write_session(self, session: Session) -> None:

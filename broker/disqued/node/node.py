@@ -91,15 +91,15 @@ class Node:
         self.state.now_ms = now_ms
         self.state.events.start()
 
-    def carry(self, driver: Driver, now_ms: i64) -> bool:
+    def carry(self, driver: Driver) -> bool:
         """End a turn: log what changed, then have the driver write what may leave, in the order of `output.ready`.
 
-        Returns whether more output came up meanwhile, which needs another call.
+        The time of the changes is that of the last input. Returns whether more output came up meanwhile, which needs
+        another call.
         """
         state = self.state
         ready = state.ready
         if ready.changes:
-            state.now_ms = now_ms
             state.events.log_changes()
         ready.carry(driver)
         state.lifecycle.memory.under_way_bytes = 0

@@ -85,7 +85,7 @@ class Shell(Driver):
         """Write the node's output, and set the timer."""
         self._carrying = False
         node = self.node
-        if node.carry(self, self.clock.now_ms()):
+        if node.carry(self):
             self.settle()
         if self._loading and not node.state.loading:
             self._loading = False

@@ -263,10 +263,10 @@ class LocalNode(Driver):
     def flush(self) -> None:
         """End a turn: carry the node's output to the network and to its clients, as the server does."""
         node = self.node
-        more = node.carry(self, self.now_ms)
+        more = node.carry(self)
         self.held_turns += not node.ready.barrier.empty
         while more or (self.network is not None and self.network.carried(self)):
-            more = node.carry(self, self.now_ms)
+            more = node.carry(self)
 
     def write_session(self, session: Session) -> None:
         """Pass the replies to the client, as far as its window allows."""

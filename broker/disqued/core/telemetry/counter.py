@@ -6,10 +6,16 @@ A room declares what it counts as `Counter` and `Measure` rows, constants that a
 
 from __future__ import annotations
 
+from itertools import count
+from typing import Final
+
 from mypy_extensions import i64
 
 from disqued.core.telemetry.fields import Fields
 from disqued.core.telemetry.histogram import Histogram
+
+_numbers: Final = count()
+"""Rows are numbered as they are declared, so that a node finds its number for a row without hashing."""
 
 
 class Counter:
@@ -29,6 +35,7 @@ class Counter:
         labels: tuple[tuple[str, str], ...] = (),
         shown: bool = True,
     ) -> None:
+        self.number: i64 = next(_numbers)
         self.name = name
         self.text = text
         self.metric = f"disque_{name}_total" if metric is None else metric
@@ -40,6 +47,7 @@ class Measure:
     """Values by size: a histogram in buckets that `bounds` end, `per_second` of whose unit make a second."""
 
     def __init__(self, metric: str, text: str, bounds: tuple[int, ...], per_second: int) -> None:
+        self.number: i64 = next(_numbers)
         self.metric = metric
         self.text = text
         self.bounds = bounds
@@ -58,45 +66,48 @@ class Counters:
 
     def __init__(self) -> None:
         self._cells: list[Count] = []
-        self._counts: dict[Counter, Count] = {}
-        self._histograms: dict[Measure, Histogram] = {}
+        """Numbers without a row."""
+        self._counts: list[Count] = []
+        self._histograms: list[Histogram | None] = []
+        """By the numbers of their rows."""
 
     def add(self, counter: Counter, by: i64 = 1) -> None:
         """Count `by` more."""
-        count = self._counts.get(counter)
-        if count is None:
-            count = self.of(counter)
-        count.value += by
+        counts = self._counts
+        if counter.number < len(counts):
+            counts[counter.number].value += by
+        else:
+            self.of(counter).value += by
 
     def observe(self, measure: Measure, value: i64) -> None:
-        """One more value of a histogram."""
+        """Count one more value in a histogram."""
         self.histogram(measure).observe(value)
 
     def of(self, counter: Counter) -> Count:
         """The node's number for a row, for code that counts so often that it keeps it."""
-        count = self._counts.get(counter)
-        if count is None:
-            count = self.cell()
-            self._counts[counter] = count
-        return count
+        while counter.number >= len(self._counts):
+            self._counts.append(Count())
+        return self._counts[counter.number]
 
     def cell(self) -> Count:
         """A number without a row, for what is counted by a label that is not known beforehand."""
-        count = Count()
-        self._cells.append(count)
-        return count
+        cell = Count()
+        self._cells.append(cell)
+        return cell
 
-    def adopt(self, counter: Counter, count: Count) -> None:
+    def adopt(self, counter: Counter, counted: Count) -> None:
         """Have a row show a number that is counted where `NodeState` is not known."""
-        self._cells.append(count)
-        self._counts[counter] = count
+        self.of(counter)
+        self._counts[counter.number] = counted
 
     def histogram(self, measure: Measure) -> Histogram:
         """The node's histogram for a row."""
-        histogram = self._histograms.get(measure)
+        while measure.number >= len(self._histograms):
+            self._histograms.append(None)
+        histogram = self._histograms[measure.number]
         if histogram is None:
             histogram = Histogram(measure.bounds, measure.per_second)
-            self._histograms[measure] = histogram
+            self._histograms[measure.number] = histogram
         return histogram
 
     def value(self, counter: Counter) -> int:
@@ -109,7 +120,8 @@ class Counters:
 
     def reset(self) -> None:
         """Start from zero (CONFIG RESETSTAT)."""
-        for count in self._cells:
-            count.value = 0
-        for histogram in self._histograms.values():
-            histogram.reset()
+        for counted in (*self._cells, *self._counts):
+            counted.value = 0
+        for histogram in self._histograms:
+            if histogram is not None:
+                histogram.reset()
