@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.replication.room import replication_of
 from disqued.testing.cluster import Cluster
 from replication.adding import REMOVED, TIMEOUT, adding, error_of, jobs
 
@@ -17,7 +18,7 @@ def test_the_end_of_life_is_the_end_of_asking(cluster: Cluster, offset_ms: int) 
     cluster.run(seconds=4)
     assert error_of(client) == REMOVED
     state = first.node.state
-    assert (jobs(cluster), state.waits_for_copies) == ([0, 0, 0], {})
+    assert (jobs(cluster), replication_of(state).waits) == ([0, 0, 0], {})
 
 
 @pytest.mark.parametrize("timeout_ms", range(1980, 2020, 4))
@@ -31,5 +32,5 @@ def test_a_client_that_gives_up_as_the_job_ends_is_told_once(cluster: Cluster, t
     assert error_of(client) in {TIMEOUT, REMOVED}
     assert client.silent
     state = first.node.state
-    assert (jobs(cluster), state.waits_for_copies) == ([0, 0, 0], {})
+    assert (jobs(cluster), replication_of(state).waits) == ([0, 0, 0], {})
     assert state.lifecycle.memory.used_bytes == used_bytes

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from disqued.bus.writer import FrameWriter
+from disqued.replication.room import replication_of
 from disqued.testing.cluster import BUS_PORT, PORT, Cluster, Member
 from replication.adding import A_TIMER_MS, TIMEOUT, adding, error_of, holders, id_of, jobs, waiting_job
 
@@ -46,7 +47,7 @@ def test_all_copies_are_elsewhere_and_one_of_them_is_queued(cluster: Cluster, ca
     assert len(cluster.copies(job_id, "queued")) == 1
     assert [holders(member, job_id) for member in others] == [{member.id for member in others}] * 2
     assert b"external_replications:1" in first.admin.raw("INFO", "replication")
-    assert first.node.state.waits_for_copies == {}
+    assert replication_of(first.node.state).waits == {}
 
 
 @REASONS

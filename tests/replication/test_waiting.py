@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.replication.counters import TIMEOUTS
+from disqued.replication.room import replication_of
 from disqued.testing.cluster import BUS_PORT, Cluster
 from replication.adding import (
     A_TIMER_MS,
@@ -146,7 +147,7 @@ def test_a_node_that_does_not_answer_is_asked_again_until_it_does(cluster: Clust
     assert len(cluster.sent("REPLJOB", to=cluster.members[2])) == 1, "it confirmed and there is nothing new"
     cluster.heal()
     assert cluster.copies(id_of(cluster, client)) == cluster.members
-    assert first.node.state.waits_for_copies == {}
+    assert replication_of(first.node.state).waits == {}
 
 
 def test_a_node_without_a_link_gets_its_copy_when_there_is_one_in_time(cluster: Cluster) -> None:
@@ -173,7 +174,7 @@ def test_a_timeout_leaves_no_copy_behind(cluster: Cluster) -> None:
     cluster.run(milliseconds=20 + A_TIMER_MS)
     assert error_of(client) == TIMEOUT
     assert jobs(cluster) == [0, 0, 0]
-    assert first.node.state.waits_for_copies == {}
+    assert replication_of(first.node.state).waits == {}
     assert first.node.state.counters.value(TIMEOUTS) == 1
     assert b"replication_timeouts:1" in first.admin.raw("INFO", "replication")
 
@@ -186,7 +187,7 @@ def test_a_client_that_hangs_up_leaves_no_copy_behind(cluster: Cluster) -> None:
     client.disconnect()
     cluster.run(milliseconds=5)
     assert jobs(cluster) == [0, 0, 0]
-    assert first.node.state.waits_for_copies == {}
+    assert replication_of(first.node.state).waits == {}
     assert first.node.state.blocked_clients == 0
 
 
@@ -248,7 +249,7 @@ def test_forgetting_everything_answers_the_clients_that_wait(cluster: Cluster, c
     assert [error_of(client) for client in clients] == [REMOVED] * 3
     assert jobs(cluster)[0] == 0
     assert first.node.state.blocked_clients == 0
-    assert first.node.state.waits_for_copies == {}
+    assert replication_of(first.node.state).waits == {}
 
 
 def test_forgetting_everything_deletes_the_copies_of_jobs_that_waited(cluster: Cluster) -> None:

@@ -147,7 +147,7 @@ def _jobs(state: NodeState) -> Fields:
     return [
         ("registered_jobs", lifecycle.table.count),
         ("queued_jobs", int(lifecycle.queued_jobs)),
-        ("jobs_waiting_for_copies", len(state.waits_for_copies)),
+        ("jobs_waiting_for_copies", int(state.lifecycle.unplaced_jobs)),
         ("max_replicate", lifecycle.replication_counts.highest()),
     ]
 

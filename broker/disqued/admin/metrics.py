@@ -48,7 +48,7 @@ def _refusals(state: NodeState) -> Iterator[Sample]:
 
 def _jobs(state: NodeState) -> Iterator[Sample]:
     lifecycle = state.lifecycle
-    waiting = len(state.waits_for_copies)
+    waiting = int(lifecycle.unplaced_jobs)
     delayed, queued, acked = int(lifecycle.delayed_jobs), int(lifecycle.queued_jobs), int(lifecycle.acked_jobs)
     yield (("wait_repl",), waiting)
     yield (("delayed",), delayed)

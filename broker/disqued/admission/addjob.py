@@ -19,7 +19,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.admission.counters import JOBS_DEDUPLICATED
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
-from disqued.core.jobs.job import Job
+from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.jobs.jobid import stamp_for, stamped
 from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S, Remembered
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY
@@ -245,7 +245,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         session.out.append(b"+" + job_id + b"\r\n")
     if stamp is not None:
         lifecycle.keys.add(job_id, _window_s(options))
-        if job_id not in state.waits_for_copies:
+        if job.state != WAIT_REPL:
             lifecycle.keys.begin(job_id, now_ms, now_ms)
 
 

@@ -75,7 +75,7 @@ class Progress:
 
 def jobs_left(state: NodeState) -> int:
     """Jobs that are still to go; not those of clients in ADDJOB, which other nodes will keep."""
-    return int(max(state.lifecycle.table.count - len(state.waits_for_copies), 0))
+    return int(max(state.lifecycle.table.count - state.lifecycle.unplaced_jobs, 0))
 
 
 def fields(state: NodeState, progress: Progress | None, in_flight: int) -> Fields:
@@ -88,7 +88,7 @@ def fields(state: NodeState, progress: Progress | None, in_flight: int) -> Field
         ("done", "yes" if left == 0 else "no"),
         ("jobs-left", left),
         ("jobs-in-flight", in_flight),
-        ("jobs-waiting-for-copies", len(state.waits_for_copies)),
+        ("jobs-waiting-for-copies", int(state.lifecycle.unplaced_jobs)),
         ("jobs-handed-over", int(progress.handed_over)),
         ("jobs-short-of-copies", int(progress.short_of_copies)),
         ("jobs-let-go", int(progress.let_go)),

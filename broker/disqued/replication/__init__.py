@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _info(state: NodeState) -> Fields:
-    return [("replications_waiting", len(state.waits_for_copies))]
+    return [("replications_waiting", int(state.lifecycle.unplaced_jobs))]
 
 
 SUBSYSTEM = Subsystem(

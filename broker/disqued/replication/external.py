@@ -1,4 +1,7 @@
-"""External replication: a node that leaves or is short of memory has others keep all copies and queue the job."""
+"""External replication: other nodes keep all copies of a new job and queue it.
+
+A node does so while it leaves or is short of memory.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from disqued.core.runtime.state import NodeState
 from disqued.replication.counters import EXTERNAL_REPLICATIONS
 
 
-def hand_over(state: NodeState, job: Job) -> bool:
-    """Tell one node that confirmed to queue the job (ENQUEUE); False when no such node has a link now.
+def queue_elsewhere(state: NodeState, job: Job) -> bool:
+    """Tell one of the nodes that confirmed to queue the job (ENQUEUE); False when none of them has a link now.
 
-    The delay travels in seconds and counts from there on.
+    The message says the delay in seconds; it counts from when the message arrives.
     """
     confirmed = job.confirmed
     assert confirmed is not None

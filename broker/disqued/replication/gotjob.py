@@ -6,15 +6,16 @@ from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.jobid import is_job_id
 from disqued.core.runtime.state import NodeState
-from disqued.replication.copies import confirm
+from disqued.replication.room import replication_of
 
 
 def gotjob(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Count the node for the client that waits; whoever else cares hears of it. Unknown jobs are nobody's business."""
+    """Count the node for the client that waits; other rooms hear about any other job that this node has."""
     job_id = frame.job_id
-    wait = state.waits_for_copies.get(job_id)
+    room = replication_of(state)
+    wait = room.waits.get(job_id)
     if wait is not None:
-        confirm(state, wait, peer)
+        room.note_copy_confirmed(wait, peer)
         return
     if not is_job_id(job_id):
         return

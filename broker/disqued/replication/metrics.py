@@ -16,6 +16,6 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_jobs_waiting_for_copies",
         "New jobs whose clients wait for enough nodes to have copies.",
-        lambda state: len(state.waits_for_copies),
+        lambda state: int(state.lifecycle.unplaced_jobs),
     ),
 )

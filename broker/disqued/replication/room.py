@@ -1,35 +1,297 @@
-"""The replication room of one node: places the copies of new jobs."""
+"""The replication room of one node: places the copies of new jobs on other nodes, and answers their clients.
+
+A job that needs copies waits in the state wait-repl until enough nodes confirm theirs (GOTJOB). Every 50 ms without
+success the node asks one more node, and sends the longer list of holders to all nodes that it asked before; those that
+do not confirm are asked again. When the client's timeout expires, or the client disconnects, the copies are deleted
+wherever they may be (Disque README, "Replication"). With ASYNC the client is answered at once, unless the links to the
+chosen nodes cannot accept more output: then the client waits until they can.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
+from disqued.bus import kinds
 from disqued.core.clients.blocked import WaitForCopies
 from disqued.core.clients.session import Session
-from disqued.core.jobs.job import Job
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import NOBODY, Job, NodeIds
+from disqued.core.runtime.counters import JOBS_ADDED
+from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.room import Room
-from disqued.replication import copies
+from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.waiting import release, suspend
+from disqued.errors import NotReplicated
+from disqued.replication.counters import ASYNC_COPIES_MISSING, ASYNC_HELD_BACK, DURATION, FAILURES, TIMEOUTS
+from disqued.replication.external import queue_elsewhere
+from disqued.replication.jobframes import JobFrames
+from disqued.replication.targets import choose, is_slow
 
 NAME: Final = "replication"
+ASK_MORE_MS: Final = 50
+REPEAT_MS: Final = 100
+"""How often the nodes that do not confirm are asked again when no other node is left to ask."""
+
+_CODE: Final = NotReplicated().code
+_TIMEOUT: Final = NotReplicated("Timeout reached before replicating to the requested number of nodes").encode()
+_REMOVED: Final = NotReplicated("job removed (expired?) before the requested replication level was achieved").encode()
+
+
+@mypyc_attr(acyclic=True)
+class Replication(WaitForCopies):
+    """A client that waits for copies, with the timer that asks for more of them."""
+
+    def ring(self, state: NodeState) -> None:
+        """Check whether the wait is over; otherwise ask for more copies."""
+        replication_of(state).check(self)
+
+    def arm(self, state: NodeState) -> None:
+        """Set the timer to 50 ms from now, or to the client's timeout if that comes first."""
+        at_ms: i64 = state.now_ms + ASK_MORE_MS
+        if 0 < self.deadline_ms < at_ms:
+            at_ms = self.deadline_ms
+        state.lifecycle.timers.arm(self, at_ms)
 
 
 class ReplicationRoom(Room):
-    """Answers clients that wait for the copies of their jobs."""
+    """The new jobs of one node that wait for their copies."""
+
+    def __init__(self, state: NodeState) -> None:
+        super().__init__(state)
+        self.waits: dict[bytes, WaitForCopies] = {}
+        """Clients in ADDJOB, by the ID of their job."""
+        self.frames = JobFrames()
+
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, asynchronous: bool, external: bool) -> None:
-        """Send the job to other nodes."""
-        copies.replicate(self.state, session, job, timeout_ms, asynchronous=asynchronous, external=external)
+        """Send a new job to other nodes; the client waits for them unless `asynchronous`.
+
+        If this node cannot keep the job itself (`external`), the client is only answered when one node has confirmed,
+        with ASYNC too: otherwise no node might have the job.
+        """
+        state = self.state
+        needed: i64 = i64(job.repl) if external else i64(job.repl) - 1
+        chosen = choose(state, job, needed)
+        deadline_ms: i64 = state.now_ms + timeout_ms if timeout_ms > 0 else 0
+        if external:
+            if not chosen:
+                raise NotReplicated
+            wanted: i64 = 1 if asynchronous else needed
+            self._wait(Replication(session, job, deadline_ms, wanted, external=True), chosen)
+        elif not asynchronous:
+            self._wait(Replication(session, job, deadline_ms, needed + 1), chosen)
+        elif chosen and is_slow(chosen[-1]):
+            state.counters.add(ASYNC_HELD_BACK)
+            self._wait(Replication(session, job, deadline_ms, needed + 1, held_back=True), chosen)
+        else:
+            self._send_unconfirmed(session, job, chosen)
+            state.counters.add(ASYNC_COPIES_MISSING, needed - len(chosen))
 
     def complete(self, job: Job) -> bool:
-        """Answer the client as if all nodes had confirmed."""
-        return copies.complete(self.state, job)
+        """Answer the client that waits for the copies of a job as if all nodes had confirmed.
+
+        Returns False when the job is no longer on this node. The job was acknowledged, so a job that this node cannot
+        keep is not queued on another node either: its copies are deleted.
+        """
+        wait = self.waits.get(job.id)
+        if wait is None:
+            return True
+        if not wait.external:
+            return self._succeed(wait)
+        self._delete_copies(job)
+        self._forget(job)
+        self._accept(wait)
+        return False
 
     def dropped_unplaced(self, job: Job) -> None:
-        """Delete the copies and tell the client."""
-        copies.lost(self.state, job)
+        """Delete the copies of a job that is dropped before it has all of them, and reply to its client."""
+        wait = self.waits.pop(job.id, None)
+        if wait is not None:
+            self._take_back(job)
+            self._refuse(wait, _REMOVED)
 
     def client_gone(self, wait: WaitForCopies) -> None:
-        """Delete the job wherever it may be."""
-        copies.client_gone(self.state, wait)
+        """Delete the job of a client that disconnected, wherever it may be."""
+        self._take_back(wait.job)
+        self._forget(wait.job)
+
+    # --- the wait for copies ------------------------------------------------------------------------------------------
+
+    def _send_unconfirmed(self, session: Session, job: Job, chosen: list[Peer]) -> None:
+        """ASYNC: place the job here at once. Its copies may or may not arrive."""
+        state = self.state
+        if chosen:
+            self._list_holders(job, chosen, kept_here=True)
+            self._send(job, chosen, kinds.NOREPLY)
+        state.lifecycle.admit(job, state.now_ms)
+        state.counters.add(JOBS_ADDED)
+        session.out.append(b"+" + job.id + b"\r\n")
+
+    def _wait(self, wait: Replication, chosen: list[Peer]) -> None:
+        """Register the job, send it to the chosen nodes and suspend its client."""
+        state = self.state
+        job = wait.job
+        self._list_holders(job, chosen, kept_here=not wait.external)
+        job.confirmed = NOBODY if wait.external else state.holders.keep((state.view.node_id,))
+        self._send(job, chosen, 0)
+        state.lifecycle.await_copies(job, state.now_ms)
+        self.waits[job.id] = wait
+        suspend(state, wait)
+        wait.began_ms = state.now_ms
+        wait.sent_ms = state.now_ms
+        wait.arm(state)
+
+    def check(self, wait: Replication) -> None:
+        """Give up if the client's timeout has expired; otherwise ask one more node, or ask the silent ones again."""
+        state = self.state
+        job = wait.job
+        if 0 < wait.deadline_ms <= state.now_ms:
+            state.counters.add(TIMEOUTS)
+            self._take_back(job)
+            self._forget(job)
+            self._refuse(wait, _TIMEOUT)
+            return
+        if wait.held_back and not self._is_held_back(job):
+            self._count_missing(job)
+            self._succeed(wait)
+            return
+        if len(confirmed_by(job)) >= wait.wanted and self._succeed(wait):
+            return
+        self._ask_more(wait)
+        wait.arm(state)
+
+    def note_copy_confirmed(self, wait: WaitForCopies, peer: Peer) -> None:
+        """Note that a node has the copy that it was asked to keep; with enough copies the wait is over."""
+        job = wait.job
+        confirmed = confirmed_by(job)
+        if job.delivered is None or peer.id not in job.delivered or peer.id in confirmed:
+            return
+        confirmed = self.state.holders.plus(confirmed, peer.id)
+        job.confirmed = confirmed
+        if len(confirmed) >= wait.wanted:
+            self._succeed(wait)
+
+    def _list_holders(self, job: Job, chosen: list[Peer], *, kept_here: bool) -> None:
+        node_ids = [peer.id for peer in chosen]
+        if kept_here:
+            node_ids.insert(0, self.state.view.node_id)
+        job.delivered = self.state.holders.keep(tuple(node_ids))
+
+    def _repljob(self, job: Job, message_flags: i64) -> bytes:
+        state = self.state
+        return self.frames.repljob(state.bus, job, state.now_ms, state.holders, message_flags)
+
+    def _send(self, job: Job, chosen: list[Peer], message_flags: i64) -> None:
+        """Send the job to nodes that it was not sent to before (REPLJOB)."""
+        frame = self._repljob(job, message_flags)
+        for peer in chosen:
+            send(self.state, peer, frame)
+
+    def _ask_more(self, wait: Replication) -> None:
+        """Send the job to one more node, and the longer list of holders to all nodes that were asked before.
+
+        Without another node, repeat the question to those that did not confirm. Nothing is added to a congested link:
+        the job, or its list of holders, is waiting there already.
+        """
+        state = self.state
+        job = wait.job
+        delivered = job.delivered
+        assert delivered is not None
+        added = choose(state, job, 1)
+        if added:
+            delivered = state.holders.plus(delivered, added[0].id)
+            job.delivered = delivered
+            self._send(job, added, 0)
+        elif state.now_ms - wait.sent_ms < REPEAT_MS:
+            return
+        wait.sent_ms = state.now_ms
+        for node_id in delivered:
+            peer = state.view.peers.get(node_id)
+            if peer is None or (added and peer is added[0]):
+                continue
+            link = peer.link
+            is_confirmed = node_id in confirmed_by(job)
+            if link is None or link.closed or link.congested or (is_confirmed and not added):
+                continue
+            state.ready.put(link, self._repljob(job, kinds.NOREPLY if is_confirmed else 0))
+
+    def _is_held_back(self, job: Job) -> bool:
+        """Whether the link to a node that did not confirm yet is still congested."""
+        for node_id in job.delivered or NOBODY:
+            peer = self.state.view.peers.get(node_id)
+            if peer is not None and is_slow(peer) and node_id not in confirmed_by(job):
+                return True
+        return False
+
+    def _count_missing(self, job: Job) -> None:
+        """Count the copies of a job that was held back which were not even sent."""
+        missing: i64 = i64(job.repl) - 1
+        for node_id in job.delivered or NOBODY:
+            peer = self.state.view.peers.get(node_id)
+            if peer is not None and (peer.link is not None or node_id in confirmed_by(job)):
+                missing -= 1
+        if missing > 0:
+            self.state.counters.add(ASYNC_COPIES_MISSING, missing)
+
+    # --- the end of the wait ------------------------------------------------------------------------------------------
+
+    def _succeed(self, wait: WaitForCopies) -> bool:
+        """Place the job, which has its copies, and send its ID to the client.
+
+        Returns False for an external job if no node that confirmed can be told to queue it now.
+        """
+        job = wait.job
+        if not wait.external:
+            del self.waits[job.id]
+            self.state.lifecycle.place(job, self.state.now_ms)
+        elif queue_elsewhere(self.state, job):
+            self._forget(job)
+        else:
+            return False
+        self._accept(wait)
+        return True
+
+    def _accept(self, wait: WaitForCopies) -> None:
+        """Send the ID of the job to the client; the window of the job's key begins."""
+        state = self.state
+        state.lifecycle.keys.begin(wait.job.id, state.now_ms, state.now_ms)
+        state.counters.add(JOBS_ADDED)
+        state.counters.observe(DURATION, state.now_ms - wait.began_ms)
+        release(state, wait, b"+" + wait.job.id + b"\r\n")
+
+    def _refuse(self, wait: WaitForCopies, error: bytes) -> None:
+        """Reply to the client that its job does not have its copies."""
+        state = self.state
+        state.errors.add(_CODE)
+        state.counters.add(FAILURES)
+        state.counters.observe(DURATION, state.now_ms - wait.began_ms)
+        release(state, wait, error)
+
+    def _forget(self, job: Job) -> None:
+        """Drop a job that waits for copies without replying to its client; the caller replies."""
+        del self.waits[job.id]
+        self.state.lifecycle.drop(job)
+
+    def _delete_copies(self, job: Job) -> None:
+        tell_holders(self.state, job, self.state.bus.about_job(kinds.DELJOB, job.id))
+
+    def _take_back(self, job: Job) -> None:
+        """Delete the copies of a job that is not added after all; the next job with its key is a new one."""
+        self._delete_copies(job)
+        self.state.lifecycle.keys.forget(job.id)
+
+
+def confirmed_by(job: Job) -> NodeIds:
+    """The nodes that confirmed that they have a copy of a job that waits for copies."""
+    confirmed = job.confirmed
+    return NOBODY if confirmed is None else confirmed
+
+
+def replication_of(state: NodeState) -> ReplicationRoom:
+    """The replication room of a node."""
+    room = state.rooms[NAME]
+    assert isinstance(room, ReplicationRoom)
+    return room

@@ -7,6 +7,7 @@ from collections import Counter
 from disqued.core.jobs.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
 from disqued.core.lifecycle.lifecycle import SPENT_MS_PER_S
 from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, KEY_BYTES, body_bytes, queue_bytes
+from disqued.replication.room import replication_of
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
 from disqued.testing.logcheckers import check_no_return
@@ -94,8 +95,11 @@ def check_node(member: Member, history: History) -> None:
     if used_bytes != lifecycle.memory.used_bytes:
         wrong_bytes = lifecycle.memory.used_bytes - used_bytes
         history.violate(now_ms, f"node {member.number}: the memory count is {wrong_bytes} bytes wrong")
-    if unplaced != len(state.waits_for_copies):
-        history.violate(now_ms, f"node {member.number}: {unplaced} jobs wait, {len(state.waits_for_copies)} clients")
+    waits = len(replication_of(state).waits)
+    if unplaced != waits:
+        history.violate(now_ms, f"node {member.number}: {unplaced} jobs wait for copies, but {waits} clients")
+    if unplaced != lifecycle.unplaced_jobs:
+        history.violate(now_ms, f"node {member.number}: the count of jobs that wait for copies is wrong")
 
 
 def check_logs(member: Member, history: History) -> None:

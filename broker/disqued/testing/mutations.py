@@ -35,8 +35,8 @@ from disqued.persistence import load
 from disqued.persistence.aof import Aof
 from disqued.persistence.mark import RestartMark
 from disqued.persistence.rewrite import Rewrite
-from disqued.replication import copies
 from disqued.replication.repljob import repljob
+from disqued.replication.room import Replication, ReplicationRoom
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _never_give_way(node: Node) -> None:
     node.frames.messages[kinds.QUEUED] = MessageEntry(replace(MESSAGE, handler=queued), Traffic(Counters()))
 
 
-def _no_cleanup(state: NodeState, job: Job) -> None:
+def _no_cleanup(self: ReplicationRoom, job: Job) -> None:
     """Do not delete the copies of a refused job."""
 
 
@@ -120,13 +120,13 @@ def _send_and_keep(self: parcel.Parcel, state: NodeState) -> None:
     _send_parcel(self, state)
 
 
-_wait = copies._wait  # noqa: SLF001 - mutations patch internals
+_wait = ReplicationRoom._wait  # noqa: SLF001 - mutations patch internals
 
 
-def _in_a_hurry(state: NodeState, wait: copies.Replication, chosen: list[Peer]) -> None:
+def _in_a_hurry(self: ReplicationRoom, wait: Replication, chosen: list[Peer]) -> None:
     """Reply before the copies are confirmed."""
     wait.wanted = 1
-    _wait(state, wait, chosen)
+    _wait(self, wait, chosen)
 
 
 _forget = Journal.forget
@@ -193,7 +193,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "skip-working": Mutation("workers cannot extend the retry time", "calm", _ignore(kinds.WORKING)),
     "ignore-id-rule": Mutation("two nodes that queue a job both keep it", "delays", _never_give_way),
     "skip-cleanup": Mutation(
-        "refused jobs are delivered", "delays", patched=((copies, "_delete_copies", _no_cleanup),)
+        "refused jobs are delivered", "delays", patched=((ReplicationRoom, "_delete_copies", _no_cleanup),)
     ),
     "forget-importer": Mutation(
         "a node that imports a job is not among its holders",
@@ -206,7 +206,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         patched=((parcel.Parcel, "send", _send_and_keep),),
     ),
     "answer-early": Mutation(
-        "clients get a reply before there are copies", "far", patched=((copies, "_wait", _in_a_hurry),)
+        "clients get a reply before there are copies", "far", patched=((ReplicationRoom, "_wait", _in_a_hurry),)
     ),
     "skip-log": Mutation("new jobs are not logged", "logged kills", patched=((Journal, "keep", _silent),)),
     "skip-log-of-ends": Mutation(

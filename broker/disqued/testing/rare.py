@@ -13,6 +13,7 @@ from typing import Final
 from disqued.acks.counters import DUMMY_ACKS_COLLECTED, DUMMY_ACKS_MADE
 from disqued.bus.gossip import gossip_of
 from disqued.core.jobs.codec import unpack
+from disqued.core.jobs.job import WAIT_REPL
 from disqued.core.runtime.counters import COPIES_REFUSED, LINKS_OVERFLOWED
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVENTED
 from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
@@ -109,7 +110,8 @@ class Rarities:
         state = sent.sender.node.state
         if sent.receiver is not None:
             self._seen["copy refused for a failing disk"] += sent.receiver.node.state.refusal != ""
-        if job.id not in state.waits_for_copies:
+        registered = state.lifecycle.table.get(job.id)
+        if registered is None or registered.state != WAIT_REPL:
             self._seen["job transferred by a leaving node"] += state.view.leaving
             return
         asked = self._asked.setdefault((sent.sender, job.id), [])

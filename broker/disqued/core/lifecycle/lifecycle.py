@@ -110,6 +110,8 @@ class Lifecycle(Release):
         self.wanted: list[Queue] = []
         """Queues with jobs that other nodes asked for."""
         self.events = Events()
+        self.unplaced_jobs: i64 = 0
+        """New jobs that wait for their copies."""
         self.acked_jobs: i64 = 0
         self.queued_jobs: i64 = 0
         """Jobs in all queues."""
@@ -154,6 +156,7 @@ class Lifecycle(Release):
     def admit(self, job: Job, now_ms: i64) -> None:
         """Register a new local job that needs no copy on another node, and queue it unless it has a delay."""
         self._register(job)
+        self.unplaced_jobs += 1
         self.plan(job, now_ms)
         self.place(job, now_ms)
 
@@ -164,6 +167,7 @@ class Lifecycle(Release):
     def await_copies(self, job: Job, now_ms: i64) -> None:
         """Register a new local job that is placed later, when other nodes have copies."""
         self._register(job)
+        self.unplaced_jobs += 1
         self.plan(job, now_ms)
         self._arm(job)
 
@@ -171,6 +175,7 @@ class Lifecycle(Release):
         """Activate a job that has its copies, and queue it unless it has a delay."""
         if job.state != WAIT_REPL:
             return
+        self.unplaced_jobs -= 1
         job.state = ACTIVE
         job.confirmed = None
         self.journal.keep(job)
@@ -406,7 +411,9 @@ class Lifecycle(Release):
             return False
         if job.repl > 1:
             self.replication_counts.remove(i64(job.repl))
-        if job.state != WAIT_REPL:
+        if job.state == WAIT_REPL:
+            self.unplaced_jobs -= 1
+        else:
             self.journal.forget(job)
         if job.state == QUEUED:
             self._leave_queue(job)
@@ -430,6 +437,7 @@ class Lifecycle(Release):
     def drop(self, job: Job) -> None:
         """Forget a job in any state."""
         if job.state == WAIT_REPL:
+            self.unplaced_jobs -= 1
             self.events.dropped_unplaced(job)
         elif job.state != ACKED:
             self.journal.forget(job)

@@ -16,10 +16,8 @@ from disqued.bus.kinds import KINDS
 from disqued.bus.messagetable import UNKNOWN_MESSAGES, MessageTable
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
-from disqued.core.clients.blocked import WaitForCopies
 from disqued.core.clients.session import Session
 from disqued.core.cluster.holders import Holders
-from disqued.core.cluster.jobframes import JobFrames
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE, Link
 from disqued.core.cluster.view import ClusterView
 from disqued.core.commands.entry import CommandEntry
@@ -68,7 +66,6 @@ class NodeState:
         """Writes this node's frames; see `renew_frames`."""
         self.renew_frames()
         self.holders = Holders()
-        self.job_frames = JobFrames()
         self.lifecycle = Lifecycle(host.random, host.resident_bytes)
         self.events: Events = self.lifecycle.events
         self.rooms: dict[str, Listener] = {}
@@ -87,8 +84,6 @@ class NodeState:
         self.sessions_made: i64 = 0
         self.blocked_clients: i64 = 0
         self.monitors: list[Session] = []
-        self.waits_for_copies: dict[bytes, WaitForCopies] = {}
-        """Clients in ADDJOB, by the ID of their job."""
         self.refusal = ""
         """The error that answers new jobs while the disk fails; empty while it works."""
         self.filling: dict[Link, None] = {}
