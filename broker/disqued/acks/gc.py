@@ -72,8 +72,8 @@ def unconfirmed(state: NodeState, job: Job) -> list[Peer]:
     return missing
 
 
-def confirm(state: NodeState, job: Job, peer: Peer) -> None:
-    """A node knows of the acknowledgement, as this one does."""
+def note_ack_confirmed(state: NodeState, job: Job, peer: Peer) -> None:
+    """Note that another holder knows of the acknowledgement, as this node does."""
     confirmed = job.confirmed
     if confirmed is None:
         confirmed = state.holders.plus(NOBODY, state.view.node_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.acks.gc import confirm, finish, unconfirmed
+from disqued.acks.gc import finish, note_ack_confirmed, unconfirmed
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
@@ -31,7 +31,7 @@ def gotack(state: NodeState, peer: Peer, frame: Frame) -> None:
         note_holder(state, job, peer)
     elif peer.id not in delivered:
         return
-    confirm(state, job, peer)
+    note_ack_confirmed(state, job, peer)
     if not unconfirmed(state, job):
         finish(state, job)
 

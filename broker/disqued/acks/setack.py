@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.acks.gc import collect, confirm, finish, unconfirmed
+from disqued.acks.gc import collect, finish, note_ack_confirmed, unconfirmed
 from disqued.acks.room import acks_of
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
@@ -52,7 +52,7 @@ def setack(state: NodeState, peer: Peer, frame: Frame) -> None:
         return
     known: i64 = len(members_of(state, delivered))
     if 0 < may_have <= known:
-        confirm(state, job, peer)
+        note_ack_confirmed(state, job, peer)
     if may_have == 0 or known <= may_have:
         _answer(state, peer, job_id, _KNOWN)
     if known > may_have:
@@ -71,7 +71,7 @@ def _answer_without_job(state: NodeState, job: Job, peer: Peer, may_have: i64) -
 
 
 def _answer(state: NodeState, peer: Peer, job_id: bytes, known: i64) -> None:
-    outbox.confirm(state, peer, state.bus.about_job(kinds.GOTACK, job_id, known))
+    outbox.send_when_logged(state, peer, state.bus.about_job(kinds.GOTACK, job_id, known))
 
 
 MESSAGE: Final[Message] = Message(

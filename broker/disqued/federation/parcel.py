@@ -15,7 +15,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import pack_for_bus
 from disqued.core.jobs.job import NOBODY, Job
 from disqued.core.queues.queue import Queue
-from disqued.core.runtime.outbox import confirm, send
+from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.core.runtime.state import NodeState
 from disqued.federation.counters import JOBS_EXPORTED
 
@@ -76,6 +76,6 @@ class Parcel:
         for job in self._moved:
             state.lifecycle.drop(job)
         if self._moved:
-            confirm(state, self.peer, frame)
+            send_when_logged(state, self.peer, frame)
         else:
             send(state, self.peer, frame)

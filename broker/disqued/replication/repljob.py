@@ -11,7 +11,7 @@ from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.queues.queue import PAUSED_IN
 from disqued.core.runtime.counters import COPIES_REFUSED
-from disqued.core.runtime.outbox import confirm
+from disqued.core.runtime.outbox import send_when_logged
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import members_of, take_expiry
 from disqued.replication.counters import COPIES_KEPT
@@ -44,7 +44,7 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
         state.counters.add(COPIES_REFUSED)
         return
     if not frame.message_flags & kinds.NOREPLY:
-        confirm(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
+        send_when_logged(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
 
 
 def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:

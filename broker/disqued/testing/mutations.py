@@ -227,7 +227,10 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "confirm-before-log": Mutation(
         "copies are confirmed before they are logged",
         "logged power",
-        patched=((sys.modules[repljob.__module__], "confirm", _at_once), (outbox, "confirm", _at_once)),
+        patched=(
+            (sys.modules[repljob.__module__], "send_when_logged", _at_once),
+            (outbox, "send_when_logged", _at_once),
+        ),
         policy="always",
     ),
     "trust-after-failed-sync": Mutation(

@@ -180,8 +180,8 @@ class Ready:
             link.flushing = True
             self.links.append(link)
 
-    def confirm(self, link: Link, frame: bytes) -> None:
-        """Write a frame to a link as soon as all changes so far are logged."""
+    def put_when_logged(self, link: Link, frame: bytes) -> None:
+        """Write a frame to a link when all changes so far are logged."""
         self.confirmations.append(Confirmation(link, frame))
 
     def tell_changed(self, session: Session) -> None:

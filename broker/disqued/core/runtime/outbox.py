@@ -1,6 +1,7 @@
-"""Sending frames to other nodes. A frame for a node without a link is dropped: whoever needs an answer repeats it.
+"""Sending frames to other nodes.
 
-Frames are collected per link and written once per turn of the event loop, which is what makes replication cheap.
+A frame for a node without a link is dropped: a sender that needs an answer repeats it. Frames are
+collected per link and written once per turn of the event loop, which is what makes replication cheap.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ def send(state: NodeState, peer: Peer, frame: bytes) -> bool:
     return True
 
 
-def confirm(state: NodeState, peer: Peer, frame: bytes) -> None:
-    """Send a frame to a node as soon as all that changed here so far is logged: it says, or relies on, that it is."""
+def send_when_logged(state: NodeState, peer: Peer, frame: bytes) -> None:
+    """Send a frame to a node when all changes of this node so far are logged; the frame says that they are."""
     link = peer.link
     if link is None or link.closed:
         return
     if state.lifecycle.journal.on:
-        state.ready.confirm(link, frame)
+        state.ready.put_when_logged(link, frame)
     else:
         state.ready.put(link, frame)
 
