@@ -384,17 +384,17 @@ def test_requests_that_were_held_back_run_once_and_in_order(local: LocalNode, cl
     client.call("CLIENT", "PAUSE", 100)
     for number in range(50):
         client.send("PING", number)
-    assert len(local.node.state.held) == 1, "a client is held once, however often it writes"
+    assert len(local.node.state.client_pause.held) == 1, "a client is held once, however often it writes"
     local.run(seconds=1)
     assert client.replies() == [b"%d" % number for number in range(50)]
-    assert not local.node.state.held
+    assert not local.node.state.client_pause.held
 
 
 def test_a_pause_can_be_made_longer_but_not_shorter(local: LocalNode, client: LocalClient) -> None:
     client.call("CLIENT", "PAUSE", 0)
     other = local.client()
     assert other.call("PING") == b"PONG"
-    local.node.state.paused_until_ms = local.now_ms  # ends now
+    local.node.state.client_pause.until_ms = local.now_ms  # ends now
     client.call("CLIENT", "PAUSE", 500)
     local.run(milliseconds=400)
     other.send("CLIENT", "PAUSE", 50)
@@ -463,7 +463,7 @@ def test_a_monitor_that_leaves_is_written_to_no_more(local: LocalNode, client: L
     monitor.call("MONITOR")
     monitor.disconnect()
     client.call("PING")
-    assert local.node.state.monitors == []
+    assert local.node.state.monitoring.sessions == []
     assert monitor.received == b"+OK\r\n"
 
 

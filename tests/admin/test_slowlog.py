@@ -17,7 +17,7 @@ def _commands_take_time(local: LocalNode, client: LocalClient) -> None:
     """Every command seems to take 12 milliseconds; the log is empty."""
     local.host.command_ns = 12_000_000
     ask(client, "SLOWLOG", "RESET")
-    local.node.state.slowlog.entries.clear()
+    local.node.state.monitoring.slowlog.entries.clear()
 
 
 def test_slow_commands_are_kept_newest_first(local: LocalNode, client: LocalClient) -> None:

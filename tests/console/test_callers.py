@@ -155,7 +155,7 @@ def test_requests_leave_no_objects_behind() -> None:
             await ask("/console/jobs?queue=q&state=active")
             await ask("/console/act", "X-Disque-Console: 1\r\n", '{"action": "pause", "queue": "q", "pause": "in"}')
         node.state.config.requirepass = b"secret"
-        node.state.apply_config()
+        node.state.events.config_changed("requirepass")
         await ask("/console/events")
         await ask("/console/events", "Authorization: Bearer secret\r\n")
         server.close()

@@ -6,7 +6,9 @@ import pytest
 
 from disqued.bus import kinds
 from disqued.bus.extension import NOBODY, cluster_digest, extension
+from disqued.membership.announcing import announce
 from disqued.membership.hostname import FEATURE_HOST
+from disqued.membership.kept import membership_of
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.local import LocalNode
 from membership.stories import Stranger, config, is_mesh, nodes
@@ -76,7 +78,7 @@ def test_an_announced_address_stands_whoever_calls() -> None:
     assert one.admin.call("CONFIG", "SET", "cluster-announce-ip", "10.0.0.1") == b"OK"
     assert one.admin.call("CONFIG", "SET", "cluster-announce-port", 9999) == b"OK"
     one.config.cluster_announce_bus_port = PORT + 10000
-    one.node.state.renew_frames()
+    announce(membership_of(one.node.state))
     one.ip = b"192.168.0.1"
     assert one.admin.call("CLUSTER", "MEET", other.ip, PORT) == b"OK"
     cluster.run(seconds=3)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from disqued.membership.kept import membership_of
 from disqued.membership.nodesconf import decode
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import NODE_ID
@@ -117,7 +118,7 @@ def test_changes_that_could_not_be_written_are_tried_again(pair: Member, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pair.host, "save_nodes", fail)
-    pair.node.state.view.unsaved = True
+    membership_of(pair.node.state).unsaved = True
     pair.run(seconds=10)
     assert len(logged(pair, "Can't write the cluster config file: No space left on device")) == 1
     monkeypatch.setattr(pair.host, "save_nodes", written)

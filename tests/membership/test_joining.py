@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from disqued.membership.announcing import announce
+from disqued.membership.kept import membership_of
 from disqued.testing.cluster import PORT, Cluster
 from membership.stories import figures, is_mesh, known, nervous, nodes
 
@@ -55,7 +57,7 @@ def test_a_node_with_a_bus_port_of_its_own_is_met_there() -> None:
     cluster = Cluster(2, meet=False)
     one, other = cluster.members
     other.config.cluster_announce_bus_port = 9000
-    other.node.state.renew_frames()
+    announce(membership_of(other.node.state))
     cluster.network.unlisten(other, PORT + 10000)
     cluster.network.listen(other, 9000)
     assert one.admin.call("CLUSTER", "MEET", other.ip, PORT, 9000) == b"OK"

@@ -13,8 +13,8 @@ from disqued.bus import kinds
 from disqued.config import Config
 from disqued.core.cluster.peer import Peer
 from disqued.core.cluster.view import ClusterView
-from disqued.core.runtime.state import NodeState
 from disqued.membership.nodesconf import Saved, decode, encode, restore
+from disqued.node import Node
 from disqued.testing.host import FakeHost
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors" / "nodes-conf").glob("*.conf"))
@@ -68,7 +68,7 @@ def test_files_of_the_original_are_understood(text: str, leaving: bool) -> None:
 def test_a_file_of_the_original_is_loaded_and_written_as_it_was(path: Path) -> None:
     text = path.read_text()
     saved = decode(text)
-    state = NodeState(Config(), FakeHost(now_ms=1234), saved.node_id, 1234)
+    state = Node(Config(), FakeHost(now_ms=1234), saved.node_id, 1234).state
     restore(state, saved)
     own_port = re.search(r":(\d+) myself", text)
     state.view.port = int(own_port[1]) if own_port else 0
@@ -82,7 +82,7 @@ def timeless(text: str) -> list[list[str]]:
 
 
 def test_what_the_original_has_no_place_for_stands_in_lines_it_passes_over() -> None:
-    state = NodeState(Config(), FakeHost(), SELF.encode(), 0)
+    state = Node(Config(), FakeHost(), SELF.encode(), 0).state
     named = Peer(b"a" * 40, b"10.0.0.2", 7711, 0, 0, 9000)
     named.host = b"two.example"
     lost = Peer(b"b" * 40, b"", 7711, kinds.NODE_NOADDR, 0)
@@ -94,7 +94,7 @@ def test_what_the_original_has_no_place_for_stands_in_lines_it_passes_over() -> 
     assert extra == [f"vars node {'a' * 40} host two.example bus-port 9000", f"vars node {'b' * 40} host three.example"]
     assert {len(line.split()) % 2 for line in extra} == {1}, "the original reads pairs"
 
-    again = NodeState(Config(), FakeHost(), SELF.encode(), 0)
+    again = Node(Config(), FakeHost(), SELF.encode(), 0).state
     restore(again, decode(text))
     assert {(peer.id, peer.ip, peer.bus_port, peer.host, peer.flags) for peer in again.view.peers.values()} == {
         (peer.id, peer.ip, peer.bus_port, peer.host, peer.flags) for peer in state.view.peers.values()
@@ -122,7 +122,7 @@ def test_variables_that_say_nothing_are_passed_over(line: str) -> None:
 @pytest.mark.parametrize("address", ["nonsense:7711", "10.0.0.1:0", "10.0.0.1:99999", "10.0.0.1:x", ":7711"])
 def test_a_node_without_a_usable_address_has_none(address: str) -> None:
     saved = decode(f"{SELF} :0 myself 0 0 connected\n{'a' * 40} {address} noflags 0 0 connected\n")
-    state = NodeState(Config(), FakeHost(), saved.node_id, 0)
+    state = Node(Config(), FakeHost(), saved.node_id, 0).state
     restore(state, saved)
     assert [peer.flags for peer in state.view.peers.values()] == [kinds.NODE_NOADDR]
 

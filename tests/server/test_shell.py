@@ -230,7 +230,7 @@ def test_silent_clients_are_closed_when_there_is_a_timeout(stage: Stage) -> None
 def limit(stage: Stage, hard: int, soft: int, soft_s: int) -> None:
     """Set the output limits, above the free output."""
     stage.config.client_output_buffer_limit = (hard, soft, soft_s)
-    stage.node.state.apply_config()
+    stage.node.state.events.config_changed("client_output_buffer_limit")
 
 
 def ping(client: Wire, size: int) -> None:

@@ -125,7 +125,7 @@ def _accept_switch(_state: NodeState, session: Session, args: list[bytes]) -> No
 def _pause(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Run no commands of any client for so many milliseconds; a pause can be made longer but not shorter."""
     until_ms = min(state.now_ms + require_timeout_ms(args[2]), _FOREVER_MS)
-    state.paused_until_ms = max(state.paused_until_ms, until_ms)
+    state.client_pause.extend(until_ms)
     session.reply_ok()
 
 

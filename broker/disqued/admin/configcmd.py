@@ -48,7 +48,6 @@ def _set(state: NodeState, session: Session, args: list[bytes]) -> None:
     attribute, value = state.config.parse(args[2], args[3])
     state.events.config_changing(attribute, value)
     state.config.assign(attribute, value)
-    state.apply_config()
     state.events.config_changed(attribute)
     session.reply_ok()
 

@@ -25,8 +25,8 @@ def latency(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _latest(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """For each event its latest sample, unix time and milliseconds, and its slowest of all times."""
-    session.reply_array(len(state.latency.series))
-    for event, series in state.latency.series.items():
+    session.reply_array(len(state.monitoring.latency.series))
+    for event, series in state.monitoring.latency.series.items():
         at_s, spent_ms = series.samples[-1]
         session.reply_array(4)
         session.reply_bulk(event)
@@ -37,7 +37,7 @@ def _latest(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 def _history(state: NodeState, session: Session, args: list[bytes]) -> None:
     """The samples of an event, oldest first: unix time and milliseconds."""
-    series = state.latency.series.get(args[2])
+    series = state.monitoring.latency.series.get(args[2])
     samples = series.samples if series is not None else ()
     session.reply_array(len(samples))
     for at_s, spent_ms in samples:
@@ -48,7 +48,7 @@ def _history(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _graph(state: NodeState, session: Session, args: list[bytes]) -> None:
     event = args[2].decode("utf-8", "surrogateescape")
-    series = state.latency.series.get(args[2])
+    series = state.monitoring.latency.series.get(args[2])
     if series is None:
         raise ReplyError(f"ERR No samples available for event '{event}'")
     drawing = draw(event, series, state.host.wall_us() // 1_000_000)
@@ -63,7 +63,7 @@ def _doctor(state: NodeState, session: Session, _args: list[bytes]) -> None:
 def _report(state: NodeState) -> list[str]:
     """What was slow and what to do about it, as lines."""
     threshold_ms = state.config.latency_monitor_threshold
-    series = state.latency.series
+    series = state.monitoring.latency.series
     if threshold_ms == 0 and not series:
         return [
             "The latency monitor is off: nothing is known about slow events.",
@@ -94,7 +94,7 @@ def _diagnosis(event: str, series: LatencySeries) -> str:
 
 def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Forget the named events, or all, and reply how many there were."""
-    session.reply_integer(state.latency.reset(args[2:]))
+    session.reply_integer(state.monitoring.latency.reset(args[2:]))
 
 
 _SUBCOMMANDS: Final = {

@@ -15,7 +15,7 @@ def monitor(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Reply OK and stream to this connection from now on; asking again changes nothing."""
     if not session.monitor:
         session.monitor = True
-        state.monitors.append(session)
+        state.monitoring.sessions.append(session)
     session.reply_ok()
 
 

@@ -1,4 +1,4 @@
-"""The admin room of one node: directives that change something on the host."""
+"""The admin room of one node: applies the directives about clients, memory, logging and monitoring."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from typing import Final
 
 from disqued.core.runtime.memorymonitor import make_room
 from disqued.core.runtime.room import Room
+from disqued.core.runtime.state import NodeState
 from disqued.errors import ReplyError
 
 NAME: Final = "admin"
 
 
 class AdminRoom(Room):
-    """Hears of changes of the configuration."""
+    """Applies the configuration at start and after CONFIG SET."""
+
+    def __init__(self, state: NodeState) -> None:
+        super().__init__(state)
+        self._require_password()
+        self._limit_memory()
+        self._limit_output()
 
     def config_changing(self, attribute: str, value: object) -> None:
-        """Do what may fail before the value is taken over."""
+        """Do what may fail before the value is assigned."""
         if attribute == "dir":
             self._change_directory(str(value))
         elif attribute == "maxclients":
@@ -37,11 +44,33 @@ class AdminRoom(Room):
             )
 
     def config_changed(self, attribute: str) -> None:
-        """Pass the value on to the host, or free memory."""
+        """Apply the new value."""
         state = self.state
         if attribute == "loglevel":
             state.host.set_log_level(state.config.loglevel)
         elif attribute == "tcp_keepalive":
             state.host.keep_alive(state.config.tcp_keepalive)
+        elif attribute == "requirepass":
+            self._require_password()
+        elif attribute == "client_output_buffer_limit":
+            self._limit_output()
+        elif attribute in {"slowlog_log_slower_than", "latency_monitor_threshold"}:
+            state.monitoring.configure()
         elif attribute == "maxmemory":
+            self._limit_memory()
             make_room(state)
+
+    def _require_password(self) -> None:
+        """Limit what clients may send before they authenticate (`requirepass`)."""
+        state = self.state
+        state.password = state.config.requirepass
+        for session in state.sessions.values():
+            session.parser.restrict(bool(state.password) and not session.authenticated)
+
+    def _limit_memory(self) -> None:
+        limit = self.state.host.memory_limit()
+        self.state.lifecycle.memory.limit(self.state.config.maxmemory.of(limit.size_bytes), limit.size_bytes)
+
+    def _limit_output(self) -> None:
+        hard, soft, _ = self.state.config.client_output_buffer_limit
+        self.state.ready.output_limited = hard > 0 or soft > 0

@@ -28,7 +28,7 @@ def slowlog(state: NodeState, session: Session, args: list[bytes]) -> None:
 def _get(state: NodeState, session: Session, args: list[bytes]) -> None:
     """The latest entries, newest first, all of them for a negative number: number, unix time, microseconds, words."""
     wanted = require_integer(args[2]) if len(args) == 3 else _SHOWN_ENTRIES
-    entries = state.slowlog.entries
+    entries = state.monitoring.slowlog.entries
     shown = len(entries) if wanted < 0 else min(wanted, len(entries))
     session.reply_array(shown)
     for entry in islice(entries, shown):
@@ -42,11 +42,11 @@ def _get(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _len(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    session.reply_integer(len(state.slowlog.entries))
+    session.reply_integer(len(state.monitoring.slowlog.entries))
 
 
 def _reset(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    state.slowlog.entries.clear()
+    state.monitoring.slowlog.entries.clear()
     session.reply_ok()
 
 

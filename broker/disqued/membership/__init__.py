@@ -9,9 +9,10 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.membership import commands, hello, hostname
 from disqued.membership.failure import hear_fail
-from disqued.membership.hearing import hear_ping, hear_pong
+from disqued.membership.kept import NAME
 from disqued.membership.metrics import METRICS
-from disqued.membership.room import NAME, MembershipRoom
+from disqued.membership.pinghandlers import hear_ping, hear_pong
+from disqued.membership.room import MembershipRoom
 
 SUBSYSTEM = Subsystem(
     NAME,

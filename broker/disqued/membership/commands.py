@@ -13,6 +13,8 @@ from disqued.core.runtime.waiting import release
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
 from disqued.membership import forget, handshake, nodes, skew
 from disqued.membership.addresses import MAX_PORT, bus_port_of, literal
+from disqued.membership.announcing import announce, change_id
+from disqued.membership.kept import membership_of
 from disqued.membership.nodesconf import describe
 from disqued.membership.saving import save_or_refuse
 from disqued.resp.integers import parse_integer
@@ -118,7 +120,7 @@ def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
     for peer in list(state.view.peers.values()):
         nodes.remove(state, peer)
     if kind == b"HARD":
-        state.renew_identity(nodes.random_id(state))
+        change_id(membership_of(state), nodes.random_id(state))
     save_or_refuse(state, sync=True)
     session.reply_ok()
 
@@ -150,7 +152,7 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
         raise
     session.reply_ok()
     if wanted != before:
-        state.renew_frames()
+        announce(membership_of(state))
         state.events.leaving_changed()
     if wanted:
         _release_waiting_clients(state)

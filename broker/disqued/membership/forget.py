@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.membership import nodes
+from disqued.membership.kept import membership_of
 
 if TYPE_CHECKING:
     from disqued.core.cluster.peer import Peer
     from disqued.core.runtime.state import NodeState
+    from disqued.membership.kept import Membership
 
 BLACKLIST_MS: Final = 60_000
 
@@ -16,18 +18,17 @@ BLACKLIST_MS: Final = 60_000
 def forget(state: NodeState, peer: Peer) -> None:
     """Take a node out for a minute at least, unless somebody asks for it (MEET)."""
     if not peer.in_handshake:
-        state.view.forgotten[peer.id] = int(state.now_ms) + BLACKLIST_MS
+        membership_of(state).forgotten[peer.id] = int(state.now_ms) + BLACKLIST_MS
     nodes.remove(state, peer)
 
 
 def is_forgotten(state: NodeState, node_id: bytes) -> bool:
     """Whether gossip may not bring back a node."""
-    return state.view.forgotten.get(node_id, 0) > state.now_ms
+    return membership_of(state).forgotten.get(node_id, 0) > state.now_ms
 
 
-def expire(state: NodeState) -> None:
+def expire(own: Membership) -> None:
     """Drop what is over."""
-    view = state.view
-    if view.forgotten:
-        now_ms = state.now_ms
-        view.forgotten = {node_id: until_ms for node_id, until_ms in view.forgotten.items() if until_ms > now_ms}
+    if own.forgotten:
+        now_ms = own.state.now_ms
+        own.forgotten = {node_id: until_ms for node_id, until_ms in own.forgotten.items() if until_ms > now_ms}

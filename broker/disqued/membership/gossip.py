@@ -13,6 +13,7 @@ from disqued.bus.gossip import GossipEntry, gossip_of
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 from disqued.membership import failure, forget, handshake, nodes
 from disqued.membership.addresses import bus_port_of, literal
+from disqued.membership.kept import membership_of
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
@@ -79,7 +80,7 @@ def hear(state: NodeState, reporter: Peer, frame: Frame) -> None:
             lost
             and entry.flags & kinds.NODE_NOADDR == 0
             and (ip, port, bus_port) != (subject.ip, subject.port, subject.bus_port)
-            and view.seeds.who(ip, bus_port, state.now_ms) in (b"", subject.id)
+            and membership_of(state).seeds.who(ip, bus_port, state.now_ms) in (b"", subject.id)
         ):
             # Not where somebody else was found: a node that was reset must not be taken back by old news.
             handshake.begin(state, ip, port, bus_port)

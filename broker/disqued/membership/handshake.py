@@ -11,6 +11,7 @@ from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.membership import forget, nodes
 from disqued.membership.addresses import bus_port_of, literal
+from disqued.membership.kept import membership_of
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
@@ -64,7 +65,7 @@ def hear_meet(state: NodeState, link: Link, frame: Frame) -> None:
 def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, frame: Frame) -> None:
     """The node of a handshake answered under its ID: a new member, or one that is known already."""
     if frame.sender == state.view.node_id or sender is not None:
-        state.view.seeds.remember(peer.ip, peer.bus_port, frame.sender, state.now_ms)
+        membership_of(state).seeds.remember(peer.ip, peer.bus_port, frame.sender, state.now_ms)
     if frame.sender == state.view.node_id:
         nodes.remove(state, peer)
     elif sender is not None:

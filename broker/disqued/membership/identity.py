@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus.extension import NOBODY
 from disqued.membership import nodes
+from disqued.membership.kept import membership_of
 from disqued.membership.nodes import is_node_id
 from disqued.membership.ping import send_ping
 
@@ -32,8 +33,8 @@ def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> b
         return False
     if not is_node_id(frame.sender):
         return _refuse(state, link, frame, "it has no ID of 40 hexadecimal digits")
-    cluster = frame.cluster
-    if NOBODY not in {cluster, state.cluster} and cluster != state.cluster:
+    own = membership_of(state)
+    if NOBODY not in {frame.cluster, own.cluster} and frame.cluster != own.cluster:
         return _refuse(state, link, frame, "it belongs to another cluster (cluster-name)")
     if frame.sender == state.view.node_id and frame.incarnation != state.incarnation:
         return _refuse(state, link, frame, "it claims the ID of THIS node; was nodes.conf copied?")
@@ -77,7 +78,7 @@ def _refuse(state: NodeState, link: Link, frame: Frame, reason: str) -> bool:
 
 
 def _log_refusal(state: NodeState, link: Link, node_id: bytes, reason: str) -> None:
-    logged = state.view.refusals_logged
+    logged = membership_of(state).refusals_logged
     key = (node_id, reason)
     now_ms = int(state.now_ms)
     if now_ms - logged.get(key, -_LOG_EVERY_MS) < _LOG_EVERY_MS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE, Peer
+from disqued.membership.kept import membership_of
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -51,7 +52,7 @@ def remove(state: NodeState, peer: Peer) -> None:
         return
     for other in view.peers.values():
         other.reports.pop(peer.id, None)
-    view.unsaved = True
+    membership_of(state).unsaved = True
     state.events.peer_forgotten(peer)
 
 
@@ -95,15 +96,15 @@ def dial_soon(peer: Peer) -> None:
 def changed(state: NodeState) -> None:
     """Flags or addresses of members changed: count anew, and save soon."""
     state.view.refresh()
-    state.view.unsaved = True
+    membership_of(state).unsaved = True
 
 
 def learn_own_ip(state: NodeState, ip: bytes) -> None:
     """Another node reached this one at an address."""
-    view = state.view
-    if not ip or view.announced_ip:
+    own = membership_of(state)
+    if not ip or own.announced_ip:
         return
-    view.ip_is_old = False
-    if ip != view.ip:
-        view.ip = ip
-        view.unsaved = True
+    own.ip_is_old = False
+    if ip != state.view.ip:
+        state.view.ip = ip
+        own.unsaved = True

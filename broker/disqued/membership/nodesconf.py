@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 from disqued.bus import kinds
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE, Peer
 from disqued.membership.addresses import MAX_PORT, is_name, literal
+from disqued.membership.announcing import announce
+from disqued.membership.kept import membership_of
 
 if TYPE_CHECKING:
     from disqued.core.cluster.view import ClusterView
@@ -163,9 +165,10 @@ def restore(state: NodeState, saved: Saved) -> None:
     """Begin with what the file says of this node and the others; `state` has the saved ID already."""
     view = state.view
     view.leaving = saved.leaving
-    if not view.announced_ip:
+    own = membership_of(state)
+    if not own.announced_ip:
         view.ip = saved.ip
-        view.ip_is_old = True
+        own.ip_is_old = True
     for node in saved.peers:
         peer = Peer(node.id, node.ip, node.port, node.flags, state.now_ms, node.bus_port)
         peer.host = node.host
@@ -177,4 +180,4 @@ def restore(state: NodeState, saved: Saved) -> None:
             peer.failed_ms = state.now_ms
         view.peers[peer.id] = peer
     view.refresh()
-    state.renew_frames()
+    announce(own)

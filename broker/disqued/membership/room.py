@@ -1,29 +1,34 @@
-"""The membership room of one node: the regular duties of the cluster bus."""
+"""The membership room of one node: the events that it hears."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING
 
-from disqued.core.runtime.room import Room
-from disqued.membership import seeds
-from disqued.membership.rounds import go_round
+from disqued.membership import buscron, seeds
+from disqued.membership.announcing import announce
+from disqued.membership.kept import Membership
 
-NAME: Final = "membership"
+if TYPE_CHECKING:
+    from disqued.core.runtime.state import NodeState
 
 
-class MembershipRoom(Room):
-    """Keeps in touch with the other nodes."""
+class MembershipRoom(Membership):
+    """Stays in contact with the other nodes."""
+
+    def __init__(self, state: NodeState) -> None:
+        super().__init__(state)
+        announce(self)
 
     def cron(self) -> None:
-        """Connect, ping, and notice which nodes do not answer."""
-        go_round(self.state)
+        """Connect, ping, and detect nodes that do not answer."""
+        buscron.run(self)
 
     def name_found(self, name: bytes, addresses: list[bytes]) -> None:
         """Meet the nodes behind the name of a seed."""
         seeds.found(self.state, name, addresses)
 
     def config_changed(self, attribute: str) -> None:
-        """Tell the other nodes what this node is called and where it is."""
+        """Tell the other nodes the new name and addresses of this node."""
         if attribute == "cluster_name" or attribute.startswith("cluster_announce"):
-            self.state.renew_frames()
-            self.state.view.unsaved = True
+            announce(self)
+            self.unsaved = True

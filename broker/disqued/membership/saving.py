@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.errors import ReplyError
+from disqued.membership.kept import membership_of
 from disqued.membership.nodesconf import encode
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
+    from disqued.membership.kept import Membership
 
 _RETRY_ROUNDS: Final = 10
 
@@ -16,7 +18,7 @@ _RETRY_ROUNDS: Final = 10
 def save(state: NodeState, *, sync: bool) -> None:
     """Write the file, down to the disk if `sync`. Raises OSError."""
     state.host.save_nodes(encode(state.view), sync)
-    state.view.unsaved = False
+    membership_of(state).unsaved = False
 
 
 def save_or_refuse(state: NodeState, *, sync: bool) -> None:
@@ -27,17 +29,17 @@ def save_or_refuse(state: NodeState, *, sync: bool) -> None:
         raise ReplyError(f"ERR error saving the cluster node config: {error.strerror}") from error
 
 
-def save_changes(state: NodeState) -> None:
+def save_changes(own: Membership) -> None:
     """Write what changed; a failure is logged and tried again: the node lives on with what it knows."""
-    view = state.view
-    if not view.unsaved or view.rounds < view.save_round:
+    state = own.state
+    if not own.unsaved or own.rounds < own.save_round:
         return
     try:
         save(state, sync=False)
     except OSError as error:
-        if not view.save_failed:
+        if not own.save_failed:
             state.host.log("warning", f"Can't write the cluster config file: {error.strerror}. Trying again.")
-        view.save_failed = True
-        view.save_round = view.rounds + _RETRY_ROUNDS
+        own.save_failed = True
+        own.save_round = own.rounds + _RETRY_ROUNDS
         return
-    view.save_failed = False
+    own.save_failed = False

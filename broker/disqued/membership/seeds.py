@@ -13,6 +13,7 @@ from disqued.config import Endpoint, parse_endpoint
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 from disqued.membership import handshake
 from disqued.membership.addresses import literal
+from disqued.membership.kept import membership_of
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -27,7 +28,7 @@ def look(state: NodeState) -> None:
     config = state.config
     if not config.cluster_seeds:
         return
-    book = state.view.seeds
+    book = membership_of(state).seeds
     content = all(_is_content(state, seed) for seed in _seeds(state))
     due_ms = book.looked_ms + (CONTENT_MS if content else max(book.pause_ms, SHORTEST_MS))
     if content:
@@ -47,7 +48,7 @@ def look(state: NodeState) -> None:
 def found(state: NodeState, name: bytes, addresses: list[bytes]) -> None:
     """A name was looked up: meet whom it stands for."""
     ips = list(dict.fromkeys(ip for ip in map(literal, addresses) if ip))
-    state.view.seeds.addresses[name] = ips
+    membership_of(state).seeds.addresses[name] = ips
     for seed in _seeds(state):
         if seed.host.encode() == name:
             for ip in ips:
@@ -70,7 +71,7 @@ def _ports(state: NodeState, seed: Endpoint) -> tuple[int, int]:
 
 def _is_content(state: NodeState, seed: Endpoint) -> bool:
     """Whether there is nobody behind a seed that this node should be connected to and is not."""
-    ips = state.view.seeds.addresses.get(seed.host.encode())
+    ips = membership_of(state).seeds.addresses.get(seed.host.encode())
     bus_port = _ports(state, seed)[1]
     return bool(ips) and all(_is_connected(state, ip, bus_port) for ip in ips or ())
 
@@ -78,7 +79,7 @@ def _is_content(state: NodeState, seed: Endpoint) -> bool:
 def _is_connected(state: NodeState, ip: bytes, bus_port: int) -> bool:
     """Whether an address is this node's, or of a member that answers."""
     view = state.view
-    node_id = view.seeds.who(ip, bus_port, state.now_ms)
+    node_id = membership_of(state).seeds.who(ip, bus_port, state.now_ms)
     if node_id == view.node_id or (ip, bus_port) == (view.ip, view.bus_port):
         return True
     for peer in view.peers.values():

@@ -7,6 +7,7 @@ from disqued.bus.errors import BusError
 from disqued.bus.frame import MAX_FRAME_BYTES, VERSION, Frame
 from disqued.core.cluster.peer import Link
 from disqued.core.memory.accounting import BIG_BYTES
+from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import COPIES_REFUSED
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.message import Message
@@ -17,8 +18,9 @@ from disqued.core.runtime.state import NodeState
 class Frames:
     """Handles what other nodes send to one node."""
 
-    def __init__(self, state: NodeState, messages: tuple[Message, ...]) -> None:
+    def __init__(self, state: NodeState, limits: ClientLimits, messages: tuple[Message, ...]) -> None:
         self._state = state
+        self._limits = limits
         self.messages: list[MessageEntry | None] = [None] * kinds.KINDS
         """By their numbers."""
         for message in messages:
@@ -48,7 +50,7 @@ class Frames:
         if reader.passed_over != passed_over:
             state.counters.add(COPIES_REFUSED)
         if reader.buffered_bytes > BIG_BYTES:
-            state.filling[link] = None
+            self._limits.watch_link(link)
 
     def _is_from_member(self, link: Link) -> bool:
         """Whether the last frame came from a member, as each link begins with a PING or a MEET."""

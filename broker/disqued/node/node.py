@@ -23,7 +23,7 @@ from disqued.core.host.host import Host
 from disqued.core.jobs.job import Job
 from disqued.core.memory.accounting import BIG_BYTES, CLIENT_BYTES
 from disqued.core.output.ready import Driver, Ready
-from disqued.core.runtime.clientlimits import IdleClients
+from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXPIRED, REJECTED_CONNECTIONS
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
@@ -51,14 +51,14 @@ class Node:
         now_ms: i64,
         rooms: Rooms = ROOMS,
     ) -> None:
-        state = NodeState(config, host, node_id, now_ms)
+        state = NodeState(config, host, node_id, now_ms, rooms.message_table, rooms.features)
         self.state = state
         self.rooms = rooms
         self.ready: Ready = state.ready
-        self._requests = Requests(state, host.stopwatch_ns)
+        self._limits = ClientLimits(state)
+        self._requests = Requests(state, self._limits, host.stopwatch_ns)
         self._idle_queues = IdleQueues()
-        self._idle_clients = IdleClients()
-        self._memory_monitor = MemoryMonitor()
+        self._memory_monitor = MemoryMonitor(self._limits)
         self._next_cron_ms: i64 = now_ms
         self._next_sample_ms: i64 = now_ms
         for subsystem in rooms.subsystems:
@@ -70,8 +70,7 @@ class Node:
             for subsystem in rooms.subsystems
             if subsystem.info is not None or subsystem.counters
         ]
-        self.frames = Frames(state, rooms.messages)
-        state.know_messages(rooms.message_table, rooms.features)
+        self.frames = Frames(state, self._limits, rooms.messages)
         self._make_command_table(rooms.commands)
 
     def _make_command_table(self, commands: tuple[Command, ...]) -> None:
@@ -143,7 +142,7 @@ class Node:
         state.ready.slow.pop(session.number, None)
         abandon(state, session)
         if session.monitor:
-            state.monitors.remove(session)
+            state.monitoring.sessions.remove(session)
         session.forget_output()
 
     def client_bytes(self, session: Session, data: bytes, now_ms: i64, arrived_ns: i64) -> None:
@@ -224,10 +223,8 @@ class Node:
         if 0 < state.events.deadline_ms() <= now_ms:
             state.events.due()
         self._serve_queues()
-        if state.held and state.paused_until_ms <= now_ms:
-            held = state.held
-            state.held = {}
-            state.resumed.extend(held.values())
+        if state.client_pause.held and state.client_pause.until_ms <= now_ms:
+            state.resumed.extend(state.client_pause.release())
         if now_ms >= self._next_cron_ms:
             self._cron(now_ms)
         if state.resumed:
@@ -265,7 +262,7 @@ class Node:
             self._idle_queues.visit(state)
             state.events.cron()
             self._serve_queues()
-        self._idle_clients.visit(state)
+        self._limits.close_idle()
 
     def next_deadline_ms(self) -> int:
         """When `tick` should be called next; 0 for as soon as everybody else had a turn."""
@@ -279,7 +276,7 @@ class Node:
             deadline = awake_ms
         if 0 < room_ms < deadline:
             deadline = room_ms
-        held_until_ms = state.paused_until_ms
-        if state.held and held_until_ms < deadline:
-            deadline = held_until_ms
+        pause = state.client_pause
+        if pause.held and pause.until_ms < deadline:
+            deadline = pause.until_ms
         return deadline

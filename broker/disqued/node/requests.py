@@ -14,11 +14,10 @@ from mypy_extensions import i64
 from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Session
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY, EVICTION
-from disqued.core.runtime.clientlimits import hang_up_greedy, must_read, sends_too_much
+from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import REQUESTS_REFUSED_UNREAD
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import make_room, make_room_for
-from disqued.core.runtime.monitoring import note_slow, show_monitors
 from disqued.core.runtime.state import NodeState
 from disqued.errors import TOO_BIG, AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError, WrongArity
 from disqued.resp.limits import MAX_QUERY_BYTES
@@ -30,8 +29,11 @@ LOOK_PARTS: Final = 100
 class Requests:
     """Runs the requests of one node's clients."""
 
-    def __init__(self, state: NodeState, stopwatch_ns: Callable[[], int]) -> None:
+    def __init__(self, state: NodeState, limits: ClientLimits, stopwatch_ns: Callable[[], int]) -> None:
         self._state = state
+        self._limits = limits
+        self._pause = state.client_pause
+        self._monitoring = state.monitoring
         self._stopwatch_ns = stopwatch_ns
 
     def bound_input(self, session: Session) -> None:
@@ -49,8 +51,8 @@ class Requests:
                 memory.input_bytes += parser.held_bytes - session.input_bytes
                 session.input_bytes = parser.held_bytes
                 state.counters.add(REQUESTS_REFUSED_UNREAD)
-        elif sends_too_much(state, session):
-            hang_up_greedy(state, session, f"{session.input_bytes} bytes of requests wait to be run")
+        else:
+            self._limits.bound_waiting_input(session)
 
     def _refuse_passed_over(self, session: Session) -> None:
         """Answer a request that was not stored because there is no memory for it."""
@@ -65,8 +67,9 @@ class Requests:
     def run(self, session: Session, began_ns: i64) -> None:
         """Run requests until input runs out, the client blocks or the connection is to be closed."""
         state, parser, out = self._state, session.parser, session.out
-        if state.paused_until_ms > state.now_ms:
-            state.held[session.number] = session
+        pause = self._pause
+        if pause.until_ms > state.now_ms:
+            pause.hold(session)
             return
         commands = state.commands
         ready = state.lifecycle.ready
@@ -77,7 +80,7 @@ class Requests:
         try:
             while session.blocked is None and not session.closing and not session.closed:
                 if len(out) >= look_at:
-                    if must_read(state, session):
+                    if self._limits.must_read(session):
                         break
                     look_at = len(out) + LOOK_PARTS
                 args = parser.next()
@@ -97,13 +100,13 @@ class Requests:
                 if entry is not None:
                     spent_ns: i64 = ended_ns - began_ns
                     entry.latency.observe(spent_ns)
-                    if spent_ns >= state.slow_ns:
-                        note_slow(state, entry, args, spent_ns)
+                    if spent_ns >= self._monitoring.slow_ns:
+                        self._monitoring.note_slow(entry, args, spent_ns)
                 began_ns = ended_ns
                 if ready:
                     state.events.queues_ready()
-                if state.paused_until_ms > state.now_ms:
-                    state.held[session.number] = session
+                if pause.until_ms > state.now_ms:
+                    pause.hold(session)
                     break
         except ProtocolError as error:
             state.errors.add("ERR")
@@ -126,8 +129,8 @@ class Requests:
                 raise WrongArity(entry.command.name)
             self._check(entry, session, args)
             state = self._state
-            if state.monitors:
-                show_monitors(state, session, args)
+            if self._monitoring.sessions:
+                self._monitoring.show(session, args)
             session.last_command = entry.name
             try:
                 entry.handler(state, session, args)

@@ -31,7 +31,7 @@ from mypy_extensions import i64
 
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
-from disqued.core.runtime.state import SYNC_ALWAYS, SYNC_EVERY_SECOND, SYNC_NEVER, NodeState
+from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
 from disqued.core.timers.wheel import NEAR_MS
 from disqued.persistence.counters import FSYNC_DURATION
@@ -59,6 +59,11 @@ PROBE_BYTES: Final = 1 << 20
 
 _COMPLETE: Final = -1
 
+SYNC_NEVER: Final = 0
+SYNC_EVERY_SECOND: Final = 1
+SYNC_ALWAYS: Final = 2
+_SYNC_POLICIES: Final = {"no": SYNC_NEVER, "everysec": SYNC_EVERY_SECOND, "always": SYNC_ALWAYS}
+
 
 class NextSync(Alarm):
     """It is time to sync."""
@@ -80,6 +85,7 @@ class Aof(DiskOwner):
         self._state = state
         self._disk = state.host.disk
         self.name: str = state.config.appendfilename
+        self._sync_policy: i64 = _SYNC_POLICIES[state.config.appendfsync]
         self.status: i64 = OFF
         self.size_bytes: i64 = 0
         self._records = RecordWriter(state.holders)
@@ -197,6 +203,7 @@ class Aof(DiskOwner):
     def switch(self) -> None:
         """Begin to log, stop, or count as safe what the sync policy says, as the configuration says now."""
         state = self._state
+        self._sync_policy = _SYNC_POLICIES[state.config.appendfsync]
         if state.config.appendonly and not self.enabled:
             self.status = WAIT_REWRITE
             state.lifecycle.journal.on = True
@@ -307,7 +314,7 @@ class Aof(DiskOwner):
 
     def _is_strict(self) -> bool:
         """Whether only what was synced is safe."""
-        return self._state.sync_policy == SYNC_ALWAYS and not self._is_spared()
+        return self._sync_policy == SYNC_ALWAYS and not self._is_spared()
 
     def _is_spared(self) -> bool:
         """Whether syncs are left out because of a rewrite."""
@@ -372,7 +379,7 @@ class Aof(DiskOwner):
         if self._sync is not None or self._synced >= self._appended:
             return
         state = self._state
-        policy = state.sync_policy
+        policy = self._sync_policy
         if policy == SYNC_NEVER or self._sync_failure or self._is_spared():
             return
         if policy == SYNC_EVERY_SECOND and state.now_ms - self._sync_ms < SYNC_MS:
@@ -394,7 +401,7 @@ class Aof(DiskOwner):
         self._is_delayed = False
         self._last_sync_ms = state.now_ms - self._sync_ms
         state.counters.observe(FSYNC_DURATION, self._last_sync_ms)
-        if state.sync_policy == SYNC_ALWAYS:
+        if self._sync_policy == SYNC_ALWAYS:
             self._note_latency(b"aof-fsync-always", self._last_sync_ms)
         if not work.error:
             self._synced = max(self._sync_to, self._synced)
@@ -562,7 +569,7 @@ class Aof(DiskOwner):
     def _note_latency(self, event: bytes, spent_ms: i64) -> None:
         state = self._state
         if 0 < state.config.latency_monitor_threshold <= spent_ms:
-            state.latency.add(event, state.host.wall_us() // 1_000_000, spent_ms)
+            state.monitoring.latency.add(event, state.host.wall_us() // 1_000_000, spent_ms)
 
     def status_fields(self) -> Fields:
         """What INFO shows: the fields of the original, then ours."""

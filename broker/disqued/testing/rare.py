@@ -17,6 +17,7 @@ from disqued.core.jobs.job import WAIT_REPL
 from disqued.core.runtime.counters import COPIES_REFUSED, LINKS_OVERFLOWED
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVENTED
 from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
+from disqued.membership.kept import membership_of
 from disqued.replication.counters import ASYNC_HELD_BACK, EXTERNAL_REPLICATIONS, TIMEOUTS
 from disqued.testing.cluster import Cluster
 from disqued.testing.history import History
@@ -98,9 +99,10 @@ class Rarities:
             self._watch_copy(sent)
         elif sent.kind in {"PING", "PONG"} and sent.receiver is not None:
             view = sent.receiver.node.state.view
-            if view.forgotten and sent.frame.sender in view.peers:
+            forgotten = membership_of(sent.receiver.node.state).forgotten
+            if forgotten and sent.frame.sender in view.peers:
                 named = [entry.node_id for entry in gossip_of(sent.frame)]
-                kept_out = [node_id for node_id in named if node_id in view.forgotten and node_id not in view.peers]
+                kept_out = [node_id for node_id in named if node_id in forgotten and node_id not in view.peers]
                 self._seen["forgotten node kept out"] += len(kept_out)
 
     def _watch_copy(self, sent: Sent) -> None:

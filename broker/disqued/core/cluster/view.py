@@ -8,7 +8,6 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disqued.core.cluster.peer import Peer
-from disqued.core.cluster.seedbook import SeedBook
 
 
 class ClusterView:
@@ -23,10 +22,6 @@ class ClusterView:
         """The announced port for other nodes."""
         self.ip = b""
         """The address of this node: as announced, otherwise empty until another node contacts it."""
-        self.ip_is_old: bool = False
-        """`ip` was read from a file; the node may have moved since then."""
-        self.announced_ip = b""
-        """The address in the configuration; empty if none."""
         self.host = b""
         """The host name that this node announces; empty if none."""
         self.leaving: bool = False
@@ -38,23 +33,6 @@ class ClusterView:
         """The number of members, this node included."""
         self.generation: i64 = 0
         """Increases whenever the members may have changed: cached results about lists of nodes are out of date."""
-        self.forgotten: dict[bytes, int] = {}
-        """Forgotten nodes, and until when (unix milliseconds) gossip cannot bring them back."""
-        self.unsaved: bool = False
-        """Something changed that is not in the cluster configuration file yet."""
-        self.news: bool = False
-        """What frames say about this node changed, and other nodes must be told."""
-        self.seeds = SeedBook()
-        self.save_failed: bool = False
-        """Writing the cluster configuration file failed."""
-        self.save_round: i64 = 0
-        """The round in which writing is tried again."""
-        self.refusals_logged: dict[tuple[bytes, str], int] = {}
-        """When (unix milliseconds) a refusal was logged, by node and reason."""
-        self.rounds: i64 = 0
-        """The number of rounds of the bus cron."""
-        self.round_ms: i64 = 0
-        """When the last round was done."""
 
     def refresh(self) -> None:
         """Recompute the members and the reachable nodes, after peers were added, removed or changed their flags."""

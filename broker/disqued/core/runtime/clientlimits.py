@@ -1,8 +1,9 @@
-"""Clients that hold much memory, by not reading their replies or by sending while they wait, and clients that are idle.
+"""Limits on the memory that clients hold, and on the time that they may be idle.
 
-A reply takes little memory while its jobs are there, but a client can ask for the same ones many times, and jobs that
-are done stay for who has not read them. So a client that has much to read has its next requests wait until it did.
-When memory is used up all the same, who reads nothing is hung up on, and who sends more than there is room for.
+A reply takes little memory while its jobs exist, but a client can request the same jobs many times, and the bodies of
+finished jobs stay in memory until every client has read them. Further requests of a client with many unread replies
+therefore wait until it has read enough. If memory is used up nevertheless, the node disconnects clients that read
+nothing, and clients that send more than there is memory for.
 """
 
 from __future__ import annotations
@@ -12,108 +13,113 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Link
 from disqued.core.memory.accounting import BIG_BYTES, BUCKET_BYTES, COPIES, FULL
 from disqued.core.runtime.counters import CLOSED_FOR_MEMORY
 from disqued.core.runtime.state import NodeState
 
-GREEDY_BYTES: Final = 1 << 20
-"""A client may hold so much however short memory is, and more while it reads."""
+ALWAYS_ALLOWED_BYTES: Final = 1 << 20
+"""A client may always hold this much, even when memory is used up."""
 INCOMPLETE_BYTES: Final = 8 << 20
-"""All clients together may hold so much for requests of which a part is still to come, however short memory is."""
+"""All clients together may always hold this much for requests that have not arrived completely."""
 UNREAD_BYTES: Final = 64 << 20
-"""So many bytes of replies may wait before further requests of their client do; GREEDY_BYTES when memory is short."""
+"""With more unread replies, further requests of a client wait; ALWAYS_ALLOWED_BYTES when memory is short."""
 IDLE_CHECK_MS: Final = 1000
-"""From one look for idle clients (`timeout`) to the next."""
+"""The interval between checks for idle clients (`timeout`)."""
 
 
-def buffers_bytes(state: NodeState) -> int:
-    """What waits to be sent or written, and the buckets of wake times."""
-    waiting = int(state.lifecycle.timers.buckets) * BUCKET_BYTES + int(state.ready.unwritten_bytes)
-    for session in list(state.ready.slow.values()):
-        output: i64 = session.output_bytes()
-        waiting += output
-        session.stalled = 0 < session.unread_bytes <= output
-        session.unread_bytes = output
-        if output == 0:
-            del state.ready.slow[int(session.number)]
-    for peer in state.view.peers.values():
-        link = peer.link
-        if link is not None and not link.closed:
-            waiting += int(link.out_bytes)
-            if link.carrier is not None:
-                waiting += link.carrier.unsent_bytes()
-    for link in list(state.filling):
-        buffered = link.reader.buffered_bytes
-        waiting += buffered
-        if link.closed or buffered <= BIG_BYTES:
-            del state.filling[link]
-    return waiting
+class ClientLimits:
+    """The limits of one node, and the connections that hold much memory."""
 
+    def __init__(self, state: NodeState) -> None:
+        self._state = state
+        self._big_input_links: dict[Link, None] = {}
+        """Links that receive a big frame."""
+        self._unread: dict[int, Session] = {}
+        """Sessions whose requests wait until their client has read more replies, by number."""
+        self._next_idle_check_ms: i64 = 0
 
-def must_read(state: NodeState, session: Session) -> bool:
-    """Whether a client has so many replies to read that its next requests wait until it did."""
-    limit: i64 = GREEDY_BYTES if state.lifecycle.memory.level() >= COPIES else UNREAD_BYTES
-    waits = session.unsent_bytes() + session.new_bytes() > limit
-    if waits:
-        state.unread[session.number] = session
-    return waits
+    def watch_link(self, link: Link) -> None:
+        """Count the input of a link that receives a big frame, until the frame is complete."""
+        self._big_input_links[link] = None
 
+    def buffers_bytes(self) -> int:
+        """The size of all output that waits to be sent or written, of big incomplete frames, and of timer buckets."""
+        state = self._state
+        waiting = int(state.lifecycle.timers.buckets) * BUCKET_BYTES + int(state.ready.unwritten_bytes)
+        for session in list(state.ready.slow.values()):
+            output: i64 = session.output_bytes()
+            waiting += output
+            session.stalled = 0 < session.unread_bytes <= output
+            session.unread_bytes = output
+            if output == 0:
+                del state.ready.slow[int(session.number)]
+        for peer in state.view.peers.values():
+            link = peer.link
+            if link is not None and not link.closed:
+                waiting += int(link.out_bytes)
+                if link.carrier is not None:
+                    waiting += link.carrier.unsent_bytes()
+        for link in list(self._big_input_links):
+            buffered = link.reader.buffered_bytes
+            waiting += buffered
+            if link.closed or buffered <= BIG_BYTES:
+                del self._big_input_links[link]
+        return waiting
 
-def let_run(state: NodeState) -> None:
-    """Go on with the requests of clients that read enough."""
-    for session in list(state.unread.values()):
-        del state.unread[session.number]
-        session.recount()
-        if session.closed or not must_read(state, session):
-            state.resumed.append(session)
+    def must_read(self, session: Session) -> bool:
+        """Whether the client's next requests must wait until it has read more replies."""
+        limit: i64 = ALWAYS_ALLOWED_BYTES if self._state.lifecycle.memory.level() >= COPIES else UNREAD_BYTES
+        waits = session.unsent_bytes() + session.new_bytes() > limit
+        if waits:
+            self._unread[session.number] = session
+        return waits
 
+    def resume_readers(self) -> None:
+        """Continue with the requests of clients that have read enough."""
+        for session in list(self._unread.values()):
+            del self._unread[session.number]
+            session.recount()
+            if session.closed or not self.must_read(session):
+                self._state.resumed.append(session)
 
-def sends_too_much(state: NodeState, session: Session) -> bool:
-    """Whether a client has sent more than there is memory for: what waits to be run, or is not complete yet."""
-    memory = state.lifecycle.memory
-    if session.input_bytes <= GREEDY_BYTES or memory.level() < FULL:
-        return False
-    waits = session.blocked is not None or must_read(state, session)
-    return waits or memory.input_bytes > INCOMPLETE_BYTES
+    def bound_waiting_input(self, session: Session) -> None:
+        """Disconnect a client whose waiting or incomplete requests take more memory than there is."""
+        memory = self._state.lifecycle.memory
+        if session.input_bytes <= ALWAYS_ALLOWED_BYTES or memory.level() < FULL:
+            return
+        if session.blocked is not None or self.must_read(session) or memory.input_bytes > INCOMPLETE_BYTES:
+            self._close(session, f"{session.input_bytes} bytes of requests wait to be run")
 
+    def close_slowest_reader(self) -> None:
+        """Disconnect the client with most unread output among those that read none of it."""
+        slowest: Session | None = None
+        most_bytes: i64 = ALWAYS_ALLOWED_BYTES
+        for session in self._state.ready.slow.values():
+            if session.stalled and session.unread_bytes > most_bytes and not session.closed:
+                slowest = session
+                most_bytes = session.unread_bytes
+        if slowest is not None:
+            self._close(slowest, f"{most_bytes} bytes of replies wait to be read")
 
-def close_greediest(state: NodeState) -> None:
-    """Hang up on the client that lets most output wait and reads none of it."""
-    greediest: Session | None = None
-    most_bytes: i64 = GREEDY_BYTES
-    for session in state.ready.slow.values():
-        if session.stalled and session.unread_bytes > most_bytes and not session.closed:
-            greediest = session
-            most_bytes = session.unread_bytes
-    if greediest is not None:
-        hang_up_greedy(state, greediest, f"{most_bytes} bytes of replies wait to be read")
+    def _close(self, session: Session, why: str) -> None:
+        """Disconnect a client because memory is used up."""
+        state = self._state
+        address = session.address.decode("utf-8", "replace")
+        state.host.log("warning", f"Closing the connection of client {address}, memory is used up: {why}.")
+        state.counters.add(CLOSED_FOR_MEMORY)
+        state.ready.hang_up(session)
 
-
-def hang_up_greedy(state: NodeState, session: Session, why: str) -> None:
-    """Close a client's connection because memory is used up."""
-    who = session.address.decode("utf-8", "replace")
-    state.host.log("warning", f"Closing the connection of client {who}, memory is used up: {why}.")
-    state.counters.add(CLOSED_FOR_MEMORY)
-    state.ready.hang_up(session)
-
-
-class IdleClients:
-    """Looks at the clients of a node once per second."""
-
-    def __init__(self) -> None:
-        self._next_ms: i64 = 0
-
-    def visit(self, state: NodeState) -> None:
-        """Called more often than that."""
-        if state.now_ms >= self._next_ms:
-            self._next_ms = state.now_ms + IDLE_CHECK_MS
-            timeout_ms = state.config.timeout * 1000
-            if timeout_ms > 0:
-                _hang_up_idle(state, state.now_ms - timeout_ms)
-
-
-def _hang_up_idle(state: NodeState, active_before_ms: i64) -> None:
-    """Hang up on clients that sent nothing since, but for those that wait for a job or watch."""
-    for session in list(state.sessions.values()):
-        if session.active_ms < active_before_ms and session.blocked is None and not session.monitor:
-            state.ready.hang_up(session)
+    def close_idle(self) -> None:
+        """Once per second, disconnect clients that were idle for `timeout`; waiting and monitoring clients stay."""
+        state = self._state
+        if state.now_ms < self._next_idle_check_ms:
+            return
+        self._next_idle_check_ms = state.now_ms + IDLE_CHECK_MS
+        timeout_ms: i64 = state.config.timeout * 1000
+        if timeout_ms <= 0:
+            return
+        active_before_ms: i64 = state.now_ms - timeout_ms
+        for session in list(state.sessions.values()):
+            if session.active_ms < active_before_ms and session.blocked is None and not session.monitor:
+                state.ready.hang_up(session)

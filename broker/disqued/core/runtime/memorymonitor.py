@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from disqued.core.memory.accounting import EVICTION, FULL
 from disqued.core.queues.queue import Queue
-from disqued.core.runtime.clientlimits import buffers_bytes, close_greediest, let_run
+from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import JOBS_EVICTED
 from disqued.core.runtime.state import NodeState
 
@@ -73,7 +73,8 @@ def make_room_for_one(state: NodeState) -> None:
 class MemoryMonitor:
     """Looks at the memory of a node ten times per second."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ClientLimits) -> None:
+        self._limits = limits
         self._level = 0
         """What the log says."""
         self._tables_looked_at = 0
@@ -82,14 +83,13 @@ class MemoryMonitor:
         """Count what waits in buffers, ask the system, and do what the memory level asks for."""
         memory = state.lifecycle.memory
         memory.under_way_bytes = 0
-        memory.buffer_bytes = state.events.buffered_bytes() + buffers_bytes(state)
+        memory.buffer_bytes = state.events.buffered_bytes() + self._limits.buffers_bytes()
         memory.look()
         if memory.level() >= EVICTION:
             make_room(state)
         if memory.level() >= FULL:
-            close_greediest(state)
-        if state.unread:
-            let_run(state)
+            self._limits.close_slowest_reader()
+        self._limits.resume_readers()
         for _ in range(_TABLES_PER_LOOK):
             self._tables_looked_at += 1
             state.lifecycle.table.shrink(self._tables_looked_at)

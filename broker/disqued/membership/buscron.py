@@ -13,6 +13,7 @@ from disqued.membership.saving import save_changes
 if TYPE_CHECKING:
     from disqued.core.cluster.peer import Peer
     from disqued.core.runtime.state import NodeState
+    from disqued.membership.kept import Membership
 
 DIAL_MS: Final = 100
 """Until the second attempt to connect; later ones wait twice as long as the one before, up to a second."""
@@ -26,36 +27,38 @@ _CONNECT_MS: Final = 3000
 """A connection that does not answer for so long is given up where there is another place to try."""
 
 
-def go_round(state: NodeState) -> None:
-    """Do what is due with all nodes."""
+def run(own: Membership) -> None:
+    """One round: do what is due with each node."""
+    state = own.state
     view = state.view
-    _wake_up(state)
-    view.rounds += 1
+    _extend_deadlines_after_pause(own)
+    own.rounds += 1
     for peer in list(view.peers.values()):
         if handshake.expired(state, peer):
             nodes.remove(state, peer)
         elif peer.link is None and peer.has_address and state.now_ms >= peer.next_dial_ms:
             _dial(state, peer)
-    if view.rounds % _PING_ROUNDS == 0:
+    if own.rounds % _PING_ROUNDS == 0:
         _ping_any(state)
-        forget.expire(state)
+        forget.expire(own)
         seeds.look(state)
     for peer in view.peers.values():
         if peer.has_address and not peer.in_handshake:
             _watch(state, peer)
-    if view.news:
-        view.news = False
+    if own.announcement_changed:
+        own.announcement_changed = False
         for peer in view.peers.values():
             send_ping(state, peer)
     hostname.tell(state)
-    save_changes(state)
+    save_changes(own)
 
 
-def _wake_up(state: NodeState) -> None:
+def _extend_deadlines_after_pause(own: Membership) -> None:
     """After a pause of this node give the others time to answer what was asked before it."""
+    state = own.state
     view = state.view
-    pause_ms = state.now_ms - view.round_ms
-    if view.round_ms and pause_ms > 1000 // state.config.hz + _SLEPT_MS:
+    pause_ms = int(state.now_ms) - own.round_ms
+    if own.round_ms and pause_ms > 1000 // state.config.hz + _SLEPT_MS:
         for peer in view.peers.values():
             if peer.ping_sent_ms:
                 peer.ping_sent_ms = state.now_ms
@@ -63,7 +66,7 @@ def _wake_up(state: NodeState) -> None:
                 peer.pong_received_ms += pause_ms
             if peer.in_handshake:
                 peer.created_ms += pause_ms
-    view.round_ms = state.now_ms
+    own.round_ms = int(state.now_ms)
 
 
 def _dial(state: NodeState, peer: Peer) -> None:

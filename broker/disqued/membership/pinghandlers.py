@@ -8,6 +8,7 @@ from disqued.bus import kinds
 from disqued.membership import failure, gossip, handshake, hostname, nodes, skew
 from disqued.membership.addresses import literal
 from disqued.membership.identity import admits
+from disqued.membership.kept import membership_of
 from disqued.membership.ping import send_pong
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
     if not admits(state, link, sender, frame):
         return
     view = state.view
-    if frame.kind == kinds.MEET or not view.ip or view.ip_is_old:
+    if frame.kind == kinds.MEET or not view.ip or membership_of(state).ip_is_old:
         nodes.learn_own_ip(state, literal(link.local_ip))
     if frame.kind == kinds.MEET and sender is None and frame.sender != view.node_id:
         handshake.hear_meet(state, link, frame)
@@ -47,7 +48,7 @@ def hear_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
             state.events.peer_up(peer)
         return
     if peer.id != frame.sender:
-        state.view.seeds.remember(peer.ip, peer.bus_port, frame.sender, state.now_ms)
+        membership_of(state).seeds.remember(peer.ip, peer.bus_port, frame.sender, state.now_ms)
         nodes.lose_address(state, peer)
         return
     is_back = not link.answered or peer.failing
