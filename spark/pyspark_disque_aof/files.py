@@ -16,6 +16,7 @@ from typing import Final
 
 from pyarrow import fs
 
+from disqued.node import ROOMS
 from disqued.persistence.check import fault_of
 from disqued.persistence.reader import TORN, Damage, Entry, EntryReader
 
@@ -113,7 +114,7 @@ def _below(system: fs.FileSystem, directory: str) -> Iterator[fs.FileInfo]:
 def read_items(address: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Entry | Damage]:
     """Yield the records of a file and its damaged ranges; an invalid record is a damaged range, too."""
     system, path, _ = _resolve(address)
-    reader = EntryReader()
+    reader = EntryReader(ROOMS.record_table)
     with system.open_input_stream(path) as stream:
         while chunk := stream.read(chunk_bytes):
             reader.feed(chunk)

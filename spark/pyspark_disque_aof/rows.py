@@ -116,7 +116,9 @@ def of_item(address: str, item: Entry | Damage, *, body: bool) -> Row:
     elif item.words[0] == DELJOB:
         row = {"file": address, "offset": int(item.offset), "id": text(item.words[1])}
     else:
-        row = {"file": address, "offset": int(item.offset), "queue": text(item.words[1]), "pause": text(item.words[2])}
+        row = {"file": address, "offset": int(item.offset)}
+        if item.words[0] == b"PAUSE":
+            row |= {"queue": text(item.words[1]), "pause": text(item.words[2])}
     row["length"] = int(item.end - item.offset)
     if isinstance(item, Entry):
         row["command"] = text(item.words[0])

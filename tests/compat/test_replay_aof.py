@@ -19,6 +19,7 @@ from disqued.core.host import disk
 from disqued.core.jobs.codec import pack_for_disk
 from disqued.core.jobs.job import ACTIVE, STATE_NAMES
 from disqued.membership.nodesconf import encode
+from disqued.node import ROOMS
 from disqued.persistence.reader import LOADJOB, Entry, EntryReader, job_of
 from disqued.testing.cluster import START_MS
 from disqued.testing.host import FakeHost
@@ -56,7 +57,7 @@ class Said:
 
 def entries(data: bytes) -> list[Entry]:
     """The entries of a file, which is sound."""
-    reader = EntryReader()
+    reader = EntryReader(ROOMS.record_table)
     reader.feed(data)
     reader.end()
     found: list[Entry] = []

@@ -10,6 +10,7 @@ from pathlib import Path
 from disqued.core.cluster.holders import Holders
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
 from disqued.core.queues.queue import PAUSE_NAMES
+from disqued.node import ROOMS
 from disqued.persistence.reader import Damage, Entry, EntryReader
 from disqued.persistence.records import forget, keep
 
@@ -88,7 +89,7 @@ def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
 
 def read(*pieces: bytes) -> list[Entry | Damage]:
     """All that a reader makes of a file that is fed in these pieces."""
-    reader = EntryReader()
+    reader = EntryReader(ROOMS.record_table)
     found: list[Entry | Damage] = []
     for piece in (*pieces, None):
         if piece is None:

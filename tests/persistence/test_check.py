@@ -67,8 +67,8 @@ def test_a_sound_file_is_counted() -> None:
         (JOB.replace(b"bytes", b"BYTES"), "the checksum of the job is wrong"),
         (UNSUMMED.replace(b"\x04\x00\x00\x00body", b"\xff\x00\x00\x00body"), "the body is longer than the job"),
         (UNSUMMED.replace(b"-05a1\x02", b"-05a1\x03").replace(b"-05a1\x01", b"-05a1\x03"), "no job is kept in state 3"),
-        (b"*1\r\n$4\r\nPING\r\n", "PING is nothing that stands in such a file"),
-        (paused(b"mail", b"now"), "PAUSE now is nothing that stands in such a file"),
+        (b"*1\r\n$4\r\nPING\r\n", "PING is not a record of an append-only file"),
+        (paused(b"mail", b"now"), "PAUSE with b'now' instead of none, in, out or all"),
     ],
 )
 def test_a_record_may_be_wrong_inside(record: bytes, why: str) -> None:

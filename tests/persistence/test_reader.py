@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from disqued.core.jobs.codec import CorruptJob
+from disqued.node import ROOMS
 from disqued.persistence.reader import (
     GARBAGE,
     NO_SUM,
@@ -98,7 +99,7 @@ def test_other_commands_are_records_too() -> None:
 
 
 def test_reading_may_begin_anywhere() -> None:
-    reader = EntryReader(1000)
+    reader = EntryReader(ROOMS.record_table, 1000)
     reader.feed(STRUCK)
     entry = reader.next()
     assert isinstance(entry, Entry)
@@ -168,7 +169,7 @@ def test_a_flipped_bit_in_a_deljob_is_found_or_names_another_job() -> None:
 def test_a_wrong_length_is_not_waited_for(length: bytes) -> None:
     start = STRUCK.index(b"$", 10) + 1
     data = BEFORE + STRUCK[:start] + length + STRUCK[STRUCK.index(b"\r", start) :] + BEHIND
-    reader = EntryReader()
+    reader = EntryReader(ROOMS.record_table)
     reader.feed(data + BEFORE)
     found = [reader.next() for _ in range(3)]
     assert found[1] is not None
@@ -179,7 +180,7 @@ def test_a_wrong_length_is_not_waited_for(length: bytes) -> None:
 
 @pytest.mark.parametrize("head", [b"*2\r\n$6\r\nDELJOB\r\n$999999999\r\n", b"*999999999\r\n", b"*2\r\n$9999999999\r\n"])
 def test_other_wrong_lengths_are_not_waited_for_either(head: bytes) -> None:
-    reader = EntryReader()
+    reader = EntryReader(ROOMS.record_table)
     reader.feed(BEFORE + head + STRUCK + BEHIND)
     found = [reader.next() for _ in range(3)]
     assert [isinstance(item, Entry) for item in found] == [True, False, True]
@@ -269,7 +270,7 @@ def test_a_damaged_job_is_none() -> None:
 
 
 def test_right_checksums_are_counted() -> None:
-    reader = EntryReader()
+    reader = EntryReader(ROOMS.record_table)
     reader.feed(BEFORE + kept(make_job(CHANCE), with_sum=False) + flip(STRUCK, 90) + FORGET + BEHIND)
     while reader.next():
         pass

@@ -9,13 +9,13 @@ from zlib import crc32
 
 import pytest
 
+from disqued.config import Config
 from disqued.core.cluster.holders import Holders
 from disqued.core.jobs.codec import pack_for_disk, unpack
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED
-from disqued.core.queues.queue import Queue
-from disqued.persistence.records import forget, keep, pause, stored_state
+from disqued.persistence.records import forget, keep, stored_state
+from disqued.testing.local import LocalNode
 from persistence.samples import NODE_IDS, VECTORS, make_job
-from support.queuetypes import PLAIN
 
 
 @pytest.mark.parametrize("path", sorted(VECTORS.glob("*.aof")), ids=lambda path: path.stem)
@@ -49,11 +49,17 @@ def test_a_job_that_nobody_else_has_names_the_node_that_writes() -> None:
     assert keep(job, Holders(), NODE_IDS[2], ACTIVE, with_sum=False).endswith(b"\x01\0\0\0" + NODE_IDS[2] + b"\r\n")
 
 
-def test_what_is_gone_and_what_is_paused() -> None:
+def test_record_of_a_job_that_is_gone_has_its_id() -> None:
     assert forget(b"D-" + b"x" * 38) == b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-" + b"x" * 38 + b"\r\n"
-    queue = Queue(b"mail\r\n", 1, 0, PLAIN)
-    queue.pause = 3
-    assert pause(queue) == b"*3\r\n$5\r\nPAUSE\r\n$6\r\nmail\r\n\r\n$3\r\nall\r\n"
+
+
+def test_record_of_a_pause_has_the_queue_and_the_pause() -> None:
+    config = Config()
+    config.appendonly = True
+    local = LocalNode(config)
+    local.client().call("PAUSE", "mail\r\n", "all")
+    record = b"*3\r\n$5\r\nPAUSE\r\n$6\r\nmail\r\n\r\n$3\r\nall\r\n"
+    assert bytes(local.host.disk.files[config.appendfilename]) == record
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,19 @@ from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import send
+from disqued.core.runtime.recordkind import RecordKind
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.core.telemetry.counter import Counter
 from disqued.errors import ReplyError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from disqued.bus.frame import Frame
     from disqued.core.clients.session import Session
     from disqued.core.cluster.peer import Peer
+    from disqued.core.lifecycle.records import Words
     from disqued.core.runtime.state import NodeState
     from disqued.core.telemetry.fields import Fields
 
@@ -87,6 +91,7 @@ class NotesRoom(Room):
         if key not in self.notes and len(self.notes) >= MAX_NOTES.of(self.state.config):
             raise ReplyError("ERR too many notes, see notes-max")
         self.notes[key] = text
+        self.state.lifecycle.journal.note((b"NOTE", key, text))
         self.file.append(key + b"=" + text + b"\n")
 
 
@@ -118,6 +123,23 @@ def hear_note(state: NodeState, _peer: Peer, frame: Frame) -> None:
     notes_of(state).keep(key, text)
 
 
+def record_fault(words: list[bytes]) -> str:
+    """Return what is wrong with a NOTE record."""
+    return "" if words[1] else "NOTE without a key"
+
+
+def load_record(state: NodeState, words: list[bytes]) -> None:
+    """Keep a note that a record has."""
+    notes_of(state).notes[words[1]] = words[2]
+
+
+def current_records(state: NodeState) -> Iterator[list[Words]]:
+    """Yield the records of all notes, one at a time."""
+    notes = notes_of(state).notes
+    for key in list(notes):
+        yield [(b"NOTE", key, notes[key])]
+
+
 def info(state: NodeState) -> Fields:
     """The section of INFO, before the counters."""
     return [("notes", len(notes_of(state).notes))]
@@ -138,6 +160,7 @@ NOTES: Final = Subsystem(
             feature=FEATURE,
         ),
     ),
+    records=(RecordKind("NOTE", 3, record_fault, load_record, current_records),),
     counters=(NOTES_TAKEN,),
     directives=(MAX_NOTES,),
     info=info,

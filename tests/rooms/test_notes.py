@@ -13,8 +13,13 @@ import pytest
 from disqued.client import ResponseError
 from disqued.config import Config
 from disqued.core.host.disk import APPEND
-from disqued.node import ROOMS
+from disqued.core.runtime.subsystem import Subsystem
+from disqued.node import ROOMS, Rooms
+from disqued.persistence.check import fault_of
+from disqued.persistence.reader import Damage, Entry, EntryReader
+from disqued.resp.writer import request
 from disqued.testing.cluster import Cluster, Member
+from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode
 from disqued.testing.processes import ServerProcess, form_cluster, wait_until
 from metrics.pages import scrape
@@ -23,6 +28,8 @@ from rooms.notes import FEATURE, FILE, MAX_NOTES, NOTES, notes_of
 WITH_NOTES: Final = ROOMS.and_also(NOTES)
 SERVER: Final = (sys.executable, str(Path(__file__).parent / "notes_server.py"))
 TESTS: Final = Path(__file__).parents[1]
+NOTE: Final = request([b"NOTE", b"colour", b"green"])
+"""A record of the room."""
 
 
 def config() -> Config:
@@ -101,6 +108,94 @@ def test_room_hears_that_changes_are_on_disk() -> None:
     local = LocalNode(settings, rooms=WITH_NOTES)
     local.client().add("mail")
     assert notes_of(local.node.state).times_persisted == 1
+
+
+def logging_node(*records: bytes) -> LocalNode:
+    """A node with the room, whose append-only file has these records."""
+    settings = config()
+    settings.appendonly = True
+    host = FakeHost()
+    host.disk.put(settings.appendfilename, b"".join(records))
+    return LocalNode(settings, host, rooms=WITH_NOTES)
+
+
+def read(data: bytes, rooms: Rooms = WITH_NOTES) -> list[Entry | Damage]:
+    """What a reader that knows these rooms finds."""
+    reader = EntryReader(rooms.record_table)
+    reader.feed(data)
+    reader.end()
+    found: list[Entry | Damage] = []
+    while (item := reader.next()) is not None:
+        found.append(item)
+    return found
+
+
+def logged(local: LocalNode) -> list[list[bytes]]:
+    """The records in the append-only file of a node."""
+    data = bytes(local.host.disk.files[local.config.appendfilename])
+    return [item.words for item in read(data) if isinstance(item, Entry)]
+
+
+def test_record_is_logged_and_loaded_after_a_crash() -> None:
+    local = logging_node()
+    client = local.client()
+    client.call("NOTE", "colour", "green")
+    client.call("NOTE", "colour", "blue")
+    assert logged(local) == [[b"NOTE", b"colour", b"green"], [b"NOTE", b"colour", b"blue"]]
+    local.restart()
+    assert notes_of(local.node.state).notes == {b"colour": b"blue"}
+    assert len(logged(local)) == 2
+
+
+def test_rewritten_file_has_the_current_records_of_all_rooms() -> None:
+    local = logging_node()
+    client = local.client()
+    client.call("PAUSE", "mail", "in")
+    client.call("NOTE", "colour", "green")
+    client.call("NOTE", "colour", "blue")
+    client.add("print")
+    client.call("BGREWRITEAOF")
+    local.run(seconds=2)
+    pause, note, job = logged(local)
+    assert pause == [b"PAUSE", b"mail", b"in"]
+    assert note == [b"NOTE", b"colour", b"blue"]
+    assert job[0] == b"LOADJOB"
+    local.restart()
+    assert notes_of(local.node.state).notes == {b"colour": b"blue"}
+
+
+def test_record_is_found_behind_damage() -> None:
+    data = request([b"DELJOB", b"D-"]) + NOTE
+    assert [type(item) for item in read(data)] == [Damage, Entry]
+    assert [type(item) for item in read(data, ROOMS)] == [Damage]
+
+
+def test_record_with_wrong_words_is_damage() -> None:
+    record = request([b"NOTE", b"", b"green"])
+    (entry,) = read(record)
+    fault = fault_of(entry)
+    assert fault is not None
+    assert fault.why == "NOTE without a key"
+    (damage,) = read(request([b"NOTE", b"colour"]))
+    assert isinstance(damage, Damage)
+
+
+def test_record_of_a_missing_room_is_reported() -> None:
+    (entry,) = read(NOTE, ROOMS)
+    fault = fault_of(entry)
+    assert fault is not None
+    assert fault.why == "NOTE is not a record of an append-only file"
+
+
+def test_node_does_not_start_with_a_damaged_record() -> None:
+    local = logging_node(NOTE, request([b"NOTE", b"", b"green"]))
+    assert local.host.ended.startswith("failed: Bad file format")
+    assert "NOTE without a key" in local.host.ended
+
+
+def test_record_kinds_have_distinct_names() -> None:
+    with pytest.raises(ValueError, match="record NOTE: the name is already used"):
+        WITH_NOTES.and_also(Subsystem("again", records=NOTES.records))
 
 
 def test_servers_with_the_room_form_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from disqued.cli.arguments import UsageError
+from disqued.node import ROOMS
 from disqued.persistence.reader import Damage, Entry, EntryReader
 
 CHUNK_BYTES = 1 << 20
@@ -35,7 +36,7 @@ def opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
 
 def walk(file: BinaryIO, size: int) -> Iterator[Entry | Damage]:
     """Yield all entries of the file; `size` is its length in bytes, 0 if unknown."""
-    reader = EntryReader()
+    reader = EntryReader(ROOMS.record_table)
     progress = Progress(size)
     try:
         while chunk := file.read(CHUNK_BYTES):

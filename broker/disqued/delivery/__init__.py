@@ -14,6 +14,7 @@ SUBSYSTEM = Subsystem(
     DeliveryRoom,
     (getjob.COMMAND, enqueue.COMMAND, nack.COMMAND, dequeue.COMMAND, working.COMMAND, pause.COMMAND),
     (enqueue.MESSAGE, queued.MESSAGE, willqueue.MESSAGE, working.MESSAGE, pause.MESSAGE),
+    records=(pause.RECORD,),
     counters=COUNTERS,
     measures=MEASURES,
     queue_metrics=QUEUE_METRICS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from mypy_extensions import i64
@@ -11,14 +12,19 @@ from disqued.bus.frame import Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
+from disqued.core.lifecycle.records import Words
 from disqued.core.queues.queue import PAUSE_NAMES, PAUSED_IN, PAUSED_OUT
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_all
+from disqued.core.runtime.recordkind import RecordKind
 from disqued.core.runtime.state import NodeState
 from disqued.errors import CommandSyntaxError
 
 _ADDS: Final = {b"IN": PAUSED_IN, b"OUT": PAUSED_OUT, b"ALL": PAUSED_IN | PAUSED_OUT}
 _BOTH: Final = PAUSED_IN | PAUSED_OUT
+_RECORD: Final = b"PAUSE"
+_PART_QUEUES: Final = 2048
+"""How many queues are searched for pauses at a time when the append-only file is rewritten."""
 
 
 def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -37,7 +43,7 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
             raise CommandSyntaxError
     name = args[1]
     if wanted is not None:
-        state.lifecycle.pause(name, wanted, state.now_ms)
+        _set_pause(state, name, wanted)
         state.ready.tell_again(session)  # another client may have paused it just before, which is not logged yet
     queue = state.lifecycle.queues.get(name)
     result: i64 = queue.pause if queue is not None else 0
@@ -48,8 +54,38 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def hear_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
     """Do as another node was told."""
-    state.lifecycle.pause(frame.queue, frame.aux & _BOTH, state.now_ms)
+    _set_pause(state, frame.queue, frame.aux & _BOTH)
 
+
+def _set_pause(state: NodeState, name: bytes, wanted: i64) -> None:
+    """Set the pause of a queue, and log it if it changes."""
+    if state.lifecycle.pause(name, wanted, state.now_ms):
+        state.lifecycle.journal.note((_RECORD, name, PAUSE_NAMES[wanted]))
+
+
+def record_fault(words: list[bytes]) -> str:
+    """Return what is wrong with a PAUSE record; empty if nothing is."""
+    if words[2] in PAUSE_NAMES:
+        return ""
+    return f"PAUSE with {words[2][:40]!r} instead of none, in, out or all"
+
+
+def load_record(state: NodeState, words: list[bytes]) -> None:
+    """Pause a queue as a record says."""
+    state.lifecycle.pause(words[1], PAUSE_NAMES.index(words[2]), state.now_ms)
+
+
+def current_records(state: NodeState) -> Iterator[list[Words]]:
+    """Yield the records of all paused queues."""
+    cursor = 0
+    while True:
+        cursor, queues = state.lifecycle.queues.scan(cursor, _PART_QUEUES)
+        yield [(_RECORD, queue.name, PAUSE_NAMES[queue.pause]) for queue in queues if queue.pause]
+        if cursor == 0:
+            return
+
+
+RECORD: Final[RecordKind] = RecordKind("PAUSE", 3, record_fault, load_record, current_records)
 
 MESSAGE: Final[Message] = Message(
     kinds.PAUSE,

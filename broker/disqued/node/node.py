@@ -71,6 +71,9 @@ class Node:
             if subsystem.info is not None or subsystem.counters
         ]
         self.frames = Frames(state, self._limits, rooms.messages)
+        journal = state.lifecycle.journal
+        journal.formats = rooms.record_table
+        journal.kinds = {kind.name.encode(): kind.on(state) for kind in rooms.records}
         self._make_command_table(rooms.commands)
 
     def _make_command_table(self, commands: tuple[Command, ...]) -> None:

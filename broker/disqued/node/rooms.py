@@ -13,7 +13,9 @@ from disqued.admission import SUBSYSTEM as ADMISSION
 from disqued.bus.messagetable import MessageTable
 from disqued.config import Option
 from disqued.core.commands.command import Command
+from disqued.core.lifecycle.records import RecordTable
 from disqued.core.runtime.message import Message, features_of, table_of
+from disqued.core.runtime.recordkind import RecordKind, record_table
 from disqued.core.runtime.subsystem import NodeMetric, QueueMetric, Subsystem
 from disqued.delivery import SUBSYSTEM as DELIVERY
 from disqued.federation import SUBSYSTEM as FEDERATION
@@ -33,6 +35,8 @@ class Rooms:
         self.messages: tuple[Message, ...] = tuple(row for room in subsystems for row in room.messages)
         self.message_table: MessageTable = table_of(self.messages)
         self.features: int = features_of(self.messages)
+        self.records: tuple[RecordKind, ...] = tuple(row for room in subsystems for row in room.records)
+        self.record_table: RecordTable = record_table(self.records)
         self.directives: tuple[Option[Any], ...] = tuple(row for room in subsystems for row in room.directives)
         """Beside those in the table of `disqued.config`."""
         self.node_metrics: tuple[NodeMetric, ...] = tuple(row for room in subsystems for row in room.node_metrics())

@@ -9,8 +9,7 @@ from mypy_extensions import i64
 
 from disqued.core.jobs.codec import CorruptJob
 from disqued.core.jobs.job import ACTIVE, QUEUED
-from disqued.core.queues.queue import PAUSE_NAMES
-from disqued.persistence.reader import DELJOB, LOADJOB, PAUSE, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
+from disqued.persistence.reader import DELJOB, LOADJOB, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
 
 Reader: TypeAlias = Callable[[int, int], bytes]
 """Gives so many bytes of the file from an offset on, fewer at its end."""
@@ -39,10 +38,13 @@ def _fault_of_record(entry: Entry) -> str:
         except CorruptJob as error:
             return str(error)
         return "" if ACTIVE <= state <= QUEUED else f"no job is kept in state {state}"
-    if command == DELJOB or (command == PAUSE and words[2] in PAUSE_NAMES):
+    if command == DELJOB:
         return ""
-    shown = b" ".join((command, *words[2:3]))[:40].decode("ascii", "backslashreplace")
-    return f"{shown} is nothing that stands in such a file"
+    known = entry.format
+    if known is not None:
+        return known.fault(words)
+    shown = command[:40].decode("ascii", "backslashreplace")
+    return f"{shown} is not a record of an append-only file"
 
 
 class Check:

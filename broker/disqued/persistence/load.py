@@ -19,15 +19,14 @@ from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
 from disqued.core.jobs.codec import CorruptJob
 from disqued.core.jobs.job import QUEUED
-from disqued.core.jobs.jobid import is_job_id, is_made_by
+from disqued.core.jobs.jobid import is_made_by
 from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
-from disqued.core.queues.queue import PAUSE_NAMES
+from disqued.persistence.check import fault_of
 from disqued.persistence.mark import RestartMark
 from disqued.persistence.reader import (
     DELJOB,
     GARBAGE,
     LOADJOB,
-    PAUSE,
     SKIPPED,
     TORN,
     Damage,
@@ -67,7 +66,7 @@ class Loader(DiskOwner):
         self._mark = mark
         self._handed_on: bool = mark is not None and (mark.counts or state.config.aof_enqueue_jobs_once)
         self._at_once: bool = mark is None
-        self._reader = EntryReader()
+        self._reader = EntryReader(state.lifecycle.journal.formats)
         self._requeue = Requeue()
         self._recent = Recent()
         self._names: dict[bytes, bytes] = {}
@@ -210,22 +209,23 @@ class Loader(DiskOwner):
         return True
 
     def _do(self, entry: Entry) -> None:
-        """Do what an entry says. One that says nothing known is damage."""
+        """Do what a record says. A record of an unknown kind, or with wrong words, is damage."""
         words = entry.words
         command = words[0]
         if command == LOADJOB:
             self._load_job(entry)
             return
         lifecycle = self._state.lifecycle
-        if command == DELJOB and len(words) == 2 and is_job_id(words[1]):
+        if command == DELJOB:
             job = lifecycle.table.get(words[1])
             if job is not None:
                 lifecycle.drop(job)
-        elif command == PAUSE and len(words) == 3 and words[2] in PAUSE_NAMES:
-            lifecycle.pause(words[1], PAUSE_NAMES.index(words[2]), self._state.now_ms)
+            return
+        fault = fault_of(entry)
+        if fault is not None:
+            self._pass_over(fault)
         else:
-            shown = command[:40].decode("ascii", "backslashreplace")
-            self._pass_over(Damage(entry.offset, entry.end, 0, f"{shown} is nothing that stands in such a file"))
+            lifecycle.journal.kinds[command].load(words)
 
     def _load_job(self, entry: Entry) -> None:
         """Keep a job, unless its time is over or it is known."""

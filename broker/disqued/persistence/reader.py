@@ -3,8 +3,8 @@
 Bytes go in by `feed`, `end` says that there are no more, and `next` gives what stands there: a record (`Entry`), or a
 stretch that is none (`Damage`). Two lengths tell where a job ends, that of the argument and its own. Where they differ
 the bytes are no record, so a length that was damaged is not waited for. The search behind damage takes as the next
-record only what is sure to be one: a job with a right checksum, or a well-formed DELJOB or PAUSE. It passes over the
-bodies of damaged jobs, which may hold anything. All costs are linear, whatever the bytes.
+record only what is sure to be one: a job with a right checksum, or a well-formed DELJOB or record of a room. It passes
+over the bodies of damaged jobs, which may hold anything. All costs are linear, whatever the bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from disqued.bus.frame import NODE_ID_BYTES
 from disqued.core.jobs.codec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, read_u32, unpack
 from disqued.core.jobs.job import ACTIVE, QUEUED
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
-from disqued.core.queues.queue import PAUSE_NAMES
+from disqued.core.lifecycle.records import RecordFormat, RecordTable
 from disqued.persistence.records import SUM_BYTES, SUM_MARK
 from disqued.resp.limits import MAX_ARGUMENTS, MAX_BULK_BYTES
 
@@ -36,15 +36,12 @@ GARBAGE: Final = 2
 
 LOADJOB: Final = b"LOADJOB"
 DELJOB: Final = b"DELJOB"
-PAUSE: Final = b"PAUSE"
-_WORDS: Final = {LOADJOB: 2, DELJOB: 2, PAUSE: 3}
-"""How many words these records have."""
+_OWN_WORDS: Final = 2
+"""The number of words of a LOADJOB and of a DELJOB."""
 _LOAD_HEAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$"
 _DELETE_HEAD: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-"
-_PAUSE_HEAD: Final = b"*3\r\n$5\r\nPAUSE\r\n$"
 _ID_HEAD: Final = b"D-"
 _LOAD_HEAD_BYTES: Final = 18
-_LONGEST_HEAD: Final = 23
 _LEAST_TAIL_BYTES: Final = 46
 """What stands at least behind the body of a job in a record: a list of one node, and the end of the line."""
 _PROBE_BYTES: Final = 16
@@ -53,8 +50,8 @@ _MAX_DIGITS: Final = 10
 _LENGTH_BYTES: Final = 4
 _GREATEST_BYTES: Final = LEAST_BYTES + 2 * MAX_BULK_BYTES + MAX_HOLDERS * NODE_ID_BYTES
 """A job with the longest name, the longest body and the most holders."""
-_LONGEST_SEARCHED_NAME_BYTES: Final = 1 << 20
-"""A PAUSE of a longer name is not waited for behind damage."""
+_LONGEST_SEARCHED_BYTES: Final = 1 << 20
+"""The search behind damage does not wait for a record of a room that is longer."""
 
 _HEX: Final = b"0123456789abcdef"
 _CUT_OFF: Final = "the end of the file cuts the record off"
@@ -89,6 +86,8 @@ class Entry(Stretch):
         self.end = end
         self.words = words
         self.checksum: i64 = checksum
+        self.format: RecordFormat | None = None
+        """For a record of a kind that a room declares: its format."""
 
 
 @mypyc_attr(acyclic=True)
@@ -146,7 +145,7 @@ def _number(data: bytes, at: i64, size: i64) -> tuple[i64, i64]:
     return value, here + 2
 
 
-def parse(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
+def parse(data: bytes, at: i64, size: i64, words: list[bytes], table: RecordTable) -> i64:
     """Read the record that begins at `at`, as if `data` ended at `size`; its words are added to `words`.
 
     Returns where it ends, or 0 if this is no record, or less than 0 if it is cut off: so many bytes are needed from
@@ -186,8 +185,16 @@ def parse(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
         words.append(word if words else word.upper())
         here = stop + 2
         count -= 1
-    wanted: i64 = _WORDS.get(words[0], len(words))
-    return here if len(words) == wanted else _BAD
+    return here if len(words) == _words_of(words, table) else _BAD
+
+
+def _words_of(words: list[bytes], table: RecordTable) -> i64:
+    """How many words a record of this kind has; as many as this one if the kind is unknown."""
+    name = words[0]
+    if name in (LOADJOB, DELJOB):
+        return _OWN_WORDS
+    known = table.get(name)
+    return len(words) if known is None else known.words
 
 
 def _parse_loadjob(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
@@ -273,9 +280,12 @@ def _explain(data: bytes, at: i64) -> str:
 
 
 class EntryReader:
-    """Reads one file, from `offset` on."""
+    """Reads one file, from `offset` on. Kinds of records that `table` lacks are read, but not searched for."""
 
-    def __init__(self, offset: i64 = 0) -> None:
+    def __init__(self, table: RecordTable, offset: i64 = 0) -> None:
+        self._table = table
+        self._heads = [known.head for known in table.formats]
+        self._longest_head: i64 = max(map(len, (*self._heads, _DELETE_HEAD)))
         self._buffer = b""
         self._base: i64 = offset
         """Where in the file the buffer begins."""
@@ -297,9 +307,9 @@ class EntryReader:
         """The search is for what a record hides that is cut off."""
         self._next_load: i64 = -1
         self._next_delete: i64 = -1
-        self._next_pause: i64 = -1
         self._next_id: i64 = -1
-        """Where the search finds these heads next in the buffer; -1 when it does not know."""
+        self._next_others: list[int] = []
+        """Where the search finds these heads next in the buffer, and those of `_heads`; -1 when it does not know."""
         self._sound_at: i64 = -1
         self._sound_end: i64 = -1
         """Where a sound job is in the buffer that contradicts what stands before it."""
@@ -346,7 +356,8 @@ class EntryReader:
         self._forget_heads()
 
     def _forget_heads(self) -> None:
-        self._next_load = self._next_delete = self._next_pause = self._next_id = -1
+        self._next_load = self._next_delete = self._next_id = -1
+        self._next_others = [-1] * len(self._heads)
         self._sound_at = self._sound_end = -1
 
     def _wait_for(self, position: i64) -> None:
@@ -359,7 +370,7 @@ class EntryReader:
         at = self._at
         size: i64 = len(data)
         words: list[bytes] = []
-        end = parse(data, at, size, words)
+        end = parse(data, at, size, words, self._table)
         if end > 0:
             checksum: i64 = NO_SUM
             if words[0] == LOADJOB:
@@ -374,7 +385,10 @@ class EntryReader:
                     if needed == _NO:
                         return self._lost(at, cut=False)
             self._at = end
-            return Entry(self._base + at, self._base + end, words, checksum)
+            entry = Entry(self._base + at, self._base + end, words, checksum)
+            if words[0] != LOADJOB:
+                entry.format = self._table.get(words[0])
+            return entry
         if end < 0:
             if not self._ended:
                 self._wait_for(at - end)
@@ -404,7 +418,7 @@ class EntryReader:
     def _lost(self, at: i64, *, cut: bool) -> Damage | None:
         """No record stands at `at`: find the next one."""
         data = self._buffer
-        torn = cut or parse(data, at, self._text_end(), []) < 0
+        torn = cut or parse(data, at, self._text_end(), [], self._table) < 0
         end = self._likely_end(at, torn)
         if end == _MORE:
             return None
@@ -473,12 +487,18 @@ class EntryReader:
         if end > len(data):
             return _NO
         probe = data[end : end + _PROBE_BYTES]
-        if not (_LOAD_HEAD.startswith(probe) or _DELETE_HEAD.startswith(probe) or _PAUSE_HEAD.startswith(probe)):
+        if not self._may_begin(probe):
             return _NO
         needed = self._reaches_into(at + 1, end - _LEAST_TAIL_BYTES)
         if needed > 0:
             return needed if not self._ended else _YES
         return _NO if needed == _YES else _YES
+
+    def _may_begin(self, probe: bytes) -> bool:
+        """Whether a record of a known kind may begin with these bytes."""
+        if _LOAD_HEAD.startswith(probe) or _DELETE_HEAD.startswith(probe):
+            return True
+        return any(head.startswith(probe) or probe.startswith(head) for head in self._heads)
 
     def _search(self) -> Damage | None:
         """Look for something that is sure to be a record."""
@@ -505,7 +525,7 @@ class EntryReader:
                 return None
             self._at = max(self._at, here + 1)
         if not self._ended:
-            self._at = max(self._at, size - _LONGEST_HEAD)
+            self._at = max(self._at, size - self._longest_head)
             self._wait_for(size + 1)
             return None
         damage = Damage(self._bad_from, self._base + size, TORN if self._torn else GARBAGE, self._why)
@@ -521,24 +541,30 @@ class EntryReader:
             self._next_load = _find(data, _LOAD_HEAD, at)
         if self._next_delete < at:
             self._next_delete = _find(data, _DELETE_HEAD, at)
-        if self._next_pause < at:
-            self._next_pause = _find(data, _PAUSE_HEAD, at)
         if self._next_id < at:
             self._next_id = _find(data, _ID_HEAD, at)
-        return min(self._next_load, self._next_delete, self._next_pause, self._next_id)
+        first: i64 = min(self._next_load, self._next_delete, self._next_id)
+        others = self._next_others
+        for number, head in enumerate(self._heads):
+            if others[number] < at:
+                others[number] = _find(data, head, at)
+            first = min(first, others[number])
+        return first
 
     def _sure(self, at: i64) -> i64:
         """_YES if a record is sure to begin at `at`, _NO if not; the position needed if the buffer ends before."""
         data = self._buffer
         words: list[bytes] = []
-        end = parse(data, at, len(data), words)
+        end = parse(data, at, len(data), words, self._table)
         if end < 0:
-            return _NO if at == self._next_pause and -end > _LONGEST_SEARCHED_NAME_BYTES else at - end
+            is_own = at == self._next_load or at == self._next_delete
+            return at - end if is_own or -end <= _LONGEST_SEARCHED_BYTES else _NO
         if end == 0:
             return _NO
         if words[0] == LOADJOB:
             return _YES if checksum_of(words[1]) == SUM_RIGHT else _NO
-        return _NO if words[0] == PAUSE and words[2] not in PAUSE_NAMES else _YES
+        known = self._table.get(words[0])
+        return _NO if known is not None and known.fault(words) else _YES
 
     def _pass_over(self, at: i64) -> i64:
         """Go on behind the job whose ID stands at `at`, if it is one. Returns as `_sure`."""
@@ -568,7 +594,7 @@ class EntryReader:
         if last < 0:
             return _NO
         words: list[bytes] = []
-        end = parse(data, last, len(data), words)
+        end = parse(data, last, len(data), words, self._table)
         if end < 0:
             return last - end
         if end <= body_end or checksum_of(words[1]) != SUM_RIGHT:

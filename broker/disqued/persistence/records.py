@@ -17,7 +17,6 @@ from mypy_extensions import i64
 from disqued.core.cluster.holders import Holders
 from disqued.core.jobs.codec import pack_for_disk
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
-from disqued.core.queues.queue import PAUSE_NAMES, Queue
 
 SUM_MARK: Final = b"CRC#"
 _SUM: Final = Struct("<I")
@@ -59,10 +58,3 @@ def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bo
 def forget(job_id: bytes) -> bytes:
     """The record that forgets a job."""
     return _FORGET % job_id
-
-
-def pause(queue: Queue) -> bytes:
-    """The record that sets the pause of a queue."""
-    name = queue.name
-    word = PAUSE_NAMES[queue.pause]
-    return b"*3\r\n$5\r\nPAUSE\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(name), name, len(word), word)

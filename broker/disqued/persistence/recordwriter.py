@@ -27,9 +27,9 @@ from disqued.core.jobs.codec import (
 )
 from disqued.core.jobs.job import ACKED, NOBODY, Job, NodeIds
 from disqued.core.lifecycle.journal import Journal
-from disqued.core.queues.queue import Queue
-from disqued.persistence.records import SUM_BYTES, SUM_MARK, forget, head, pause, stored_state
+from disqued.persistence.records import SUM_BYTES, SUM_MARK, forget, head, stored_state
 from disqued.persistence.records import keep as whole_record
+from disqued.resp.writer import request
 
 _sum: Final = crc32
 """Taken out of its module once, instead of for each job."""
@@ -75,8 +75,8 @@ class RecordWriter:
                     self.keep(records, change, stored_state(change, handed_on=False), node_id, with_sum=with_sum)
             elif isinstance(change, bytes):
                 records.append(forget(change))
-            elif isinstance(change, Queue):
-                records.append(pause(change))
+            elif isinstance(change, tuple):
+                records.append(request(change))
         journal.changes.clear()  # the same list: the shell looks at it
         return b"".join(records)
 

@@ -33,6 +33,7 @@ Memory is bounded: while the disk is behind, the walk waits. A rewrite that fail
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
@@ -41,9 +42,11 @@ from disqued.core.host import disk
 from disqued.core.host.disk import VERB_NAMES, DiskOwner, DiskWork
 from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
 from disqued.core.jobs.walk import Walk
+from disqued.core.lifecycle.records import Words
 from disqued.persistence.mark import RestartMark
-from disqued.persistence.records import pause, stored_state
+from disqued.persistence.records import stored_state
 from disqued.persistence.recordwriter import RecordWriter
+from disqued.resp.writer import request
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -61,8 +64,6 @@ _LOOK_JOBS: Final = 16
 """How many jobs are written between two looks at the clock."""
 _RECORD_BYTES: Final = 200
 """What a record has besides the body, roughly."""
-SLICE_QUEUES: Final = 2048
-"""Queues of which one slice writes the pauses."""
 BEHIND_BYTES: Final = 4 << 20
 """While more than this waits for the disk, the walk waits."""
 SYNC_BYTES: Final = 32 << 20
@@ -84,15 +85,17 @@ _CLOSING: Final = 4
 
 
 class Snapshot:
-    """All that is to be found after a restart, in records, a part at a time: the pauses of queues, then the jobs."""
+    """The records of everything that must survive a restart, a part at a time: those of the rooms, then the jobs."""
 
     def __init__(self, state: NodeState, *, handed_on: bool) -> None:
         self._state = state
         self._handed_on: bool = handed_on
         """Whether nothing happens any more before the file is read: see `records.stored_state`."""
         self._writer = RecordWriter(state.holders)
-        self._queues_from: int = 0
-        self._queues_over: bool = False
+        self._kinds = list(state.lifecycle.journal.kinds.values())
+        """The kinds of the rooms that were not begun."""
+        self._others: Iterator[list[Words]] | None = None
+        """The records of the kind that was begun."""
         self._walk = Walk()
         self._walk.begin()
         self.over: bool = False
@@ -103,8 +106,9 @@ class Snapshot:
         """The next records, as many as can be made in that time; of bounded length."""
         stopwatch_ns = self._state.host.stopwatch_ns
         until_ns: i64 = i64(stopwatch_ns()) + time_ns
-        if not self._queues_over:
-            return self._pauses()
+        others = self._next_others()
+        if others is not None:
+            return others
         state = self._state
         table = state.lifecycle.table
         node_id = state.view.node_id
@@ -129,11 +133,16 @@ class Snapshot:
                 break
         return b"".join(made)
 
-    def _pauses(self) -> bytes:
-        cursor, queues = self._state.lifecycle.queues.scan(self._queues_from, SLICE_QUEUES)
-        self._queues_from = cursor
-        self._queues_over = cursor == 0
-        return b"".join([pause(queue) for queue in queues if queue.pause])
+    def _next_others(self) -> bytes | None:
+        """The next records that are not of jobs; None when there are no more."""
+        while True:
+            if self._others is not None:
+                for records in self._others:
+                    return b"".join([request(words) for words in records])
+            if not self._kinds:
+                self._others = None
+                return None
+            self._others = self._kinds.pop(0).current()
 
 
 class Rewrite(DiskOwner):

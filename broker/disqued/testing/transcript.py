@@ -49,6 +49,7 @@ from disqued.config import Config
 from disqued.core.jobs.codec import unpack
 from disqued.core.jobs.job import STATE_NAMES, Job
 from disqued.core.queues.queue import PAUSE_NAMES
+from disqued.node import ROOMS
 from disqued.persistence.reader import LOADJOB, Entry, EntryReader
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient, Reply
@@ -257,7 +258,7 @@ def shown(reply: Reply) -> str:
 
 def records(data: bytes) -> Iterator[str]:
     """The records in a part of an append only file."""
-    reader = EntryReader()
+    reader = EntryReader(ROOMS.record_table)
     reader.feed(data)
     reader.end()
     while isinstance(entry := reader.next(), Entry):

@@ -1,16 +1,17 @@
-"""The journal: the verbs of the lifecycle note here what changed, and the persistence room turns it into records.
+"""The journal: what changed in this turn of the event loop. The persistence room turns it into records.
 
-Notes become bytes once per turn of the event loop (`persistence.records`). A job is therefore logged as it is at the
-end of the turn, with its holders and with the flag of a delivery in the same turn.
+The changes of a turn become one group of records at the end of the turn. A job is therefore logged as it is at the end
+of the turn, with its holders and with the flag of a delivery in the same turn.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disqued.core.lifecycle.records import NodeRecords, RecordTable, Words
+
 if TYPE_CHECKING:
     from disqued.core.jobs.job import Job
-    from disqued.core.queues.queue import Queue
 
 
 class Journal:
@@ -20,7 +21,11 @@ class Journal:
         self.on: bool = False
         """Whether changes are logged. Set by the persistence room."""
         self.changes: list[object] = []
-        """Each note is a job to keep, the ID of a job to forget, or a queue whose pause changed."""
+        """Each change is a job to keep, the ID of a job to forget, or the words of another record."""
+        self.formats = RecordTable()
+        """The kinds of records that the rooms of this node declare."""
+        self.kinds: dict[bytes, NodeRecords] = {}
+        """What this node does with them, by name."""
 
     def keep(self, job: Job) -> None:
         """Note that the job must survive a restart, until `forget`."""
@@ -32,7 +37,8 @@ class Journal:
         if self.on:
             self.changes.append(job.id)
 
-    def paused(self, queue: Queue) -> None:
-        """Note that the pause of the queue changed."""
+    def note(self, words: Words) -> None:
+        """Note a record of a kind that a room declares, the name of the kind first."""
+        assert words[0] in self.kinds, words[0]
         if self.on:
-            self.changes.append(queue)
+            self.changes.append(words)

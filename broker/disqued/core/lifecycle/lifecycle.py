@@ -502,23 +502,23 @@ class Lifecycle(Release):
             self.memory.used_bytes += queue_bytes(name)
         return queue
 
-    def pause(self, name: bytes, wanted: i64, now_ms: i64) -> None:
-        """Set the pause flags of a queue. A queue that does not exist is only made if the flags are not 0."""
+    def pause(self, name: bytes, wanted: i64, now_ms: i64) -> bool:
+        """Set the pause flags of a queue and return whether that changes them. Do not create a queue for flags of 0."""
         queue = self.queues.get(name)
         if queue is None:
             if wanted == 0:
-                return
+                return False
             queue = self.make_queue(name, now_ms)
-        if queue.pause != wanted:
-            queue.pause = wanted
-            self.journal.paused(queue)
+        changed = queue.pause != wanted
+        queue.pause = wanted
         if wanted & PAUSED_OUT:
-            return
+            return changed
         if queue.waiting > 0:
             self.offer(queue)
         if queue.wanted and queue.length > 0 and not queue.sought:
             queue.sought = True
             self.wanted.append(queue)
+        return changed
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove an empty queue that no client waits for."""

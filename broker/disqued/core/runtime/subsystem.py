@@ -1,7 +1,7 @@
 """A room as a value: everything that it adds to a node.
 
-`disqued.node.rooms` lists them. A room plugs in by one line there: all tables (commands, messages, counters, metrics,
-sections of INFO) follow from the list.
+`disqued.node.rooms` lists them. A room plugs in by one line there: all tables (commands, messages, records,
+counters, metrics, sections of INFO) follow from the list.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from disqued.config import Option
 from disqued.core.commands.command import Command
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.message import Message
+from disqued.core.runtime.recordkind import RecordKind
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counter, Measure
@@ -42,6 +43,8 @@ class Subsystem:
     """Makes the room of one node."""
     commands: tuple[Command, ...] = ()
     messages: tuple[Message, ...] = ()
+    records: tuple[RecordKind, ...] = ()
+    """Its kinds of records in the append-only file."""
     counters: tuple[Counter, ...] = ()
     """What it counts: fields of INFO, metrics, reset by CONFIG RESETSTAT,"""
     measures: tuple[Measure, ...] = ()
