@@ -182,10 +182,9 @@ def test_its_progress_is_shown_and_logged(cluster: Cluster) -> None:
     until_done(cluster, leaver)
     cluster.run(seconds=1)
     lines = [line for _, line in leaver.host.log_lines if "eaving" in line]
-    assert lines[0] == "Leaving the cluster: 6000 jobs are to be handed to 2 nodes"
-    assert lines[1].startswith("Leaving: ")
-    assert "jobs left" in lines[1]
-    assert lines[-1].startswith("Leaving: no jobs are left after ")
+    assert lines[0] == "Leaving the cluster: jobs=6000 nodes=2"
+    assert lines[1].startswith("Leaving: jobs_left=")
+    assert lines[-1].startswith("Leaving: no jobs are left, this node can be stopped: ")
 
 
 def test_the_last_node_refuses(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""Hands the jobs of a leaving node to the nodes that stay."""
+"""Moves the jobs of a leaving node to the nodes that stay."""
 
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.leaving.metrics import METRICS

@@ -1,4 +1,4 @@
-"""How far a node is that leaves, for Prometheus."""
+"""The progress of a leaving node, for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def _left(state: NodeState) -> int:
     return jobs_left(state) if state.view.leaving else 0
 
 
-def _handed_over(state: NodeState) -> int:
-    handoff = leaving_of(state).handoff
-    return 0 if handoff is None else int(handoff.progress.handed_over)
+def _transferred(state: NodeState) -> int:
+    drain = leaving_of(state).drain
+    return 0 if drain is None else int(drain.progress.transferred)
 
 
-def _held(state: NodeState) -> int:
-    handoff = leaving_of(state).handoff
-    return 0 if handoff is None else int(handoff.progress.held)
+def _without_target(state: NodeState) -> int:
+    drain = leaving_of(state).drain
+    return 0 if drain is None else int(drain.progress.without_target)
 
 
 METRICS: Final[tuple[NodeMetric, ...]] = (
@@ -37,11 +37,11 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_leaving_jobs_handed_over",
         "Jobs that other nodes took since the node began to leave; 0 of one that stays.",
-        _handed_over,
+        _transferred,
     ),
     gauge(
         "disque_leaving_jobs_held",
         "Jobs that the leaving node found nobody for when it last went through them.",
-        _held,
+        _without_target,
     ),
 )

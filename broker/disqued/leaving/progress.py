@@ -1,4 +1,4 @@
-"""How far a leaving node is: what it counts, how fast it is, how long it will take, and what it waits for."""
+"""The progress of a drain: counts, rate, the time that is left, and what the node waits for."""
 
 from __future__ import annotations
 
@@ -14,72 +14,72 @@ if TYPE_CHECKING:
 
 LOG_EVERY_MS: Final = 5000
 UNKNOWN: Final = -1
-"""The estimate while nothing moves."""
+"""The estimate while no job moves."""
 
 
 class Progress:
-    """Counters of one hand-off; jobs are counted once, when this node lets go of them."""
+    """Counters of one drain. A job is counted once, when this node drops it."""
 
     def __init__(self, now_ms: i64) -> None:
         self.began_ms: i64 = now_ms
-        self.handed_over: i64 = 0
+        self.transferred: i64 = 0
         """Jobs that other nodes took."""
         self.short_of_copies: i64 = 0
-        """Those among them that fewer nodes have than they asked for."""
-        self.let_go: i64 = 0
-        """Jobs that were only dropped: at-most-once jobs that were delivered, acknowledgements that all others know."""
-        self.held: i64 = 0
-        """Jobs that the last pass found nobody for."""
+        """Those among them that now have fewer holders than they asked for."""
+        self.dropped: i64 = 0
+        """Jobs that no other node needs: delivered at-most-once jobs, and acknowledgements that all nodes know."""
+        self.without_target: i64 = 0
+        """Jobs for which the last pass over the table found no node."""
         self.waits_for: str = ""
-        """Why jobs stay; empty while all is well."""
+        """Why jobs stay; empty if there is no problem."""
         self._rate = Rate()
         self._next_log_ms: i64 = now_ms + LOG_EVERY_MS
-        self._told_done: bool = False
+        self._logged_done: bool = False
 
     def sample(self, now_ms: i64) -> None:
-        """Note how far the node is; called every 100 ms."""
-        self._rate.sample(self.handed_over + self.let_go, now_ms)
+        """Note how many jobs have left the node. Called every 100 ms."""
+        self._rate.sample(self.transferred + self.dropped, now_ms)
 
     def rate(self) -> int:
         """Jobs per second over the last one and a half seconds."""
         return int(self._rate.per_second())
 
     def estimate_s(self, left: i64) -> int:
-        """Seconds until no job is left at the present rate; UNKNOWN while nothing moves."""
+        """Seconds until no job is left at the current rate; UNKNOWN while no job moves."""
         rate = self.rate()
         if left == 0:
             return 0
         return UNKNOWN if rate == 0 else (int(left) + rate - 1) // rate
 
-    def tell(self, state: NodeState) -> None:
-        """Log how far the node is every five seconds, and the end once."""
+    def log(self, state: NodeState) -> None:
+        """Log the progress every five seconds, and once that no job is left."""
         left = jobs_left(state)
         if left > 0:
-            self._told_done = False
+            self._logged_done = False
             if state.now_ms >= self._next_log_ms:
                 self._next_log_ms = state.now_ms + LOG_EVERY_MS
                 why = f"; {self.waits_for}" if self.waits_for else ""
                 state.host.log(
                     "notice",
-                    f"Leaving: {left} jobs left, {self.handed_over} handed over, {self.rate()} per second{why}",
+                    f"Leaving: jobs_left={left} transferred={self.transferred} jobs_per_second={self.rate()}{why}",
                 )
-        elif not self._told_done:
-            self._told_done = True
+        elif not self._logged_done:
+            self._logged_done = True
             took_s = float(state.now_ms - self.began_ms) / 1000.0
             state.host.log(
                 "notice",
-                f"Leaving: no jobs are left after {took_s:.1f} s, {self.handed_over} were handed over, "
-                f"{self.short_of_copies} of them with fewer copies than asked for. This node can be stopped",
+                f"Leaving: no jobs are left, this node can be stopped: seconds={took_s:.1f} "
+                f"transferred={self.transferred} short_of_copies={self.short_of_copies}",
             )
 
 
 def jobs_left(state: NodeState) -> int:
-    """Jobs that are still to go; not those of clients in ADDJOB, which other nodes will keep."""
+    """Jobs that must still leave the node, without those of clients in ADDJOB, which other nodes will keep."""
     return int(max(state.lifecycle.table.count - state.lifecycle.unplaced_jobs, 0))
 
 
 def fields(state: NodeState, progress: Progress | None, in_flight: int) -> Fields:
-    """The reply to CLUSTER LEAVING STATUS; of a node that stays, that it does."""
+    """The reply to CLUSTER LEAVING STATUS; `progress` is None on a node that does not leave."""
     if progress is None:
         return [("leaving", "no")]
     left = jobs_left(state)
@@ -89,10 +89,10 @@ def fields(state: NodeState, progress: Progress | None, in_flight: int) -> Field
         ("jobs-left", left),
         ("jobs-in-flight", in_flight),
         ("jobs-waiting-for-copies", int(state.lifecycle.unplaced_jobs)),
-        ("jobs-handed-over", int(progress.handed_over)),
+        ("jobs-handed-over", int(progress.transferred)),
         ("jobs-short-of-copies", int(progress.short_of_copies)),
-        ("jobs-let-go", int(progress.let_go)),
-        ("jobs-held", int(progress.held)),
+        ("jobs-let-go", int(progress.dropped)),
+        ("jobs-held", int(progress.without_target)),
         ("rate", progress.rate()),
         ("seconds-left", progress.estimate_s(left)),
         ("seconds-elapsed", int(state.now_ms - progress.began_ms) // 1000),

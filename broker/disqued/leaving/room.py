@@ -13,7 +13,7 @@ from disqued.core.lifecycle.events import NOT_FORWARDED
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
-from disqued.leaving.handoff import Handoff
+from disqued.leaving.drain import Drain
 from disqued.leaving.progress import fields
 
 if TYPE_CHECKING:
@@ -27,66 +27,65 @@ class LeavingRoom(Room):
 
     def __init__(self, state: NodeState) -> None:
         super().__init__(state)
-        self.handoff: Handoff | None = None
+        self.drain: Drain | None = None
 
     def leaving_changed(self) -> None:
         """Begin to drain, or stop."""
         state = self.state
-        handoff = self.handoff
-        if state.view.leaving and handoff is None:
+        drain = self.drain
+        if state.view.leaving and drain is None:
             self._begin()
-        elif not state.view.leaving and handoff is not None:
-            self.handoff = None
-            handoff.end(state)
+        elif not state.view.leaving and drain is not None:
+            self.drain = None
+            drain.cancel(state)
 
     def _begin(self) -> None:
         state = self.state
-        self.handoff = Handoff(state.now_ms)
-        count = state.lifecycle.table.count
-        state.host.log(
-            "notice", f"Leaving the cluster: {count} jobs are to be handed to {len(state.view.reachable)} nodes"
-        )
+        self.drain = Drain(state.now_ms)
+        jobs, nodes = state.lifecycle.table.count, len(state.view.reachable)
+        state.host.log("notice", f"Leaving the cluster: jobs={jobs} nodes={nodes}")
 
     def cron(self) -> None:
-        """Continue to drain; a node that was leaving when it was stopped begins here."""
+        """Continue the drain; a node that was leaving when it stopped begins it here."""
         if self.state.view.leaving:
-            if self.handoff is None:
+            if self.drain is None:
                 self._begin()
-            handoff = self.handoff
-            assert handoff is not None
-            handoff.round(self.state)
+            drain = self.drain
+            assert drain is not None
+            drain.run_round(self.state)
 
     def copy_confirmed(self, job: Job, peer: Peer) -> None:
-        """A node took a job."""
-        handoff = self.handoff
-        if handoff is not None:
-            handoff.confirm(self.state, job, peer)
+        """Note that a node took a job."""
+        drain = self.drain
+        if drain is not None:
+            drain.note_confirmed(self.state, job, peer)
 
     def forwarded(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:
-        """Forward to the new holder of a job what its worker says, WORKING or ENQUEUE.
+        """Forward the WORKING or ENQUEUE of a worker to the new holder of its job.
 
-        `message_flags` say what a requeueing counts as. They go with a QUEUED before it, since ENQUEUE counts nothing.
+        `message_flags` say what a requeueing counts as. A QUEUED before the ENQUEUE carries them, since ENQUEUE counts
+        nothing.
         """
         state = self.state
-        handoff = self.handoff
-        if handoff is None:
+        drain = self.drain
+        if drain is None:
             return NOT_FORWARDED
-        address = handoff.moved.find(job_id)
-        peer = None if address is None else state.view.peers.get(address.node_id)
-        if address is None or peer is None:
+        entry = drain.forwarding.find(job_id)
+        peer = None if entry is None else state.view.peers.get(entry.node_id)
+        if entry is None or peer is None:
             return NOT_FORWARDED
         if kind == kinds.ENQUEUE:
             send(state, peer, state.bus.about_job(kinds.QUEUED, job_id, 0, message_flags))
             message_flags = kinds.HANDOVER
         if not send(state, peer, state.bus.about_job(kind, job_id, 0, message_flags)):
             return NOT_FORWARDED
-        return address.retry_s
+        return entry.retry_s
 
     def leaving_status(self) -> Fields:
-        """How far this node is; see `progress`."""
-        handoff = self.handoff
-        if handoff is not None:
-            return fields(self.state, handoff.progress, len(handoff.offers))
+        """The progress of the drain (`progress.fields`)."""
+        drain = self.drain
+        if drain is not None:
+            return fields(self.state, drain.progress, len(drain.in_flight.transfers))
         return fields(self.state, None, 0)
 
 
@@ -98,9 +97,9 @@ def leaving_of(state: NodeState) -> LeavingRoom:
 
 
 def info(state: NodeState) -> Fields:
-    """The status as INFO shows it; nothing of a node that stays."""
+    """The status for INFO; no fields on a node that does not leave."""
     room = leaving_of(state)
-    if room.handoff is None:
+    if room.drain is None:
         return []
     return [
         ("leaving_" + name.replace("-", "_") if name != "leaving" else name, value)

@@ -1,7 +1,7 @@
-"""Who can take jobs: nodes that stay, have a link that is not congested, and answer.
+"""The nodes that can take jobs: those that stay, have a link that is not congested, and answer.
 
-Nodes refuse copies without a word when they are short of memory, so one that confirms nothing for a while is taken for
-unwilling and only tried now and then, less often each time, until it confirms something again.
+A node that is short of memory refuses copies without an answer. A node that confirms nothing for a while is therefore
+considered unwilling, and is only asked now and then, less often each time, until it confirms a job again.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.state import NodeState
 
 PATIENCE_MS: Final = 1000
-"""How long a confirmation may take at least."""
+"""The least time that a confirmation may take before other nodes are asked."""
 MAX_PATIENCE_MS: Final = 15_000
 _SHORTEST_REST_MS: Final = 2000
 _LONGEST_REST_MS: Final = 30_000
 
 
 class _Record:
-    """What is known of a node's readiness to take jobs."""
+    """When a node last took a job, and when it is asked again."""
 
     def __init__(self) -> None:
         self.heard_ms: i64 = 0
         """When it last confirmed a job."""
         self.rests_until_ms: i64 = 0
-        """It is not tried before."""
+        """It is not asked before this time."""
         self.rest_ms: i64 = _SHORTEST_REST_MS
 
 
 class Targets:
-    """The nodes that jobs are handed to."""
+    """The nodes that jobs are transferred to."""
 
     def __init__(self) -> None:
         self.patience_ms: i64 = PATIENCE_MS
         self.free: list[Peer] = []
-        """Can be sent jobs now; brought up to date by `refresh`."""
+        """The nodes that can be sent jobs now; `refresh` updates the list."""
         self.willing: i64 = 0
         """How many nodes answer, those with a congested link included."""
         self.linked: i64 = 0
         """How many nodes have a link."""
         self._records: dict[bytes, _Record] = {}
         self._turn: i64 = 0
-        self._heir_turn: i64 = 0
+        self._owner_turn: i64 = 0
 
     def refresh(self, state: NodeState) -> None:
-        """See anew who can be sent jobs. When nobody answers everybody who might is tried."""
+        """Recompute which nodes can be sent jobs. If none of them answers, all that have a link are tried."""
         unwilling: list[Peer] = []
         free: list[Peer] = []
         willing: i64 = 0
@@ -74,11 +74,11 @@ class Targets:
         return record is not None and record.rests_until_ms > now_ms
 
     def is_willing(self, peer: Peer, now_ms: i64) -> bool:
-        """Whether it answered lately, or was not asked."""
+        """Whether the node confirmed jobs lately, or was not asked."""
         return not self._rests(peer, now_ms)
 
     def choose(self, job: Job, asked: NodeIds, count: i64, *, own_kind: bool) -> list[Peer]:
-        """Up to `count` free nodes that were not asked yet, first those that may hold the job, then all in turn."""
+        """Choose up to `count` free nodes that were not asked yet, first those that may hold the job, then in turn."""
         delivered = job.delivered
         chosen: list[Peer] = []
         others: list[Peer] = []
@@ -96,7 +96,7 @@ class Targets:
         return chosen
 
     def _some(self, peers: list[Peer], count: i64) -> list[Peer]:
-        """`count` of the peers, the next time beginning with the next one."""
+        """Choose `count` of the peers; the next call begins with the next peer."""
         found: list[Peer] = []
         have: i64 = len(peers)
         self._turn += 1
@@ -107,12 +107,12 @@ class Targets:
         return found
 
     def next_of(self, peers: list[Peer]) -> Peer:
-        """One of the peers, each in its turn."""
-        self._heir_turn += 1
-        return peers[self._heir_turn % len(peers)]
+        """Choose one of the peers, each in its turn."""
+        self._owner_turn += 1
+        return peers[self._owner_turn % len(peers)]
 
     def confirmed(self, peer: Peer, now_ms: i64, took_ms: i64) -> None:
-        """A node took a job, `took_ms` after it was asked."""
+        """Note that a node took a job, `took_ms` after it was asked."""
         record = self._record(peer)
         record.heard_ms = now_ms
         record.rests_until_ms = 0
@@ -120,7 +120,7 @@ class Targets:
         self.patience_ms = min(PATIENCE_MS + 2 * took_ms, MAX_PATIENCE_MS)
 
     def silent(self, peer: Peer, now_ms: i64, asked_ms: i64) -> None:
-        """A node did not confirm a job that it was asked to take then."""
+        """Note that a node has not confirmed a job that it was asked to take at `asked_ms`."""
         record = self._record(peer)
         if record.heard_ms >= asked_ms or record.rests_until_ms > now_ms:
             return
