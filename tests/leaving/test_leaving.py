@@ -194,7 +194,7 @@ def test_the_last_node_refuses(cluster: Cluster) -> None:
     third.crash()
     cluster.until(lambda: second.sees == 0, within_s=60)
     refusal = str(second.admin.call("CLUSTER", "LEAVING", "yes"))
-    assert refusal.startswith("ERR This node can not leave: no other node stays that could take its jobs.")
+    assert refusal.startswith("ERR This node cannot leave: no other node could take its jobs.")
     assert second.admin.call("CLUSTER", "LEAVING") == b"no"
     assert first.admin.call("CLUSTER", "LEAVING", "yes") == b"OK", "it leaves already"
     assert reason(first) == ""
@@ -202,7 +202,7 @@ def test_the_last_node_refuses(cluster: Cluster) -> None:
 
 def test_a_node_that_is_alone_refuses() -> None:
     (alone,) = Cluster(1).members
-    assert str(alone.admin.call("CLUSTER", "LEAVING", "yes")).startswith("ERR This node can not leave")
+    assert str(alone.admin.call("CLUSTER", "LEAVING", "yes")).startswith("ERR This node cannot leave")
 
 
 def test_jobs_added_to_a_leaving_node_are_kept_by_others(cluster: Cluster) -> None:

@@ -216,7 +216,7 @@ def simulate(driver: type[LocalNode]) -> list[str]:
 
     for number in (1, 2, 3):
         client = local.client()
-        client.listener = lambda number=number, client=client: record(number, closed=client.closed)  # type: ignore[misc]
+        client.listener = lambda number=number, client=client: record(number, closed=client.closed)
         clients.append(client.session)
         link = Link(None, local.now_ms)
         link.carrier = Recorder(f"link {number}", done, End(network, local, None, link))

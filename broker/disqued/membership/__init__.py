@@ -1,7 +1,7 @@
-"""Knows who is in the cluster: this node's identity and its place.
+"""Cluster membership: the members, their identities and addresses, failure detection, and this node's own place.
 
-Identity, address, leaving and their file belong here. What a job or a queue is does not: CLUSTER RESET forgets them
-through the core, and which nodes get copies is decided elsewhere from the view this room keeps.
+Identity, address, leaving and the file with them (nodes.conf) belong here. Jobs and queues do not: CLUSTER RESET drops
+them through the core. Other rooms decide from the cluster view, which this room maintains, which nodes get copies.
 """
 
 from disqued.bus import kinds
@@ -31,7 +31,7 @@ SUBSYSTEM = Subsystem(
             kinds.MEET,
             "MEET",
             kinds.OF_GOSSIP,
-            "a node that got CLUSTER MEET, or heard of a node by gossip",
+            "a node that got CLUSTER MEET, or learned of a node by gossip",
             "as PING, and the receiver adds the sender",
             from_anyone=hear_ping,
         ),

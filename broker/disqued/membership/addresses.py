@@ -1,4 +1,4 @@
-"""Where nodes are: literal addresses, names and ports as they come from users and from other nodes."""
+"""Literal addresses, host names and ports, as users and other nodes write them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from disqued.config.endpoint import HOST_NAME
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 
 MAX_PORT: Final = 65535 - BUS_PORT_DISTANCE
-"""Of ports for clients, where the port of the bus follows from it."""
+"""The highest port for clients from which the port of the bus can follow."""
 
 
 def literal(word: bytes) -> bytes:
-    """A literal address in its usual form, without the zone that only one machine understands; empty if it is none."""
+    """A literal address in its usual form; empty if it is not one, or has a zone, which only one host understands."""
     try:
         address = ip_address(word.decode("ascii"))
     except ValueError:
@@ -27,12 +27,12 @@ def literal(word: bytes) -> bytes:
 
 
 def is_name(word: bytes) -> bool:
-    """Whether it looks like the name of a host."""
+    """Whether a word has the form of a host name."""
     return HOST_NAME.fullmatch(word.decode("latin-1")) is not None
 
 
 def bus_port_of(port: int, announced: int) -> int:
-    """The port of a node's bus; 0 when there can be none."""
+    """The port of a node's bus; 0 if there is none."""
     if announced:
         return announced
     return port + BUS_PORT_DISTANCE if 0 < port <= MAX_PORT else 0

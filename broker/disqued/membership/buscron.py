@@ -1,4 +1,4 @@
-"""The regular duties of the bus, ten times per second: connect, ask who is there, and notice who is not."""
+"""The bus cron, ten times per second: connects to the other nodes, pings them, and detects those that do not answer."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from disqued.membership.kept import Membership
 
 DIAL_MS: Final = 100
-"""Until the second attempt to connect; later ones wait twice as long as the one before, up to a second."""
+"""The delay before the second attempt to connect. It doubles with each attempt, up to a second."""
 LONGEST_DIAL_MS: Final = 1000
 _PING_ROUNDS: Final = 10
-"""Every tenth round asks one node by chance."""
+"""Every tenth round pings one node at random."""
 _CANDIDATES: Final = 5
 _SLEPT_MS: Final = 500
-"""When a round comes late by more, it was this node that did not listen."""
+"""If a round is later than this, this node was paused: silence of the others means nothing."""
 _CONNECT_MS: Final = 3000
-"""A connection that does not answer for so long is given up where there is another place to try."""
+"""A connection without an answer is abandoned after this time if the node can be tried at another address."""
 
 
 def run(own: Membership) -> None:
@@ -49,12 +49,12 @@ def run(own: Membership) -> None:
         own.announcement_changed = False
         for peer in view.peers.values():
             send_ping(state, peer)
-    hostname.tell(state)
+    hostname.announce(state)
     save_changes(own)
 
 
 def _extend_deadlines_after_pause(own: Membership) -> None:
-    """After a pause of this node give the others time to answer what was asked before it."""
+    """After a pause of this node, give the others as much time to answer as if there had been no pause."""
     state = own.state
     view = state.view
     pause_ms = int(state.now_ms) - own.round_ms
@@ -84,7 +84,7 @@ def _dial(state: NodeState, peer: Peer) -> None:
 
 
 def _ping_any(state: NodeState) -> None:
-    """Of a few nodes by chance ask the one that has been silent for the longest time."""
+    """Choose a few nodes at random, and ping the one that has been silent for longest."""
     peers = list(state.view.peers.values())
     oldest: Peer | None = None
     for _ in range(_CANDIDATES if peers else 0):
@@ -98,7 +98,7 @@ def _ping_any(state: NodeState) -> None:
 
 
 def _watch(state: NodeState, peer: Peer) -> None:
-    """Ask a node that was silent for long; try a new connection, then suspect it, when it does not answer."""
+    """Ping a node that was silent for long. If it does not answer, try a new connection, then suspect the node."""
     now_ms = state.now_ms
     timeout_ms = state.config.cluster_node_timeout
     link = peer.link

@@ -1,4 +1,4 @@
-"""CLUSTER: shows the nodes as this one knows them, and changes who they are."""
+"""CLUSTER: shows and changes the nodes of the cluster as this node knows them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cluster(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _meet(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Get to know the node at an address. The bus port, if it is not the usual one, may be given as well."""
+    """Start a handshake with the node at an address; the bus port is optional."""
     host, port_word = (word.decode("utf-8", "surrogateescape") for word in args[2:4])
     port = parse_integer(args[3])
     bus_port = parse_integer(args[4]) if len(args) > 4 else 0
@@ -56,7 +56,7 @@ def _text(word: bytes) -> str:
 
 
 def _nodes(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """A line for each node."""
+    """Reply with a line for each node."""
     session.reply_bulk(describe(state.view, handshakes=True).encode())
 
 
@@ -65,7 +65,7 @@ def _myid(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """Figures about the cluster."""
+    """Reply with fields about the cluster."""
     view = state.view
     fields = (
         (b"cluster_state", b"ok"),
@@ -80,7 +80,7 @@ def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def figures(state: NodeState) -> Fields:
-    """What this broker adds to CLUSTER INFO, and shows in INFO."""
+    """The fields that CLUSTER INFO has beyond the original's, which INFO shows too."""
     members = [peer for peer in state.view.peers.values() if not peer.in_handshake]
     return [
         ("cluster_links_up", len([peer for peer in members if peer.connected])),
@@ -97,7 +97,7 @@ def _saveconfig(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _forget(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Take a node out of the cluster, as far as this one is concerned."""
+    """Remove a node from the list of this node."""
     view = state.view
     if len(args[2]) != nodes.NODE_ID_BYTES:
         raise ReplyError("ERR Invalid node identifier")
@@ -112,7 +112,7 @@ def _forget(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Forget all nodes, jobs and queues; HARD also takes a new node ID. A node that is leaving goes on leaving."""
+    """Forget all nodes, jobs and queues; HARD also changes the node ID. A leaving node continues to leave."""
     kind = args[2].upper() if len(args) == 3 else b"SOFT"
     if kind not in {b"SOFT", b"HARD"}:
         raise CommandSyntaxError
@@ -126,7 +126,7 @@ def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply whether this node is leaving, or change that: a leaving node keeps no client waiting for jobs."""
+    """Reply whether this node is leaving, or change that. A leaving node keeps no client waiting for jobs."""
     view = state.view
     if len(args) == 2:
         session.reply_status(b"yes" if view.leaving else b"no")
@@ -141,8 +141,8 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
     before = view.leaving
     if wanted and not before and not view.reachable:
         raise ReplyError(
-            "ERR This node can not leave: no other node stays that could take its jobs. Let another node join first, "
-            "take back CLUSTER LEAVING on another node, or wait until one that seems to have failed answers again"
+            "ERR This node cannot leave: no other node could take its jobs. Let another node join first, "
+            "cancel CLUSTER LEAVING on another node, or wait until a node that seems to have failed answers again"
         )
     view.leaving = wanted
     try:
@@ -159,7 +159,7 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _leaving_status(state: NodeState, session: Session) -> None:
-    """How far the hand-off is, by name."""
+    """Reply with the progress of the drain, as a map."""
     fields = state.events.leaving_status()
     session.reply_map(len(fields))
     for name, value in fields:
@@ -171,7 +171,7 @@ def _leaving_status(state: NodeState, session: Session) -> None:
 
 
 def _release_waiting_clients(state: NodeState) -> None:
-    """Tell all clients that wait for jobs to go elsewhere; those that add jobs go on waiting for the copies."""
+    """Reply LEAVING to all clients that wait for jobs. Clients in ADDJOB continue to wait for their copies."""
     reply = NodeLeaving().encode()
     for session in list(state.sessions.values()):
         blocked = session.blocked

@@ -1,7 +1,7 @@
-"""Failure: a node that does not answer is suspected (fail?), and failed once the majority agrees.
+"""Failure detection: a node that does not answer is suspected (fail?), and has failed once the majority agrees.
 
-Suspicion is each node's own; gossip carries it as votes. The majority counts all members, failing ones too, so that the
-smaller part of a divided cluster declares nobody failed. Any PONG undoes both.
+Each node suspects for itself, and gossip carries its suspicion as a vote. The majority is one of all members, including
+failing ones, so the smaller part of a partitioned cluster cannot declare a node failed. A PONG ends both states.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 _VOTES_LAST_TIMEOUTS: Final = 2
-"""For so many node timeouts a vote counts."""
+"""A vote counts for this many node timeouts."""
 
 
 def suspect(state: NodeState, peer: Peer) -> None:
-    """A node did not answer in time."""
+    """Suspect a node, because it did not answer in time."""
     peer.flags |= kinds.NODE_PFAIL
     state.view.refresh()
     _log(state, peer, "does not answer, marking it as possibly failing")
 
 
 def hear_report(state: NodeState, peer: Peer, reporter: Peer, *, failing: bool) -> None:
-    """A member says whether a node fails: note its vote and count."""
+    """Record whether a member considers a node failing, and count the votes."""
     if not failing:
         peer.reports.pop(reporter.id, None)
         return
@@ -45,7 +45,7 @@ def hear_report(state: NodeState, peer: Peer, reporter: Peer, *, failing: bool) 
 
 
 def hear_fail(state: NodeState, sender: Peer, frame: Frame) -> None:
-    """FAIL: the majority agreed elsewhere."""
+    """Handle FAIL: the sender found that the majority suspects a node."""
     peer = state.view.peers.get(frame.about)
     if peer is not None and not peer.in_handshake and peer.flags & kinds.NODE_FAIL == 0:
         _fail(state, peer)
@@ -59,7 +59,7 @@ def _fail(state: NodeState, peer: Peer) -> None:
 
 
 def clear(state: NodeState, peer: Peer) -> None:
-    """A node answered."""
+    """A node answered: it no longer counts as failing."""
     if peer.failing:
         peer.flags &= ~(kinds.NODE_PFAIL | kinds.NODE_FAIL)
         nodes.changed(state)

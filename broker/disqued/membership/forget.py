@@ -1,4 +1,4 @@
-"""FORGET: a node is no member any more, and gossip of those who still know it does not bring it back for a minute."""
+"""CLUSTER FORGET: removes a node, and keeps gossip of other nodes from bringing it back for a minute."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ BLACKLIST_MS: Final = 60_000
 
 
 def forget(state: NodeState, peer: Peer) -> None:
-    """Take a node out for a minute at least, unless somebody asks for it (MEET)."""
+    """Remove a node. For a minute, only CLUSTER MEET or the node's own MEET adds it again."""
     if not peer.in_handshake:
         membership_of(state).forgotten[peer.id] = int(state.now_ms) + BLACKLIST_MS
     nodes.remove(state, peer)
 
 
 def is_forgotten(state: NodeState, node_id: bytes) -> bool:
-    """Whether gossip may not bring back a node."""
+    """Whether gossip must not bring back a node."""
     return membership_of(state).forgotten.get(node_id, 0) > state.now_ms
 
 
 def expire(own: Membership) -> None:
-    """Drop what is over."""
+    """Let gossip bring back nodes that were forgotten long enough ago."""
     if own.forgotten:
         now_ms = own.state.now_ms
         own.forgotten = {node_id: until_ms for node_id, until_ms in own.forgotten.items() if until_ms > now_ms}

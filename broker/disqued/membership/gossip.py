@@ -1,7 +1,7 @@
-"""What this node tells others about third ones, and what it makes of what it is told.
+"""Gossip: what nodes report to each other about other nodes.
 
-Gossip changes no flag and no address: a report that a node fails is one vote, and an address that is news is where a
-handshake begins. Entries about failing nodes go first, so that votes meet.
+Gossip alone changes no flag and no address: a report that a node fails is one vote, and an unknown address starts a
+handshake. Entries about failing nodes come first, so that votes reach a majority soon.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _FEWEST: Final = 3
 _SHARE: Final = 10
-"""One frame tells about a tenth of the nodes, 3 at least."""
+"""One frame reports on a tenth of the nodes, at least on 3."""
 _FAILING: Final = kinds.NODE_PFAIL | kinds.NODE_FAIL
 
 
 def entries_for(state: NodeState, receiver: Peer | None) -> list[bytes]:
-    """The entries of one frame: failing nodes first, then any that this node is connected to."""
+    """The entries of one frame: failing nodes first, then nodes that this node is connected to."""
     peers = state.view.peers
     count = len(peers) + 1
     wanted = min(max(_FEWEST, count // _SHARE), count - 2)
@@ -42,7 +42,7 @@ def entries_for(state: NodeState, receiver: Peer | None) -> list[bytes]:
 
 
 def _pick(state: NodeState, peers: list[Peer], count: int) -> list[Peer]:
-    """Up to `count` of them by chance."""
+    """Up to `count` of the nodes, chosen at random."""
     chosen = []
     for _ in range(min(count, len(peers))):
         at = int(state.host.random() * len(peers))
@@ -59,7 +59,7 @@ def _entry(peer: Peer) -> bytes:
 
 
 def hear(state: NodeState, reporter: Peer, frame: Frame) -> None:
-    """Take in what a member tells about others."""
+    """Take in what a member reports about other nodes."""
     view = state.view
     for entry in gossip_of(frame):
         if entry.node_id == view.node_id or not nodes.is_node_id(entry.node_id):
@@ -82,5 +82,5 @@ def hear(state: NodeState, reporter: Peer, frame: Frame) -> None:
             and (ip, port, bus_port) != (subject.ip, subject.port, subject.bus_port)
             and membership_of(state).seeds.who(ip, bus_port, state.now_ms) in (b"", subject.id)
         ):
-            # Not where somebody else was found: a node that was reset must not be taken back by old news.
+            # Not an address at which another node was found: outdated gossip must not bring back a node that was reset.
             handshake.begin(state, ip, port, bus_port)

@@ -1,6 +1,6 @@
-"""Handshake: how a node at an address becomes a member. Until it told its ID it stands under a random one.
+"""Handshake: how a node at an address becomes a member. Until its ID is known it is listed under a random one.
 
-Few handshakes run at a time, and each ends soon, so that nobody can fill the list of nodes with addresses made up.
+The number of handshakes and their duration are limited, so that invented addresses cannot fill the list of nodes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 MOST: Final = 64
-"""Handshakes at a time."""
+"""The number of handshakes at a time."""
 SHORTEST_MS: Final = 1000
-"""A handshake has at least this long."""
+"""The minimum time that a handshake may take."""
 
 
 def begin(state: NodeState, ip: bytes, port: int, bus_port: int, *, meet: bool = True, asked: bool = False) -> bool:
-    """Get to know the node at a literal address; False if that can not be now. One handshake per address is enough.
+    """Start a handshake with the node at a literal address, unless one is running; False if that is impossible now.
 
-    `meet`: it is asked to get to know this node too. `asked`: somebody wants that node, even if it was forgotten.
+    `meet`: ask the node to add this one too. `asked`: add the node even if it was forgotten recently.
     """
     if not ip or not 0 < port <= 65535 or not 0 < bus_port <= 65535:
         return False
@@ -52,18 +52,18 @@ def expired(state: NodeState, peer: Peer) -> bool:
 
 
 def where(link: Link, frame: Frame) -> tuple[bytes, int, int]:
-    """Address, port and bus port of the sender: what it announces, else where its connection comes from."""
+    """Address, port and bus port of the sender: as announced, otherwise the address that its connection comes from."""
     port = int(frame.port)
     return literal(frame.announced_ip) or literal(link.remote_ip), port, bus_port_of(port, int(frame.bus_port))
 
 
 def hear_meet(state: NodeState, link: Link, frame: Frame) -> None:
-    """A node that is no member wants to be one: get to know it."""
+    """A node that is not a member wants to join: start a handshake with it."""
     begin(state, *where(link, frame), meet=False, asked=True)
 
 
 def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, frame: Frame) -> None:
-    """The node of a handshake answered under its ID: a new member, or one that is known already."""
+    """The node of a handshake told its ID: it is a new member, or one that is known already."""
     if frame.sender == state.view.node_id or sender is not None:
         membership_of(state).seeds.remember(peer.ip, peer.bus_port, frame.sender, state.now_ms)
     if frame.sender == state.view.node_id:
@@ -86,6 +86,6 @@ def complete(state: NodeState, peer: Peer, sender: Peer | None, link: Link, fram
 
 
 def take_over(state: NodeState, member: Peer, found: Peer) -> None:
-    """A member was found at an address while there was no connection to it: connect there from now on."""
+    """A member without a connection was found at an address: connect there from now on."""
     if (member.ip, member.port, member.bus_port) != (found.ip, found.port, found.bus_port):
         nodes.move(state, member, found.ip, int(found.port), int(found.bus_port))

@@ -1,8 +1,9 @@
-"""HELLO: who the nodes are, or the handshake of Redis.
+"""HELLO: the nodes of the cluster, or the handshake of Redis.
 
-Two protocols gave this word a meaning, and the arguments tell them apart. Without any it is Disque's: a format version,
-this node's ID, and for each node its address and priority, by which clients choose where to connect. With a protocol
-version it is the way clients of Redis begin: `HELLO 2|3 [AUTH user password] [SETNAME name]`, answered with a map.
+Both protocols have a command of this name, and the arguments distinguish them. Without arguments it is Disque's: the
+reply has a format version, this node's ID, and for each node its address and its priority, by which clients choose a
+node. With a protocol version it is the handshake of Redis clients: `HELLO 2|3 [AUTH user password] [SETNAME name]`, and
+the reply is a map.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SERVER: Final = b"disque"
 
 
 def hello(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply with the nodes, or do the handshake of Redis."""
+    """Reply with the nodes, or perform the handshake of Redis."""
     if len(args) > 1:
         _shake_hands(state, session, args)
         return
@@ -50,7 +51,7 @@ def hello(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _show(session: Session, node_id: bytes, where: bytes, port: int, chance: int) -> None:
-    """One node: its ID, its name or address, its port, and its priority."""
+    """Reply with one node: its ID, its name or address, its port, and its priority."""
     session.reply_array(4)
     session.reply_bulk(node_id)
     session.reply_bulk(where)
@@ -59,7 +60,7 @@ def _show(session: Session, node_id: bytes, where: bytes, port: int, chance: int
 
 
 def priority(peer: Peer) -> int:
-    """How much a node is to be avoided, the larger the more."""
+    """The priority of a node: clients avoid nodes with larger numbers."""
     if peer.flags & (kinds.NODE_FAIL | kinds.NODE_LEAVING):
         return LEAVING_PRIORITY
     if peer.flags & kinds.NODE_PFAIL:
@@ -68,7 +69,7 @@ def priority(peer: Peer) -> int:
 
 
 class _Handshake:
-    """What a client of Redis asks for."""
+    """The options of a Redis handshake."""
 
     def __init__(self, words: list[bytes]) -> None:
         self.credentials: tuple[bytes, bytes] | None = None

@@ -1,8 +1,7 @@
-"""HOST: a node tells the others the name of its host, so that they find it again when its address changes.
+"""HOST: a node announces its host name, so that the others find it again when its address changes.
 
-It goes to nodes that announce that they understand it: once per connection, when the name changes, and again after each
-PING of theirs, since a node passes over a name that comes before its own handshake is complete. The payload is the
-name, empty to take it back.
+It is sent to nodes with the feature: once per connection, when the name changes, and again after each PING from the
+node, which ignores a name that arrives before its own handshake is complete. The payload is the name; empty for none.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ FEATURE_HOST: Final = 1
 """Understands HOST."""
 
 
-def tell(state: NodeState) -> None:
-    """Tell those who do not know this node's name, or a former one."""
+def announce(state: NodeState) -> None:
+    """Send the host name to the nodes that do not know it yet."""
     host = state.view.host
     for peer in state.view.peers.values():
         link = peer.link
@@ -35,13 +34,13 @@ def tell(state: NodeState) -> None:
 
 
 def repeat(peer: Peer) -> None:
-    """Tell a node once more, which may know this one only since it was told."""
+    """Send the host name again to a node that may have ignored it."""
     if peer.link is not None and peer.link.told_host:
         peer.link.told_host = None
 
 
 def hear(state: NodeState, sender: Peer, frame: Frame) -> None:
-    """A node's name; what is no name is passed over."""
+    """Take in a node's host name. Anything that is not a host name is ignored."""
     host = frame.payload
     if host != sender.host and (not host or is_name(host)):
         sender.host = host

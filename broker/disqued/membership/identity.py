@@ -1,8 +1,8 @@
-"""Identity: who may speak in the name of a node, and in this cluster.
+"""Identity: which nodes may send frames under an ID, and in this cluster.
 
-A node tells with every frame which cluster it belongs to and which run of itself it is. Refused are nodes of another
-cluster, and a second node under an ID that is in use; nothing of what they say is taken in. A node that was started
-anew is another run under its ID too: it is let in as soon as the run before does not answer any more.
+Every frame announces the cluster of its sender, and which run of the node it is (`incarnation`). Frames of another
+cluster, and of a second node under an ID that is in use, are refused. A restarted node is also another run under the
+same ID; it is admitted as soon as the previous run no longer answers.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 PROOF_MS: Final = 1000
-"""So long a node has to prove that it is alive when another one claims its ID."""
+"""The time that a node has to answer a PING when another one claims its ID."""
 _LOG_EVERY_MS: Final = 60_000
 _MOST_REFUSED: Final = 1000
-"""Refusals remembered, so that each is logged once a minute."""
+"""The number of refusals that are remembered, so that each is logged once a minute."""
 
 
 def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> bool:
-    """Whether what came on a link is from whom it claims to be; otherwise the link is closed."""
+    """Whether the sender of a frame is the node that it claims to be; otherwise the link is closed."""
     if link.refused:
         return False
     if not is_node_id(frame.sender):
@@ -44,7 +44,7 @@ def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> b
 
 
 def _is_taken(state: NodeState, link: Link, peer: Peer, frame: Frame) -> bool:
-    """Whether the sender is not the one that is known under its ID and still alive."""
+    """Whether another node with the sender's ID is still alive."""
     current = peer.link
     if frame.incarnation == peer.incarnation or current is None or not current.answered:
         return False
@@ -62,7 +62,7 @@ def _is_taken(state: NodeState, link: Link, peer: Peer, frame: Frame) -> bool:
 
 
 def _refuse(state: NodeState, link: Link, frame: Frame, reason: str) -> bool:
-    """Close a link and say why; always False."""
+    """Close a link, and log why. Always returns False."""
     peer = link.peer
     link.refused = True
     if peer is None:

@@ -1,4 +1,4 @@
-"""What the node knows of the cluster and of its links, for Prometheus."""
+"""Metrics of the cluster and of the links to other nodes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from disqued.core.runtime.subsystem import NodeMetric
 
 PEER: Final = ("peer", "address")
-"""Its ID, which is the node, and its name or address and port for clients, which is what people know it by."""
+"""Labels of another node: its ID, which identifies it, and its name or address with the port for clients."""
 STATES: Final = ("connected", "suspected", "failed", "leaving", "handshake")
 
 
 def state_of(peer: Peer) -> str:
-    """What is to be said of another node: the worst that is so."""
+    """The state of another node, the worst one that applies."""
     if peer.in_handshake:
         return "handshake"
     if peer.flags & kinds.NODE_FAIL:
@@ -83,34 +83,34 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     Metric(
         "disque_cluster_nodes",
         GAUGE,
-        "The other nodes as this one sees them, each by the worst that is so: it is not a member yet (handshake), the "
-        "majority says that it failed, it does not answer (suspected), it is leaving, or all is well (connected).",
+        "The other nodes by their state as this node sees them; the worst that applies: not a member yet (handshake), "
+        "failed according to the majority, not answering (suspected), leaving, or connected.",
         _nodes,
         ("state",),
     ),
     gauge(
         "disque_cluster_size",
-        "Members that this node knows, itself included.",
+        "Members of the cluster, including this node.",
         lambda state: int(state.view.size),
     ),
     Metric(
         "disque_cluster_link_up",
         GAUGE,
-        "1 while the connection that this node opened to another one works.",
+        "1 while the connection that this node opened to another node works.",
         _links,
         PEER,
     ),
     Metric(
         "disque_cluster_link_buffer_bytes",
         GAUGE,
-        "What waits to be sent to another node.",
+        "Bytes that wait to be sent to another node.",
         _link_buffers,
         PEER,
     ),
     Metric(
         "disque_clock_skew_seconds",
         GAUGE,
-        "How far the clock of another node is from this one's, either way; missing until it is known.",
+        "Absolute difference between the clocks of another node and this one; missing until it was measured.",
         _skews,
         PEER,
     ),

@@ -1,4 +1,4 @@
-"""The list of nodes: how they are added, found at another address, and taken out. Every change keeps the view true."""
+"""The list of nodes: adds, moves and removes them, and keeps the cluster view up to date."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _NODE_ID: Final = re.compile(rb"[0-9a-f]{40}")
 
 
 def is_node_id(word: bytes) -> bool:
-    """Whether it can be the ID of a node."""
+    """Whether a word can be the ID of a node."""
     return _NODE_ID.fullmatch(word) is not None
 
 
 def random_id(state: NodeState) -> bytes:
-    """A new node ID."""
+    """A new random node ID."""
     return state.host.random_bytes(NODE_ID_BYTES // 2).hex().encode()
 
 
 def add(state: NodeState, peer: Peer) -> None:
-    """Enter a node."""
+    """Add a node."""
     state.view.peers[peer.id] = peer
     state.view.refresh()
 
 
 def identify(state: NodeState, peer: Peer, node_id: bytes) -> None:
-    """The ID of a node in handshake is known now: it is a member."""
+    """Make a node in handshake a member, under its own ID."""
     view = state.view
     del view.peers[peer.id]
     peer.id = node_id
@@ -43,7 +43,7 @@ def identify(state: NodeState, peer: Peer, node_id: bytes) -> None:
 
 
 def remove(state: NodeState, peer: Peer) -> None:
-    """Take a node out, and what it said of others."""
+    """Remove a node, and its votes about other nodes."""
     drop_link(state, peer)
     view = state.view
     del view.peers[peer.id]
@@ -57,7 +57,7 @@ def remove(state: NodeState, peer: Peer) -> None:
 
 
 def drop_link(state: NodeState, peer: Peer) -> None:
-    """Close the connection to a node; the next round of the bus opens a new one."""
+    """Close the connection to a node; the next round of the bus cron opens a new one."""
     link = peer.link
     if link is not None:
         peer.link = None
@@ -65,7 +65,7 @@ def drop_link(state: NodeState, peer: Peer) -> None:
 
 
 def move(state: NodeState, peer: Peer, ip: bytes, port: int, bus_port: int) -> None:
-    """A node is at another address: connect there, before its name is tried."""
+    """A node has another address: connect there before its host name is tried."""
     peer.ip = ip
     peer.port = port
     peer.bus_port = bus_port
@@ -77,7 +77,7 @@ def move(state: NodeState, peer: Peer, ip: bytes, port: int, bus_port: int) -> N
 
 
 def lose_address(state: NodeState, peer: Peer) -> None:
-    """Somebody else answers where a node should be: wait until it shows up, or look it up by its name."""
+    """Another node answers at the address of a node: wait until that node connects, or resolve its host name."""
     peer.flags |= kinds.NODE_NOADDR
     peer.ip = b""
     if not peer.host:
@@ -88,19 +88,19 @@ def lose_address(state: NodeState, peer: Peer) -> None:
 
 
 def dial_soon(peer: Peer) -> None:
-    """Connect at the next round of the bus: there is reason to hope."""
+    """Connect in the next round of the bus cron, without the delay after earlier attempts."""
     peer.dials = 0
     peer.next_dial_ms = 0
 
 
 def changed(state: NodeState) -> None:
-    """Flags or addresses of members changed: count anew, and save soon."""
+    """Flags or addresses of members changed: update the view, and save the file soon."""
     state.view.refresh()
     membership_of(state).unsaved = True
 
 
 def learn_own_ip(state: NodeState, ip: bytes) -> None:
-    """Another node reached this one at an address."""
+    """Another node reached this one at an address: it is the address of this node unless one is configured."""
     own = membership_of(state)
     if not ip or own.announced_ip:
         return

@@ -1,8 +1,8 @@
 """The cluster configuration file (nodes.conf): the nodes as text, in the format of the original.
 
-One line per node of six words, `id ip:port flags ping-sent pong-received link`, the same as CLUSTER NODES shows. What
-the original has no place for stands in lines that begin with `vars`, which it passes over: `vars node ID` and then
-pairs, `host NAME`, `bus-port NUMBER`. Unknown flags and variables are passed over.
+Each node has one line of six words, `id ip:port flags ping-sent pong-received link`, as CLUSTER NODES shows them. What
+the original does not store follows in lines that begin with `vars`, which the original ignores: `vars node ID`, then
+pairs, `host NAME`, `bus-port NUMBER`. Unknown flags and variables are ignored.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SavedNode:
 
 @dataclass
 class Saved:
-    """The file: this node and the others."""
+    """The contents of the file: this node and the others."""
 
     node_id: bytes
     leaving: bool
@@ -62,7 +62,7 @@ class Saved:
 
 
 def describe(view: ClusterView, *, handshakes: bool) -> str:
-    """The lines of all nodes, those in handshake if wanted."""
+    """The lines of all nodes, with those in handshake if `handshakes`."""
     leaving = kinds.NODE_LEAVING if view.leaving else 0
     lines = [_line(view.node_id, view.ip, int(view.port), kinds.NODE_MYSELF | leaving, 0, 0, connected=True)]
     lines += [
@@ -93,7 +93,7 @@ def encode(view: ClusterView) -> str:
 
 
 def _variables(view: ClusterView) -> Iterator[str]:
-    """A line for each node of which there is more to say."""
+    """A line for each node with a host name or an unusual bus port."""
     for peer in view.peers.values():
         said = f" host {peer.host.decode()}" if peer.host else ""
         if peer.bus_port != peer.port + BUS_PORT_DISTANCE:
@@ -103,7 +103,7 @@ def _variables(view: ClusterView) -> Iterator[str]:
 
 
 def decode(text: str) -> Saved:
-    """What the file says; ValueError says which line is wrong and why."""
+    """Parse the file. Raises ValueError with the line that is wrong and the reason."""
     found: dict[bytes, SavedNode] = {}
     variables: list[dict[str, str]] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -129,7 +129,7 @@ def decode(text: str) -> Saved:
 
 
 def _decode_node(words: list[str]) -> SavedNode:
-    """One node's line."""
+    """Parse the line of one node."""
     if len(words) != _WORDS:
         raise ValueError(f"expected {_WORDS} words for a node, found {len(words)}")
     node_id, address, flag_words, pinged, ponged, _ = words
@@ -146,12 +146,12 @@ def _decode_node(words: list[str]) -> SavedNode:
 
 
 def _port(word: str) -> int:
-    """A port; 0 for what is none."""
+    """A port; 0 if the word is not one."""
     return int(word) if word.isascii() and word.isdigit() and len(word) < 6 and int(word) < 65536 else 0
 
 
 def _decode_variables(found: dict[bytes, SavedNode], pairs: dict[str, str]) -> None:
-    """What a line of variables says about a node."""
+    """Apply a line of variables to its node."""
     node = found.get(pairs.get("node", "").encode("utf-8", "replace"))
     if node is None:
         return
@@ -162,7 +162,7 @@ def _decode_variables(found: dict[bytes, SavedNode], pairs: dict[str, str]) -> N
 
 
 def restore(state: NodeState, saved: Saved) -> None:
-    """Begin with what the file says of this node and the others; `state` has the saved ID already."""
+    """Start with the nodes of the file. `state` has the saved ID already."""
     view = state.view
     view.leaving = saved.leaving
     own = membership_of(state)

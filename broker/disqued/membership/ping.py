@@ -1,4 +1,4 @@
-"""PING, PONG and MEET as they are sent: each carries gossip and the time of this node."""
+"""Sends PING, PONG and MEET. Each carries gossip and the time of this node."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def send_ping(state: NodeState, peer: Peer) -> None:
-    """Ask a node whether it is there. What was asked before and not answered counts on from then."""
+    """Ask a node whether it is alive. The time without an answer counts from the first unanswered PING."""
     if outbox.send(state, peer, _frame(state, kinds.PING, peer)) and peer.ping_sent_ms == 0:
         peer.ping_sent_ms = state.now_ms
 
 
 def send_meet(state: NodeState, peer: Peer) -> None:
-    """Ask a node, which need not know this one, to be a member of one cluster."""
+    """Ask a node, which may not know this one yet, to join the same cluster."""
     outbox.send(state, peer, _frame(state, kinds.MEET, peer))
 
 
 def send_pong(state: NodeState, link: Link, peer: Peer | None) -> None:
-    """Answer a PING or a MEET the way it came."""
+    """Answer a PING or a MEET on the same connection."""
     state.ready.put(link, _frame(state, kinds.PONG, peer))
 
 

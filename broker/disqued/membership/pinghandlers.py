@@ -1,4 +1,4 @@
-"""PING, PONG and MEET as they are heard: who is there, since when, where, and what it says of others."""
+"""Handlers of PING, PONG and MEET: whether a node is alive, where it is, and what it reports about others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
-    """PING or MEET: answer, then take note. Only MEET makes a stranger a member."""
+    """Answer a PING or a MEET, then take in what it says. Only MEET makes an unknown node a member."""
     if not admits(state, link, sender, frame):
         return
     view = state.view
@@ -28,18 +28,18 @@ def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
         handshake.hear_meet(state, link, frame)
     send_pong(state, link, sender)
     if sender is not None and not sender.in_handshake and link is not sender.link:
-        _find(state, sender, link, frame)
+        _learn_address(state, sender, link, frame)
         hostname.repeat(sender)
-    _note(state, link, sender, frame)
+    _take_in(state, link, sender, frame)
 
 
 def hear_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
-    """PONG: the node at the other end of a link of ours answers."""
+    """Handle a PONG: the node at the other end of a link answers."""
     if not admits(state, link, sender, frame):
         return
     peer = link.peer
     if peer is None:
-        _note(state, link, sender, frame)
+        _take_in(state, link, sender, frame)
         return
     if peer.in_handshake:
         handshake.complete(state, peer, sender, link, frame)
@@ -58,16 +58,16 @@ def hear_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
     peer.pong_received_ms = state.now_ms
     peer.ping_sent_ms = 0
     failure.clear(state, peer)
-    _settle_address(state, peer, link, frame)
-    _note(state, link, sender, frame)
+    _resolve_address(state, peer, link, frame)
+    _take_in(state, link, sender, frame)
     if is_back:
         state.events.peer_up(peer)
 
 
-def _find(state: NodeState, sender: Peer, link: Link, frame: Frame) -> None:
-    """A member speaks up on a connection of its own: that is where it is.
+def _learn_address(state: NodeState, sender: Peer, link: Link, frame: Frame) -> None:
+    """A member sent a frame on a connection that it opened: learn its address from that.
 
-    One that has a name is looked up instead, as long as the connection made by that name works.
+    If it has a host name, the address behind that name is kept while the connection to it works.
     """
     ip, port, bus_port = handshake.where(link, frame)
     if not ip or not port or not bus_port:
@@ -84,8 +84,8 @@ def _find(state: NodeState, sender: Peer, link: Link, frame: Frame) -> None:
         nodes.dial_soon(sender)
 
 
-def _settle_address(state: NodeState, peer: Peer, link: Link, frame: Frame) -> None:
-    """A member that was looked up by its name answers: its address is known now."""
+def _resolve_address(state: NodeState, peer: Peer, link: Link, frame: Frame) -> None:
+    """A member that was reached by its host name answers: its address is known now."""
     ip = handshake.where(link, frame)[0]
     if peer.host and ip and (ip != peer.ip or peer.flags & kinds.NODE_NOADDR):
         peer.ip = ip
@@ -93,8 +93,8 @@ def _settle_address(state: NodeState, peer: Peer, link: Link, frame: Frame) -> N
         nodes.changed(state)
 
 
-def _note(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
-    """What every frame of a member brings: what it is, whether it leaves, and gossip."""
+def _take_in(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
+    """Take in what a member says of itself, and its gossip."""
     if sender is None or sender.in_handshake or link.closed:
         return
     _learn(state, sender, frame)
@@ -102,7 +102,7 @@ def _note(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> No
 
 
 def _learn(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """What a member says of itself."""
+    """Take in what a member says of itself: its features, its run, and whether it is leaving."""
     peer.features = frame.features
     peer.incarnation = frame.incarnation
     leaving = frame.node_flags & kinds.NODE_LEAVING

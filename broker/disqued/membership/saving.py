@@ -1,4 +1,4 @@
-"""When the cluster configuration file is written: at once where somebody waits for it, else with the next round."""
+"""Writes the cluster configuration file: at once if a client waits for it, otherwise in the next round of the cron."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _RETRY_ROUNDS: Final = 10
 
 
 def save(state: NodeState, *, sync: bool) -> None:
-    """Write the file, down to the disk if `sync`. Raises OSError."""
+    """Write the file, and sync it if `sync`. Raises OSError."""
     state.host.save_nodes(encode(state.view), sync)
     membership_of(state).unsaved = False
 
 
 def save_or_refuse(state: NodeState, *, sync: bool) -> None:
-    """Write the file for a client. Raises ReplyError."""
+    """Write the file for a client's command. Raises ReplyError."""
     try:
         save(state, sync=sync)
     except OSError as error:
@@ -30,7 +30,7 @@ def save_or_refuse(state: NodeState, *, sync: bool) -> None:
 
 
 def save_changes(own: Membership) -> None:
-    """Write what changed; a failure is logged and tried again: the node lives on with what it knows."""
+    """Write the file if something changed. A failure is logged and retried; the node continues with what it knows."""
     state = own.state
     if not own.unsaved or own.rounds < own.save_round:
         return

@@ -1,4 +1,4 @@
-"""What a node knows about its seeds: their addresses, and which of these it need not meet."""
+"""The seeds of a node: their addresses, and which nodes answered at other addresses than the known ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST: Final = 1000
 
 
 class SeedBook:
-    """The seeds of one node; filled by the membership room."""
+    """The seeds of one node."""
 
     def __init__(self) -> None:
         self.addresses: dict[bytes, list[bytes]] = {}

@@ -1,8 +1,8 @@
-"""Seeds: names and addresses by which a node finds its cluster by itself, looked up again and again.
+"""Seeds: names and addresses by which a node finds its cluster without CLUSTER MEET (`cluster-seeds`).
 
-While a seed is not a member that this node is connected to, its name is looked up every second, then every five
-seconds; when all is well twice a minute, for nodes that come anew. Every address found is met, but for those that are
-known. So a cluster forms again even when all its members come back with other addresses.
+While this node has no connection to a seed, it resolves the seeds' names every second, later every five seconds;
+otherwise every 30 seconds, to find new nodes. It meets every address that it does not know yet. A cluster therefore
+forms again even if all members return with other addresses.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 SHORTEST_MS: Final = 1000
 LONGEST_MS: Final = 5000
-CONTENT_MS: Final = 30_000
+COMPLETE_MS: Final = 30_000
 
 
 def look(state: NodeState) -> None:
-    """Look the seeds up when it is time."""
+    """Resolve the names of the seeds if that is due."""
     config = state.config
     if not config.cluster_seeds:
         return
     book = membership_of(state).seeds
-    content = all(_is_content(state, seed) for seed in _seeds(state))
-    due_ms = book.looked_ms + (CONTENT_MS if content else max(book.pause_ms, SHORTEST_MS))
-    if content:
+    complete = all(_is_complete(state, seed) for seed in _seeds(state))
+    due_ms = book.looked_ms + (COMPLETE_MS if complete else max(book.pause_ms, SHORTEST_MS))
+    if complete:
         book.pause_ms = 0
     if state.now_ms < due_ms:
         return
@@ -46,7 +46,7 @@ def look(state: NodeState) -> None:
 
 
 def found(state: NodeState, name: bytes, addresses: list[bytes]) -> None:
-    """A name was looked up: meet whom it stands for."""
+    """A name was resolved: meet the nodes at its addresses."""
     ips = list(dict.fromkeys(ip for ip in map(literal, addresses) if ip))
     membership_of(state).seeds.addresses[name] = ips
     for seed in _seeds(state):
@@ -62,22 +62,22 @@ def _seeds(state: NodeState) -> list[Endpoint]:
 
 
 def _ports(state: NodeState, seed: Endpoint) -> tuple[int, int]:
-    """The ports of a seed; what was not said is as on this node."""
+    """The ports of a seed; those that are not given are the same as on this node."""
     config = state.config
     port = seed.port or config.port
     own = port == config.port and config.cluster_port
     return port, seed.bus_port or own or port + BUS_PORT_DISTANCE
 
 
-def _is_content(state: NodeState, seed: Endpoint) -> bool:
-    """Whether there is nobody behind a seed that this node should be connected to and is not."""
+def _is_complete(state: NodeState, seed: Endpoint) -> bool:
+    """Whether this node is connected to all nodes behind a seed."""
     ips = membership_of(state).seeds.addresses.get(seed.host.encode())
     bus_port = _ports(state, seed)[1]
     return bool(ips) and all(_is_connected(state, ip, bus_port) for ip in ips or ())
 
 
 def _is_connected(state: NodeState, ip: bytes, bus_port: int) -> bool:
-    """Whether an address is this node's, or of a member that answers."""
+    """Whether an address belongs to this node, or to a member that it is connected to."""
     view = state.view
     node_id = membership_of(state).seeds.who(ip, bus_port, state.now_ms)
     if node_id == view.node_id or (ip, bus_port) == (view.ip, view.bus_port):
@@ -89,7 +89,7 @@ def _is_connected(state: NodeState, ip: bytes, bus_port: int) -> bool:
 
 
 def _is_known(state: NodeState, ip: bytes, bus_port: int) -> bool:
-    """Whether an address needs no handshake: this node, or a member, which is being connected to anyway."""
+    """Whether an address needs no handshake: it belongs to this node, or to a member, to which the cron connects."""
     return _is_connected(state, ip, bus_port) or any(
         (peer.ip, peer.bus_port) == (ip, bus_port) for peer in state.view.peers.values()
     )

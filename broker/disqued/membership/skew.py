@@ -1,6 +1,7 @@
-"""Skew: how far the clocks of other nodes are from this one's, measured with half the round trip of PING and PONG.
+"""Clock skew: the difference between the clocks of other nodes and this one's, measured with PING and PONG.
 
-Jobs carry spans, not times, so a wrong clock only changes their order and what is displayed; still, it should be known.
+Jobs carry durations, not times, so a wrong clock changes only their order and what is displayed. It is reported
+nevertheless. The measurement assumes that a PONG takes half of the round trip.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
 WARN_MS: Final = 1000
 _LONGEST_TRIP_MS: Final = 1000
-"""A slower answer says little about the clock."""
+"""A slower answer would say too little about the clock."""
 
 
 def measure(state: NodeState, peer: Peer, asked_ms: int, frame: Frame) -> None:
-    """A node answered what it was asked at `asked_ms`; 0 for nothing."""
+    """Measure with the answer to a PING that was sent at `asked_ms`, 0 for none."""
     trip_ms = int(state.now_ms) - asked_ms
     clock_ms = frame.clock_ms
     if not clock_ms or not asked_ms or trip_ms > _LONGEST_TRIP_MS or clock_ms >= 1 << 62:
@@ -35,5 +36,5 @@ def measure(state: NodeState, peer: Peer, asked_ms: int, frame: Frame) -> None:
 
 
 def worst_ms(state: NodeState) -> int:
-    """The largest distance of a member's clock from this one's."""
+    """The largest clock skew of a member, in milliseconds."""
     return max([abs(int(peer.skew_ms)) for peer in state.view.peers.values() if peer.skew_known], default=0)

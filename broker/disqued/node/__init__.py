@@ -1,4 +1,4 @@
-"""The node: composes the rooms into one object with few verbs.
+"""The node: composes the rooms into one object with few methods.
 
 `rooms` lists what a node is made of, `requests` runs what clients send, `frames` handles what other nodes send, and
 `node` has the verbs that the drivers call.

@@ -1,4 +1,4 @@
-"""Frames of other nodes: which message each is, and who may say it."""
+"""Dispatches frames of other nodes to the handlers of their messages, and checks who may send them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from disqued.core.runtime.state import NodeState
 
 
 class Frames:
-    """Handles what other nodes send to one node."""
+    """Handles the frames that one node receives."""
 
     def __init__(self, state: NodeState, limits: ClientLimits, messages: tuple[Message, ...]) -> None:
         self._state = state
         self._limits = limits
         self.messages: list[MessageEntry | None] = [None] * kinds.KINDS
-        """By their numbers."""
+        """By number."""
         for message in messages:
             self.messages[message.number] = MessageEntry(message, state.traffic[message.number])
 
     def take(self, link: Link, data: bytes) -> None:
-        """Bytes came on a link: handle the complete frames among them."""
+        """Bytes arrived on a link: handle the complete frames among them."""
         state = self._state
         reader = link.reader
         reader.table = state.message_table
@@ -44,7 +44,7 @@ class Frames:
                 self._hear(link, frame)
         except BusError as error:
             self._give_up(link, str(error))
-        except Exception as bug:  # noqa: BLE001 - whatever another node sends, the jobs of this one live on
+        except Exception as bug:  # noqa: BLE001 - no frame of another node may stop this node
             report_bug(state, "a frame could not be handled", bug)
             self._give_up(link, "a frame could not be handled")
         if reader.passed_over != passed_over:
@@ -66,7 +66,7 @@ class Frames:
         message.traffic.received.value += 1
         sender = frame.sender
         if sender == link.sender:
-            sender = link.sender  # whose hash is known
+            sender = link.sender  # its hash is computed already
         else:
             link.sender = sender
         peer = state.view.peers.get(sender)
@@ -76,7 +76,7 @@ class Frames:
             message.handler(state, peer, frame)
 
     def _give_up(self, link: Link, reason: str) -> None:
-        """Close a link that brings nonsense."""
+        """Close a link after a frame that is invalid or could not be handled."""
         state = self._state
         who = link.peer.id if link.peer is not None else link.remote_ip
         state.host.log("warning", f"Closing the bus link with {who.decode('ascii', 'replace')}: {reason}")

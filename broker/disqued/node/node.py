@@ -1,4 +1,4 @@
-"""The node: composes the rooms into one object with few verbs.
+"""The node: composes the rooms into one object with few methods.
 
 In: `connected`, `client_bytes`, `disconnected` for clients, `link_bytes` and `link_closed` for the cluster bus, `found`
 for host names that were resolved, `disk_done` for the disk, and `tick`. Out: `carry`, which hands the output of a turn
@@ -41,7 +41,7 @@ SAMPLE_MS: Final = 100
 
 
 class Node:
-    """One broker node, made of `rooms`."""
+    """One broker node, which consists of `rooms`."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Node:
         self._make_command_table(rooms.commands)
 
     def _make_command_table(self, commands: tuple[Command, ...]) -> None:
-        """Enter the commands under their names, as renamed by the configuration."""
+        """Register the commands under their names, as renamed by the configuration."""
         state = self.state
         state.command_entries = [CommandEntry(command) for command in commands]
         entries = {entry.command.name: entry for entry in state.command_entries}
@@ -89,7 +89,7 @@ class Node:
             state.commands[name.upper()] = entry
 
     def start(self, now_ms: i64) -> None:
-        """Take up what was kept on disk, before anything else happens."""
+        """Start to load the jobs on disk, before anything else happens."""
         self.state.now_ms = now_ms
         self.state.events.start()
 
@@ -108,14 +108,14 @@ class Node:
         return ready.pending
 
     def end(self, now_ms: i64, *, rewrite: bool = False) -> bool:
-        """The process is asked to end, as by SHUTDOWN (REWRITE-AOF); False if that fails and the node continues."""
+        """End the node, as SHUTDOWN (REWRITE-AOF) does; False if that fails and the node continues."""
         self.state.now_ms = now_ms
         return end(self.state, rewrite=rewrite)
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def connected(self, session: Session) -> bool:
-        """A client opened a connection; False when there are too many and the session only gets an error."""
+        """A client opened a connection; False if there are too many and the session only gets an error."""
         state = self.state
         if len(state.sessions) >= state.config.maxclients:
             state.counters.add(REJECTED_CONNECTIONS)
@@ -132,7 +132,7 @@ class Node:
         return True
 
     def disconnected(self, session: Session, now_ms: i64) -> None:
-        """A connection is gone."""
+        """A client's connection is closed."""
         state = self.state
         state.now_ms = now_ms
         session.closed = True
@@ -174,7 +174,7 @@ class Node:
     # --- other nodes --------------------------------------------------------------------------------------------------
 
     def link_bytes(self, link: Link, data: bytes, now_ms: i64) -> None:
-        """Bytes came on a link: handle the complete frames among them."""
+        """Bytes arrived on a link: handle the complete frames among them."""
         state = self.state
         state.now_ms = now_ms
         if link.closed or state.ended:
@@ -185,7 +185,7 @@ class Node:
             self._requests.resume()
 
     def link_closed(self, link: Link, now_ms: i64) -> None:
-        """A link is gone, or could not be opened."""
+        """A link is closed, or could not be opened."""
         self.state.now_ms = now_ms
         link.closed = True
         link.out.clear()
@@ -201,19 +201,19 @@ class Node:
     # --- the disk and the time ----------------------------------------------------------------------------------------
 
     def disk_done(self, work: DiskWork, now_ms: i64) -> None:
-        """The disk finished something that was started before."""
+        """The disk finished work that was started before."""
         self.state.now_ms = now_ms
         owner = work.owner
         if owner is not None:
             owner.disk_done(work)
 
     def tick(self, now_ms: i64) -> None:
-        """Do what is due: wake jobs, end waits, and the regular duties."""
+        """Do what is due: wake jobs, end waits, and run the cron."""
         state = self.state
         state.now_ms = now_ms
         if state.ended:
             return
-        if state.loading:  # wake times and all regular duties stand still until everything is loaded
+        if state.loading:  # timers and the cron wait until everything is loaded
             state.events.due()
             return
         for timed in state.lifecycle.timers.due(now_ms, WAKE_UPS_PER_TICK):
@@ -221,8 +221,8 @@ class Node:
                 timed.awake_ms = 0
                 try:
                     self._wake(timed)
-                except Exception as bug:  # noqa: BLE001 - all others must still be woken
-                    report_bug(state, "what was due could not be done", bug)
+                except Exception as bug:  # noqa: BLE001 - all other timers must still fire
+                    report_bug(state, "a timer could not be handled", bug)
         if 0 < state.events.deadline_ms() <= now_ms:
             state.events.due()
         self._serve_queues()
@@ -234,7 +234,7 @@ class Node:
             self._requests.resume()
 
     def _wake(self, timed: Timed) -> None:
-        """The wake time of something has come."""
+        """A timer fires."""
         state = self.state
         if isinstance(timed, Job):
             if state.lifecycle.wake(timed, state.now_ms):
@@ -247,7 +247,7 @@ class Node:
             timed.ring(state)
 
     def _serve_queues(self) -> None:
-        """After jobs may have moved: serve the clients that wait here, then the nodes that asked for jobs."""
+        """Serve the clients that wait here, then the nodes that asked for jobs. Call it when queues may have jobs."""
         state = self.state
         if state.lifecycle.ready:
             state.events.queues_ready()
@@ -255,7 +255,7 @@ class Node:
             state.events.queues_wanted()
 
     def _cron(self, now_ms: i64) -> None:
-        """Duties that come around `hz` times per second or less."""
+        """Run the regular duties, up to `hz` times per second."""
         state = self.state
         self._next_cron_ms = now_ms + 1000 // state.config.hz
         if now_ms >= self._next_sample_ms:
@@ -268,7 +268,7 @@ class Node:
         self._limits.close_idle()
 
     def next_deadline_ms(self) -> int:
-        """When `tick` should be called next; 0 for as soon as everybody else had a turn."""
+        """When `tick` should be called next; 0 for as soon as other input was handled."""
         state = self.state
         room_ms = state.events.deadline_ms()
         if state.loading:

@@ -1,7 +1,7 @@
-"""Requests of clients: which of them run, when, and what answers those that do not.
+"""Runs the requests of clients, or refuses them.
 
-A client's requests run one after the other until its input ends, a command blocks, or the connection is to be closed.
-Requests of clients that are blocked, paused or have too much to read wait in the parser of their session.
+A client's requests run one after another until its input ends, a command blocks, or the connection must be closed.
+Requests of clients that are blocked, paused or have too many unread replies wait in the parser of their session.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from disqued.core.runtime.state import NodeState
 from disqued.errors import TOO_BIG, AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError, WrongArity
 from disqued.resp.limits import MAX_QUERY_BYTES
 
-LOOK_PARTS: Final = 100
-"""After so many parts of replies it is checked how much the client has left to read."""
+PARTS_PER_CHECK: Final = 100
+"""The client's unread output is checked again after this many parts of replies."""
 
 
 class Requests:
@@ -37,7 +37,7 @@ class Requests:
         self._stopwatch_ns = stopwatch_ns
 
     def bound_input(self, session: Session) -> None:
-        """A client sent much that can not be run yet: see that there is memory for it, and for what is to come.
+        """A client sent much input that cannot run yet: ensure that there is memory for it and for its remaining part.
 
         A job that does not fit is refused before the rest of it is stored.
         """
@@ -55,7 +55,7 @@ class Requests:
             self._limits.bound_waiting_input(session)
 
     def _refuse_passed_over(self, session: Session) -> None:
-        """Answer a request that was not stored because there is no memory for it."""
+        """Reply with an error to a request that was not stored, because there is no memory for it."""
         session.parser.passed_over = False
         error = OutOfMemory(TOO_BIG)
         self._state.errors.add(error.code)
@@ -65,7 +65,7 @@ class Requests:
             session.reply_mode = REPLY_ON
 
     def run(self, session: Session, began_ns: i64) -> None:
-        """Run requests until input runs out, the client blocks or the connection is to be closed."""
+        """Run requests until the input ends, the client blocks, or the connection must be closed."""
         state, parser, out = self._state, session.parser, session.out
         pause = self._pause
         if pause.until_ms > state.now_ms:
@@ -75,14 +75,14 @@ class Requests:
         ready = state.lifecycle.ready
         noted = len(state.ready.changes)
         logged = state.ready.logged
-        look_at: i64 = 0 if session.number in state.ready.slow else LOOK_PARTS
+        check_at: i64 = 0 if session.number in state.ready.slow else PARTS_PER_CHECK
         session.recount()
         try:
             while session.blocked is None and not session.closing and not session.closed:
-                if len(out) >= look_at:
+                if len(out) >= check_at:
                     if self._limits.must_read(session):
                         break
-                    look_at = len(out) + LOOK_PARTS
+                    check_at = len(out) + PARTS_PER_CHECK
                 args = parser.next()
                 if args is None:
                     break
@@ -120,7 +120,7 @@ class Requests:
             state.ready.flush(session)
 
     def _dispatch(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:
-        """Check and run one request; refusals are answered with their error."""
+        """Check and run one request. If it is refused, reply with the error."""
         try:
             if entry is None:
                 self._unknown(session, args[0])
@@ -144,21 +144,21 @@ class Requests:
             if entry is not None:
                 entry.failed += 1
             session.out.append(error.encode())
-        except Exception as bug:  # noqa: BLE001 - a bug in one command must not take the jobs of all clients with it
+        except Exception as bug:  # noqa: BLE001 - a bug in one command must not end the node
             self._state.errors.add("ERR")
             if entry is not None:
                 entry.failed += 1
             self._report_bug(session, args, bug)
 
     def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:
-        """A command failed in a way nobody meant: log where, tell the client, drop its connection."""
+        """A command raised an unexpected exception: log it, reply with an error, and close the connection."""
         name = args[0].decode("utf-8", "replace")
         report_bug(self._state, f"{name} with {len(args) - 1} arguments failed", error)
         session.out.append(b"-ERR internal error, the server's log has the details\r\n")
         session.closing = True
 
     def _check(self, entry: CommandEntry, session: Session, args: list[bytes]) -> None:
-        """Refuse a command that may not run now."""
+        """Refuse a command that must not run now."""
         state = self._state
         if state.password and not session.authenticated and not entry.before_auth:
             raise AuthenticationRequired
@@ -170,7 +170,7 @@ class Requests:
             raise Loading
 
     def _run_muted(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:
-        """Run a request of a client that wants no reply (CLIENT REPLY OFF or SKIP)."""
+        """Run a request without its reply (CLIENT REPLY OFF or SKIP)."""
         kept = len(session.out)
         if session.reply_mode == REPLY_SKIP:
             session.reply_mode = REPLY_ON
@@ -184,7 +184,7 @@ class Requests:
             del session.out[kept:]
 
     def _unknown(self, session: Session, name: bytes) -> None:
-        """A name that is not in the table: QUIT, or an error."""
+        """Handle a name that is not in the table: QUIT, or an error."""
         if name.lower() == b"quit":
             session.reply_ok()
             session.closing = True
@@ -192,7 +192,7 @@ class Requests:
         raise ReplyError(f"ERR unknown command '{name.decode('utf-8', 'surrogateescape')}'")
 
     def resume(self) -> None:
-        """Run the input that clients sent while they were blocked, in the order in which they were served."""
+        """Run the input that clients sent while they were blocked, in the order in which their waits ended."""
         state = self._state
         while state.resumed:
             sessions = state.resumed

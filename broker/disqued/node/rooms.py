@@ -1,7 +1,4 @@
-"""What a node is made of: the list of its rooms, in the order in which they hear events.
-
-A new room is one line here.
-"""
+"""The list of rooms that a node consists of, in the order in which they hear events. A new room is one line here."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from disqued.replication import SUBSYSTEM as REPLICATION
 
 
 class Rooms:
-    """A list of rooms, and all tables that follow from it."""
+    """A list of rooms, and all tables that follow from them."""
 
     def __init__(self, *subsystems: Subsystem) -> None:
         self.subsystems: tuple[Subsystem, ...] = subsystems
@@ -38,12 +35,12 @@ class Rooms:
         self.records: tuple[RecordKind, ...] = tuple(row for room in subsystems for row in room.records)
         self.record_table: RecordTable = record_table(self.records)
         self.directives: tuple[Option[Any], ...] = tuple(row for room in subsystems for row in room.directives)
-        """Beside those in the table of `disqued.config`."""
+        """In addition to the table in `disqued.config`."""
         self.node_metrics: tuple[NodeMetric, ...] = tuple(row for room in subsystems for row in room.node_metrics())
         self.queue_metrics: tuple[QueueMetric, ...] = tuple(row for room in subsystems for row in room.queue_metrics)
 
     def and_also(self, *subsystems: Subsystem) -> Rooms:
-        """These rooms and some more, which hear events after them."""
+        """These rooms and more rooms, which hear events after them."""
         return Rooms(*self.subsystems, *subsystems)
 
 

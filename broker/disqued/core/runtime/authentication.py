@@ -1,7 +1,7 @@
-"""The password check that AUTH and HELLO share.
+"""The password check of AUTH and HELLO.
 
-There is one password (`requirepass`) and one user, whom clients that insist on a name call `default`. While clients
-change over to a new password, the one before may be taken as well (`requirepass-former`).
+There is one password (`requirepass`) and one user, `default`, for clients that require a user name. While clients
+change to a new password, the previous one is accepted too (`requirepass-former`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ONLY_USER: Final = b"default"
 
 
 def authenticate(state: NodeState, session: Session, password: bytes, user: bytes = ONLY_USER) -> None:
-    """Let the session in; a wrong password also takes away what an earlier right one gave. Raises ReplyError."""
+    """Authenticate the session. A wrong password also ends an earlier authentication. Raises ReplyError."""
     if not state.password:
         raise ReplyError("ERR Client sent AUTH, but no password is set")
-    # All are compared in a time that says nothing about how much of them is right.
+    # All comparisons take the same time, whether or not they match, so that timing reveals nothing.
     former = state.config.requirepass_former or state.password
     right = compare_digest(password, state.password) | compare_digest(password, former)
     session.authenticated = right & compare_digest(user, ONLY_USER)

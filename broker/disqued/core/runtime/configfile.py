@@ -1,4 +1,4 @@
-"""The file that the server was started with, written anew with the configuration as it is now (CONFIG REWRITE)."""
+"""CONFIG REWRITE: writes the current configuration to the file that the server was started with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def rewrite(state: NodeState) -> bool:
-    """Write the file; False when the server runs without one. Raises OSError."""
+    """Write the file; False if the server runs without one. Raises OSError."""
     host = state.host
     text = host.read_config()
     if text is None:

@@ -1,4 +1,4 @@
-"""Failures that nobody meant: the node serves on, and the log has what is needed to mend them."""
+"""Unexpected exceptions: the node continues to serve, and the log has what is needed to fix the bug."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 
 def report_bug(state: NodeState, what: str, error: Exception) -> None:
-    """Log what failed, and where."""
+    """Log what failed, with the traceback."""
     text = "".join(traceback.format_exception(error))
     state.host.log("warning", f"BUG: {what}, please report it:\n{text}")

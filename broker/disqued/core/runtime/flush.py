@@ -1,4 +1,4 @@
-"""Forgetting everything at once: all jobs, all queues, the keys of jobs, and the waits of clients."""
+"""Drops everything at once: all jobs, queues and keys of jobs, and the waits of clients."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 
 def flush_all(state: NodeState) -> None:
-    """Drop all jobs, keys and queues of this node; clients that wait for jobs are answered as if their time were over.
+    """Drop all jobs, keys and queues of this node. Waiting clients get the same reply as after their timeout.
 
-    Millions of notes that a job is gone would stop the node for long: nothing is noted, and `all_dropped` says it once.
+    A record for each of millions of jobs would block the node for long, so the journal is off meanwhile, and the event
+    `all_dropped` follows once.
     """
     lifecycle = state.lifecycle
     journal = lifecycle.journal

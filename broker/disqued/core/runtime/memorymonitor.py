@@ -1,8 +1,8 @@
-"""Making room: what is forgotten when memory runs short, and queues that nobody used for long.
+"""Memory monitoring: evicts jobs when memory is short, and removes idle queues.
 
-Only what is safe to lose goes: acknowledged jobs, at-most-once jobs that were delivered, empty queues. Thresholds are
-those of the Disque README ("Memory management", "Queues eviction"). When even that is not enough, greedy clients go
-(`core.runtime.clientlimits`).
+Only what is safe to lose is evicted: acknowledged jobs, delivered at-most-once jobs, and empty queues. The thresholds
+are those of the Disque README ("Memory management", "Queues eviction"). If eviction is not enough, the client limits
+disconnect clients (`core.runtime.clientlimits`).
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from disqued.core.runtime.counters import JOBS_EVICTED
 from disqued.core.runtime.state import NodeState
 
 IDLE_MS: Final = (300_000, 10_000, 2_000, 2_000)
-"""How long an empty queue stays, by memory level."""
+"""How long an idle queue is kept, by memory level."""
 
 _LEVELS: Final = (
     "Memory is no longer short",
-    "Memory is short, new jobs are kept by other nodes only",
-    "Memory is very short, what may be forgotten is",
-    "Memory is used up, commands that need more are refused",
+    "Memory is short, only other nodes store new jobs",
+    "Memory is very short, evicting jobs",
+    "Memory is used up, refusing commands that need more",
 )
 _DROPS_PER_CALL: Final = 1000
-_TABLES_PER_LOOK: Final = 4
+_TABLES_PER_CHECK: Final = 4
 _VISITS_PER_ROUND: Final = 20
 _ROUNDS_PER_CALL: Final = 50
-"""So that many queues that grow idle together leave in many small steps, not in one long one."""
+"""Limits the work of one call when many queues become idle at the same time."""
 
 
 def make_room(state: NodeState) -> bool:
-    """Forget what may be forgotten until memory suffices; False when it is used up nevertheless.
+    """Evict jobs until memory suffices; False if memory is used up nevertheless.
 
-    The work of one call is bounded. The next one goes on.
+    The work of one call is bounded. The next call continues.
     """
     memory = state.lifecycle.memory
     for _ in range(_DROPS_PER_CALL):
@@ -46,7 +46,7 @@ def make_room(state: NodeState) -> bool:
 
 
 def make_room_for(state: NodeState, size: i64) -> bool:
-    """Forget what may be forgotten until so many bytes more fit; False when they do not."""
+    """Evict jobs until `size` more bytes fit; False if they do not."""
     memory = state.lifecycle.memory
     for _ in range(_DROPS_PER_CALL):
         if memory.fits(size) or size > memory.maximum_bytes or not _evict(state):
@@ -55,7 +55,7 @@ def make_room_for(state: NodeState, size: i64) -> bool:
 
 
 def _evict(state: NodeState) -> bool:
-    """Forget the job that may go first; False when there is none."""
+    """Evict the oldest job that may be evicted; False if there is none."""
     job = state.lifecycle.memory.oldest_evictable()
     if job is None or state.config.maxmemory_policy != "acks":
         return False
@@ -65,22 +65,22 @@ def _evict(state: NodeState) -> bool:
 
 
 def make_room_for_one(state: NodeState) -> None:
-    """Before a mere acknowledgement is kept: when memory is very short, another one has to go for it."""
+    """Evict one job, if memory is very short, for an acknowledgement of an unknown job that is about to be stored."""
     if state.lifecycle.memory.level() >= EVICTION:
         _evict(state)
 
 
 class MemoryMonitor:
-    """Looks at the memory of a node ten times per second."""
+    """Checks the memory of a node ten times per second."""
 
     def __init__(self, limits: ClientLimits) -> None:
         self._limits = limits
         self._level = 0
-        """What the log says."""
-        self._tables_looked_at = 0
+        """The level that was logged last."""
+        self._tables_checked = 0
 
     def check(self, state: NodeState) -> None:
-        """Count what waits in buffers, ask the system, and do what the memory level asks for."""
+        """Measure buffers and resident memory, and do what the memory level requires."""
         memory = state.lifecycle.memory
         memory.under_way_bytes = 0
         memory.buffer_bytes = state.events.buffered_bytes() + self._limits.buffers_bytes()
@@ -90,17 +90,17 @@ class MemoryMonitor:
         if memory.level() >= FULL:
             self._limits.close_slowest_reader()
         self._limits.resume_readers()
-        for _ in range(_TABLES_PER_LOOK):
-            self._tables_looked_at += 1
-            state.lifecycle.table.shrink(self._tables_looked_at)
-            state.lifecycle.keys.shrink(self._tables_looked_at)
+        for _ in range(_TABLES_PER_CHECK):
+            self._tables_checked += 1
+            state.lifecycle.table.shrink(self._tables_checked)
+            state.lifecycle.keys.shrink(self._tables_checked)
         if memory.is_wasteful:
             state.host.release_memory()
             memory.gave_back()
         self._report(state)
 
     def _report(self, state: NodeState) -> None:
-        """A line in the log when the level changed."""
+        """Log a change of the level."""
         memory = state.lifecycle.memory
         level = int(memory.level())
         if level == self._level:
@@ -116,7 +116,7 @@ class MemoryMonitor:
 
 
 def remove_if_idle(state: NodeState, queue: Queue, idle_ms: int = IDLE_MS[0]) -> bool:
-    """Forget a queue that is empty, not paused, that nobody waits for and nobody used for `idle_ms`."""
+    """Remove a queue that is empty, not paused, without waiting clients, and unused for `idle_ms`."""
     if not queue.deserted or state.now_ms - queue.used_ms < idle_ms:
         return False
     state.lifecycle.remove_queue(queue)
@@ -124,13 +124,13 @@ def remove_if_idle(state: NodeState, queue: Queue, idle_ms: int = IDLE_MS[0]) ->
 
 
 class IdleQueues:
-    """Walks over all queues, a few per call, and forgets the idle ones."""
+    """Iterates over all queues, a few per call, and removes idle ones."""
 
     def __init__(self) -> None:
         self._cursor = 0
 
     def visit(self, state: NodeState) -> None:
-        """Look at the next few queues; go on at once while more than a tenth of them had to go."""
+        """Check the next few queues; continue at once while more than a tenth of them were idle."""
         idle_ms = IDLE_MS[state.lifecycle.memory.level()]
         for _ in range(_ROUNDS_PER_CALL):
             self._cursor, queues = state.lifecycle.queues.scan(self._cursor, _VISITS_PER_ROUND)

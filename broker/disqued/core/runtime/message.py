@@ -1,4 +1,4 @@
-"""What a bus message is: one row of the message table, composed in `disqued.node` from those of the rooms."""
+"""A bus message: one row of the message table, which `disqued.node` composes from the rows of the rooms."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Message:
-    """One type of message. Only members of the cluster are heard, unless it has `from_anyone` instead of `handler`."""
+    """One type of message. It is handled only if its sender is a member, unless it has `from_anyone` for a handler."""
 
     number: int
-    """On the wire (`bus.kinds`)."""
+    """The type on the wire (`bus.kinds`)."""
     name: str
     payload: int
-    """What follows the header (`bus.kinds.OF_...`)."""
+    """The kind of payload after the header (`bus.kinds.OF_...`)."""
     sent_by: str
-    """Which node sends it, and to which."""
+    """Which node sends it, and to which nodes."""
     effect: str
     """What the receiver does."""
     handler: MessageHandler | None = None
     from_anyone: AnyoneHandler | None = None
-    """Gets the link it came on, and the sender if it is known."""
+    """A handler that gets the link of the frame, and the sender if it is known."""
     feature: int = 0
     """The bit by which nodes announce that they know the message; 0 for those of the original."""
 
 
 def table_of(messages: Iterable[Message]) -> MessageTable:
-    """The table by which frames are read. Raises ValueError when two messages have one number or one name."""
+    """The table that frames are parsed with. Raises ValueError if two messages have the same number or name."""
     table = MessageTable()
     for message in messages:
         table.add(message.number, message.name, message.payload)
@@ -46,7 +46,7 @@ def table_of(messages: Iterable[Message]) -> MessageTable:
 
 
 def features_of(messages: Iterable[Message]) -> int:
-    """What a node that knows these messages announces."""
+    """The feature bits that a node with these messages announces."""
     features = 0
     for message in messages:
         features |= message.feature

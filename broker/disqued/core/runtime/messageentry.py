@@ -1,4 +1,4 @@
-"""A bus message in the table of one node: its row, unpacked for the dispatcher, and what the node counts about it."""
+"""A bus message in the table of one node: its handler, unpacked for fast dispatch, and its counters."""
 
 from __future__ import annotations
 

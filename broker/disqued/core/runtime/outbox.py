@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def send(state: NodeState, peer: Peer, frame: bytes) -> bool:
-    """Send a frame to a node; False when there is no link to it."""
+    """Send a frame to a node; False if there is no link to it."""
     link = peer.link
     if link is None or link.closed:
         return False

@@ -1,8 +1,7 @@
-"""A room of one node: what it keeps, and the events that it hears.
+"""A room of one node: its state, and the events that it hears.
 
-A room's package declares what it adds to the whole as a value (`runtime.subsystem`); for each node one `Room` is made
-of it. What the room keeps stands in its attributes, and nobody else's; its functions reach it by the room's name in
-`NodeState.rooms`.
+A room's package declares what the room adds to a node as a value (`runtime.subsystem`), from which each node makes one
+`Room`. The room's state is in its attributes and nowhere else; its functions find it by name in `NodeState.rooms`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from disqued.core.runtime.state import NodeState
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Room(Listener):
-    """Keeps nothing and hears nothing; rooms derive from it."""
+    """The base class of rooms: without state, and hears no events."""
 
     def __init__(self, state: NodeState) -> None:
         self.state = state

@@ -1,4 +1,4 @@
-"""The end of a node that was asked to end: first everything that changed is to be on disk."""
+"""Shutdown: the node writes all changes to disk before it ends."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 def end(state: NodeState, *, rewrite: bool) -> bool:
-    """Have all that changed on disk, in a file written anew if `rewrite`; False if that fails: the node goes on.
+    """Write all changes to disk, to a rewritten file if `rewrite`; False if that fails and the node continues.
 
-    Afterwards nothing changes any more (`state.ended`): what is on disk is what the next run finds. A node that still
-    loads has changed nothing.
+    Afterwards nothing changes any more (`state.ended`), so the next run finds exactly what is on disk. A node that is
+    still loading has no changes.
     """
     if state.ended:
         return True

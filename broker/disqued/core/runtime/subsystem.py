@@ -1,7 +1,7 @@
-"""A room as a value: everything that it adds to a node.
+"""A room as a value: everything that the room adds to a node.
 
-`disqued.node.rooms` lists them. A room plugs in by one line there: all tables (commands, messages, records,
-counters, metrics, sections of INFO) follow from the list.
+`disqued.node.rooms` lists the rooms. One line there adds a room: all tables (commands, messages, records, counters,
+metrics, sections of INFO) follow from the list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from disqued.core.telemetry.metric import COUNTER, HISTOGRAM, Metric, Sample
 
 
 class QueueSeen(NamedTuple):
-    """A queue, and when it is looked at."""
+    """A queue, and the time at which it is read."""
 
     queue: Queue
     now_ms: int
@@ -31,32 +31,32 @@ class QueueSeen(NamedTuple):
 
 NodeMetric: TypeAlias = Metric[NodeState]
 QueueMetric: TypeAlias = Metric[QueueSeen]
-"""The reader of a QueueMetric adds the label `queue`: rows only name the labels behind it."""
+"""A metric of each queue. Rows name only the labels after `queue`, which is added when the metrics are read."""
 
 
 @dataclass(frozen=True)
 class Subsystem:
-    """One room: its name, and what it owns."""
+    """One room: its name, and what it adds to a node."""
 
     name: str
     room: Callable[[NodeState], Room] = Room
-    """Makes the room of one node."""
+    """Creates the room of one node."""
     commands: tuple[Command, ...] = ()
     messages: tuple[Message, ...] = ()
     records: tuple[RecordKind, ...] = ()
     """Its kinds of records in the append-only file."""
     counters: tuple[Counter, ...] = ()
-    """What it counts: fields of INFO, metrics, reset by CONFIG RESETSTAT,"""
+    """Counters: fields of INFO and metrics, which CONFIG RESETSTAT resets."""
     measures: tuple[Measure, ...] = ()
-    """the same for histograms."""
+    """Histograms: metrics, which CONFIG RESETSTAT resets."""
     info: Callable[[NodeState], Fields] | None = None
-    """Fields in front of the counters in the room's section of INFO."""
+    """Returns the fields before the counters in the room's section of INFO."""
     metrics: tuple[NodeMetric, ...] = ()
-    """Metrics of the node that are no counters."""
+    """Metrics of the node that are not counters."""
     queue_metrics: tuple[QueueMetric, ...] = ()
     """Metrics of each queue."""
     directives: tuple[Option[Any], ...] = ()
-    """Directives beside those of the table in `disqued.config`, which other programs read without the broker."""
+    """Directives in addition to the table in `disqued.config`, which programs other than the broker read too."""
 
     def section(self, state: NodeState) -> Fields:
         """The room's section of INFO."""
@@ -64,7 +64,7 @@ class Subsystem:
         return [*fields, *state.counters.fields(self.counters)]
 
     def node_metrics(self) -> tuple[NodeMetric, ...]:
-        """All metrics of the node: those of the counters first."""
+        """All metrics of the node; those of the counters come first."""
         families: dict[str, list[Counter]] = {}
         for counter in self.counters:
             if counter.metric:
@@ -74,7 +74,7 @@ class Subsystem:
 
 
 def _counted(name: str, counters: list[Counter]) -> NodeMetric:
-    """One metric of one counter, or of several that differ by their labels."""
+    """The metric of one counter, or of several that differ in their labels."""
 
     def read(state: NodeState) -> Iterable[Sample]:
         for counter in counters:

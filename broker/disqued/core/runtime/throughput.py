@@ -1,4 +1,4 @@
-"""How much a node does: requests and bytes, in all and per second."""
+"""The throughput of a node: requests and bytes, in total and per second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Throughput:
         self.output_rate = Rate()
 
     def sample(self, now_ms: i64) -> None:
-        """Note the counters for the rates; called every 100 ms."""
+        """Sample the counters for the rates; called every 100 ms."""
         self.command_rate.sample(self.commands.value, now_ms)
         self.input_rate.sample(self.input_bytes.value, now_ms)
         self.output_rate.sample(self.output_bytes.value, now_ms)

@@ -1,6 +1,6 @@
 """Counters: one declaration feeds INFO, the metric for Prometheus, CONFIG RESETSTAT and the reference page.
 
-A room declares what it counts as `Counter` and `Measure` rows, constants that all nodes of a process share
+A room declares its counters as `Counter` and `Measure` rows, constants that all nodes of a process share
 (`counters.py` of the room). Each node keeps a number or a histogram for each row in `NodeState.counters`.
 """
 
@@ -19,7 +19,7 @@ _numbers: Final = count()
 
 
 class Counter:
-    """A number that only grows, until CONFIG RESETSTAT.
+    """A number that grows until CONFIG RESETSTAT.
 
     `name` is its field in the room's section of INFO, unless `shown` is False. Its metric is `disque_<name>_total`, or
     `metric`, with `labels` (names and values) where several counters share one metric; `metric` is empty for none.
@@ -44,7 +44,7 @@ class Counter:
 
 
 class Measure:
-    """Values by size: a histogram in buckets that `bounds` end, `per_second` of whose unit make a second."""
+    """A histogram. `bounds` are the upper limits of its buckets; `per_second` of their unit make a second."""
 
     def __init__(self, metric: str, text: str, bounds: tuple[int, ...], per_second: int) -> None:
         self.number: i64 = next(_numbers)
@@ -55,14 +55,14 @@ class Measure:
 
 
 class Count:
-    """The number of one counter on one node."""
+    """The value of one counter on one node."""
 
     def __init__(self) -> None:
         self.value: i64 = 0
 
 
 class Counters:
-    """What one node counts."""
+    """The counters and histograms of one node."""
 
     def __init__(self) -> None:
         self._cells: list[Count] = []
@@ -72,7 +72,7 @@ class Counters:
         """By the numbers of their rows."""
 
     def add(self, counter: Counter, by: i64 = 1) -> None:
-        """Count `by` more."""
+        """Increase a counter."""
         counts = self._counts
         if counter.number < len(counts):
             counts[counter.number].value += by

@@ -1,4 +1,4 @@
-"""Errors that clients were answered with, by their code."""
+"""Counts error replies to clients by their code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from disqued.core.telemetry.counter import Count, Counters
 from disqued.errors import CODES
 
 OTHER_CODE: Final = "other"
-"""Stands for all error codes that are not ours: DEBUG ERROR answers with any."""
+"""Stands for all unknown error codes, which only DEBUG ERROR replies with."""
 
 
 class ErrorCounts:

@@ -1,8 +1,8 @@
 """A metric: a row with its name, its meaning, and how its value is read.
 
-Each room declares the rows of what it counts (`metrics.py`) and gives them to its `Subsystem`. `disqued.metrics` makes
-the page for Prometheus and the reference page of them. Names follow Prometheus' rules: base units (seconds, bytes), and
-`_total` behind what only grows.
+Each room declares rows (`metrics.py`) and passes them to its `Subsystem`. `disqued.metrics` makes the page for
+Prometheus and the reference page from them. Names follow Prometheus' rules: base units (seconds, bytes), and the suffix
+`_total` for counters.
 """
 
 from __future__ import annotations

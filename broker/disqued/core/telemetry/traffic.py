@@ -16,6 +16,6 @@ class Traffic:
         self.received = counters.cell()
 
     def count_sent(self, size: i64) -> None:
-        """One more frame of `size` bytes for another node."""
+        """Count a frame of `size` bytes for another node."""
         self.sent.value += 1
         self.sent_bytes.value += size
