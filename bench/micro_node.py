@@ -25,7 +25,7 @@ from disqued.core.output.ready import Driver
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.timed import Timed
 from disqued.core.timers.wheel import TimerWheel
-from disqued.persistence.rewrite import Snapshot
+from disqued.persistence.snapshot import Snapshot
 from disqued.resp.request import RequestParser
 from disqued.testing.disk import MemoryDisk
 from disqued.testing.host import FakeHost

@@ -1,4 +1,4 @@
-"""BGREWRITEAOF: write the append only file anew."""
+"""BGREWRITEAOF: rewrite the append-only file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def bgrewriteaof(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """Begin, unless that was done before; with the log off a file of this moment is left behind."""
+    """Start a rewrite unless one is running. While the log is off, it leaves a file with the current state."""
     rewrite = aof_of(state).rewrite
     if rewrite.running:
         raise ReplyError("ERR Background append only file rewriting already in progress")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def loadjob(_state: NodeState, _session: Session, _args: list[bytes]) -> None:
-    """Refuse."""
+    """Refuse the command: clients cannot load jobs."""
     raise ReplyError("ERR LOADJOB is a special command only processed from AOF")
 
 

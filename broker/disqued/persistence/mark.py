@@ -1,16 +1,16 @@
-"""The restart mark: a small file that says that the append only file beside it was handed on by the run that wrote it.
+"""The restart mark: a small file which says that the append-only file beside it is from a controlled shutdown.
 
-`SHUTDOWN REWRITE-AOF` leaves it when `aof-restart-mark` is on, and the start that finds it queues the jobs as they were
-(`persistence.restart`), without anybody changing the configuration. Whoever queues them twice delivers at-most-once
-jobs twice, so a mark only counts for one file, as it was handed on, and for one start:
+`SHUTDOWN REWRITE-AOF` writes it when `aof-restart-mark` is on. The next start queues the jobs as they were
+(`persistence.restart`), without a change of the configuration. Queueing them twice would deliver at-most-once jobs
+twice, so a mark is valid for one file, as it was at the shutdown, and for one start:
 
-1. The file ends with a *seal*, a DELJOB of an ID that was made for this purpose and stands nowhere else, and the mark
-   names the seal and the size of the file. What is written behind the seal, and a file that is written anew, no longer
-   fit: a mark that was left behind by mistake, or copied, does nothing.
-2. The mark is written beside its place, the file gets its name, then the mark gets its own; each is synced before.
-   Whenever the process or the machine ends there is no mark, or the file it belongs to.
-3. When all is loaded, and before anybody is served, the mark is cut to nothing and that is synced, then it is removed:
-   that its name comes back after a loss of power does no harm. A node that can not do so does not serve.
+1. The file ends with a *seal*, a DELJOB of an ID that was created for this purpose and exists nowhere else. The mark
+   has the seal and the size of the file. A file that grew after the seal or was rewritten does not match, so a mark
+   that was left by mistake, or copied, has no effect.
+2. The mark is written under a temporary name, the file gets its name, then the mark gets its own; each is synced first.
+   Whenever the process or the machine crashes, there is either no mark or the file that it belongs to.
+3. After loading, and before any client is served, the mark is truncated and synced, then removed. If its name returns
+   after a power loss it is empty and has no effect. A node that cannot invalidate the mark does not serve.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 MARK: Final = ".restart"
-"""What a mark is called: the name of the append only file, and this."""
+"""The suffix that makes the name of the append-only file that of its mark."""
 _TEXT: Final = b"handed on: %d bytes, sealed by %b\n"
 _PATTERN: Final = re.compile(rb"handed on: ([0-9]{1,18}) bytes, sealed by (D-[^ \n]{38})\n")
 _MOST_BYTES: Final = 200
-"""Longer than any mark."""
+"""A limit above the size of any mark."""
 
 
 class RestartMark:
@@ -45,24 +45,24 @@ class RestartMark:
         self._beside = ""
         self._seal_id = b""
         self.there: bool = False
-        """It was found,"""
+        """Whether the mark exists."""
         self.counts: bool = False
-        """and belongs to the append only file as it is."""
+        """Whether it belongs to the append-only file as it is."""
 
     def _perform(self, work: DiskWork) -> str:
-        """Have something done, and wait for it. Returns what went wrong."""
+        """Do disk work and wait for it. Returns the error, empty on success."""
         self._state.host.disk.perform(work)
         return f"can't {VERB_NAMES[work.verb]} {work.name}: {work.error}" if work.error else ""
 
     # --- at the end of a run ------------------------------------------------------------------------------------------
 
     def seal(self) -> bytes:
-        """The last record of the file that is handed on."""
+        """Return the last record of the file, which identifies it."""
         self._seal_id = self._state.job_ids.make(0, at_least_once=False)
         return forget(self._seal_id)
 
     def prepare(self, file_bytes: i64) -> str:
-        """Write the mark for a sealed file of that size beside its place. Returns what went wrong."""
+        """Write the mark for a sealed file of this size under a temporary name. Returns the error, empty on success."""
         self._beside = f"temp-rewriteaof-mark-{self._state.host.facts().process_id}.aof"
         write = DiskWork(disk.APPEND, self._beside)
         write.data = [_TEXT % (file_bytes, self._seal_id)]
@@ -74,20 +74,20 @@ class RestartMark:
         )
 
     def leave(self) -> str:
-        """Put the prepared mark in its place, once the file has its name. Returns what went wrong."""
+        """Rename the prepared mark, after the file has its name. Returns the error, empty on success."""
         work = DiskWork(disk.REPLACE, self._beside)
         work.other = self.name
         return self._perform(work)
 
     def give_up(self) -> None:
-        """Remove what was prepared: the node goes on."""
+        """Remove the prepared mark, because the node continues."""
         if self._beside:
             self._perform(DiskWork(disk.REMOVE, self._beside))
 
     # --- at the start of a run ----------------------------------------------------------------------------------------
 
     def look(self) -> str:
-        """See whether the mark is there and belongs to the file. Returns what went wrong; then nobody knows."""
+        """Find out whether the mark exists and belongs to the file. Returns the error, empty on success."""
         work = DiskWork(disk.READ, self.name)
         work.size = _MOST_BYTES
         error = self._perform(work)
@@ -98,7 +98,7 @@ class RestartMark:
         found = _PATTERN.fullmatch(text)
         if found is not None:
             error = self._compare(int(found[1]), forget(found[2]))
-        if text and not self.counts and not error:  # an empty one was used up, and came back after a loss of power
+        if text and not self.counts and not error:  # an empty mark was used, and its name returned after a power loss
             self._state.host.log(
                 "warning",
                 f"{self.name} does not belong to {self._file_name} as it is now, and is removed: what that file has is "
@@ -107,7 +107,7 @@ class RestartMark:
         return error
 
     def _compare(self, file_bytes: int, seal: bytes) -> str:
-        """See whether the file is the one that the mark speaks of. Returns why that can not be told."""
+        """Find out whether the mark names this file. Returns the error, empty on success."""
         tail = DiskWork(disk.READ, self._file_name)
         tail.offset = max(file_bytes - len(seal), 0)
         tail.size = len(seal)
@@ -116,7 +116,7 @@ class RestartMark:
         return "" if tail.missing else error
 
     def use_up(self) -> str:
-        """See that it never counts again, whatever happens. Returns what went wrong."""
+        """Invalidate the mark for good. Returns the error, empty on success."""
         if not self.there:
             return ""
         error = self._perform(DiskWork(disk.TRUNCATE, self.name))

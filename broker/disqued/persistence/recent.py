@@ -1,11 +1,11 @@
-"""The keys of jobs that were added shortly before the node went down: who is in doubt may add again after a restart.
+"""The keys of jobs that were added shortly before a restart, so that a client can safely repeat an add after it.
 
-Nothing in the file says which jobs were added under a key, and nothing has to: the stamp in its ID tells it (`jobid`).
-So all jobs that this node made in the last minute before the file ends, and that are still there, are remembered as if
-they had one. Where there was none, characters stand that are random, and that no key comes to.
+The file does not say which jobs were added under a key. The ID does: it contains a stamp of the key (`jobid`). So all
+jobs that this node created in the last minute of the file, and that still exist, are remembered as if they had a key.
+The stamp of a job without a key is random, and matches no key.
 
-Nor is it known how long their windows were. They are remembered for the usual one from now on, and an add that comes
-says how old a job may be that is taken for it: no window becomes longer by a restart.
+The file does not say how long the windows were either. The keys are remembered for the default window, and an add says
+how old a job may be that counts as the same one, so no window becomes longer by a restart.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _CTIMES_PER_S: Final = 1_000_000_000
 
 
 class Recent:
-    """The youngest jobs among those that were loaded, by the second in which they were made."""
+    """The newest of the loaded jobs, by the second of their creation."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, list[Job]] = {}
         self._seconds: list[int] = []
-        """In order."""
+        """The seconds, in order."""
         self.count: i64 = 0
 
     def note(self, job: Job, now_ms: i64) -> None:
-        """A job that this node made was loaded. What the clock of now calls the future counts as now."""
+        """Note a loaded job that this node created. A creation time in the future counts as now."""
         second: int = min(job.ctime // _CTIMES_PER_S, now_ms // 1000)
         newest: int = self._seconds[-1] if self._seconds else second
         if second <= newest - SPAN_S:
@@ -54,7 +54,7 @@ class Recent:
             self.count -= len(self._jobs.pop(self._seconds.pop(0)))
 
     def part(self, state: NodeState, limit: i64) -> bool:
-        """Remember up to `limit` of them, the youngest first; False when there are no more, or memory is short."""
+        """Remember up to `limit` keys, the newest first; return False if none are left or memory is short."""
         lifecycle = state.lifecycle
         while limit > 0 and self._seconds and lifecycle.memory.level() == 0:
             limit -= 1

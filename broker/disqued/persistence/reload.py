@@ -1,4 +1,4 @@
-"""DEBUG LOADAOF: forget everything in memory, and take it from the append only file again."""
+"""DEBUG LOADAOF: drop everything in memory, and load it again from the append-only file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def reload(state: NodeState, aof: Aof) -> str:
-    """Write and sync what is to be in the file, forget all jobs and queues, and load the file, waiting for the disk.
+    """Write and sync all records, drop all jobs and queues, and load the file; wait for the disk.
 
-    Returns why that is not possible; then nothing is forgotten. A file that turns out to be damaged, in a way that the
-    configuration does not allow, ends the node as it does at the start.
+    Returns the error, empty on success; after an error nothing was dropped. Damage that the configuration does not
+    allow ends the node, as at the start.
     """
     error = aof.end(rewrite=False)
     if error:
@@ -31,7 +31,7 @@ def reload(state: NodeState, aof: Aof) -> str:
     if look.file_bytes == 0:
         return f"{aof.name} is empty"
     state.lifecycle.journal.on = False
-    aof.status = OFF  # what is dropped now is not gone
+    aof.status = OFF  # what is dropped now must stay in the file
     flush_all(state)
     loader = Loader(aof, state, look.file_bytes, None)
     aof.loader = loader

@@ -1,52 +1,46 @@
-"""Writing the append only file anew, while the node serves on: no second process, and no pause of more than a slice.
+"""Rewrites the append-only file while the node serves: no second process, and no pause longer than one slice.
 
-A rewrite walks through all jobs, a slice at a time, and appends a record of each that is active or queued to a second
-file. Groups of changes that are logged meanwhile are appended there too (`follow`), behind what was walked before, and
-the first file goes on being written. When the walk is over and what was written is synced, the second file gets the
-name of the first.
+A rewrite walks through all jobs, a slice at a time, and appends a record of each active or queued one to a second file.
+Groups of changes that are logged meanwhile are appended there too (`follow`), after what the walk wrote before, and the
+first file is written as usual. When the walk is over and everything is synced, the second file gets the name of the
+first.
 
-**Nothing is lost and nothing comes back**, because of every job and queue the last record in a file says what is true:
+**No job is lost and no finished job returns**, because the last record of each job and queue in a file is its state:
 
-1. What the walk writes of a job is true at that moment, and every change after that moment is in a group that is
-   appended later. A note that was made before and is logged after it does no harm: read in order, the last note about
-   a job says the same as the table did. So the second file, read to its end, says what the first one says and all that
-   was ever noted, however slices and groups alternate. Jobs that are made behind the walk are in the groups; jobs that
-   go before it comes to them are not written; a job is looked up again before it is written, so none is written that
-   has gone.
-2. Each file is written by one append at a time, in order; the two files do not wait for each other, and need not: until
-   the change of names only the first one counts, afterwards only the second one.
-3. *Closing* is the time of the change. The log starts nothing for the first file then (`Aof` looks at `closing`), and
-   what is under way there is waited for. All groups up to that moment have been given to this stream, and `_covers` is
-   the number of the last one; groups that come now wait in the log, are in neither file, and their replies are held.
-   Then REPLACE syncs the second file and changes the names. If the node ends before, the first file has all that was
-   promised, if later, the second one has: it contains every group up to `_covers`, and none beyond was promised. When
-   REPLACE succeeded the log goes on behind the second file, when it failed behind the first one; either way with the
-   groups that waited.
+1. What the walk writes of a job is true at that moment, and every later change is in a group that is appended later. A
+   change that was noted before the walk and is logged after it does no harm: read in order, the last record of a job
+   says the same as the table did. So the second file, read to its end, has the same state as the first one and all
+   changes ever noted, in whatever order slices and groups alternate. Jobs that are created behind the walk are in the
+   groups. Jobs that are dropped before the walk reaches them are not written, because each job is looked up right
+   before it is written.
+2. Each file is written by one append at a time, in order. The two files need not wait for each other: until the names
+   change only the first one counts, afterwards only the second one.
+3. *Closing* is the step that changes the names. The log starts no work on the first file then (`Aof` checks `closing`),
+   and the work under way there is waited for. All groups up to that moment were given to the second file; `_covers` is
+   the number of the last one. Later groups wait in the log, are in neither file, and their replies are held. Then
+   REPLACE syncs the second file and changes the names. If the node crashes before, the first file has everything that
+   was confirmed; if it crashes after, the second file has: it contains every group up to `_covers`, and none beyond was
+   confirmed. When REPLACE succeeds the log continues at the end of the second file, otherwise at the end of the first
+   one; in both cases with the groups that waited.
 4. Closing is short: all but the last part of the second file is written and synced before it begins.
 
-When the first file does not count any more (a sync of it failed, all jobs were dropped at once, or the log was switched
-on just now) groups go to the second one only, and are safe when the names have changed. With the log off a rewrite
-leaves a file of that moment behind.
+When the first file does not count any more (a sync of it failed, all jobs were dropped at once, or the log was just
+switched on), groups go to the second file only, and are safe when the names have changed. While the log is off, a
+rewrite leaves a file with the state of that moment.
 
 Memory is bounded: while the disk is behind, the walk waits. A rewrite that fails leaves the first file as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
 from disqued.core.host import disk
 from disqued.core.host.disk import VERB_NAMES, DiskOwner, DiskWork
-from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
-from disqued.core.jobs.walk import Walk
-from disqued.core.lifecycle.records import Words
 from disqued.persistence.mark import RestartMark
-from disqued.persistence.records import stored_state
-from disqued.persistence.recordwriter import RecordWriter
-from disqued.resp.writer import request
+from disqued.persistence.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -54,27 +48,20 @@ if TYPE_CHECKING:
     from disqued.persistence.aof import Aof
 
 SLICE_NS: Final = 1_000_000
-"""How long one slice may take: what a client waits longer at most."""
+"""The time limit of one slice: the longest delay that a slice adds to a reply."""
 SLICE_EVERY_MS: Final = 4
-"""From slice to slice: a quarter of the time at most. (The timers of wake times is too coarse for this.)"""
-SLICE_JOBS: Final = 2048
-SLICE_BYTES: Final = 1 << 20
-"""A slice ends with the first of these three."""
-_LOOK_JOBS: Final = 16
-"""How many jobs are written between two looks at the clock."""
-_RECORD_BYTES: Final = 200
-"""What a record has besides the body, roughly."""
+"""The interval between slices, which take at most a quarter of the time. The timer wheel is too coarse for it."""
 BEHIND_BYTES: Final = 4 << 20
-"""While more than this waits for the disk, the walk waits."""
+"""The walk pauses while more than this waits for the disk."""
 SYNC_BYTES: Final = 32 << 20
-"""The second file is synced whenever it grew by this, so that not all of it is to be written at the end."""
+"""The second file is synced each time it has grown by this, so that the last sync is short."""
 REST_BYTES: Final = 1 << 20
-"""Closing begins when no more than this came while the file was synced,"""
+"""Closing begins when no more than this was logged during a sync of the file."""
 MAX_ROUNDS: Final = 8
-"""or after so many syncs."""
+"""Closing begins after this many syncs in any case."""
 RETRY_MS: Final = 1000
 MAX_RETRY_MS: Final = 8000
-"""How long after a failed rewrite the next one begins by itself: twice as long after each, up to the longest."""
+"""The delay before a failed rewrite is retried: from RETRY_MS on, doubled after each failure."""
 
 _FOR_EVER_NS: Final = 1 << 61
 _IDLE: Final = 0
@@ -82,67 +69,6 @@ _OPENING: Final = 1
 _WALKING: Final = 2
 _SYNCING: Final = 3
 _CLOSING: Final = 4
-
-
-class Snapshot:
-    """The records of everything that must survive a restart, a part at a time: those of the rooms, then the jobs."""
-
-    def __init__(self, state: NodeState, *, handed_on: bool) -> None:
-        self._state = state
-        self._handed_on: bool = handed_on
-        """Whether nothing happens any more before the file is read: see `records.stored_state`."""
-        self._writer = RecordWriter(state.holders)
-        self._kinds = list(state.lifecycle.journal.kinds.values())
-        """The kinds of the rooms that were not begun."""
-        self._others: Iterator[list[Words]] | None = None
-        """The records of the kind that was begun."""
-        self._walk = Walk()
-        self._walk.begin()
-        self.over: bool = False
-        self.jobs: i64 = 0
-        """Written so far."""
-
-    def part(self, time_ns: i64) -> bytes:
-        """The next records, as many as can be made in that time; of bounded length."""
-        stopwatch_ns = self._state.host.stopwatch_ns
-        until_ns: i64 = i64(stopwatch_ns()) + time_ns
-        others = self._next_others()
-        if others is not None:
-            return others
-        state = self._state
-        table = state.lifecycle.table
-        node_id = state.view.node_id
-        with_sum = state.config.aof_checksums
-        walk = self._walk
-        made: list[bytes] = []
-        size: i64 = 0
-        looked: i64 = 0
-        while looked < SLICE_JOBS and size < SLICE_BYTES:
-            job = walk.next(table)
-            if job is None:
-                self.over = True
-                break
-            looked += 1
-            forgotten = job.retry_s == 0 and job.flags & DELIVERED != 0  # the log knows it no more
-            if (job.state == ACTIVE or job.state == QUEUED) and not forgotten:
-                stored = stored_state(job, handed_on=self._handed_on)
-                self._writer.keep(made, job, stored, node_id, with_sum=with_sum)
-                size += len(job.body) + _RECORD_BYTES
-                self.jobs += 1
-            if looked % _LOOK_JOBS == 0 and i64(stopwatch_ns()) >= until_ns:
-                break
-        return b"".join(made)
-
-    def _next_others(self) -> bytes | None:
-        """The next records that are not of jobs; None when there are no more."""
-        while True:
-            if self._others is not None:
-                for records in self._others:
-                    return b"".join([request(words) for words in records])
-            if not self._kinds:
-                self._others = None
-                return None
-            self._others = self._kinds.pop(0).current()
 
 
 class Rewrite(DiskOwner):
@@ -154,48 +80,48 @@ class Rewrite(DiskOwner):
         self._aof = aof
         self._disk = state.host.disk
         self.slice_at_ms: i64 = 0
-        """When the next slice is due; 0 when there is none."""
+        """When the next slice is due; 0 if none is."""
         self._step: i64 = _IDLE
         self._snapshot = Snapshot(state, handed_on=False)
         self._name = ""
-        """Of the second file,"""
+        """The name of the second file."""
         self._size_bytes: i64 = 0
-        """how long it is,"""
+        """The size of the second file."""
         self._unsynced_bytes: i64 = 0
-        """and how much of it may be lost with the power."""
+        """The part of the second file that a power loss may take."""
         self._work: DiskWork | None = None
-        """What the disk does for this rewrite."""
+        """The disk work of this rewrite that is under way."""
         self._backlog: list[bytes] = []
-        """Records for the second file that were not given to the disk yet,"""
+        """Records for the second file that were not yet given to the disk."""
         self._backlog_bytes: i64 = 0
-        """and how many bytes they are."""
+        """The size of the backlog."""
         self._rounds: i64 = 0
-        """How often all was synced since the walk was over."""
+        """The number of syncs since the walk ended."""
         self._covers: i64 = 0
-        """The last group that is in the second file, once it is closing."""
+        """While closing: the number of the last group in the second file."""
         self._again: bool = False
-        """What is being put in place is out of date already: another one is to follow."""
+        """Whether the file being put in place is already outdated, so that another rewrite must follow."""
         self._began_ns: i64 = 0
         self._began_ms: i64 = 0
         self.last_s: i64 = -1
-        """How long the last rewrite took; -1 when there was none."""
+        """The duration of the last rewrite in seconds; -1 if there was none."""
         self.succeeded: i64 = 0
-        """How many times the file was written anew,"""
+        """The number of rewrites that succeeded."""
         self.failures: i64 = 0
-        """and how many failed since the last one that succeeded."""
+        """The number of rewrites that failed since the last success."""
         self._not_before_ms: i64 = 0
-        """When the next one may begin by itself."""
+        """The earliest time of the next automatic rewrite."""
         self.base_bytes: i64 = 0
-        """Size of the append only file when it was written anew or loaded last."""
+        """The size of the append-only file after the last rewrite or load."""
 
     @property
     def running(self) -> bool:
-        """Whether the file is being written anew."""
+        """Whether a rewrite is running."""
         return self._step != _IDLE
 
     @property
     def closing(self) -> bool:
-        """Whether nothing may be started with the first file, because the names are about to change."""
+        """Whether no work on the first file may be started because the names are about to change."""
         return self._step == _CLOSING
 
     @property
@@ -223,7 +149,7 @@ class Rewrite(DiskOwner):
         self.go_on()
 
     def restart(self) -> None:
-        """What was written so far is out of date or in the wrong place: begin again, at once or when it can be."""
+        """Start again because the second file is outdated or in the wrong directory; at once, or after REPLACE."""
         if self._is_replacing():
             self._again = True
             return
@@ -231,7 +157,7 @@ class Rewrite(DiskOwner):
         self.start()
 
     def stop(self) -> None:
-        """Give up, and remove the second file; a change of names that has begun is not stopped."""
+        """Cancel the rewrite and remove the second file, unless the change of names has begun."""
         if self._step == _IDLE or self._is_replacing():
             return
         self._leave()
@@ -240,7 +166,7 @@ class Rewrite(DiskOwner):
         self._aof.rewrite_over()
 
     def settle(self) -> None:
-        """End now, whatever was begun, and wait for the disk: the node ends."""
+        """End the rewrite now and wait for the disk, because the node shuts down."""
         if self._step == _IDLE:
             return
         self._disk.perform(DiskWork(disk.REMOVE, self._name))  # behind all that was started with this file
@@ -268,7 +194,7 @@ class Rewrite(DiskOwner):
         self._snapshot = Snapshot(state, handed_on=False)
 
     def follow(self, group: bytes) -> None:
-        """A group of changes was logged."""
+        """Append a group of changes that was logged."""
         if self._step != _IDLE:
             self._add(group)
 
@@ -278,7 +204,7 @@ class Rewrite(DiskOwner):
             self._backlog_bytes += len(data)
 
     def slice(self) -> None:
-        """Walk on for a short time."""
+        """Write the next slice of the walk."""
         self.slice_at_ms = 0
         if self._step != _WALKING:
             return
@@ -294,12 +220,12 @@ class Rewrite(DiskOwner):
     # --- the disk -----------------------------------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        """Give the disk what is to be done next, if it does nothing for us."""
+        """Start the next disk work, unless some is under way."""
         while self._work is None and self._choose():
             pass
 
     def disk_done(self, work: DiskWork) -> None:
-        """Work for this rewrite, if it still runs, is finished."""
+        """Continue after finished disk work; ignore work of a rewrite that was stopped."""
         if work is not self._work:
             return
         self._work = None
@@ -308,10 +234,10 @@ class Rewrite(DiskOwner):
         self._aof.go_on()
 
     def _choose(self) -> bool:
-        """Begin what comes next; False when there is nothing to do now."""
+        """Start the next disk work; return False if there is none now."""
         if self._step == _WALKING:
             return self._choose_walking()
-        if self._step == _SYNCING:  # in turns, however much comes meanwhile
+        if self._step == _SYNCING:  # alternately, so that a constant stream of changes ends too
             if self._unsynced_bytes > 0 or self._rounds == 0:
                 self._begin(DiskWork(disk.SYNC, self._name))
             else:
@@ -361,7 +287,7 @@ class Rewrite(DiskOwner):
             self._finished(work)
 
     def _finished(self, work: DiskWork) -> None:
-        """Something was done, or failed."""
+        """Continue after finished disk work."""
         if work.error:
             self._fail(f"can't {VERB_NAMES[work.verb]} {work.name}: {work.error}")
         elif work.verb == disk.OPEN:
@@ -374,7 +300,7 @@ class Rewrite(DiskOwner):
             self._begin(DiskWork(disk.OPEN, self._name))
 
     def _opened(self, size_bytes: i64) -> None:
-        """The second file is there; one that is not empty was left by a process that had our number."""
+        """Begin the walk. A second file that is not empty is left over from a process with the same ID: remove it."""
         if size_bytes > 0:
             self._begin(DiskWork(disk.REMOVE, self._name))
             return
@@ -382,7 +308,7 @@ class Rewrite(DiskOwner):
         self._arm()
 
     def _synced(self) -> None:
-        """All but what came during the sync is safe: close, unless that is much."""
+        """Everything up to the sync is safe: begin to close, unless much was logged during it."""
         self._unsynced_bytes = 0
         if self._step != _SYNCING:
             return
@@ -421,16 +347,16 @@ class Rewrite(DiskOwner):
         if self._again:
             self.start()
 
-    # --- by itself ----------------------------------------------------------------------------------------------------
+    # --- automatic rewrites -------------------------------------------------------------------------------------------
 
     def cron(self) -> None:
-        """Begin when it is time for it."""
+        """Start a rewrite if one is due."""
         state = self._state
         if self._step == _IDLE and state.now_ms >= self._not_before_ms and (self._aof.incomplete or self._has_grown()):
             self.start()
 
     def _has_grown(self) -> bool:
-        """Whether the file grew as much as the configuration says."""
+        """Whether the file has grown by `auto-aof-rewrite-percentage`."""
         config = self._state.config
         size_bytes = self._aof.size_bytes
         percentage: i64 = config.auto_aof_rewrite_percentage
@@ -442,7 +368,7 @@ class Rewrite(DiskOwner):
     # --- the end of the node ------------------------------------------------------------------------------------------
 
     def perform(self, *, handed_on: bool) -> str:
-        """Rewrite at once, waiting for the disk. Returns what went wrong; then the old file is as it was."""
+        """Rewrite at once and wait for the disk. Returns the error, empty on success; an error changes no file."""
         state = self._state
         self.settle()
         name = f"temp-rewriteaof-{state.host.facts().process_id}.aof"
@@ -480,9 +406,10 @@ class Rewrite(DiskOwner):
         return self._leave_mark(mark) if mark is not None else ""
 
     def _leave_mark(self, mark: RestartMark) -> str:
-        """Put the mark beside the file. Returns what went wrong; then the node goes on.
+        """Put the restart mark beside the file. Returns the error, empty on success.
 
-        It has to write a file for itself then, and one that keeps none must not leave this one behind.
+        After an error the node continues. With the log on it needs a file of its own; with the log off it must not
+        leave this file.
         """
         error = mark.leave()
         if error:
@@ -494,14 +421,14 @@ class Rewrite(DiskOwner):
         return error
 
     def _perform(self, work: DiskWork) -> str:
-        """Have something done, and wait for it. Returns what went wrong."""
+        """Do disk work and wait for it. Returns the error, empty on success."""
         self._disk.perform(work)
         return f"can't {VERB_NAMES[work.verb]} {work.name}: {work.error}" if work.error else ""
 
     # --- in figures ---------------------------------------------------------------------------------------------------
 
     def status(self) -> Fields:
-        """How far it is, for INFO."""
+        """The progress, for INFO."""
         return [
             ("aof_rewrite_in_progress", int(self.running)),
             ("aof_rewrite_scheduled", 0),
@@ -512,12 +439,12 @@ class Rewrite(DiskOwner):
 
     @property
     def current_s(self) -> int:
-        """For how long it has been running; -1 while it is not."""
+        """How long the rewrite has been running, in seconds; -1 if none is."""
         return int(self._state.now_ms - self._began_ms) // 1000 if self.running else -1
 
     @property
     def buffer_bytes(self) -> int:
-        """What waits for the disk, or is being written."""
+        """The bytes that wait for the disk or are being written."""
         work = self._work
         writing = sum(map(len, work.data)) if work is not None and work.verb == disk.APPEND else 0
         return int(self._backlog_bytes) + writing

@@ -1,0 +1,90 @@
+"""The records of everything that must survive a restart, for a rewritten append-only file.
+
+The records of the rooms come first (`RecordKind.current`), then those of the jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
+from disqued.core.jobs.walk import Walk
+from disqued.core.lifecycle.records import Words
+from disqued.persistence.records import stored_state
+from disqued.persistence.recordwriter import RecordWriter
+from disqued.resp.writer import request
+
+if TYPE_CHECKING:
+    from disqued.core.runtime.state import NodeState
+
+SLICE_JOBS: Final = 2048
+SLICE_BYTES: Final = 1 << 20
+"""A part ends at the first of these two limits, or when its time is over."""
+_LOOK_JOBS: Final = 16
+"""The clock is read once per this many jobs."""
+_RECORD_BYTES: Final = 200
+"""The approximate size of a record without the body."""
+
+
+class Snapshot:
+    """The records of everything that must survive a restart, a part at a time: those of the rooms, then the jobs."""
+
+    def __init__(self, state: NodeState, *, handed_on: bool) -> None:
+        self._state = state
+        self._handed_on: bool = handed_on
+        """Whether the file is read before anything else changes; see `records.stored_state`."""
+        self._writer = RecordWriter(state.holders)
+        self._kinds = list(state.lifecycle.journal.kinds.values())
+        """The kinds of the rooms that were not begun."""
+        self._others: Iterator[list[Words]] | None = None
+        """The records of the kind that was begun."""
+        self._walk = Walk()
+        self._walk.begin()
+        self.over: bool = False
+        self.jobs: i64 = 0
+        """The number of jobs written so far."""
+
+    def part(self, time_ns: i64) -> bytes:
+        """Return the next records: as many as fit in the time, of bounded size. Sets `over` after the last one."""
+        stopwatch_ns = self._state.host.stopwatch_ns
+        until_ns: i64 = i64(stopwatch_ns()) + time_ns
+        others = self._next_others()
+        if others is not None:
+            return others
+        state = self._state
+        table = state.lifecycle.table
+        node_id = state.view.node_id
+        with_sum = state.config.aof_checksums
+        walk = self._walk
+        made: list[bytes] = []
+        size: i64 = 0
+        looked: i64 = 0
+        while looked < SLICE_JOBS and size < SLICE_BYTES:
+            job = walk.next(table)
+            if job is None:
+                self.over = True
+                break
+            looked += 1
+            forgotten = job.retry_s == 0 and job.flags & DELIVERED != 0  # the log has no record of it any more
+            if (job.state == ACTIVE or job.state == QUEUED) and not forgotten:
+                stored = stored_state(job, handed_on=self._handed_on)
+                self._writer.keep(made, job, stored, node_id, with_sum=with_sum)
+                size += len(job.body) + _RECORD_BYTES
+                self.jobs += 1
+            if looked % _LOOK_JOBS == 0 and i64(stopwatch_ns()) >= until_ns:
+                break
+        return b"".join(made)
+
+    def _next_others(self) -> bytes | None:
+        """The next records that are not of jobs; None when there are no more."""
+        while True:
+            if self._others is not None:
+                for records in self._others:
+                    return b"".join([request(words) for words in records])
+            if not self._kinds:
+                self._others = None
+                return None
+            self._others = self._kinds.pop(0).current()
