@@ -68,7 +68,7 @@ def length_at(member: Member, queue: str = "mail") -> int:
 
 
 def holders(member: Member, job_id: bytes) -> set[bytes] | None:
-    """Who may have the job, as a member knows; None when it has it alone."""
+    """The holders of a job in the record of a member; None if it is the only one."""
     job = member.node.state.lifecycle.table.get(job_id)
     assert job is not None
     return None if job.delivered is None else set(job.delivered)

@@ -1,4 +1,4 @@
-"""What a job brings along when it moves: its end, and what was heard of it before it came."""
+"""A job that moves keeps its expiry, and what the importer knew of it before counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from federation.moving import added, jobs_at, length_at, needjobs, received, wai
 from support.stories import tell
 
 
-def test_a_job_lives_no_longer_for_being_moved_around(pair: Cluster) -> None:
+def test_moving_a_job_does_not_extend_its_time_to_live(pair: Cluster) -> None:
     first, second = pair.members
     added_ms = pair.network.now_ms
     added(first, "RETRY", 0, "TTL", 60)
@@ -22,7 +22,7 @@ def test_a_job_lives_no_longer_for_being_moved_around(pair: Cluster) -> None:
     assert pair.network.now_ms - added_ms <= 62_000
 
 
-def test_a_job_that_comes_behind_the_news_that_it_is_done_is_not_delivered(cluster: Cluster) -> None:
+def test_job_that_arrives_after_its_acknowledgement_is_not_delivered(cluster: Cluster) -> None:
     first, second, third = cluster.members
     worker = waiting(third)
     job = Job(b"D-0123abcd-AAAAAAAAAAAAAAAAAAAAAAAA-05a1", b"mail", b"body", 1_800_000_000_000_000_000, 0, 0, 60, 2)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
 from disqued.core.jobs.job import Job
+from disqued.federation.interest import requests_of
 from disqued.node import ROOMS
 from disqued.testing.cluster import START_MS, Cluster, Member
 from federation.moving import added, holders, jobs_at, length_at, needjobs, received, waiting, yourjobs
@@ -59,7 +60,7 @@ def foreign(queue: bytes = b"mail", *, retry_s: int = 60) -> Job:
     return Job(job_id, queue, b"body", (START_MS + number) * 1_000_000, 3600, 0, retry_s, 1)
 
 
-def test_an_original_that_asked_gets_a_job_that_comes_later(mixed: Mixed) -> None:
+def test_original_that_asked_gets_a_later_job(mixed: Mixed) -> None:
     tell(mixed.first, needjobs(mixed.writer, b"mail", 1))
     mixed.cluster.run(seconds=20)
     added(mixed.first)
@@ -69,14 +70,14 @@ def test_an_original_that_asked_gets_a_job_that_comes_later(mixed: Mixed) -> Non
     assert len(mixed.cluster.sent("YOURJOBS", to=mixed.original)) == 1
 
 
-def test_originals_are_never_told_that_it_is_enough(mixed: Mixed) -> None:
+def test_enough_is_never_sent_to_originals(mixed: Mixed) -> None:
     waiting(mixed.first, timeout_ms=5000)
     mixed.cluster.run(seconds=10)
     assert mixed.told() == ["NEEDJOBS", "NEEDJOBS"]
     assert [sent.receiver for sent in mixed.cluster.sent("ENOUGH")] == [mixed.second]
 
 
-def test_an_original_that_sent_a_job_is_asked_again_after_each_last_one_and_never_for_more_than_a_hundred(
+def test_original_source_is_asked_after_each_drain_and_never_for_more_than_a_hundred(
     mixed: Mixed,
 ) -> None:
     for _ in range(40):
@@ -92,7 +93,7 @@ def test_an_original_that_sent_a_job_is_asked_again_after_each_last_one_and_neve
 @pytest.mark.parametrize(
     ("asked_for", "waiting_jobs", "sent"), [(0, 3, 1), (1, 3, 1), (5, 9, 4), (5, 10, 5), (9, 1, 1)]
 )
-def test_half_of_the_jobs_are_spared_where_clients_come_for_them(
+def test_half_of_the_jobs_are_kept_where_clients_ask_for_them(
     mixed: Mixed, asked_for: int, waiting_jobs: int, sent: int
 ) -> None:
     for _ in range(waiting_jobs + 1):
@@ -103,7 +104,7 @@ def test_half_of_the_jobs_are_spared_where_clients_come_for_them(
     assert message.frame.jobs_count == sent
 
 
-def test_nobody_gets_more_than_a_hundred_jobs_at_once(mixed: Mixed) -> None:
+def test_no_node_gets_more_than_a_hundred_jobs_at_once(mixed: Mixed) -> None:
     for _ in range(500):
         added(mixed.first)
     tell(mixed.first, needjobs(mixed.writer, b"mail", (1 << 32) - 1))
@@ -111,13 +112,13 @@ def test_nobody_gets_more_than_a_hundred_jobs_at_once(mixed: Mixed) -> None:
     assert message.frame.jobs_count == 100
 
 
-def test_a_node_that_imports_itself_does_not_answer(mixed: Mixed) -> None:
+def test_importing_node_does_not_answer_needjobs(mixed: Mixed) -> None:
     mixed.gives(mixed.first, foreign(), foreign(), foreign())
     tell(mixed.first, needjobs(mixed.writer, b"mail", 1))
     assert mixed.cluster.sent("YOURJOBS") == []
 
 
-def test_an_imported_job_is_known_to_have_two_holders_and_the_original_is_told(mixed: Mixed) -> None:
+def test_imported_job_has_two_holders_and_the_original_learns_it(mixed: Mixed) -> None:
     worker = waiting(mixed.first)
     job = foreign()
     mixed.cluster.forget_sent()
@@ -134,7 +135,7 @@ def test_an_imported_job_is_known_to_have_two_holders_and_the_original_is_told(m
     assert jobs_at(mixed.first) == 0
 
 
-def test_an_imported_at_most_once_job_is_here_alone(mixed: Mixed) -> None:
+def test_imported_at_most_once_job_has_one_holder(mixed: Mixed) -> None:
     worker = waiting(mixed.first)
     job = foreign(retry_s=0)
     mixed.cluster.forget_sent()
@@ -148,7 +149,7 @@ def test_an_imported_at_most_once_job_is_here_alone(mixed: Mixed) -> None:
     assert jobs_at(mixed.first) == 0
 
 
-def test_an_at_most_once_job_that_goes_to_an_original_lists_it_as_its_only_holder(mixed: Mixed) -> None:
+def test_at_most_once_job_sent_to_an_original_lists_it_as_its_only_holder(mixed: Mixed) -> None:
     added(mixed.first, "RETRY", 0)
     tell(mixed.first, needjobs(mixed.writer, b"mail", 1))
     (message,) = mixed.cluster.sent("YOURJOBS")
@@ -156,7 +157,7 @@ def test_an_at_most_once_job_that_goes_to_an_original_lists_it_as_its_only_holde
     assert jobs_at(mixed.first) == 0
 
 
-def test_a_job_that_is_done_here_is_left_alone_and_its_sender_told(mixed: Mixed) -> None:
+def test_sender_of_an_acknowledged_job_gets_setack(mixed: Mixed) -> None:
     job = foreign()
     mixed.gives(mixed.first, job)
     mixed.first.admin.take("mail")
@@ -169,7 +170,7 @@ def test_a_job_that_is_done_here_is_left_alone_and_its_sender_told(mixed: Mixed)
     assert [kind for kind in mixed.told() if kind != "NEEDJOBS"] == ["WILLQUEUE", "SETACK"]
 
 
-def test_a_bare_acknowledgement_meets_its_job(mixed: Mixed) -> None:
+def test_dummy_acknowledgement_acknowledges_its_imported_job(mixed: Mixed) -> None:
     job = foreign()
     assert mixed.first.admin.call("ACKJOB", job.id) == 0
     assert mixed.first.admin.show(job.id)["state"] == b"acked"
@@ -181,14 +182,14 @@ def test_a_bare_acknowledgement_meets_its_job(mixed: Mixed) -> None:
     assert mixed.first.admin.show(job.id)["queue"] == b"mail"
 
 
-def test_a_job_that_is_queued_here_already_stays_once(mixed: Mixed) -> None:
+def test_imported_job_that_is_queued_already_stays_queued_once(mixed: Mixed) -> None:
     job = foreign()
     mixed.gives(mixed.first, job)
     mixed.gives(mixed.first, job, foreign())
     assert length_at(mixed.first) == 2
 
 
-def test_a_broken_job_ends_the_message_but_not_those_before_it(mixed: Mixed) -> None:
+def test_broken_job_ends_the_message_but_keeps_the_jobs_before_it(mixed: Mixed) -> None:
     whole = yourjobs(mixed.writer, foreign(), foreign(), holder=mixed.original.id)
     broken = bytearray(whole)
     broken[-40 - 4] = 7  # the second job says it has seven holders, and names one
@@ -198,7 +199,7 @@ def test_a_broken_job_ends_the_message_but_not_those_before_it(mixed: Mixed) -> 
     assert length_at(mixed.first) == 2
 
 
-def test_frames_that_lie_about_how_many_jobs_they_bring_are_harmless(mixed: Mixed) -> None:
+def test_frames_with_a_wrong_number_of_jobs_are_harmless(mixed: Mixed) -> None:
     for said, kept in ((0, 0), (1, 1), (9, 2)):
         frame = bytearray(
             yourjobs(mixed.writer, foreign(b"q%d" % said), foreign(b"q%d" % said), holder=mixed.original.id)
@@ -214,8 +215,8 @@ def test_any_queue_and_any_number_may_be_asked_for(name: bytes, asked_for: int, 
     kind = kinds.ENOUGH if enough else kinds.NEEDJOBS
     tell(mixed.first, mixed.writer.about_queue(kind, name, asked_for))
     queue = mixed.first.node.state.lifecycle.queues.get(name)
-    if queue is not None and queue.asks is not None:
-        assert all(1 <= ask.count <= 100 for ask in queue.asks.by_node.values())
+    if queue is not None and (requests := requests_of(queue)) is not None:
+        assert all(1 <= ask.count <= 100 for ask in requests.by_node.values())
 
 
 _SHARED = Mixed()

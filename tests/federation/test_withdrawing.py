@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from disqued.federation.needs import withdraw
+from disqued.federation.importing import withdraw
 from disqued.testing.cluster import Cluster, Member
 from federation.moving import added, jobs_at, length_at, received, waiting
 
@@ -15,7 +15,7 @@ def about_to_end(member: Member) -> None:
 
 
 @pytest.mark.parametrize("retry_s", [0, 60])
-def test_jobs_that_come_later_stay_where_they_are(pair: Cluster, retry_s: int) -> None:
+def test_later_jobs_stay_where_they_were_added(pair: Cluster, retry_s: int) -> None:
     first, second = pair.members
     waiting(second, "mail", "other")
     pair.run(seconds=5)
@@ -26,7 +26,7 @@ def test_jobs_that_come_later_stay_where_they_are(pair: Cluster, retry_s: int) -
     assert (length_at(first), jobs_at(second)) == (1, 0)
 
 
-def test_a_job_that_is_under_way_is_taken_and_delivered(pair: Cluster) -> None:
+def test_job_in_flight_is_accepted_and_delivered(pair: Cluster) -> None:
     first, second = pair.members
     client = waiting(second)
     pair.run(seconds=5)
@@ -36,7 +36,7 @@ def test_a_job_that_is_under_way_is_taken_and_delivered(pair: Cluster) -> None:
     assert received(client) == [job_id]
 
 
-def test_clients_that_come_now_make_it_ask_for_nothing(pair: Cluster) -> None:
+def test_later_clients_cause_no_requests(pair: Cluster) -> None:
     first, second = pair.members
     added(first)
     about_to_end(second)

@@ -9,9 +9,10 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.federation import needjobs, yourjobs
 from disqued.federation.counters import COUNTERS
+from disqued.federation.importing import FEATURE_ENOUGH
+from disqued.federation.interest import NAME, federation_of
 from disqued.federation.metrics import METRICS, QUEUE_METRICS
-from disqued.federation.needs import FEATURE_ENOUGH
-from disqued.federation.room import NAME, FederationRoom
+from disqued.federation.room import FederationRoom
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 def _info(state: NodeState) -> Fields:
     return [
-        ("queues_asked_for", state.demand.needs),
-        ("queues_wanted_elsewhere", state.demand.asks),
+        ("queues_asked_for", federation_of(state).imported_queues),
+        ("queues_wanted_elsewhere", federation_of(state).requested_queues),
     ]
 
 

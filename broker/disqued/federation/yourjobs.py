@@ -1,9 +1,9 @@
-"""YOURJOBS: jobs that another node had queued and that are wanted here.
+"""YOURJOBS: jobs that were queued on another node and are wanted here.
 
 They are queued here at once, silently and in the order of their creation. With a retry time this node becomes one more
 holder: the node they come from listed it already if it is of our kind, other holders and nodes of the original learn it
-from a WILLQUEUE each. Without that they would neither pass on acknowledgements nor wait for ours, and a node of the
-original could be crashed by them (Disque 1.0-rc1 deletes such a job twice).
+from a WILLQUEUE each. Without that they would neither forward acknowledgements nor wait for ours, and could crash
+a node of the original (Disque 1.0-rc1 deletes such a job twice).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from disqued.core.lifecycle.lifecycle import SILENT
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
 from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
-from disqued.federation.needs import hear_source
+from disqued.federation.importing import hear_source
 from disqued.jobmessages import members_of, note_holder, send_setack, take_expiry
 
 
 def yourjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Queue the jobs; one that can not be read ends it."""
+    """Queue the jobs; stop at one that cannot be read."""
     at = frame.jobs_at
     end = frame.end
     left = frame.jobs_count
@@ -44,8 +44,8 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
     now_ms = state.now_ms
     job = lifecycle.table.get(sent.id)
     if job is not None and job.state == WAIT_REPL:
-        # A copy was queued because its retry time is shorter than the patience of the client that adds the job. That it
-        # has moved makes no new copy, so the client goes on waiting; the source keeps the job and queues it again.
+        # The source queued its copy because the retry time is shorter than the timeout of the client that adds the job.
+        # Moving it makes no new copy, so the client still waits; the source keeps the job and requeues it.
         return
     if job is None or job.is_dummy:
         _register(state, peer, sent, listed, job)
@@ -63,9 +63,9 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
         job.requeue_at_ms = now_ms
     queued = lifecycle.enqueue(job, now_ms, SILENT)
     queue = lifecycle.make_queue(job.queue, now_ms)
-    needs = hear_source(state, queue, peer.id, 1)
+    imports = hear_source(state, queue, peer.id, 1)
     if queued:
-        needs.count_import(now_ms)
+        imports.count_import(now_ms)
         state.counters.add(JOBS_IMPORTED)
         if job.retry_s == 0:
             state.counters.add(IMPORTED_AT_MOST_ONCE)
@@ -89,7 +89,7 @@ def _register(state: NodeState, peer: Peer, job: Job, listed: bytes, dummy: Job 
 
 
 def _introduce(state: NodeState, source: Peer, job: Job) -> None:
-    """Tell the holders that can not know it that this node is another one."""
+    """Tell the holders that cannot know it that this node is a holder too."""
     frame = state.bus.about_job(kinds.WILLQUEUE, job.id)
     delivered = job.delivered
     assert delivered is not None

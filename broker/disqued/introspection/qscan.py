@@ -32,7 +32,8 @@ class QueueScan(Scan):
 
     def matches(self, queue: Queue, now_ms: int) -> bool:
         """Whether a queue passes the filters."""
-        import_rate = queue.needs.rate(now_ms) if queue.needs is not None else 0
+        watcher = queue.watcher
+        import_rate = watcher.import_rate(now_ms) if watcher is not None else 0
         return (
             (self.limits[b"MINLEN"] == _NO_FILTER or queue.length >= self.limits[b"MINLEN"])
             and (self.limits[b"MAXLEN"] == _NO_FILTER or queue.length <= self.limits[b"MAXLEN"])

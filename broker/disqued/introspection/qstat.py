@@ -8,12 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
-from disqued.core.queues.interest import SOURCE_MS
 from disqued.core.queues.queue import PAUSE_NAMES
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
-    from disqued.core.queues.queue import Queue
     from disqued.core.runtime.state import NodeState
 
 
@@ -35,23 +33,16 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     _integer(session, b"idle", (state.now_ms - queue.used_ms) // 1000)
     _integer(session, b"blocked", queue.waiting)
     session.reply_bulk(b"import-from")
-    sources = _sources(queue, state.now_ms)
+    watcher = queue.watcher
+    sources = watcher.sources(state.now_ms) if watcher is not None else []
     session.reply_array(len(sources))
     for node_id in sources:
         session.reply_bulk(node_id)
-    _integer(session, b"import-rate", queue.needs.rate(state.now_ms) if queue.needs is not None else 0)
+    _integer(session, b"import-rate", watcher.import_rate(state.now_ms) if watcher is not None else 0)
     _integer(session, b"jobs-in", queue.jobs_in)
     _integer(session, b"jobs-out", queue.jobs_out)
     session.reply_bulk(b"pause")
     session.reply_bulk(PAUSE_NAMES[queue.pause])
-
-
-def _sources(queue: Queue, now_ms: int) -> list[bytes]:
-    """The nodes that jobs come from."""
-    needs = queue.needs
-    if needs is None:
-        return []
-    return [node_id for node_id, source in needs.sources.items() if now_ms - source.last_ms <= SOURCE_MS]
 
 
 def _integer(session: Session, name: bytes, value: int) -> None:

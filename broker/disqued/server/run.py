@@ -21,7 +21,7 @@ from disqued.build import FLAVOUR
 from disqued.config import Config
 from disqued.config.kinds import IfFree
 from disqued.console.routes import Console
-from disqued.federation.needs import withdraw
+from disqued.federation.importing import withdraw
 from disqued.membership.nodesconf import encode, restore
 from disqued.metrics.server import ServerFigures
 from disqued.node import Node, Rooms

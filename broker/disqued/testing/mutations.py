@@ -29,7 +29,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counters
 from disqued.core.telemetry.traffic import Traffic
 from disqued.delivery.queued import MESSAGE
-from disqued.federation import parcel, yourjobs
+from disqued.federation import jobbatch, yourjobs
 from disqued.node import Node
 from disqued.persistence import load
 from disqued.persistence.aof import Aof
@@ -111,13 +111,13 @@ def _forget_importer(job: Job, now_ms: int, holders: bytes) -> bytes:
     return pack_for_bus(job, now_ms, holders)
 
 
-_send_parcel = parcel.Parcel.send
+_send_batch = jobbatch.JobBatch.send
 
 
-def _send_and_keep(self: parcel.Parcel, state: NodeState) -> None:
+def _send_and_keep(self: jobbatch.JobBatch, state: NodeState) -> None:
     """Export at-most-once jobs and keep them."""
     self._moved.clear()
-    _send_parcel(self, state)
+    _send_batch(self, state)
 
 
 _wait = ReplicationRoom._wait  # noqa: SLF001 - mutations patch internals
@@ -198,12 +198,12 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "forget-importer": Mutation(
         "a node that imports a job is not among its holders",
         "calm",
-        patched=((yourjobs, "_introduce", _no_introduction), (parcel, "pack_for_bus", _forget_importer)),
+        patched=((yourjobs, "_introduce", _no_introduction), (jobbatch, "pack_for_bus", _forget_importer)),
     ),
     "keep-at-most-once": Mutation(
         "an at-most-once job stays where it was when it moves",
         "calm",
-        patched=((parcel.Parcel, "send", _send_and_keep),),
+        patched=((jobbatch.JobBatch, "send", _send_and_keep),),
     ),
     "answer-early": Mutation(
         "clients get a reply before there are copies", "far", patched=((ReplicationRoom, "_wait", _in_a_hurry),)

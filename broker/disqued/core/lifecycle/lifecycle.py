@@ -304,8 +304,9 @@ class Lifecycle(Release):
         queue.jobs_in += 1
         if queue.waiting > 0:
             self.offer(queue)
-        if queue.wanted and not queue.sought:
-            queue.sought = True
+        watcher = queue.watcher
+        if watcher is not None and watcher.wanted and not watcher.listed:
+            watcher.listed = True
             self.wanted.append(queue)
         return True
 
@@ -515,8 +516,9 @@ class Lifecycle(Release):
             return changed
         if queue.waiting > 0:
             self.offer(queue)
-        if queue.wanted and queue.length > 0 and not queue.sought:
-            queue.sought = True
+        watcher = queue.watcher
+        if watcher is not None and watcher.wanted and queue.length > 0 and not watcher.listed:
+            watcher.listed = True
             self.wanted.append(queue)
         return changed
 

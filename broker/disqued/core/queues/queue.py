@@ -12,8 +12,8 @@ from typing import Any, Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.jobs.job import Job
-from disqued.core.queues.interest import Asks, Needs
 from disqued.core.queues.order import ByAge, Order
+from disqued.core.queues.watcher import QueueWatcher
 from disqued.resp.writer import bulk
 
 PAUSED_IN: Final = 1
@@ -103,16 +103,10 @@ class Queue:
         """Number of clients that wait for jobs of this queue."""
         self.ready: bool = False
         """On the list of queues whose clients can be served (`Lifecycle.ready`)."""
-        self.wanted: bool = False
-        """Other nodes asked for its jobs. Set by the federation room."""
-        self.sought: bool = False
-        """On the list of queues with jobs that other nodes asked for (`Lifecycle.wanted`)."""
         self.visited_ms: i64 = 0
         """In a cluster: when a client last asked for jobs."""
-        self.needs: Needs | None = None
-        """The interest of this node in jobs of other nodes; None if there never was any."""
-        self.asks: Asks | None = None
-        """What other nodes asked for; None if they want nothing."""
+        self.watcher: QueueWatcher | None = None
+        """What the federation room keeps about the queue; None until the queue concerns other nodes."""
         self.pause: i64 = 0
         self.created_ms: i64 = now_ms
         self.used_ms: i64 = now_ms
@@ -153,4 +147,6 @@ class Queue:
     @property
     def deserted(self) -> bool:
         """Whether the queue can be removed and nothing but its statistics would be lost."""
-        return self.length == 0 and self.waiting == 0 and self.pause == 0 and not self.wanted
+        if self.length != 0 or self.waiting != 0 or self.pause != 0:
+            return False
+        return self.watcher is None or not self.watcher.wanted

@@ -25,7 +25,6 @@ from disqued.core.jobs.jobid import JobIds
 from disqued.core.lifecycle.events import Events, Listener
 from disqued.core.lifecycle.lifecycle import Lifecycle
 from disqued.core.output.ready import Ready
-from disqued.core.queues.interest import Demand
 from disqued.core.runtime.monitoring import Monitoring
 from disqued.core.runtime.throughput import Throughput
 from disqued.core.telemetry.counter import Counters
@@ -58,7 +57,6 @@ class NodeState:
         self.events: Events = self.lifecycle.events
         self.rooms: dict[str, Listener] = {}
         """The rooms by name; each room's package has a function that returns its own."""
-        self.demand = Demand()
         self.job_ids = JobIds(node_id, host.random_bytes)
         self.last_ctime: i64 = 0
         """The creation time of the last job of this node."""

@@ -1,7 +1,7 @@
-"""Jobs on their way to another node: what leaves this node's queue together in one YOURJOBS.
+"""Job batches: jobs that leave a queue together for another node, in one YOURJOBS.
 
-A job with a retry time stays here as an active copy, and the other node is listed among its holders before it goes, so
-that its acknowledgement reaches both. An at-most-once job moves: from then on the other node has it alone.
+A job with a retry time stays here as an active copy, and the other node is added to its holders before it is sent, so
+that its acknowledgement reaches both. An at-most-once job moves: the other node is its only holder from then on.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from disqued.core.runtime.state import NodeState
 from disqued.federation.counters import JOBS_EXPORTED
 
 MAX_BYTES: Final = 1 << 20
-"""No job is added to a parcel that has grown so large, nor is one sent where so much waits to be written."""
+"""No job is added to a larger batch, and none is sent on a link on which more waits to be written."""
 
 
 def can_be_sent_to(peer: Peer) -> bool:
-    """Whether jobs would arrive: at-most-once jobs on a link that does not work are lost."""
+    """Whether jobs would arrive; at-most-once jobs on a broken link are lost."""
     link = peer.link
     if link is None or link.closed or link.refused or link.congested or link.out_bytes > MAX_BYTES:
         return False
@@ -32,7 +32,7 @@ def can_be_sent_to(peer: Peer) -> bool:
 
 
 @mypyc_attr(acyclic=True)
-class Parcel:
+class JobBatch:
     """Up to `room` jobs for one node."""
 
     def __init__(self, peer: Peer, room: i64) -> None:
@@ -42,10 +42,10 @@ class Parcel:
         self._packed: list[bytes] = []
         self._bytes: i64 = 0
         self._moved: list[Job] = []
-        """Those that are not to stay."""
+        """At-most-once jobs, which are dropped here."""
 
     def take(self, state: NodeState, queue: Queue) -> bool:
-        """Add the oldest job of a queue; False when no other one can be added."""
+        """Add the oldest job of a queue; returns whether another one can be added."""
         job = state.lifecycle.take(queue, state.now_ms)
         if job is None:
             return False
@@ -64,13 +64,13 @@ class Parcel:
         self._packed.append(packed)
         self._bytes += len(packed)
         self.jobs += 1
-        # The retry time begins anew where the job is queued now; this copy must not be faster.
+        # The retry time restarts where the job is queued now; this copy must not be faster.
         state.lifecycle.end_lease(job)
         state.lifecycle.postpone(job, state.now_ms)
         return self.jobs < self.room and self._bytes < MAX_BYTES
 
     def send(self, state: NodeState) -> None:
-        """Send the jobs and forget those that moved, which must not come back here once they are under way."""
+        """Send the jobs and drop those that moved, which must not return here once they are sent."""
         frame = state.bus.jobs(kinds.YOURJOBS, self._packed)
         state.counters.add(JOBS_EXPORTED, self.jobs)
         for job in self._moved:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from disqued.federation.interest import federation_of
 from disqued.testing.cluster import Cluster
 from federation.moving import added, asked, holders, jobs_at, length_at, moves, received, waiting
 
 
-def test_a_job_that_is_there_goes_to_who_asks(pair: Cluster) -> None:
+def test_queued_job_is_sent_to_the_node_that_asks(pair: Cluster) -> None:
     first, second = pair.members
     job = added(first)
     worker = waiting(second)
@@ -22,7 +23,7 @@ def test_a_job_that_is_there_goes_to_who_asks(pair: Cluster) -> None:
     assert second.admin.stat("mail")["import-rate"] == 0
 
 
-def test_a_client_that_has_waited_for_minutes_gets_a_job_within_a_tenth_of_a_second(cluster: Cluster) -> None:
+def test_client_that_has_waited_for_minutes_gets_a_job_within_a_tenth_of_a_second(cluster: Cluster) -> None:
     _, second, third = cluster.members
     worker = waiting(third)
     cluster.run(seconds=600)
@@ -35,7 +36,7 @@ def test_a_client_that_has_waited_for_minutes_gets_a_job_within_a_tenth_of_a_sec
     assert cluster.sent("ENOUGH") == []
 
 
-def test_a_burst_for_many_clients_that_waited_for_minutes_arrives_as_soon(cluster: Cluster) -> None:
+def test_burst_of_jobs_reaches_many_waiting_clients_as_soon(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     workers = [waiting(second) for _ in range(200)]
     cluster.run(seconds=600)
@@ -58,7 +59,7 @@ def test_many_jobs_take_few_messages(pair: Cluster) -> None:
     assert len(pair.sent("NEEDJOBS")) + len(pair.sent("YOURJOBS")) < total // 10
 
 
-def test_clients_of_the_node_itself_come_first(pair: Cluster) -> None:
+def test_local_clients_are_served_first(pair: Cluster) -> None:
     first, second = pair.members
     far = waiting(second)
     pair.run(seconds=60)
@@ -78,7 +79,7 @@ def test_nodes_get_jobs_in_the_order_in_which_they_asked(cluster: Cluster) -> No
     assert [received(worker) for worker in workers] == [[jobs[0]], [jobs[1]]]
 
 
-def test_nodes_that_asked_share_what_is_queued_together(cluster: Cluster) -> None:
+def test_jobs_queued_together_are_shared_among_the_nodes_that_asked(cluster: Cluster) -> None:
     first, second, third = cluster.members
     workers = [waiting(member) for member in (second, third) for _ in range(2)]
     cluster.run(seconds=10)
@@ -87,7 +88,7 @@ def test_nodes_that_asked_share_what_is_queued_together(cluster: Cluster) -> Non
     assert sorted(job for worker in workers for job in received(worker)) == sorted(jobs)
 
 
-def test_a_job_that_two_nodes_asked_for_moves_to_one_of_them_once(pair: Cluster) -> None:
+def test_job_that_two_nodes_asked_for_moves_to_one_of_them_once(pair: Cluster) -> None:
     first, second = pair.members
     workers = [waiting(first), waiting(second)]
     pair.run(seconds=60)
@@ -97,7 +98,7 @@ def test_a_job_that_two_nodes_asked_for_moves_to_one_of_them_once(pair: Cluster)
     assert moves(pair) == [(1, 2, 1)]
 
 
-def test_nodes_that_both_polled_do_not_play_ball_with_a_job(cluster: Cluster) -> None:
+def test_nodes_that_both_polled_do_not_exchange_a_job_forever(cluster: Cluster) -> None:
     for member in cluster.members:
         member.admin.take("mail")
     cluster.run(milliseconds=10)
@@ -110,7 +111,7 @@ def test_nodes_that_both_polled_do_not_play_ball_with_a_job(cluster: Cluster) ->
     assert sum(length_at(member) for member in cluster.members) == 1
 
 
-def test_a_job_whose_client_is_gone_goes_on_to_one_that_waits(cluster: Cluster) -> None:
+def test_job_moves_to_another_waiting_client_when_its_client_has_gone(cluster: Cluster) -> None:
     first, second, third = cluster.members
     gone = waiting(second)
     cluster.run(seconds=10)
@@ -123,7 +124,7 @@ def test_a_job_whose_client_is_gone_goes_on_to_one_that_waits(cluster: Cluster) 
     assert moves(cluster)[0] == (1, 2, 1)
 
 
-def test_what_was_asked_for_is_forgotten_when_the_client_is_gone(pair: Cluster) -> None:
+def test_request_is_forgotten_when_the_client_has_gone(pair: Cluster) -> None:
     first, second = pair.members
     gone = waiting(second)
     pair.run(seconds=10)
@@ -135,20 +136,20 @@ def test_what_was_asked_for_is_forgotten_when_the_client_is_gone(pair: Cluster) 
     assert length_at(first) == 1
 
 
-def test_what_was_asked_for_is_forgotten_after_a_while_where_nobody_says_enough(pair: Cluster) -> None:
+def test_request_expires_without_enough(pair: Cluster) -> None:
     first, second = pair.members
     second.admin.take("mail")
     pair.lose("ENOUGH")
     pair.run(seconds=39)
-    assert first.node.state.demand.asks == 1
+    assert federation_of(first.node.state).requested_queues == 1
     pair.run(seconds=2)
-    assert first.node.state.demand.asks == 0
+    assert federation_of(first.node.state).requested_queues == 0
     added(first)
     pair.run(seconds=5)
     assert moves(pair) == []
 
 
-def test_a_queue_that_others_wait_for_stays_however_long_it_is_idle(pair: Cluster) -> None:
+def test_idle_queue_is_kept_while_other_nodes_want_its_jobs(pair: Cluster) -> None:
     first, second = pair.members
     worker = waiting(second)
     pair.run(seconds=1000)
@@ -160,7 +161,7 @@ def test_a_queue_that_others_wait_for_stays_however_long_it_is_idle(pair: Cluste
     assert first.admin.stat("mail") == second.admin.stat("mail") == {}
 
 
-def test_a_queue_paused_in_output_gives_nothing_away_until_it_is_resumed(pair: Cluster) -> None:
+def test_queue_paused_in_output_exports_no_jobs_until_it_is_resumed(pair: Cluster) -> None:
     first, second = pair.members
     worker = waiting(second)
     pair.run(seconds=1)
@@ -173,7 +174,7 @@ def test_a_queue_paused_in_output_gives_nothing_away_until_it_is_resumed(pair: C
     assert received(worker) == [job]
 
 
-def test_a_queue_paused_in_input_takes_jobs_from_others(pair: Cluster) -> None:
+def test_queue_paused_in_input_imports_jobs(pair: Cluster) -> None:
     first, second = pair.members
     second.admin.call("PAUSE", "mail", "in")
     worker = waiting(second)
@@ -182,7 +183,7 @@ def test_a_queue_paused_in_input_takes_jobs_from_others(pair: Cluster) -> None:
     assert received(worker) == [job]
 
 
-def test_nothing_goes_to_a_node_that_is_leaving(pair: Cluster) -> None:
+def test_no_job_is_exported_to_a_leaving_node(pair: Cluster) -> None:
     first, second = pair.members
     waiting(second)
     pair.run(seconds=1)
@@ -194,7 +195,7 @@ def test_nothing_goes_to_a_node_that_is_leaving(pair: Cluster) -> None:
     assert [move for move in moves(pair) if move[0] == 1] == []
 
 
-def test_jobs_wait_for_a_node_that_can_not_be_reached_for_a_moment(pair: Cluster) -> None:
+def test_jobs_wait_while_a_node_that_asked_is_unreachable(pair: Cluster) -> None:
     first, second = pair.members
     worker = waiting(second)
     pair.run(seconds=1)
@@ -209,7 +210,7 @@ def test_jobs_wait_for_a_node_that_can_not_be_reached_for_a_moment(pair: Cluster
     assert received(worker) == [job]
 
 
-def test_jobs_of_a_large_size_do_not_travel_in_one_frame(pair: Cluster) -> None:
+def test_large_jobs_are_sent_in_several_frames(pair: Cluster) -> None:
     first, second = pair.members
     body = b"x" * 600_000
     jobs = [first.admin.add("mail", body, "REPLICATE", 1) for _ in range(10)]
@@ -223,7 +224,7 @@ def test_jobs_of_a_large_size_do_not_travel_in_one_frame(pair: Cluster) -> None:
     assert max(count for _, _, count in moves(pair)) <= 2
 
 
-def test_jobs_keep_their_order_of_creation(pair: Cluster) -> None:
+def test_imported_jobs_keep_their_order_of_creation(pair: Cluster) -> None:
     first, second = pair.members
     jobs = []
     for number in range(10):
@@ -244,7 +245,7 @@ def test_jobs_keep_their_order_of_creation(pair: Cluster) -> None:
     assert len(asked(pair, by=second)) > 0
 
 
-def test_a_moved_job_has_two_holders_until_it_is_acknowledged(pair: Cluster) -> None:
+def test_moved_job_has_two_holders_until_it_is_acknowledged(pair: Cluster) -> None:
     first, second = pair.members
     job = added(first, "RETRY", 10)
     worker = waiting(second)
@@ -257,7 +258,7 @@ def test_a_moved_job_has_two_holders_until_it_is_acknowledged(pair: Cluster) -> 
     assert pair.copies(job) == []
 
 
-def test_a_job_of_two_holders_that_is_done_on_a_third_node_is_forgotten_everywhere(cluster: Cluster) -> None:
+def test_moved_job_acknowledged_on_a_third_node_is_forgotten_everywhere(cluster: Cluster) -> None:
     first = cluster.members[0]
     client = first.client()
     client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 2, "RETRY", 5)
@@ -277,7 +278,7 @@ def test_a_job_of_two_holders_that_is_done_on_a_third_node_is_forgotten_everywhe
     assert sum(length_at(member) for member in cluster.members) == 0
 
 
-def test_a_job_on_which_nobody_works_any_more_comes_back_once(pair: Cluster) -> None:
+def test_moved_job_is_requeued_once_when_its_worker_has_gone(pair: Cluster) -> None:
     first, second = pair.members
     job = added(first, "RETRY", 10)
     lost = waiting(second)
@@ -288,7 +289,7 @@ def test_a_job_on_which_nobody_works_any_more_comes_back_once(pair: Cluster) -> 
     assert length_at(first) + length_at(second) == 1
 
 
-def test_the_copy_that_stays_behind_does_not_come_back_before_the_one_that_moved(pair: Cluster) -> None:
+def test_copy_of_the_exporter_is_not_requeued_before_the_moved_job(pair: Cluster) -> None:
     first, second = pair.members
     job = added(first, "RETRY", 10)
     pair.run(seconds=9)
@@ -302,7 +303,7 @@ def test_the_copy_that_stays_behind_does_not_come_back_before_the_one_that_moved
     assert pair.copies(job) == []
 
 
-def test_an_at_most_once_job_moves(pair: Cluster) -> None:
+def test_at_most_once_job_moves(pair: Cluster) -> None:
     first, second = pair.members
     job = added(first, "RETRY", 0)
     worker = waiting(second)
@@ -322,7 +323,7 @@ def test_an_at_most_once_job_moves(pair: Cluster) -> None:
     assert pair.copies(job) == []
 
 
-def test_at_most_once_jobs_are_never_delivered_twice_though_links_break(pair: Cluster) -> None:
+def test_at_most_once_jobs_are_never_delivered_twice_when_links_break(pair: Cluster) -> None:
     first, second = pair.members
     jobs = [added(first, "RETRY", 0) for _ in range(60)]
     got: list[bytes] = []
@@ -339,7 +340,7 @@ def test_at_most_once_jobs_are_never_delivered_twice_though_links_break(pair: Cl
     assert set(got) <= set(jobs)
 
 
-def test_no_at_most_once_job_is_put_on_a_link_that_is_not_there(pair: Cluster) -> None:
+def test_at_most_once_job_is_not_sent_without_a_link(pair: Cluster) -> None:
     first, second = pair.members
     worker = waiting(second)
     pair.run(seconds=1)

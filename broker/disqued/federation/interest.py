@@ -1,7 +1,6 @@
-"""Interest in the jobs of a queue: what this node asks other nodes for, and what other nodes asked this node for.
+"""What a node and its queues keep about jobs that move: import requests, and the requests of other nodes.
 
-These are plain records of a queue. The federation room fills them and acts on them (its alarms are subclasses of them),
-and the introspection room shows them.
+Plain records. `importing` and `exporting` act on them; their alarms are derived from these records.
 """
 
 from __future__ import annotations
@@ -10,8 +9,13 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.core.queues.queue import Queue
+from disqued.core.queues.watcher import QueueWatcher
+from disqued.core.runtime.room import Room
+from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
 
+NAME: Final = "federation"
 SOURCE_MS: Final = 5000
 """How long a node that sent jobs of a queue is asked directly for more, and how long an import rate is valid."""
 LINGER_MS: Final = 1000
@@ -32,7 +36,7 @@ class Source:
 
 
 @mypyc_attr(acyclic=True)
-class Needs(Alarm):
+class Imports(Alarm):
     """The interest of this node in one queue. Made when a client finds the queue empty or another node sends a job."""
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
@@ -43,7 +47,7 @@ class Needs(Alarm):
         self.enough_ms: i64 = 0
         """When other nodes were told to forget the request (ENOUGH)."""
         self.patience_ms: i64 = LINGER_MS
-        """How long no client must have wanted jobs before other nodes are told so."""
+        """How long no client must have wanted jobs before ENOUGH is sent."""
         self.broadcast_ms: i64 = 0
         self.broadcasts: i64 = 0
         """Broadcasts since the last new source."""
@@ -87,8 +91,8 @@ class Needs(Alarm):
 
 
 @mypyc_attr(acyclic=True)
-class Ask:
-    """The number of jobs that another node asked for and has not received."""
+class Request:
+    """How many jobs another node asked for and did not get yet."""
 
     def __init__(self, count: i64, now_ms: i64) -> None:
         self.count: i64 = count
@@ -96,34 +100,87 @@ class Ask:
 
 
 @mypyc_attr(acyclic=True)
-class Asks(Alarm):
-    """The nodes that asked for jobs of one queue, by ID; the next one to serve comes first."""
+class Requests(Alarm):
+    """The requests of other nodes for jobs of one queue, by node ID, the next to be served first."""
 
     def __init__(self, name: bytes) -> None:
         super().__init__()
         self.name = name
-        self.by_node: dict[bytes, Ask] = {}
+        self.by_node: dict[bytes, Request] = {}
 
 
-class Greeting:
-    """How far another node was told which queues this node is interested in; it is told several times."""
+@mypyc_attr(acyclic=True)
+class Interest(QueueWatcher):
+    """What is kept about one queue."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.imports: Imports | None = None
+        """What this node asks other nodes for; None if it never did."""
+        self.requests: Requests | None = None
+        """What other nodes ask this node for; None while they ask for nothing."""
+
+    def import_rate(self, now_ms: i64) -> i64:
+        """Jobs per second that come from other nodes."""
+        return 0 if self.imports is None else self.imports.rate(now_ms)
+
+    def sources(self, now_ms: i64) -> list[bytes]:
+        """The IDs of the nodes that sent jobs in the last five seconds."""
+        if self.imports is None:
+            return []
+        return [node_id for node_id, source in self.imports.sources.items() if now_ms - source.last_ms <= SOURCE_MS]
+
+
+def interest_of(queue: Queue) -> Interest:
+    """What is kept about a queue; created if it does not exist."""
+    watcher = queue.watcher
+    if watcher is None:
+        interest = Interest()
+        queue.watcher = interest
+        return interest
+    assert isinstance(watcher, Interest)  # the slot belongs to this room
+    return watcher
+
+
+def imports_of(queue: Queue) -> Imports | None:
+    """The import requests for a queue."""
+    watcher = queue.watcher
+    return watcher.imports if isinstance(watcher, Interest) else None
+
+
+def requests_of(queue: Queue) -> Requests | None:
+    """The requests of other nodes for a queue."""
+    watcher = queue.watcher
+    return watcher.requests if isinstance(watcher, Interest) else None
+
+
+class PeerSync:
+    """How far another node was told which queues this node imports; it is told several times."""
 
     def __init__(self, now_ms: i64) -> None:
         self.began_ms: i64 = now_ms
         self.round: i64 = 0
         self.cursor: i64 = 0
-        """The scan cursor of the queues at which the next part begins."""
+        """Where in the queues to continue."""
 
 
-class Demand:
-    """State of the federation room for the whole node."""
+class InterestRoom(Room):
+    """What the room keeps about the node as a whole."""
 
-    def __init__(self) -> None:
-        self.needs: i64 = 0
+    def __init__(self, state: NodeState) -> None:
+        super().__init__(state)
+        self.imported_queues: i64 = 0
         """Queues for which other nodes were asked and may remember it."""
-        self.asks: i64 = 0
+        self.requested_queues: i64 = 0
         """Queues that other nodes asked for."""
-        self.greetings: dict[bytes, Greeting] = {}
-        """Nodes that became reachable and must be told which queues this node is interested in."""
+        self.syncs: dict[bytes, PeerSync] = {}
+        """Nodes that connected (again) and are being told which queues this node imports."""
         self.withdrawn: bool = False
-        """This node is about to shut down and asks for no more jobs."""
+        """The node is shutting down and asks for nothing any more."""
+
+
+def federation_of(state: NodeState) -> InterestRoom:
+    """The federation room of a node."""
+    room = state.rooms[NAME]
+    assert isinstance(room, InterestRoom)
+    return room

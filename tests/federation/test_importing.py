@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from disqued.core.queues.interest import Needs
+from disqued.federation.interest import Imports, federation_of, imports_of
 from disqued.testing.cluster import Cluster
 from federation.moving import A_TIMER_MS, added, asked, moves, received, waiting
 
@@ -16,7 +16,7 @@ def gaps_s(times: list[tuple[int, int]]) -> list[float]:
     return [round((later - earlier) / 1000, 1) for (earlier, _), (later, _) in pairwise(times)]
 
 
-def test_while_nobody_answers_everybody_is_asked_at_once_and_then_with_growing_pauses(cluster: Cluster) -> None:
+def test_all_nodes_are_asked_at_once_and_then_with_growing_pauses_while_none_answers(cluster: Cluster) -> None:
     first, second, third = cluster.members
     began_ms = cluster.network.now_ms
     waiting(second)
@@ -29,7 +29,7 @@ def test_while_nobody_answers_everybody_is_asked_at_once_and_then_with_growing_p
     assert asked(cluster, by=first) == asked(cluster, by=third) == []
 
 
-def test_the_pauses_stay_at_their_bound_for_hours(pair: Cluster) -> None:
+def test_pauses_between_broadcasts_stay_at_their_bound_for_hours(pair: Cluster) -> None:
     _, second = pair.members
     waiting(second)
     pair.run(seconds=1200)
@@ -38,7 +38,7 @@ def test_the_pauses_stay_at_their_bound_for_hours(pair: Cluster) -> None:
     assert set(gaps_s(asked(pair, by=second))) == {30.0}
 
 
-def test_a_source_is_asked_again_and_again_with_growing_pauses_while_it_counts_as_one(pair: Cluster) -> None:
+def test_source_is_asked_repeatedly_with_growing_pauses_while_it_is_recent(pair: Cluster) -> None:
     first, second = pair.members
     added(first)
     worker = waiting(second)
@@ -60,8 +60,8 @@ def test_a_source_is_asked_again_and_again_with_growing_pauses_while_it_counts_a
     assert asked(pair, by=second) == []
 
 
-def test_the_import_rate_is_that_of_the_last_two_windows() -> None:
-    needs = Needs(b"mail", 10_000)
+def test_import_rate_is_that_of_the_last_two_windows() -> None:
+    needs = Imports(b"mail", 10_000)
     assert needs.rate(10_000) == 0
     for at_ms in range(10_000, 12_000, 100):
         needs.count_import(at_ms)
@@ -74,38 +74,38 @@ def test_the_import_rate_is_that_of_the_last_two_windows() -> None:
     assert needs.rate(16_101) == 0
 
 
-def test_a_client_that_only_polls_asks_too(pair: Cluster) -> None:
+def test_node_asks_for_jobs_when_a_client_only_polls(pair: Cluster) -> None:
     _, second = pair.members
     assert second.admin.take("mail") == []
     assert len(asked(pair, by=second)) == 1
 
 
-def test_a_thousand_polls_ask_once(pair: Cluster) -> None:
+def test_node_asks_once_for_a_thousand_polls(pair: Cluster) -> None:
     _, second = pair.members
     for _ in range(1000):
         second.admin.take("mail")
     assert len(asked(pair, by=second)) == 1
 
 
-def test_the_last_job_of_a_queue_that_imports_nothing_is_no_reason_to_ask(pair: Cluster) -> None:
+def test_node_does_not_ask_when_a_queue_without_imports_is_drained(pair: Cluster) -> None:
     _, second = pair.members
     job = added(second)
     assert second.admin.take("mail") == [job]
     assert asked(pair, by=second) == []
 
 
-def test_a_node_alone_keeps_nothing_for_its_queues() -> None:
+def test_single_node_keeps_no_interest_for_its_queues() -> None:
     alone = Cluster(1)
     worker = waiting(alone.members[0])
     queue = alone.members[0].node.state.lifecycle.queues.get(b"mail")
     assert queue is not None
-    assert queue.needs is None
+    assert imports_of(queue) is None
     added(alone.members[0])
     assert len(received(worker)) == 1
-    assert queue.needs is None
+    assert imports_of(queue) is None
 
 
-def test_a_second_after_the_last_client_gave_up_the_others_are_told(pair: Cluster) -> None:
+def test_other_nodes_get_enough_one_second_after_the_last_client_gave_up(pair: Cluster) -> None:
     first, second = pair.members
     waiting(second, timeout_ms=60_000)
     pair.run(seconds=61.5)
@@ -113,14 +113,14 @@ def test_a_second_after_the_last_client_gave_up_the_others_are_told(pair: Cluste
     assert message.sender is second
     assert message.frame.queue == b"mail"
     pair.run(milliseconds=5)
-    assert first.node.state.demand.asks == 0
-    assert second.node.state.demand.needs == 0
+    assert federation_of(first.node.state).requested_queues == 0
+    assert federation_of(second.node.state).imported_queues == 0
     pair.forget_sent()
     pair.run(seconds=100)
     assert pair.sent("NEEDJOBS") == pair.sent("ENOUGH") == []
 
 
-def test_who_comes_back_asks_at_once(pair: Cluster) -> None:
+def test_node_asks_at_once_when_a_client_returns(pair: Cluster) -> None:
     _, second = pair.members
     waiting(second, timeout_ms=60_000)
     pair.run(seconds=70)
@@ -129,7 +129,7 @@ def test_who_comes_back_asks_at_once(pair: Cluster) -> None:
     assert len(asked(pair, by=second)) == 1
 
 
-def test_polling_now_and_then_does_not_tell_everybody_each_time(pair: Cluster) -> None:
+def test_occasional_polls_do_not_send_messages_to_all_nodes_each_time(pair: Cluster) -> None:
     _, second = pair.members
     for _ in range(60):
         second.admin.take("mail")
@@ -138,7 +138,7 @@ def test_polling_now_and_then_does_not_tell_everybody_each_time(pair: Cluster) -
 
 
 @pytest.mark.parametrize(("queues", "members"), [(1, 3), (100, 3)])
-def test_an_idle_cluster_with_a_thousand_waiting_clients_is_quiet(queues: int, members: int) -> None:
+def test_idle_cluster_with_a_thousand_waiting_clients_sends_few_messages(queues: int, members: int) -> None:
     cluster = Cluster(members)
     for number in range(1000):
         waiting(cluster.members[number % members], f"q{number % queues}")
@@ -152,14 +152,14 @@ def test_an_idle_cluster_with_a_thousand_waiting_clients_is_quiet(queues: int, m
     assert cluster.sent("YOURJOBS") == cluster.sent("ENOUGH") == []
 
 
-def test_a_leaving_node_asks_nobody(pair: Cluster) -> None:
+def test_leaving_node_asks_for_no_jobs(pair: Cluster) -> None:
     _, second = pair.members
     second.node.state.view.leaving = True
     second.admin.take("mail")
     assert asked(pair, by=second) == []
 
 
-def test_a_queue_paused_in_output_does_not_ask_until_it_is_resumed(pair: Cluster) -> None:
+def test_queue_paused_in_output_does_not_ask_until_it_is_resumed(pair: Cluster) -> None:
     first, second = pair.members
     second.admin.call("PAUSE", "mail", "out")
     worker = waiting(second)
@@ -174,7 +174,7 @@ def test_a_queue_paused_in_output_does_not_ask_until_it_is_resumed(pair: Cluster
     assert received(worker) == [job]
 
 
-def test_pausing_a_queue_in_output_takes_back_what_was_asked(pair: Cluster) -> None:
+def test_pausing_a_queue_in_output_withdraws_its_requests(pair: Cluster) -> None:
     first, second = pair.members
     waiting(second)
     pair.run(seconds=1)
@@ -185,7 +185,7 @@ def test_pausing_a_queue_in_output_takes_back_what_was_asked(pair: Cluster) -> N
     assert moves(pair) == []
 
 
-def test_a_node_that_comes_back_is_told_what_is_wanted(pair: Cluster) -> None:
+def test_node_that_returns_learns_which_queues_want_jobs(pair: Cluster) -> None:
     first, second = pair.members
     workers = [waiting(second, f"q{number}") for number in range(50)]
     pair.run(seconds=100)
@@ -199,7 +199,7 @@ def test_a_node_that_comes_back_is_told_what_is_wanted(pair: Cluster) -> None:
     assert [received(worker) for worker in workers] == [[job] for job in jobs]
 
 
-def test_clients_that_waited_before_there_was_a_cluster_are_served_by_it() -> None:
+def test_clients_that_waited_before_the_cluster_formed_are_served() -> None:
     cluster = Cluster(2, meet=False)
     first, second = cluster.members
     worker = waiting(second)
