@@ -1,7 +1,6 @@
-"""What handlers of messages about one job share: which job is meant, who may hold it, until when, and that it is done.
+"""Functions that handlers of messages about one job share: finding the job, its holders, its expiry, its end.
 
-Lists of holders name nodes by ID, some of which may have been forgotten since: they count no more, wherever a list is
-used.
+Lists of holders name nodes by ID. Nodes that were forgotten since do not count, wherever a list is used.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def job_of(state: NodeState, frame: Frame) -> Job | None:
-    """The job that a message is about; None when it is not known here, or when that is no ID of a job."""
+    """The job that a message is about; None if this node does not have it, or if the message has no valid job ID."""
     job_id = frame.job_id
     return state.lifecycle.table.get(job_id) if is_job_id(job_id) else None
 
 
 def members_of(state: NodeState, node_ids: NodeIds) -> NodeIds:
-    """Those of a list that were not forgotten; the same object if none was."""
+    """The nodes of a list that were not forgotten; the same object if none was."""
     return state.holders.members(node_ids, state.view)
 
 
 def note_holder(state: NodeState, job: Job, peer: Peer) -> None:
-    """Another node told something that only holders of the job can know: it is one of them."""
+    """Add another node to the holders of a job: it sent a message that only holders send."""
     delivered = job.delivered
     if delivered is None:
         delivered = state.holders.plus(NOBODY, state.view.node_id)
@@ -42,9 +41,9 @@ def note_holder(state: NodeState, job: Job, peer: Peer) -> None:
 
 
 def job_held_with(state: NodeState, peer: Peer, frame: Frame) -> Job | None:
-    """The job about which another holder says what it does with it: None when it is not known here, or done.
+    """The job that a message of another holder is about; None if this node does not have it, or if it is done.
 
-    The other one is noted as a holder; of a job that is done it is told so instead.
+    The sender is added to its holders. If the job is done, the sender is told so (SETACK) instead.
     """
     job = job_of(state, frame)
     if job is None:
@@ -57,10 +56,10 @@ def job_held_with(state: NodeState, peer: Peer, frame: Frame) -> Job | None:
 
 
 def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:
-    """Turn the seconds that a job which came from another node has left into when it ends on this node's clock.
+    """Convert the remaining seconds of a job from another node to its expiry by this node's clock.
 
-    A second more than that is sent, because the original needs it. Between our nodes it is taken off again, or a job
-    would live a second longer with every move.
+    Nodes send one second more than remains, because the original needs it. Between our nodes it is subtracted again;
+    otherwise a job would live a second longer after each transfer.
     """
     left_s = job.expire_at_s
     if peer.features != 0 and left_s > 0:
@@ -69,10 +68,10 @@ def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:
 
 
 def send_setack(state: NodeState, job: Job, peers: list[Peer]) -> None:
-    """Tell nodes (SETACK) that the job is done, and how many may hold it.
+    """Tell nodes that the job is done and how many nodes may hold it (SETACK).
 
-    Nodes of the original never shorten their lists: told less than the full length, they would think that they know of
-    more holders, and would not confirm.
+    Nodes of the original never shorten their lists of holders. If they got less than the full length they would
+    conclude that they know more holders, and would not confirm. So they get the full length.
     """
     delivered = job.delivered
     assert delivered is not None

@@ -1,28 +1,28 @@
-"""A node leaves: its jobs are with the others soon, whatever they are, and each is delivered once."""
+"""A node leaves: jobs of every kind move to the other nodes soon, and each is delivered once."""
 
 from __future__ import annotations
 
 import pytest
 
 from disqued.testing.cluster import Cluster, Member
-from leaving.handing import add, add_copied, drain, is_done, jobs_at, leave, reason, status, stay, until_done, work
+from leaving.leaver import add, add_copied, drain, is_done, jobs_at, leave, reason, status, stay, until_done, work
 
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Three nodes that know each other."""
+    """Three nodes in one cluster."""
     cluster = Cluster(3)
     cluster.network.capturing = False
     return cluster
 
 
 def leaver_of(cluster: Cluster) -> tuple[Member, list[Member]]:
-    """The one that will leave, and the others."""
+    """The node that will leave, and the other nodes."""
     first, *others = cluster.members
     return first, others
 
 
-def test_jobs_of_every_kind_go_within_seconds_and_are_delivered_once(cluster: Cluster) -> None:
+def test_jobs_of_every_kind_move_within_seconds_and_are_delivered_once(cluster: Cluster) -> None:
     leaver, others = leaver_of(cluster)
     jobs = add(leaver, 1500, "mail", "REPLICATE", 1, "RETRY", 20)
     jobs += add_copied(cluster, leaver, 300, "REPLICATE", 3, "RETRY", 20)
@@ -43,7 +43,7 @@ def test_jobs_of_every_kind_go_within_seconds_and_are_delivered_once(cluster: Cl
     assert [jobs_at(member) for member in others] == [0, jobs_at(others[1])]
 
 
-def test_delayed_jobs_come_when_their_delay_is_over(cluster: Cluster) -> None:
+def test_delayed_jobs_are_queued_when_their_delay_is_over(cluster: Cluster) -> None:
     leaver, others = leaver_of(cluster)
     late = set(
         add(leaver, 50, "late", "REPLICATE", 1, "DELAY", 10)
@@ -57,7 +57,7 @@ def test_delayed_jobs_come_when_their_delay_is_over(cluster: Cluster) -> None:
     assert set(drain(others)) == late
 
 
-def test_as_many_nodes_have_a_job_afterwards_as_before() -> None:
+def test_a_job_has_as_many_holders_after_the_drain_as_before() -> None:
     cluster = Cluster(4)
     leaver, *others = cluster.members
     jobs = add_copied(cluster, leaver, 60, "REPLICATE", 2)
@@ -70,7 +70,7 @@ def test_as_many_nodes_have_a_job_afterwards_as_before() -> None:
     assert status(leaver)["jobs-short-of-copies"] == 0
 
 
-def test_where_too_few_nodes_stay_that_is_said(cluster: Cluster) -> None:
+def test_status_counts_jobs_short_of_copies_when_too_few_nodes_stay(cluster: Cluster) -> None:
     leaver, _ = leaver_of(cluster)
     jobs = add_copied(cluster, leaver, 10, "REPLICATE", 3)
     leave(leaver)
@@ -83,8 +83,8 @@ def test_where_too_few_nodes_stay_that_is_said(cluster: Cluster) -> None:
 
 
 @pytest.fixture
-def handed_over(cluster: Cluster) -> bytes:
-    """A job that a worker of the first node has, and that another node keeps now."""
+def transferred(cluster: Cluster) -> bytes:
+    """A job that a worker of the first node is processing and that was transferred to another node."""
     leaver = cluster.members[0]
     (job,) = add(leaver, 1, "mail", "REPLICATE", 1, "RETRY", 10)
     assert leaver.admin.take("mail") == [job]
@@ -93,45 +93,45 @@ def handed_over(cluster: Cluster) -> bytes:
     return job
 
 
-def test_an_acknowledgement_reaches_who_has_the_job(cluster: Cluster, handed_over: bytes) -> None:
+def test_an_acknowledgement_reaches_the_new_owner(cluster: Cluster, transferred: bytes) -> None:
     leaver, others = leaver_of(cluster)
-    assert len(cluster.copies(handed_over)) == 1
-    leaver.admin.call("ACKJOB", handed_over)
+    assert len(cluster.copies(transferred)) == 1
+    leaver.admin.call("ACKJOB", transferred)
     cluster.run(seconds=1)
-    assert cluster.copies(handed_over) == []
+    assert cluster.copies(transferred) == []
     assert not work(cluster, others, 30)
 
 
-def test_a_job_whose_worker_says_nothing_comes_back_after_its_retry_time(cluster: Cluster, handed_over: bytes) -> None:
+def test_a_job_whose_worker_is_silent_is_requeued_after_its_retry_time(cluster: Cluster, transferred: bytes) -> None:
     _, others = leaver_of(cluster)
     cluster.run(seconds=8)
     assert not drain(others)
     cluster.run(seconds=4)
-    assert list(drain(others)) == [handed_over]
+    assert list(drain(others)) == [transferred]
 
 
-def test_a_worker_can_give_a_job_back(cluster: Cluster, handed_over: bytes) -> None:
+def test_a_nack_is_forwarded_to_the_new_owner(cluster: Cluster, transferred: bytes) -> None:
     leaver, others = leaver_of(cluster)
-    assert leaver.admin.call("NACK", handed_over) == 1
+    assert leaver.admin.call("NACK", transferred) == 1
     cluster.run(milliseconds=10)
-    (keeper,) = cluster.copies(handed_over, "queued")
-    assert keeper.admin.show(handed_over)["nacks"] == 1
-    assert list(drain(others)) == [handed_over]
+    (keeper,) = cluster.copies(transferred, "queued")
+    assert keeper.admin.show(transferred)["nacks"] == 1
+    assert list(drain(others)) == [transferred]
 
 
-def test_a_worker_can_ask_for_more_time(cluster: Cluster, handed_over: bytes) -> None:
+def test_working_is_forwarded_to_the_new_owner(cluster: Cluster, transferred: bytes) -> None:
     leaver, others = leaver_of(cluster)
     for _ in range(4):
         cluster.run(seconds=6)
-        assert leaver.admin.call("WORKING", handed_over) == 10
+        assert leaver.admin.call("WORKING", transferred) == 10
     assert not drain(others)
     cluster.run(seconds=12)
-    assert list(drain(others)) == [handed_over]
+    assert list(drain(others)) == [transferred]
 
 
-def test_of_other_jobs_it_knows_nothing(cluster: Cluster, handed_over: bytes) -> None:
+def test_commands_for_unknown_jobs_are_not_forwarded(cluster: Cluster, transferred: bytes) -> None:
     leaver, _ = leaver_of(cluster)
-    unknown = handed_over[:11] + b"x" * 24 + handed_over[35:]
+    unknown = transferred[:11] + b"x" * 24 + transferred[35:]
     assert leaver.admin.call("NACK", unknown) == 0
     assert str(leaver.admin.call("WORKING", unknown)).startswith("NOJOB")
 
@@ -139,7 +139,7 @@ def test_of_other_jobs_it_knows_nothing(cluster: Cluster, handed_over: bytes) ->
 # --- acknowledged jobs ------------------------------------------------------------------------------------------------
 
 
-def test_others_take_care_of_an_acknowledgement_that_a_holder_does_not_know(cluster: Cluster) -> None:
+def test_an_acknowledgement_that_a_holder_does_not_know_is_transferred(cluster: Cluster) -> None:
     leaver, (second, third) = leaver_of(cluster)
     (job,) = add_copied(cluster, leaver, 1, "REPLICATE", 2, "RETRY", 30)
     holder, idle = (second, third) if second.admin.show(job) else (third, second)
@@ -157,10 +157,10 @@ def test_others_take_care_of_an_acknowledgement_that_a_holder_does_not_know(clus
     assert not work(cluster, [holder, idle], 60)
 
 
-# --- what it tells ----------------------------------------------------------------------------------------------------
+# --- status, logs, errors ---------------------------------------------------------------------------------------------
 
 
-def test_its_progress_is_shown_and_logged(cluster: Cluster) -> None:
+def test_the_progress_of_the_drain_is_shown_and_logged(cluster: Cluster) -> None:
     leaver, others = leaver_of(cluster)
     for other in others:
         cluster.network.path(other, leaver).delay_ms = 1500
@@ -187,7 +187,7 @@ def test_its_progress_is_shown_and_logged(cluster: Cluster) -> None:
     assert lines[-1].startswith("Leaving: no jobs are left, this node can be stopped: ")
 
 
-def test_the_last_node_refuses(cluster: Cluster) -> None:
+def test_the_last_node_that_stays_refuses_to_leave(cluster: Cluster) -> None:
     first, (second, third) = leaver_of(cluster)
     leave(first)
     cluster.run(seconds=1)
@@ -200,12 +200,12 @@ def test_the_last_node_refuses(cluster: Cluster) -> None:
     assert reason(first) == ""
 
 
-def test_a_node_that_is_alone_refuses() -> None:
+def test_a_single_node_refuses_to_leave() -> None:
     (alone,) = Cluster(1).members
     assert str(alone.admin.call("CLUSTER", "LEAVING", "yes")).startswith("ERR This node cannot leave")
 
 
-def test_jobs_added_to_a_leaving_node_are_kept_by_others(cluster: Cluster) -> None:
+def test_jobs_added_to_a_leaving_node_are_kept_by_other_nodes(cluster: Cluster) -> None:
     leaver, others = leaver_of(cluster)
     leave(leaver)
     cluster.run(seconds=1)
@@ -215,10 +215,10 @@ def test_jobs_added_to_a_leaving_node_are_kept_by_others(cluster: Cluster) -> No
     assert set(drain(others)) == set(jobs)
 
 
-# --- taking it back ---------------------------------------------------------------------------------------------------
+# --- cancelling -------------------------------------------------------------------------------------------------------
 
 
-def test_it_may_stay_after_all_in_the_middle_of_it(cluster: Cluster) -> None:
+def test_a_drain_can_be_cancelled_halfway(cluster: Cluster) -> None:
     leaver, others = leaver_of(cluster)
     for other in others:
         cluster.network.path(leaver, other).delay_ms = 300
@@ -240,7 +240,7 @@ def test_it_may_stay_after_all_in_the_middle_of_it(cluster: Cluster) -> None:
     assert [jobs_at(member) for member in cluster.members] == [0, 0, 0]
 
 
-def test_it_may_leave_again(cluster: Cluster) -> None:
+def test_a_node_can_leave_again_after_a_cancelled_drain(cluster: Cluster) -> None:
     leaver, others = leaver_of(cluster)
     jobs = add(leaver, 2000, "mail", "REPLICATE", 1)
     leave(leaver)

@@ -1,4 +1,4 @@
-"""A node leaves for nodes of the original: they get only what they understand, and nothing is lost or doubled."""
+"""A node leaves and nodes of the original stay: they only get messages of theirs, and each job is delivered once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pytest
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
 from disqued.testing.cluster import Cluster
-from leaving.handing import add, add_copied, drain, is_done, jobs_at, leave, reason, stay, until_done, work
+from leaving.leaver import add, add_copied, drain, is_done, jobs_at, leave, reason, stay, until_done, work
 from support.stories import added, deaf, disguise, talk, tell
 
 
 @pytest.fixture
 def mixed() -> tuple[Cluster, FrameWriter]:
-    """A node of ours and an original, and the frames that this one would write."""
+    """A node of ours and an original, and a writer of the original's frames."""
     cluster = Cluster(2, meet=False)
     disguise(cluster.members[1])
     cluster.meet()
@@ -24,7 +24,7 @@ def mixed() -> tuple[Cluster, FrameWriter]:
     return cluster, original
 
 
-def test_jobs_go_there_and_are_delivered_once(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_jobs_move_to_an_original_and_are_delivered_once(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, _ = mixed
     first, second = cluster.members
     jobs = add(first, 500, "mail", "REPLICATE", 1, "RETRY", 10) + add_copied(cluster, first, 50, "REPLICATE", 2)
@@ -35,7 +35,7 @@ def test_jobs_go_there_and_are_delivered_once(mixed: tuple[Cluster, FrameWriter]
     assert work(cluster, [second], 30) == dict.fromkeys(jobs, 1)
 
 
-def test_at_most_once_jobs_go_in_one_message(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_at_most_once_jobs_are_sent_in_one_message(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, _ = mixed
     first, second = cluster.members
     (job,) = add(first, 1, "once", "REPLICATE", 1, "RETRY", 0)
@@ -48,7 +48,7 @@ def test_at_most_once_jobs_go_in_one_message(mixed: tuple[Cluster, FrameWriter])
     assert drain([second]) == {job: 1}
 
 
-def test_delayed_at_most_once_jobs_wait_until_they_are_due(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_delayed_at_most_once_jobs_stay_until_they_are_due(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, _ = mixed
     first, second = cluster.members
     (job,) = add(first, 1, "late-once", "REPLICATE", 1, "RETRY", 0, "DELAY", 5)
@@ -60,7 +60,7 @@ def test_delayed_at_most_once_jobs_wait_until_they_are_due(mixed: tuple[Cluster,
     assert drain([second]) == {job: 1}
 
 
-def test_the_talk_about_a_queued_job(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_a_queued_job_is_kept_until_it_is_confirmed_and_then_enqueued(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, original = mixed
     first, second = cluster.members
     job = added(cluster, "REPLICATE", 1, "RETRY", 60)
@@ -68,17 +68,17 @@ def test_the_talk_about_a_queued_job(mixed: tuple[Cluster, FrameWriter]) -> None
     cluster.lose("REPLJOB", to=second)
     leave(first)
     cluster.run(milliseconds=300)
-    (offer,) = cluster.sent("REPLJOB", to=second)
-    assert not offer.frame.message_flags & kinds.NOREPLY
-    assert jobs_at(first) == 1, "it is ours until the other node has it"
+    (sent,) = cluster.sent("REPLJOB", to=second)
+    assert not sent.frame.message_flags & kinds.NOREPLY
+    assert jobs_at(first) == 1, "the node keeps the job until the other node has it"
     tell(first, original.about_job(kinds.GOTJOB, job))
     assert talk(cluster, to=second) == ["ENQUEUE"]
     assert jobs_at(first) == 0
     tell(first, original.about_job(kinds.GOTJOB, job))
-    assert talk(cluster, to=second) == ["ENQUEUE"], "said again, it is about nothing"
+    assert talk(cluster, to=second) == ["ENQUEUE"], "a repeated confirmation has no effect"
 
 
-def test_a_confirmation_that_nobody_asked_for_changes_nothing(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_an_unexpected_confirmation_changes_nothing(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, original = mixed
     first, second = cluster.members
     job = added(cluster, "REPLICATE", 1, "RETRY", 60)
@@ -95,7 +95,7 @@ def test_a_confirmation_that_nobody_asked_for_changes_nothing(mixed: tuple[Clust
     assert talk(cluster, to=second) == []
 
 
-def test_a_node_that_says_nothing_is_asked_again_less_and_less(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_a_silent_node_is_asked_less_and_less_often(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, _ = mixed
     first, second = cluster.members
     jobs = add(first, 2000, "mail", "REPLICATE", 1, "RETRY", 60)

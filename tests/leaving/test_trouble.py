@@ -1,16 +1,16 @@
-"""A node leaves while something else is wrong: with it, with those that stay, or with the way between."""
+"""A node leaves while something fails: the node itself, the nodes that stay, or the network."""
 
 from __future__ import annotations
 
 import pytest
 
 from disqued.testing.cluster import Cluster, Member
-from leaving.handing import add, add_copied, drain, is_done, jobs_at, leave, reason, until_done, work
+from leaving.leaver import add, add_copied, drain, is_done, jobs_at, leave, reason, until_done, work
 
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Three nodes that know each other; what the first sends to the others takes a while."""
+    """Three nodes in one cluster; messages of the first one are delayed."""
     cluster = Cluster(3)
     cluster.network.capturing = False
     first, *others = cluster.members
@@ -20,7 +20,7 @@ def cluster() -> Cluster:
 
 
 def leave_halfway(cluster: Cluster, jobs: int) -> Member:
-    """Have the first node leave until some of its jobs are gone."""
+    """Run until the leaving first node has transferred some of its jobs."""
     leaver = cluster.members[0]
     leave(leaver)
     cluster.until(lambda: jobs_at(leaver) < jobs * 3 // 4)
@@ -28,7 +28,7 @@ def leave_halfway(cluster: Cluster, jobs: int) -> Member:
     return leaver
 
 
-def test_when_it_dies_only_jobs_that_nobody_else_has_are_lost(cluster: Cluster) -> None:
+def test_only_jobs_without_another_holder_are_lost_when_the_leaving_node_dies(cluster: Cluster) -> None:
     first, *others = cluster.members
     alone = add(first, 4000, "mail", "REPLICATE", 1, "RETRY", 10)
     copied = add_copied(cluster, first, 400, "REPLICATE", 2, "RETRY", 10)
@@ -42,7 +42,7 @@ def test_when_it_dies_only_jobs_that_nobody_else_has_are_lost(cluster: Cluster) 
     assert all(delivered[job] <= 1 for job in once)
 
 
-def test_when_one_that_stays_dies_the_other_takes_what_is_left(cluster: Cluster) -> None:
+def test_the_remaining_node_takes_all_jobs_when_another_one_dies(cluster: Cluster) -> None:
     first, second, third = cluster.members
     add(first, 4000, "mail", "REPLICATE", 1, "RETRY", 10)
     copied = add_copied(cluster, first, 400, "REPLICATE", 2, "RETRY", 10)
@@ -55,7 +55,7 @@ def test_when_one_that_stays_dies_the_other_takes_what_is_left(cluster: Cluster)
     assert set(copied) <= set(delivered)
 
 
-def test_when_one_that_stays_does_not_answer_for_a_while_nothing_is_lost(cluster: Cluster) -> None:
+def test_no_job_is_lost_when_a_node_that_stays_is_suspended(cluster: Cluster) -> None:
     first, second, third = cluster.members
     jobs = add(first, 4000, "mail", "REPLICATE", 1, "RETRY", 10)
     leaver = leave_halfway(cluster, 4000)
@@ -66,7 +66,7 @@ def test_when_one_that_stays_does_not_answer_for_a_while_nothing_is_lost(cluster
     assert set(delivered) == set(jobs)
 
 
-def test_a_node_that_is_short_of_memory_is_spared(cluster: Cluster) -> None:
+def test_a_node_that_is_short_of_memory_gets_no_jobs(cluster: Cluster) -> None:
     first, second, third = cluster.members
     third.admin.call("CONFIG", "SET", "maxmemory", 1)
     jobs = add(first, 2000, "mail", "REPLICATE", 1, "RETRY", 10) + add(first, 200, "once", "REPLICATE", 1, "RETRY", 0)
@@ -76,7 +76,7 @@ def test_a_node_that_is_short_of_memory_is_spared(cluster: Cluster) -> None:
     assert drain([second]) == dict.fromkeys(jobs, 1)
 
 
-def test_where_all_are_short_of_memory_it_waits_and_says_why(cluster: Cluster) -> None:
+def test_the_drain_waits_and_says_why_when_all_nodes_are_short_of_memory(cluster: Cluster) -> None:
     first, *others = cluster.members
     jobs = add(first, 2000, "mail", "REPLICATE", 1, "RETRY", 10)
     for other in others:
@@ -90,7 +90,7 @@ def test_where_all_are_short_of_memory_it_waits_and_says_why(cluster: Cluster) -
     assert drain(others) == dict.fromkeys(jobs, 1)
 
 
-def test_jobs_of_a_queue_that_is_paused_in_input_everywhere_go_too(cluster: Cluster) -> None:
+def test_jobs_move_when_their_queue_is_paused_for_input_on_all_nodes(cluster: Cluster) -> None:
     first, *others = cluster.members
     jobs = add(first, 100, "mail", "REPLICATE", 1) + add(first, 100, "once", "REPLICATE", 1, "RETRY", 0)
     for queue in ("mail", "once"):
@@ -101,7 +101,7 @@ def test_jobs_of_a_queue_that_is_paused_in_input_everywhere_go_too(cluster: Clus
     assert drain(others) == dict.fromkeys(jobs, 1)
 
 
-def test_two_nodes_may_leave_at_once() -> None:
+def test_two_nodes_can_leave_at_once() -> None:
     cluster = Cluster(4)
     first, second, *others = cluster.members
     jobs = add(first, 1000, "mail", "REPLICATE", 1, "RETRY", 20) + add(
@@ -116,7 +116,7 @@ def test_two_nodes_may_leave_at_once() -> None:
     assert delivered == dict.fromkeys(jobs, 1)
 
 
-def test_without_anybody_who_stays_it_waits_and_says_why(cluster: Cluster) -> None:
+def test_the_drain_waits_and_says_why_when_no_other_node_answers(cluster: Cluster) -> None:
     first, second, third = cluster.members
     cluster.partition([first], [second, third])
     add(first, 10, "mail", "REPLICATE", 1)
@@ -128,7 +128,7 @@ def test_without_anybody_who_stays_it_waits_and_says_why(cluster: Cluster) -> No
     until_done(cluster, first, within_s=60)
 
 
-def test_over_a_narrow_link_little_waits_to_be_sent_and_nobody_is_taken_for_dead(cluster: Cluster) -> None:
+def test_a_slow_link_has_little_unsent_output_and_its_node_is_not_considered_down(cluster: Cluster) -> None:
     first, second, third = cluster.members
     third.crash()
     cluster.network.path(first, second).bytes_per_ms = 100

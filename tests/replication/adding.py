@@ -1,4 +1,4 @@
-"""Clients that add jobs to a simulated cluster, and what its nodes know of them."""
+"""Helpers for clients that add jobs to a simulated cluster, and for the jobs of its nodes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ A_TIMER_MS = 20
 
 
 def adding(cluster: Cluster, *options: str | int, timeout_ms: int = 0, queue: str = "mail", by: int = 1) -> LocalClient:
-    """A client that sent an ADDJOB to a member."""
+    """Send an ADDJOB to a member from a new client."""
     client = cluster.members[by - 1].client()
     client.send("ADDJOB", queue, "body", timeout_ms, *options)
     return client
 
 
 def id_of(cluster: Cluster, client: LocalClient) -> bytes:
-    """The ID that the client gets; AssertionError when it gets none soon."""
+    """The ID that the client gets. Raises AssertionError if it gets none soon."""
     cluster.until(lambda: not client.silent, within_s=1)
     job_id = client.next_reply()
     assert isinstance(job_id, bytes), job_id
@@ -38,12 +38,12 @@ def error_of(client: LocalClient) -> str:
 
 
 def jobs(cluster: Cluster) -> list[int]:
-    """How many jobs each member has."""
+    """The number of jobs of each member."""
     return [int(member.node.state.lifecycle.table.count) for member in cluster.members]
 
 
 def holders(member: Member, job_id: bytes) -> set[bytes]:
-    """Who may have the job, as a member knows."""
+    """The holders of a job that a member knows."""
     job = member.node.state.lifecycle.table.get(job_id)
     assert job is not None
     return set(job.delivered or ())

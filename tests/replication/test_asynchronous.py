@@ -1,4 +1,4 @@
-"""ASYNC: the client is told at once; copies follow, and slow links slow the client down instead of losing them."""
+"""ASYNC: the client gets its reply at once and copies follow; congested links slow the client down, no copy is lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from replication.adding import TIMEOUT, adding, error_of, holders, id_of, jobs
 
 
 def figure(cluster: Cluster, name: str) -> int:
-    """A figure that INFO of the first member shows about replication."""
+    """A field of INFO REPLICATION of the first member."""
     reply = cluster.members[0].admin.call("INFO", "replication")
     assert isinstance(reply, bytes)
     lines = dict(line.split(":") for line in reply.decode().splitlines() if ":" in line)
@@ -15,7 +15,7 @@ def figure(cluster: Cluster, name: str) -> int:
 
 
 def choke(cluster: Cluster, *numbers: int, bytes_per_ms: int = 10) -> None:
-    """Let little through from the first member to others, and have more waiting already than a link likes."""
+    """Limit the bandwidth from the first member to others, and fill these links until they are congested."""
     first = cluster.members[0]
     for number in numbers:
         other = cluster.members[number - 1]
@@ -26,7 +26,7 @@ def choke(cluster: Cluster, *numbers: int, bytes_per_ms: int = 10) -> None:
     cluster.forget_sent()
 
 
-def test_the_client_is_told_at_once_and_the_copies_follow(cluster: Cluster) -> None:
+def test_the_client_gets_its_reply_at_once_and_the_copies_follow(cluster: Cluster) -> None:
     first, *others = cluster.members
     job_id = first.admin.add("mail", "body", "ASYNC", "REPLICATE", 3)
     assert cluster.copies(job_id, "queued") == [first]
@@ -44,7 +44,7 @@ def test_a_delayed_job_is_not_queued_before_its_time(cluster: Cluster) -> None:
     assert cluster.copies(job_id, "queued") == cluster.members[:1]
 
 
-def test_a_single_copy_is_told_to_nobody(cluster: Cluster) -> None:
+def test_a_job_with_one_copy_is_not_sent(cluster: Cluster) -> None:
     cluster.members[0].admin.add("mail", "body", "ASYNC", "REPLICATE", 1)
     cluster.run(milliseconds=20)
     assert cluster.sent("REPLJOB") == []
@@ -60,7 +60,7 @@ def test_a_copy_for_which_there_is_no_link_is_counted(cluster: Cluster) -> None:
     assert holders(first, job_id) == {first.id, third.id}
 
 
-def test_without_any_link_the_job_is_kept_here_alone() -> None:
+def test_a_job_is_only_kept_here_when_there_is_no_link() -> None:
     cluster = Cluster(2)
     first, second = cluster.members
     cluster.network.unlisten(second, BUS_PORT)
@@ -72,7 +72,7 @@ def test_without_any_link_the_job_is_kept_here_alone() -> None:
     assert jobs(cluster) == [0, 0]
 
 
-def test_a_client_waits_while_the_links_take_no_more(cluster: Cluster) -> None:
+def test_a_client_waits_while_the_links_are_congested(cluster: Cluster) -> None:
     choke(cluster, 2, 3)
     client = adding(cluster, "ASYNC", "REPLICATE", 3)
     cluster.run(seconds=1)
@@ -85,7 +85,7 @@ def test_a_client_waits_while_the_links_take_no_more(cluster: Cluster) -> None:
     assert figure(cluster, "async_copies_missing") == 0
 
 
-def test_free_links_are_taken_before_slow_ones_and_hold_nobody_back(cluster: Cluster) -> None:
+def test_free_links_are_chosen_before_congested_ones_and_hold_no_client_back(cluster: Cluster) -> None:
     choke(cluster, 2)
     for _ in range(20):
         job_id = cluster.members[0].admin.add("mail", "body", "ASYNC", "REPLICATE", 2)
@@ -93,7 +93,7 @@ def test_free_links_are_taken_before_slow_ones_and_hold_nobody_back(cluster: Clu
     assert figure(cluster, "async_held_back") == 0
 
 
-def test_nothing_is_repeated_on_a_link_that_takes_no_more(cluster: Cluster) -> None:
+def test_nothing_is_repeated_on_a_congested_link(cluster: Cluster) -> None:
     choke(cluster, 2)
     clients = [adding(cluster, "REPLICATE", 3) for _ in range(10)]
     cluster.run(seconds=1)
@@ -102,7 +102,7 @@ def test_nothing_is_repeated_on_a_link_that_takes_no_more(cluster: Cluster) -> N
 
 
 def test_no_copy_is_lost_however_slow_the_link(cluster: Cluster) -> None:
-    """A client that adds as fast as it is answered gets no further ahead of a slow link than the link's buffer."""
+    """A client that adds as fast as it gets replies is ahead of a slow link by no more than the link's buffer."""
     first, second, third = cluster.members
     for other in (second, third):
         cluster.network.path(first, other).bytes_per_ms = 200
@@ -118,7 +118,7 @@ def test_no_copy_is_lost_however_slow_the_link(cluster: Cluster) -> None:
     assert all(first.admin.show(job_id)["state"] == b"queued" for job_id in added)
 
 
-def test_a_client_that_is_held_back_may_give_up(cluster: Cluster) -> None:
+def test_a_client_that_is_held_back_can_time_out(cluster: Cluster) -> None:
     choke(cluster, 2, 3)
     before = jobs(cluster)[0]
     client = adding(cluster, "ASYNC", "REPLICATE", 3, timeout_ms=200)
@@ -138,7 +138,7 @@ def test_a_client_is_not_held_back_by_a_link_that_broke(cluster: Cluster) -> Non
     assert figure(cluster, "async_copies_missing") == 2
 
 
-def test_figures_begin_anew(cluster: Cluster) -> None:
+def test_counters_are_reset(cluster: Cluster) -> None:
     cluster.network.unlisten(cluster.members[1], BUS_PORT)
     cluster.network.reset(cluster.members[0], cluster.members[1])
     cluster.members[0].admin.add("mail", "body", "ASYNC")

@@ -1,4 +1,4 @@
-"""A job whose life ends while its client still waits for copies, at whatever moment the clocks of both ring."""
+"""A job expires while its client still waits for copies, whichever timer fires first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replication.adding import REMOVED, TIMEOUT, adding, error_of, jobs
 
 
 @pytest.mark.parametrize("offset_ms", range(0, 48, 4))
-def test_the_end_of_life_is_the_end_of_asking(cluster: Cluster, offset_ms: int) -> None:
+def test_no_node_is_asked_for_a_copy_after_the_job_has_expired(cluster: Cluster, offset_ms: int) -> None:
     cluster.run(milliseconds=1000 + offset_ms)
     first = cluster.members[0]
     cluster.lose("REPLJOB")
@@ -22,7 +22,7 @@ def test_the_end_of_life_is_the_end_of_asking(cluster: Cluster, offset_ms: int) 
 
 
 @pytest.mark.parametrize("timeout_ms", range(1980, 2020, 4))
-def test_a_client_that_gives_up_as_the_job_ends_is_told_once(cluster: Cluster, timeout_ms: int) -> None:
+def test_a_client_gets_one_reply_when_its_timeout_and_the_ttl_end_together(cluster: Cluster, timeout_ms: int) -> None:
     first = cluster.members[0]
     cluster.lose("REPLJOB")
     client = first.client()

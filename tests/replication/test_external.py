@@ -1,4 +1,4 @@
-"""External replication: a node that leaves or is short of memory accepts jobs and has others keep and queue them."""
+"""External replication: a node that leaves or is short of memory accepts jobs that other nodes keep and queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def leave(member: Member) -> None:
 
 
 def run_short_of_memory(member: Member) -> None:
-    """Use more than three quarters of what may be used, but less than 95 percent."""
+    """Use more than 75 but less than 95 percent of the memory limit."""
     used_bytes = int(member.node.state.lifecycle.memory.used_bytes)
     assert member.admin.call("CONFIG", "SET", "maxmemory", used_bytes * 100 // 85) == b"OK"
     assert member.node.state.lifecycle.memory.level() == 1
@@ -38,7 +38,9 @@ REASONS = pytest.mark.parametrize("cause", [leave, run_short_of_memory])
 
 
 @REASONS
-def test_all_copies_are_elsewhere_and_one_of_them_is_queued(cluster: Cluster, cause: Callable[[Member], None]) -> None:
+def test_other_nodes_keep_all_copies_and_one_of_them_queues_the_job(
+    cluster: Cluster, cause: Callable[[Member], None]
+) -> None:
     first, *others = cluster.members
     cause(first)
     job_id = id_of(cluster, adding(cluster, "REPLICATE", 2))
@@ -51,9 +53,7 @@ def test_all_copies_are_elsewhere_and_one_of_them_is_queued(cluster: Cluster, ca
 
 
 @REASONS
-def test_a_single_copy_is_enough_if_that_is_what_was_asked_for(
-    cluster: Cluster, cause: Callable[[Member], None]
-) -> None:
+def test_replicate_1_needs_only_one_other_node(cluster: Cluster, cause: Callable[[Member], None]) -> None:
     cause(cluster.members[0])
     job_id = id_of(cluster, adding(cluster, "REPLICATE", 1))
     cluster.run(milliseconds=5)
@@ -63,7 +63,7 @@ def test_a_single_copy_is_enough_if_that_is_what_was_asked_for(
 
 
 @REASONS
-def test_a_job_for_at_most_one_delivery_is_queued_too(cluster: Cluster, cause: Callable[[Member], None]) -> None:
+def test_an_at_most_once_job_is_queued_too(cluster: Cluster, cause: Callable[[Member], None]) -> None:
     cause(cluster.members[0])
     job_id = id_of(cluster, adding(cluster, "REPLICATE", 1, "RETRY", 0))
     cluster.run(milliseconds=5)
@@ -71,7 +71,7 @@ def test_a_job_for_at_most_one_delivery_is_queued_too(cluster: Cluster, cause: C
     assert keeper.admin.take("mail") == [job_id]
 
 
-def test_a_delay_goes_on_where_the_job_is_kept(cluster: Cluster) -> None:
+def test_a_delay_continues_on_the_node_that_keeps_the_job(cluster: Cluster) -> None:
     leave(cluster.members[0])
     began_ms = cluster.network.now_ms
     job_id = id_of(cluster, adding(cluster, "REPLICATE", 1, "DELAY", 3))
@@ -82,7 +82,7 @@ def test_a_delay_goes_on_where_the_job_is_kept(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(("cause", "reason"), [(leave, LEAVES), (run_short_of_memory, NO_MEMORY)])
-def test_the_refusal_says_why_when_one_node_is_missing(
+def test_the_error_says_why_when_one_node_is_missing(
     cluster: Cluster, cause: Callable[[Member], None], reason: str
 ) -> None:
     cause(cluster.members[0])
@@ -90,20 +90,20 @@ def test_the_refusal_says_why_when_one_node_is_missing(
     assert error_of(adding(cluster, "REPLICATE", 4)) == FEW
 
 
-def test_leaving_is_the_reason_given_when_both_apply(cluster: Cluster) -> None:
+def test_the_error_names_leaving_when_both_reasons_apply(cluster: Cluster) -> None:
     leave(cluster.members[0])
     run_short_of_memory(cluster.members[0])
     assert error_of(adding(cluster)) == UNABLE + LEAVES
 
 
-def test_checks_of_the_queue_come_after_those_of_the_cluster(cluster: Cluster) -> None:
+def test_the_cluster_is_checked_before_the_queue(cluster: Cluster) -> None:
     leave(cluster.members[0])
     cluster.members[0].admin.call("PAUSE", "mail", "in")
     assert error_of(adding(cluster, "REPLICATE", 3)) == UNABLE + LEAVES
     assert error_of(adding(cluster, "REPLICATE", 2)).startswith("PAUSED ")
 
 
-def test_a_timeout_leaves_no_copy_behind(cluster: Cluster) -> None:
+def test_no_copy_is_left_after_a_timeout(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     leave(first)
     cluster.lose("GOTJOB", by=second)
@@ -113,7 +113,7 @@ def test_a_timeout_leaves_no_copy_behind(cluster: Cluster) -> None:
     assert jobs(cluster) == [0, 0, 0]
 
 
-def test_the_node_itself_is_not_among_the_holders_while_it_waits(cluster: Cluster) -> None:
+def test_the_node_is_not_a_holder_while_its_client_waits(cluster: Cluster) -> None:
     first, second, third = cluster.members
     leave(first)
     cluster.lose("GOTJOB", to=first)
@@ -123,8 +123,8 @@ def test_the_node_itself_is_not_among_the_holders_while_it_waits(cluster: Cluste
     assert [holders(member, job_id) for member in cluster.members] == [{second.id, third.id}] * 3
 
 
-def test_asynchronous_adds_are_answered_when_one_node_has_the_job(cluster: Cluster) -> None:
-    """There is no copy here that the client could rely on."""
+def test_asynchronous_adds_get_their_reply_when_one_node_has_the_job(cluster: Cluster) -> None:
+    """The node has no copy that the client could rely on."""
     first, second, third = cluster.members
     leave(first)
     cluster.lose("GOTJOB", by=second)
@@ -135,7 +135,7 @@ def test_asynchronous_adds_are_answered_when_one_node_has_the_job(cluster: Clust
 
 
 @pytest.mark.parametrize("options", [("ASYNC",), ()])
-def test_without_any_link_the_job_is_refused(options: tuple[str, ...]) -> None:
+def test_a_job_is_refused_when_there_is_no_link(options: tuple[str, ...]) -> None:
     cluster = Cluster(2)
     first, second = cluster.members
     leave(first)
@@ -145,7 +145,7 @@ def test_without_any_link_the_job_is_refused(options: tuple[str, ...]) -> None:
     assert jobs(cluster) == [0, 0]
 
 
-def test_jobs_for_at_most_one_delivery_go_to_nodes_that_will_deliver_them() -> None:
+def test_at_most_once_jobs_are_sent_to_nodes_that_will_deliver_them() -> None:
     cluster = Cluster(3, meet=False)
     first, second, third = cluster.members
     speak_like_the_original(second)
@@ -157,7 +157,7 @@ def test_jobs_for_at_most_one_delivery_go_to_nodes_that_will_deliver_them() -> N
         assert cluster.copies(job_id) == [third]
 
 
-def test_they_are_refused_when_only_originals_could_take_them() -> None:
+def test_at_most_once_jobs_are_refused_when_only_originals_could_take_them() -> None:
     cluster = Cluster(2, meet=False)
     first, second = cluster.members
     speak_like_the_original(second)
@@ -167,7 +167,7 @@ def test_they_are_refused_when_only_originals_could_take_them() -> None:
     id_of(cluster, adding(cluster, "REPLICATE", 1))
 
 
-def test_a_job_done_before_it_was_placed_is_deleted_everywhere(cluster: Cluster) -> None:
+def test_a_job_that_is_done_before_it_is_placed_is_deleted_on_all_nodes(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     leave(first)
     cluster.lose("GOTJOB", by=second)
@@ -182,7 +182,7 @@ def test_a_job_done_before_it_was_placed_is_deleted_everywhere(cluster: Cluster)
     assert jobs(cluster) == [0, 0, 0]
 
 
-def test_nobody_is_told_to_queue_the_job_while_there_is_no_link_to_them(cluster: Cluster) -> None:
+def test_no_node_is_told_to_queue_the_job_without_a_link_to_it(cluster: Cluster) -> None:
     """The last confirmation may come on the other node's link while ours is broken."""
     first, second, third = cluster.members
     leave(first)

@@ -1,4 +1,4 @@
-"""What a node does with jobs that others ask it to keep, and with nonsense on that way."""
+"""REPLJOB and GOTJOB: how a node handles copies that other nodes ask it to keep, and invalid messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replication.adding import adding, holders, id_of, jobs
 
 
 class Sender:
-    """Writes frames in the name of one member to another one."""
+    """Sends frames to one member in the name of another one."""
 
     def __init__(self, sender: Member, receiver: Member) -> None:
         self.sender = sender
@@ -23,18 +23,18 @@ class Sender:
         self.job_ids = JobIds(sender.id, sender.host.random_bytes)
 
     def job(self, *, queue: bytes = b"mail", ttl_s: int = 100, retry_s: int = 10, delay_s: int = 0) -> Job:
-        """A new job of the sender."""
+        """Make a new job of the sender."""
         now_ms = self.sender.now_ms
         job_id = self.job_ids.make(ttl_s, retry_s > 0)
         return Job(job_id, queue, b"body", now_ms * 1_000_000, now_ms // 1000 + ttl_s, delay_s, retry_s, 2)
 
     def packed(self, job: Job, *node_ids: bytes) -> bytes:
-        """The job with a list of holders, sender and receiver if none are given."""
+        """Pack the job with a list of holders; by default the sender and the receiver."""
         listed = node_ids or (self.sender.id, self.receiver.id)
         return pack_for_bus(job, self.sender.now_ms, len(listed).to_bytes(4, "little") + b"".join(listed))
 
     def send(self, frame: bytes) -> None:
-        """Have a frame arrive."""
+        """Deliver a frame."""
         link = self.sender.node.state.view.peers[self.receiver.id].link
         assert link is not None
         link.out.append(frame)
@@ -63,13 +63,13 @@ def test_a_job_is_kept_and_confirmed(cluster: Cluster, sender: Sender) -> None:
     assert cluster.copies(job.id, "active") == [cluster.members[1]]
 
 
-def test_a_sender_that_wants_no_answer_gets_none(cluster: Cluster, sender: Sender) -> None:
+def test_a_repljob_with_noreply_is_not_confirmed(cluster: Cluster, sender: Sender) -> None:
     sender.repljob(sender.packed(sender.job()), flags=kinds.NOREPLY)
     assert answers(cluster) == 0
     assert jobs(cluster) == [0, 1, 0]
 
 
-def test_what_the_sender_did_with_its_copy_says_nothing_about_this_one(cluster: Cluster, sender: Sender) -> None:
+def test_flags_of_the_sender_are_not_taken_over(cluster: Cluster, sender: Sender) -> None:
     job = sender.job()
     job.state, job.flags, job.gc_retry = 2, 255, 7
     job.nacks, job.additional_deliveries = 3, 4
@@ -82,7 +82,7 @@ def test_what_the_sender_did_with_its_copy_says_nothing_about_this_one(cluster: 
     assert (kept.nacks, kept.additional_deliveries) == (3, 4)
 
 
-def test_a_copy_of_a_job_for_at_most_one_delivery_is_never_queued_by_itself(cluster: Cluster, sender: Sender) -> None:
+def test_a_copy_of_an_at_most_once_job_is_never_queued_by_itself(cluster: Cluster, sender: Sender) -> None:
     job = sender.job(retry_s=0)
     sender.repljob(sender.packed(job))
     cluster.run(milliseconds=5)
@@ -97,7 +97,7 @@ def test_an_orphaned_copy_is_queued_after_delay_and_retry(cluster: Cluster, send
     assert 7_700 <= cluster.network.now_ms - began_ms <= 8_300
 
 
-def test_lists_of_holders_are_joined(cluster: Cluster, sender: Sender) -> None:
+def test_lists_of_holders_are_merged(cluster: Cluster, sender: Sender) -> None:
     first, second, third = cluster.members
     job = sender.job()
     sender.repljob(sender.packed(job, first.id, second.id))
@@ -106,7 +106,7 @@ def test_lists_of_holders_are_joined(cluster: Cluster, sender: Sender) -> None:
     assert holders(second, job.id) == {first.id, second.id, third.id}
 
 
-def test_unknown_nodes_are_left_out_and_this_one_is_always_a_holder(cluster: Cluster, sender: Sender) -> None:
+def test_unknown_nodes_are_left_out_and_the_receiver_is_always_a_holder(cluster: Cluster, sender: Sender) -> None:
     first, second, _ = cluster.members
     job = sender.job()
     sender.repljob(sender.packed(job, first.id, b"f" * 40))
@@ -128,7 +128,7 @@ def test_a_job_that_is_done_stays_done(cluster: Cluster, sender: Sender) -> None
     assert len(holders(second, job.id)) == 3
 
 
-def test_a_job_takes_the_place_of_its_acknowledgement_and_is_done(cluster: Cluster, sender: Sender) -> None:
+def test_a_job_replaces_its_dummy_acknowledgement_and_is_done(cluster: Cluster, sender: Sender) -> None:
     first, second, _ = cluster.members
     job = sender.job()
     memory = second.node.state.lifecycle.memory
@@ -144,8 +144,8 @@ def test_a_job_takes_the_place_of_its_acknowledgement_and_is_done(cluster: Clust
     assert memory.used_bytes == empty_bytes
 
 
-def test_a_copy_that_comes_after_the_acknowledgement_is_not_delivered(cluster: Cluster) -> None:
-    """The second node stands still while a job is added and done; then the frames of the third come first."""
+def test_a_copy_that_arrives_after_the_acknowledgement_is_not_delivered(cluster: Cluster) -> None:
+    """The second node is suspended while a job is added and done; then the frames of the third node arrive first."""
     first, second, third = cluster.members
     cluster.cut(first, second)
     client = adding(cluster, "REPLICATE", 2, "RETRY", 2)
@@ -162,8 +162,8 @@ def test_a_copy_that_comes_after_the_acknowledgement_is_not_delivered(cluster: C
     assert job_id not in second.admin.take("mail", count=100)
 
 
-def test_a_job_that_was_given_away_may_come_back(cluster: Cluster, sender: Sender) -> None:
-    """It was deleted here, but nobody said that it is done."""
+def test_a_job_that_was_deleted_but_not_done_is_kept_again(cluster: Cluster, sender: Sender) -> None:
+    """The job was deleted here, but no node said that it is done."""
     job = sender.job()
     sender.repljob(sender.packed(job))
     cluster.run(milliseconds=5)
@@ -178,7 +178,7 @@ def test_a_job_that_was_given_away_may_come_back(cluster: Cluster, sender: Sende
 @pytest.mark.parametrize(
     "cause", [("CLUSTER", "LEAVING", "yes"), ("CONFIG", "SET", "maxmemory", "1"), ("PAUSE", "mail", "in")]
 )
-def test_a_node_that_takes_no_jobs_says_nothing(cluster: Cluster, sender: Sender, cause: tuple[str, ...]) -> None:
+def test_a_node_that_refuses_copies_does_not_answer(cluster: Cluster, sender: Sender, cause: tuple[str, ...]) -> None:
     cluster.members[1].admin.call(*cause)
     sender.repljob(sender.packed(sender.job()))
     assert answers(cluster) == 0
@@ -186,14 +186,14 @@ def test_a_node_that_takes_no_jobs_says_nothing(cluster: Cluster, sender: Sender
     assert b"copies_refused:1" in cluster.members[1].admin.raw("INFO", "replication")
 
 
-def test_others_are_asked_when_a_node_takes_no_jobs(cluster: Cluster) -> None:
+def test_other_nodes_are_asked_when_a_node_refuses_copies(cluster: Cluster) -> None:
     first, second, third = cluster.members
     second.admin.call("PAUSE", "mail", "in")
     for _ in range(10):
         assert cluster.copies(id_of(cluster, adding(cluster, "REPLICATE", 2))) == [first, third]
 
 
-def test_a_node_that_takes_no_jobs_still_confirms_those_it_has(cluster: Cluster, sender: Sender) -> None:
+def test_a_node_that_refuses_copies_still_confirms_jobs_that_it_has(cluster: Cluster, sender: Sender) -> None:
     job = sender.job()
     sender.repljob(sender.packed(job))
     cluster.run(milliseconds=5)
@@ -209,7 +209,7 @@ def test_frames_with_no_job_or_with_several_are_ignored(cluster: Cluster, sender
     assert jobs(cluster) == [0, 0, 0]
 
 
-def test_bytes_behind_the_job_do_not_matter(cluster: Cluster, sender: Sender) -> None:
+def test_bytes_after_the_job_are_ignored(cluster: Cluster, sender: Sender) -> None:
     sender.repljob(sender.packed(sender.job()) + b"more")
     assert answers(cluster) == 1
 
@@ -223,7 +223,7 @@ def test_jobs_of_unknown_nodes_are_ignored(cluster: Cluster, sender: Sender) -> 
 
 
 @given(st.data())
-def test_whatever_comes_instead_of_a_job_the_node_lives_on(data: st.DataObject) -> None:
+def test_a_node_survives_any_bytes_instead_of_a_job(data: st.DataObject) -> None:
     cluster = Cluster(2)
     sender = Sender(*cluster.members)
     packed = bytearray(sender.packed(sender.job()))
@@ -236,7 +236,7 @@ def test_whatever_comes_instead_of_a_job_the_node_lives_on(data: st.DataObject) 
     assert not any("BUG" in line for _, line in cluster.members[1].host.log_lines)
 
 
-def test_a_job_that_makes_no_sense_is_logged(cluster: Cluster, sender: Sender) -> None:
+def test_a_corrupt_job_is_logged(cluster: Cluster, sender: Sender) -> None:
     sender.repljob(sender.packed(sender.job())[:-1])
     assert answers(cluster) == 0
     assert any("Ignoring a REPLJOB" in line for _, line in cluster.members[1].host.log_lines)

@@ -1,4 +1,4 @@
-"""Synchronous replication: copies before the reply, one more node every 50 ms, and what is left when it fails."""
+"""Synchronous replication: copies before the reply, one more node every 50 ms, and no copies after a failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from replication.adding import (
 )
 
 
-def test_all_copies_are_there_when_the_client_gets_the_id(cluster: Cluster) -> None:
+def test_all_copies_exist_when_the_client_gets_the_id(cluster: Cluster) -> None:
     client = adding(cluster, "REPLICATE", 3)
     assert client.silent
     job_id = id_of(cluster, client)
@@ -31,7 +31,7 @@ def test_all_copies_are_there_when_the_client_gets_the_id(cluster: Cluster) -> N
     assert [holders(member, job_id) for member in cluster.members] == [everybody] * 3
 
 
-def test_the_job_waits_visibly_and_can_not_be_fetched_before_it_has_its_copies(cluster: Cluster) -> None:
+def test_a_job_is_shown_but_not_delivered_before_it_has_its_copies(cluster: Cluster) -> None:
     first = cluster.members[0]
     client = adding(cluster, "REPLICATE", 3)
     shown = first.admin.show(waiting_job(first))
@@ -55,14 +55,14 @@ def test_copies_carry_the_job_and_would_queue_it_after_delay_and_retry(cluster: 
 
 
 @pytest.mark.parametrize(("count", "copies"), [(1, 1), (2, 2), (3, 3), (5, 3)])
-def test_without_a_word_there_are_three_copies_or_as_many_as_there_are_nodes(count: int, copies: int) -> None:
+def test_the_default_is_three_copies_or_as_many_as_there_are_nodes(count: int, copies: int) -> None:
     cluster = Cluster(count)
     job_id = id_of(cluster, adding(cluster))
     assert len(cluster.copies(job_id)) == copies
     assert cluster.copies(job_id)[0].admin.show(job_id)["repl"] == copies
 
 
-def test_every_node_gets_its_share_of_the_copies() -> None:
+def test_copies_are_spread_over_all_nodes() -> None:
     cluster = Cluster(5)
     for _ in range(100):
         cluster.members[0].client().send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
@@ -109,7 +109,7 @@ def test_one_more_node_is_asked_every_50_ms() -> None:
     assert all(50 <= gap <= 50 + A_TIMER_MS for gap in gaps), gaps
 
 
-def test_those_asked_before_get_the_longer_list(cluster: Cluster) -> None:
+def test_nodes_that_were_asked_before_get_the_longer_list(cluster: Cluster) -> None:
     first, second, third = cluster.members
     cluster.lose("GOTJOB", to=first)
     adding(cluster, "REPLICATE", 2)
@@ -119,7 +119,7 @@ def test_those_asked_before_get_the_longer_list(cluster: Cluster) -> None:
     assert lists == [{first.id, second.id, third.id}] * 3
 
 
-def test_nodes_that_confirmed_get_the_longer_list_and_are_not_asked_to_answer() -> None:
+def test_nodes_that_confirmed_get_the_longer_list_and_need_not_answer() -> None:
     cluster = Cluster(4)
     first = cluster.members[0]
     deaf = cluster.members[1]
@@ -144,13 +144,13 @@ def test_a_node_that_does_not_answer_is_asked_again_until_it_does(cluster: Clust
     cluster.run(seconds=1)
     assert client.silent
     assert 8 <= len(cluster.sent("REPLJOB", to=second)) <= 11
-    assert len(cluster.sent("REPLJOB", to=cluster.members[2])) == 1, "it confirmed and there is nothing new"
+    assert len(cluster.sent("REPLJOB", to=cluster.members[2])) == 1, "it confirmed and has the current list"
     cluster.heal()
     assert cluster.copies(id_of(cluster, client)) == cluster.members
     assert replication_of(first.node.state).waits == {}
 
 
-def test_a_node_without_a_link_gets_its_copy_when_there_is_one_in_time(cluster: Cluster) -> None:
+def test_a_node_gets_its_copy_when_its_link_is_back_in_time(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.network.unlisten(second, BUS_PORT)
     cluster.network.reset(first, second)
@@ -164,7 +164,7 @@ def test_a_node_without_a_link_gets_its_copy_when_there_is_one_in_time(cluster: 
     assert first.node.state.blocked_clients == 0
 
 
-def test_a_timeout_leaves_no_copy_behind(cluster: Cluster) -> None:
+def test_no_copy_is_left_after_a_timeout(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB", by=second)
     client = adding(cluster, "REPLICATE", 3, timeout_ms=300)
@@ -179,7 +179,7 @@ def test_a_timeout_leaves_no_copy_behind(cluster: Cluster) -> None:
     assert b"replication_timeouts:1" in first.admin.raw("INFO", "replication")
 
 
-def test_a_client_that_hangs_up_leaves_no_copy_behind(cluster: Cluster) -> None:
+def test_no_copy_is_left_after_the_client_disconnects(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB", by=second)
     client = adding(cluster, "REPLICATE", 3)
@@ -191,7 +191,7 @@ def test_a_client_that_hangs_up_leaves_no_copy_behind(cluster: Cluster) -> None:
     assert first.node.state.blocked_clients == 0
 
 
-def test_a_late_confirmation_of_a_job_that_was_given_up_changes_nothing(cluster: Cluster) -> None:
+def test_a_late_confirmation_of_a_refused_job_changes_nothing(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.cut(second, first)
     client = adding(cluster, "REPLICATE", 3, timeout_ms=100)
@@ -203,7 +203,7 @@ def test_a_late_confirmation_of_a_job_that_was_given_up_changes_nothing(cluster:
     assert client.silent
 
 
-def test_confirming_twice_counts_once(cluster: Cluster) -> None:
+def test_a_repeated_confirmation_counts_once(cluster: Cluster) -> None:
     first, second, third = cluster.members
     cluster.lose("REPLJOB", to=third)
     client = adding(cluster, "REPLICATE", 3)
@@ -219,7 +219,9 @@ def test_confirming_twice_counts_once(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("command", ["DELJOB", "FASTACK"])
-def test_deleting_a_job_that_waits_answers_its_client_and_deletes_the_copies(cluster: Cluster, command: str) -> None:
+def test_the_client_gets_a_reply_and_the_copies_are_deleted_when_its_waiting_job_is_deleted(
+    cluster: Cluster, command: str
+) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB", by=second)
     client = adding(cluster, "REPLICATE", 3)
@@ -230,7 +232,7 @@ def test_deleting_a_job_that_waits_answers_its_client_and_deletes_the_copies(clu
     assert jobs(cluster) == [0, 0, 0]
 
 
-def test_a_job_that_expires_while_it_waits_answers_its_client(cluster: Cluster) -> None:
+def test_the_client_gets_a_reply_when_its_waiting_job_expires(cluster: Cluster) -> None:
     cluster.lose("GOTJOB", by=cluster.members[1])
     client = adding(cluster, "REPLICATE", 3, "TTL", 2)
     cluster.until(lambda: not client.silent, within_s=4)
@@ -240,7 +242,7 @@ def test_a_job_that_expires_while_it_waits_answers_its_client(cluster: Cluster) 
 
 
 @pytest.mark.parametrize("command", [("DEBUG", "FLUSHALL"), ("CLUSTER", "RESET", "SOFT")])
-def test_forgetting_everything_answers_the_clients_that_wait(cluster: Cluster, command: tuple[str, ...]) -> None:
+def test_clients_that_wait_get_a_reply_when_all_jobs_are_flushed(cluster: Cluster, command: tuple[str, ...]) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB", by=second)
     clients = [adding(cluster, "REPLICATE", 3) for _ in range(3)]
@@ -252,7 +254,7 @@ def test_forgetting_everything_answers_the_clients_that_wait(cluster: Cluster, c
     assert replication_of(first.node.state).waits == {}
 
 
-def test_forgetting_everything_deletes_the_copies_of_jobs_that_waited(cluster: Cluster) -> None:
+def test_the_copies_of_waiting_jobs_are_deleted_when_all_jobs_are_flushed(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB", by=second)
     adding(cluster, "REPLICATE", 3)
@@ -262,7 +264,7 @@ def test_forgetting_everything_deletes_the_copies_of_jobs_that_waited(cluster: C
     assert jobs(cluster) == [0, 0, 0]
 
 
-def test_a_node_that_begins_to_leave_goes_on_with_the_adds_it_accepted(cluster: Cluster) -> None:
+def test_a_node_that_begins_to_leave_completes_the_adds_it_accepted(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB", by=second)
     client = adding(cluster, "REPLICATE", 3)
@@ -274,7 +276,7 @@ def test_a_node_that_begins_to_leave_goes_on_with_the_adds_it_accepted(cluster: 
     id_of(cluster, client)
 
 
-def test_a_job_that_is_known_as_done_elsewhere_is_a_success(cluster: Cluster) -> None:
+def test_the_client_gets_the_id_when_another_node_says_that_the_job_is_done(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB", by=second)
     client = adding(cluster, "REPLICATE", 3)
@@ -287,8 +289,8 @@ def test_a_job_that_is_known_as_done_elsewhere_is_a_success(cluster: Cluster) ->
     assert first.admin.show(job.id)["state"] == b"queued"
 
 
-def test_a_copy_that_is_given_back_while_the_client_waits_is_no_new_one(cluster: Cluster) -> None:
-    """The retry time is shorter than the client's patience: the copy of the second node is queued there."""
+def test_a_copy_that_is_requeued_while_the_client_waits_is_not_a_new_job(cluster: Cluster) -> None:
+    """The retry time is shorter than the client's timeout, so the second node queues its copy."""
     first, second, third = cluster.members
     cluster.lose("REPLJOB", to=third)
     client = adding(cluster, "REPLICATE", 3, "RETRY", 1)
@@ -302,7 +304,7 @@ def test_a_copy_that_is_given_back_while_the_client_waits_is_no_new_one(cluster:
     assert not consumer.silent
 
 
-def test_commands_behind_an_add_that_waits_run_in_order(cluster: Cluster) -> None:
+def test_commands_after_a_waiting_add_run_in_order(cluster: Cluster) -> None:
     client = adding(cluster, "REPLICATE", 3)
     client.send("ADDJOB", "mail", "second", 0)
     client.send("QLEN", "mail")
@@ -312,7 +314,7 @@ def test_commands_behind_an_add_that_waits_run_in_order(cluster: Cluster) -> Non
     assert [type(first_id), type(second_id), length] == [bytes, bytes, 2]
 
 
-def test_a_client_that_wants_no_replies_gets_none_and_goes_on(cluster: Cluster) -> None:
+def test_a_client_with_replies_off_gets_none_and_continues(cluster: Cluster) -> None:
     client = cluster.members[0].client()
     client.send("CLIENT", "REPLY", "OFF")
     client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
@@ -322,7 +324,7 @@ def test_a_client_that_wants_no_replies_gets_none_and_goes_on(cluster: Cluster) 
     assert client.call("QLEN", "mail") == 1
 
 
-def test_a_client_that_skips_the_reply_misses_only_that_one(cluster: Cluster) -> None:
+def test_a_skipped_reply_is_the_only_one_that_is_missing(cluster: Cluster) -> None:
     client = cluster.members[0].client()
     client.send("CLIENT", "REPLY", "SKIP")
     client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
@@ -331,7 +333,7 @@ def test_a_client_that_skips_the_reply_misses_only_that_one(cluster: Cluster) ->
     assert client.replies() == [1]
 
 
-def test_a_job_reaches_a_consumer_that_waits_as_soon_as_it_has_its_copies(cluster: Cluster) -> None:
+def test_a_waiting_consumer_gets_a_job_as_soon_as_it_has_its_copies(cluster: Cluster) -> None:
     consumer = cluster.members[0].client()
     consumer.send("GETJOB", "FROM", "mail")
     client = adding(cluster, "REPLICATE", 3)

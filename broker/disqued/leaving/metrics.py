@@ -31,17 +31,17 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge("disque_leaving", "1 while the node leaves the cluster.", lambda state: int(state.view.leaving)),
     gauge(
         "disque_leaving_jobs_left",
-        "Jobs that the node still has to hand over before it can be stopped; 0 of one that stays.",
+        "Jobs that must leave the node before it can be stopped; 0 if the node does not leave.",
         _left,
     ),
     gauge(
         "disque_leaving_jobs_handed_over",
-        "Jobs that other nodes took since the node began to leave; 0 of one that stays.",
+        "Jobs that other nodes took since the node began to leave; 0 if the node does not leave.",
         _transferred,
     ),
     gauge(
         "disque_leaving_jobs_held",
-        "Jobs that the leaving node found nobody for when it last went through them.",
+        "Jobs for which the last pass of the leaving node over its jobs found no other node.",
         _without_target,
     ),
 )

@@ -1,4 +1,4 @@
-"""Places the copies of a new job on other nodes before its client is told, and keeps copies for them."""
+"""Places the copies of a new job on other nodes before its client gets a reply, and keeps copies for other nodes."""
 
 from __future__ import annotations
 

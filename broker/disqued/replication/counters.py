@@ -1,4 +1,4 @@
-"""What the replication room counts."""
+"""The counters of the replication room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the node counts about copies of jobs, for Prometheus."""
+"""Metrics of the copies of jobs."""
 
 from __future__ import annotations
 

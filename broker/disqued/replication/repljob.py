@@ -1,4 +1,4 @@
-"""REPLJOB: another node asks this one to keep a copy of its job, or tells it of more holders."""
+"""REPLJOB: another node asks this one to keep a copy of its job, or sends a longer list of holders."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from disqued.replication.counters import COPIES_KEPT
 
 
 def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Keep the job and confirm it (GOTJOB) unless told not to; refusals are silent, so that others are asked.
+    """Keep the job and confirm it (GOTJOB) unless NOREPLY is set. A refusal has no answer: the sender asks other nodes.
 
-    A job that is known keeps its state, whatever that is: only its list of holders grows. Where only the
-    acknowledgement is known (a dummy) the job takes its place and is acknowledged, and so is a job that was lately
-    heard to be done.
+    A job that this node has keeps its state, and only its list of holders grows. If the node only has its
+    acknowledgement (a dummy), the job replaces it and is acknowledged. So is a job that was lately said to be done.
     """
     if frame.jobs_count != 1:
         return
@@ -48,10 +47,10 @@ def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
 
 
 def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:
-    """Register the copy; False when this node takes none now.
+    """Register the copy; False when this node takes no copies now.
 
-    It leaves, is short of memory, has a disk that fails, or the queue is paused.
-    A pause concerns new jobs, not those that a leaving node hands over.
+    It takes none while it leaves, is short of memory or has a failing disk, or while the queue is paused for input.
+    The pause only applies to new jobs, not to those that a leaving node transfers (HANDOVER).
     """
     lifecycle = state.lifecycle
     memory = lifecycle.memory

@@ -1,4 +1,4 @@
-"""Who gets the copies of a job: reachable nodes by chance, those with a free link before slow ones."""
+"""The nodes that get the copies of a job: random reachable nodes, those with a slow link last."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from disqued.core.runtime.state import NodeState
 
 
 def choose(state: NodeState, job: Job, count: i64) -> list[Peer]:
-    """Up to `count` nodes that can be sent the job and were not yet, all of them with a link, slow ones last.
+    """Choose up to `count` nodes that have a link and were not sent the job yet; nodes with a slow link come last.
 
-    At-most-once jobs go only to nodes of our own kind: they are only sent when this node keeps no copy, and the
-    original never queues what it got in that way.
+    At-most-once jobs are only sent when this node keeps no copy. They are only sent to nodes of our own kind, because
+    nodes of the original never queue such copies.
     """
     delivered = job.delivered
     if delivered is None:
@@ -37,7 +37,7 @@ def choose(state: NodeState, job: Job, count: i64) -> list[Peer]:
 
 
 def _sample(state: NodeState, peers: list[Peer], count: i64) -> None:
-    """Leave `count` of the peers, any of them with the same chance."""
+    """Reduce the list to `count` random peers."""
     have: i64 = len(peers)
     if have <= count:
         return
@@ -52,6 +52,6 @@ def _sample(state: NodeState, peers: list[Peer], count: i64) -> None:
 
 
 def is_slow(peer: Peer) -> bool:
-    """Whether so much waits on the link to it that no more should be added."""
+    """Whether the link to the node is congested, so that nothing should be added to it."""
     link = peer.link
     return link is not None and not link.closed and link.congested

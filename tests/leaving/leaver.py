@@ -1,4 +1,4 @@
-"""A node that leaves a simulated cluster with jobs of every kind, and who gets these jobs afterwards."""
+"""Helpers for a node that leaves a simulated cluster: adding jobs of every kind, its status, and later deliveries."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def is_done(member: Member) -> bool:
 
 
 def until_done(cluster: Cluster, *members: Member, within_s: float = 30) -> None:
-    """Let time pass until no job is left there, and what was sent last has arrived."""
+    """Run until no job is left on these members and their last messages have arrived."""
     cluster.until(lambda: all(is_done(member) for member in members), within_s=within_s)
     cluster.run(seconds=1)
 
 
 def jobs_at(member: Member) -> int:
-    """How many jobs a member has."""
+    """The number of jobs that a member has."""
     return int(member.node.state.lifecycle.table.count)
 
 
 def add(member: Member, count: int, queue: str, *options: str | int) -> list[bytes]:
-    """Jobs that are answered at once."""
+    """Add jobs that get their reply at once; returns their IDs."""
     return [member.admin.add(queue, b"body", *options) for _ in range(count)]
 
 
 def add_copied(cluster: Cluster, member: Member, count: int, *options: str | int) -> list[bytes]:
-    """Jobs that the client waits for, all at once."""
+    """Add jobs that need copies, each by its own client, all at once; returns their IDs."""
     clients = [member.client() for _ in range(count)]
     for client in clients:
         client.send("ADDJOB", "copied", "body", 0, *options)
@@ -57,7 +57,7 @@ def add_copied(cluster: Cluster, member: Member, count: int, *options: str | int
 
 
 def drain(members: Iterable[Member], *queues: str) -> Counter[bytes]:
-    """Take and acknowledge all that is queued there; how often each job was delivered."""
+    """Take and acknowledge all jobs that are queued on the members; counts the deliveries of each job."""
     delivered: Counter[bytes] = Counter()
     for member in members:
         while taken := member.admin.take(*(queues or QUEUES), count=100):
@@ -67,7 +67,7 @@ def drain(members: Iterable[Member], *queues: str) -> Counter[bytes]:
 
 
 def work(cluster: Cluster, members: Iterable[Member], seconds: int) -> Counter[bytes]:
-    """Have workers at some members take and acknowledge jobs for a while."""
+    """Take and acknowledge jobs on some members for a while; counts the deliveries of each job."""
     members = list(members)
     delivered: Counter[bytes] = Counter()
     for _ in range(seconds * 5):
@@ -77,7 +77,7 @@ def work(cluster: Cluster, members: Iterable[Member], seconds: int) -> Counter[b
 
 
 def reason(member: Member) -> str:
-    """What a leaving node waits for."""
+    """The reason why jobs stay on a leaving node."""
     waits_for = status(member)["waits-for"]
     assert isinstance(waits_for, bytes)
     return waits_for.decode()
