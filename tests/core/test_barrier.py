@@ -529,7 +529,7 @@ def test_in_random_histories_each_reply_comes_in_order_and_when_its_change_is_sa
         else:
             client = clients[int(value)]
             if step == "add":
-                if not local.node.state.refusal:
+                if not local.node.state.write_refusal:
                     client.ask("add", b"", "ADDJOB", "mail", "body", 0)
             elif step == "read":
                 client.ask("read", b"nonsense%d" % number, b"nonsense%d" % number)

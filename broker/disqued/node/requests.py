@@ -164,8 +164,8 @@ class Requests:
             raise AuthenticationRequired
         if state.lifecycle.memory.level() >= EVICTION and not make_room(state) and entry.wants_memory(state, args):
             raise OutOfMemory
-        if state.refusal and entry.needs_log:
-            raise ReplyError(state.refusal)
+        if state.write_refusal and entry.needs_log:
+            raise ReplyError(state.write_refusal)
         if state.loading and not entry.allowed_loading:
             raise Loading
 

@@ -1,26 +1,27 @@
-"""The append only file while the node runs: what is written when, what waits for it, and what happens when it can not.
+"""The append-only file while the node runs: when it is written and synced, what waits for it, and what a failure does.
 
-Once per turn of the event loop the changes of the turn become one group of records (`turn`), which is given to the disk
-before any output that depends on it leaves (`core.output.barrier`). When a group counts as safe is the policy,
-`appendfsync`:
+At the end of each turn of the event loop the changes of the turn become one group of records (`turn`). The disk gets
+the group before any output that depends on it leaves (`core.output.barrier`). The sync policy, `appendfsync`, says when
+a group is safe:
 
-- `no`, `everysec`: when it was written, so that it survives the end of this process. With `everysec` the file is
-  synced as well, a second after the last sync began, so that it survives a loss of power then.
-- `always`: when it was synced. Groups that come while a sync runs are written meanwhile, and the next sync is for all.
+- `no`, `everysec`: when it was written, so that it survives the end of this process. With `everysec` the file is also
+  synced, one second after the last sync began; from then on it survives a power loss.
+- `always`: when it was synced. Groups that arrive during a sync are written meanwhile, and share the next sync.
 
-Groups are numbered by `ready.logged`. Those up to `_appended` were written, those up to `_synced` synced; behind them
-follow the ones that are being written, if any, and then those that wait: together all up to `ready.logged`.
+Groups are numbered by `ready.logged`. Groups up to `_appended` were written, those up to `_synced` were synced. After
+them come the groups that are being written, if any, and then the waiting ones, up to `ready.logged`.
 
-**When the disk fails**, no new jobs are taken (`state.refusal`), nor copies, and replies that depend on the file wait:
+**While the disk fails**, the node refuses new jobs and copies (`state.write_refusal`), and replies that depend on the
+file wait:
 
-- What could not be written is tried again each second, in order; the disk leaves nothing of a failed write in the file.
-- After a failed sync nobody knows what is in the file: systems take for written what they could not write. It is
-  written anew from memory, and until that is done nothing becomes safe.
-- While a write or a sync takes more than two seconds it is as if it had failed. So a loss of power takes with
-  `everysec` what came in a second, and until the sync was over, or two more seconds.
+- A failed write is retried each second, in order; the disk leaves nothing of a failed write in the file.
+- After a failed sync the content of the file is unknown, because systems take unwritten pages for written ones. The
+  file is rewritten from memory, and nothing becomes safe until that is done.
+- A write or sync that takes longer than two seconds counts as failed until it is done. So with `everysec`, a power loss
+  takes at most the changes of one second, plus the time of the sync, or two more seconds.
 
-What waits in memory then is bounded: only acknowledgements, expiry and the like go on, with one short record per job
-that is here, and jobs that other nodes give away (`YOURJOBS`), which count as jobs do.
+The memory for waiting records is bounded: only acknowledgements, expiry and the like continue, with one short record
+per job on this node, and jobs that other nodes transfer (`YOURJOBS`), which count as jobs do.
 """
 
 from __future__ import annotations
@@ -45,17 +46,16 @@ if TYPE_CHECKING:
 
 OFF: Final = 0
 WAIT_REWRITE: Final = 1
-"""Switched on while the node runs: the file is complete when it was written anew for the first time. Until then it
-promises nothing, and nothing waits for it."""
+"""Switched on while the node runs: the file is complete after its first rewrite. Until then no output waits for it."""
 ON: Final = 2
 STATUS_NAMES: Final = ("off", "wait-rewrite", "on")
 
 SYNC_MS: Final = 1000 - NEAR_MS
-"""From the beginning of one sync to the next with `everysec`; an alarm is late by up to NEAR_MS."""
+"""With `everysec`, the time from the start of one sync to the next; an alarm is late by up to NEAR_MS."""
 RETRY_MS: Final = 1000
 SLOW_MS: Final = 2000
 PROBE_BYTES: Final = 1 << 20
-"""About so much is written at first when writing failed before, and the rest when that went well."""
+"""After a failed write, about this much is written first, and the rest once that succeeds."""
 
 _COMPLETE: Final = -1
 
@@ -66,14 +66,14 @@ _SYNC_POLICIES: Final = {"no": SYNC_NEVER, "everysec": SYNC_EVERY_SECOND, "alway
 
 
 class NextSync(Alarm):
-    """It is time to sync."""
+    """Rings when the next sync is due."""
 
     def __init__(self, aof: Aof) -> None:
         super().__init__()
         self._aof = aof
 
     def ring(self, _state: NodeState) -> None:
-        """Do."""
+        """Start the sync."""
         self._aof.go_on()
 
 
@@ -91,54 +91,56 @@ class Aof(DiskOwner):
         self._records = RecordWriter(state.holders)
         self.rewrite = Rewrite(state, self)
         self.loader: Loader | None = None
-        """While it is loaded."""
+        """Loads the file; None when that is done."""
         self.damaged_records: i64 = 0
-        """Places of damage that were left out when it was loaded."""
+        """The number of damaged places that loading skipped."""
         self._waiting: list[bytes] = []
-        """Groups that were not given to the disk yet,"""
+        """Groups that were not yet given to the disk."""
         self._waiting_ms: i64 = 0
-        """when the first of them came,"""
+        """When the first of the waiting groups arrived."""
         self.buffer_bytes: i64 = 0
-        """and how much they are together with what is being written."""
+        """The size of the waiting groups and of those being written."""
         self._append: DiskWork | None = None
         self._append_ms: i64 = 0
-        """When it began;"""
+        """When the append began."""
         self._append_to: i64 = 0
-        """the last group in what is being written,"""
+        """The last group that is being written."""
         self._appended: i64 = 0
-        """in what was written,"""
+        """The last group that was written."""
         self._sync: DiskWork | None = None
         self._sync_ms: i64 = state.now_ms
-        """(when the last sync began)"""
+        """When the last sync began."""
         self._sync_to: i64 = 0
-        """in what is being synced,"""
+        """The last group that is being synced."""
         self._synced: i64 = 0
-        """and in what was synced."""
+        """The last group that was synced."""
         self._next_sync = NextSync(self)
         self._written_bytes: i64 = 0
-        """All that was ever written,"""
+        """The number of bytes ever written."""
         self._sync_to_bytes: i64 = 0
+        """How many of them the running sync covers."""
         self._synced_bytes: i64 = 0
-        """and synced."""
+        """How many of them were synced."""
         self._failure = ""
-        """Why it can not be written; empty while it can,"""
+        """The error of the last write; empty if it succeeded."""
         self._failure_is_full: bool = False
+        """Whether the disk was full."""
         self._failed_ms: i64 = 0
-        """and when that was tried last, until it is to be tried again."""
+        """When the last write failed; 0 once it may be retried."""
         self._sync_failure = ""
-        """Why the file can not be trusted; empty while it can."""
+        """The error of the last sync, after which the content of the file is unknown; empty if there was none."""
         self._wanted: i64 = _COMPLETE
-        """The file only counts when it was written anew with all groups up to this one; _COMPLETE while it counts."""
+        """The file counts only after a rewrite that has all groups up to this one; _COMPLETE while it counts."""
         self._wanted_ms: i64 = 0
-        """Since when."""
+        """Since when the file does not count."""
         self._told = ""
-        """Why no new jobs are taken, as the log was told."""
+        """Why new jobs are refused, as last logged; empty while they are accepted."""
         self._last_sync_ms: i64 = 0
-        """How long the last sync took."""
+        """The duration of the last sync."""
         self.delayed_syncs: i64 = 0
-        """How many took too long,"""
+        """The number of syncs that took too long."""
         self._is_delayed: bool = False
-        """and whether the one that runs is among them."""
+        """Whether the running sync is one of them."""
 
     # --- what others look at ------------------------------------------------------------------------------------------
 
@@ -149,32 +151,32 @@ class Aof(DiskOwner):
 
     @property
     def incomplete(self) -> bool:
-        """Whether the file has to be written anew before it counts."""
+        """Whether the file counts only after a rewrite."""
         return self.status == WAIT_REWRITE or (self.status == ON and self._wanted != _COMPLETE)
 
     @property
     def idle(self) -> bool:
-        """Whether the disk does nothing with the file."""
+        """Whether no disk work on the file is under way."""
         return self._append is None and self._sync is None
 
     @property
     def unsynced_bytes(self) -> i64:
-        """Records that a loss of power would take."""
+        """The size of the records that a power loss would take."""
         return self._written_bytes - self._synced_bytes + self.buffer_bytes
 
     # --- beginning ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to load the file, if there is to be one; `loaded` follows. Without one the node must not serve."""
+        """Begin to load the file if there must be one; `loaded` follows. The node must not serve before."""
         loader = open_log(self, self._state)
         if loader is not None:
             self.loader = loader
             loader.begin()
 
     def loaded(self, size_bytes: i64, *, rewrite: bool, counts: bool) -> None:
-        """All that is in the file is in memory: log from now on, and write it anew if `rewrite`.
+        """Begin to log, since everything in the file is in memory; rewrite the file first if `rewrite`.
 
-        Unless it `counts`, what is written behind its end may not be found there.
+        Unless it `counts`, records that are appended to it may not be found there.
         """
         state = self._state
         loader = self.loader
@@ -189,7 +191,7 @@ class Aof(DiskOwner):
         self._synced = state.ready.logged
         self.status = ON
         state.lifecycle.journal.on = True
-        if size_bytes > 0:  # nobody knows whether the last run synced all of it: it counts as a group, to be synced now
+        if size_bytes > 0:  # the last run may not have synced all of it: it counts as one group that must be synced now
             state.ready.logged += 1
             self._appended = state.ready.logged
             self._sync_ms = state.now_ms - SYNC_MS
@@ -201,7 +203,7 @@ class Aof(DiskOwner):
         self.go_on()
 
     def switch(self) -> None:
-        """Begin to log, stop, or count as safe what the sync policy says, as the configuration says now."""
+        """Begin or stop logging, or apply the sync policy, after a change of the configuration."""
         state = self._state
         self._sync_policy = _SYNC_POLICIES[state.config.appendfsync]
         if state.config.appendonly and not self.enabled:
@@ -214,7 +216,7 @@ class Aof(DiskOwner):
         self.go_on()
 
     def _stop(self) -> None:
-        """Log no more. What waits is written if that works, and nobody waits for it: so a node gets rid of its disk."""
+        """Stop logging. Waiting groups are written if possible, but no reply waits: the disk may be failing."""
         self.status = OFF
         self.rewrite.stop()
         if self._waiting and not self._failure:
@@ -242,7 +244,7 @@ class Aof(DiskOwner):
     # --- what changed -------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Give what changed to the disk, before anything else that comes of it is carried out."""
+        """Give the changes of the turn to the disk, before any output that depends on them."""
         state = self._state
         journal = state.lifecycle.journal
         if journal.changes:
@@ -252,7 +254,7 @@ class Aof(DiskOwner):
         self.go_on()
 
     def _take(self, group: bytes) -> None:
-        """One more group."""
+        """Log one more group."""
         state = self._state
         rewrite = self.rewrite
         state.ready.logged += 1
@@ -271,12 +273,12 @@ class Aof(DiskOwner):
         self.buffer_bytes += len(group)
 
     def move(self) -> None:
-        """The working directory is another one: the file is written anew there."""
+        """Rewrite the file in the new working directory."""
         if self.status != OFF or self.rewrite.running:
             self.rewrite.restart()
 
     def drop_all(self) -> None:
-        """All jobs were dropped at once, and no record says so: the file is written anew, and does not count before."""
+        """Rewrite the file after all jobs were dropped at once without records; until then it does not count."""
         self._state.lifecycle.journal.changes.clear()
         if self.status == ON:
             self._take(b"")
@@ -288,12 +290,12 @@ class Aof(DiskOwner):
     # --- writing and syncing ------------------------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        """Start what is to be done next, and say what is safe."""
+        """Start the next disk work, and publish which groups are safe."""
         ready = self._state.ready
         rewrite = self.rewrite
         if self.status == ON:
             if not rewrite.closing:
-                self._sync_if_due()  # before more is written, which a sync would wait for
+                self._sync_if_due()  # before more is written, because a sync would wait for it
                 while self._waiting and self._append is None and self._failed_ms == 0:
                     self._write()
                 self._sync_if_due()
@@ -305,7 +307,7 @@ class Aof(DiskOwner):
             rewrite.go_on()
 
     def _promise(self, group: i64) -> None:
-        """All groups up to this one are where `appendfsync` wants them."""
+        """Publish that all groups up to this one are safe."""
         state = self._state
         grew = group > state.ready.safe
         state.ready.safe = group
@@ -313,15 +315,15 @@ class Aof(DiskOwner):
             state.events.persisted()
 
     def _is_strict(self) -> bool:
-        """Whether only what was synced is safe."""
+        """Whether only synced groups are safe."""
         return self._sync_policy == SYNC_ALWAYS and not self._is_spared()
 
     def _is_spared(self) -> bool:
-        """Whether syncs are left out because of a rewrite."""
+        """Whether syncs are skipped during a rewrite (`no-appendfsync-on-rewrite`)."""
         return self.rewrite.running and self._state.config.no_appendfsync_on_rewrite
 
     def _write(self) -> None:
-        """Append what waits, or only the beginning of it to see whether that works again."""
+        """Append the waiting groups; after a failure only the first of them, as a probe."""
         state = self._state
         waiting = self._waiting
         count: i64 = len(waiting)
@@ -363,11 +365,11 @@ class Aof(DiskOwner):
         self._appended = max(self._append_to, self._appended)
         self._waiting_ms = state.now_ms
         self._failure = ""
-        if state.refusal:
+        if state.write_refusal:
             self._judge()
 
     def _forget_covered(self) -> None:
-        """Of the groups that wait, forget those that are in the file already."""
+        """Drop the waiting groups that are already in the file."""
         surplus: i64 = len(self._waiting) - (self._state.ready.logged - self._appended)
         if surplus > 0:
             for group in self._waiting[:surplus]:
@@ -375,7 +377,7 @@ class Aof(DiskOwner):
             self._waiting = self._waiting[surplus:]
 
     def _sync_if_due(self) -> None:
-        """Sync what was written, if the policy wants it now; otherwise see that it is done later."""
+        """Sync written groups if the policy says so now; otherwise arm an alarm for it."""
         if self._sync is not None or self._synced >= self._appended:
             return
         state = self._state
@@ -413,11 +415,11 @@ class Aof(DiskOwner):
                 self._wanted_ms = state.now_ms
             self._judge()
             self.rewrite.cron()
-        if state.refusal:
+        if state.write_refusal:
             self._judge()
 
     def disk_done(self, work: DiskWork) -> None:
-        """Groups were appended, or the file was synced."""
+        """Continue after an append or a sync."""
         if work is self._append:
             self._append_done(work)
         elif work is self._sync:
@@ -427,7 +429,7 @@ class Aof(DiskOwner):
         self.go_on()
 
     def cron(self) -> None:
-        """Regular duties: try again what failed, see whether something takes too long, write the file anew."""
+        """Retry a failed write, detect slow disk work, and start a rewrite if one is due."""
         state = self._state
         if self.status == OFF and not self.rewrite.running:
             state.ready.unwritten_bytes = 0
@@ -440,10 +442,10 @@ class Aof(DiskOwner):
         self.go_on()
         state.ready.unwritten_bytes = self.buffer_bytes + self.rewrite.buffer_bytes
 
-    # --- being written anew -------------------------------------------------------------------------------------------
+    # --- after a rewrite ----------------------------------------------------------------------------------------------
 
     def replaced(self, size_bytes: i64, covers: i64) -> None:
-        """The file was written anew, synced, and has all groups up to `covers`."""
+        """Continue with the rewritten file, which is synced and has all groups up to `covers`."""
         state = self._state
         if self.status == OFF or (self.status == WAIT_REWRITE and self.rewrite.outdated):
             return
@@ -463,16 +465,16 @@ class Aof(DiskOwner):
         self._judge()
 
     def rewrite_over(self) -> None:
-        """A rewrite succeeded, after `replaced`, or ended otherwise."""
+        """Continue after a rewrite: after `replaced` if it succeeded, or after a failure."""
         if self.status != ON:
             self._forget_waiting()
         self._state.lifecycle.journal.on = self.enabled
         self.go_on()
 
-    # --- refusing -----------------------------------------------------------------------------------------------------
+    # --- write refusal ------------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
-        """Take new jobs or not, and tell the log when that changes."""
+        """Decide whether to refuse new jobs, and log a change of that."""
         state = self._state
         delayed = self._sync is not None and state.now_ms - self._sync_ms > SLOW_MS
         if delayed and not self._is_delayed:
@@ -491,14 +493,14 @@ class Aof(DiskOwner):
             return
         self._told = why
         if why:
-            state.refusal = "MISCONF " + why
+            state.write_refusal = "MISCONF " + why
             state.host.log("warning", f"No new jobs are taken. {why}")
         else:
-            state.refusal = ""
+            state.write_refusal = ""
             state.host.log("notice", "New jobs are taken again: the disk does what it should, or is not needed")
 
     def _is_stuck(self) -> bool:
-        """Whether a write takes too long, or something has waited for too long to be written."""
+        """Whether a write takes too long, or a group has waited too long for it."""
         now_ms = self._state.now_ms
         if self._append is not None:
             return now_ms - self._append_ms > SLOW_MS
@@ -507,7 +509,7 @@ class Aof(DiskOwner):
     # --- the end of the node ------------------------------------------------------------------------------------------
 
     def end(self, *, rewrite: bool) -> str:
-        """The node ends: see that all is on disk, in a file written anew if `rewrite`. Returns what went wrong."""
+        """Put everything on disk at shutdown, in a rewritten file if `rewrite`. Returns the error, empty on success."""
         if self._state.loading:
             return ""  # the file is as it was
         if self.status == WAIT_REWRITE and not rewrite:
@@ -524,7 +526,7 @@ class Aof(DiskOwner):
         return error
 
     def _write_all(self) -> str:
-        """Write and sync what is left, waiting for the disk. Returns what went wrong."""
+        """Write and sync the rest, and wait for the disk. Returns the error, empty on success."""
         self._sync_all()
         if self._waiting:
             self._append_ms = self._state.now_ms
@@ -540,7 +542,7 @@ class Aof(DiskOwner):
         return f"can't sync {self.name}: {self._sync_failure}" if self._sync_failure else ""
 
     def _sync_all(self) -> None:
-        """Sync what was written, behind all that was started, waiting for the disk. Each failure is told once only."""
+        """Sync the file after all work that was started, and wait for the disk. The disk reports each failure once."""
         work = DiskWork(disk.SYNC, self.name)
         self._sync_ms = self._state.now_ms
         self._disk.perform(work)
@@ -555,7 +557,7 @@ class Aof(DiskOwner):
     # --- in figures ---------------------------------------------------------------------------------------------------
 
     def _note_write(self, spent_ms: i64) -> None:
-        """A write took so long, by what else went on with the file."""
+        """Count the latency of a write, by what else was under way with the file."""
         if spent_ms == 0:
             return
         self._note_latency(b"aof-write", spent_ms)
@@ -572,11 +574,11 @@ class Aof(DiskOwner):
             state.monitoring.latency.add(event, state.host.wall_us() // 1_000_000, spent_ms)
 
     def status_fields(self) -> Fields:
-        """What INFO shows: the fields of the original, then ours."""
+        """Return the fields for INFO: those of the original first."""
         rewrite = self.rewrite
         fields: Fields = [
             ("loading", int(self._state.loading)),
-            ("aof_enabled", int(self.enabled)),  # not while it is loaded
+            ("aof_enabled", int(self.enabled)),  # 0 while the file is loaded
             ("aof_state", STATUS_NAMES[self.status]),
             *rewrite.status(),
             ("aof_last_write_status", "err" if self._failure or self._sync_failure else "ok"),

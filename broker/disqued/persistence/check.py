@@ -1,4 +1,4 @@
-"""Whether an append only file is sound, and what is not: what `disque-check-aof` says, without the file itself."""
+"""Finds what is wrong in an append-only file, for `disque-check-aof`; it does not access the file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from disqued.core.jobs.job import ACTIVE, QUEUED
 from disqued.persistence.reader import DELJOB, LOADJOB, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
 
 Reader: TypeAlias = Callable[[int, int], bytes]
-"""Gives so many bytes of the file from an offset on, fewer at its end."""
+"""Returns this many bytes of the file from an offset on, fewer at its end."""
 
 _LINE_BYTES: Final = 127
-"""The original reads no longer lines."""
+"""The longest line that the original reads."""
 LF: Final = b"\n"
 CRLF: Final = b"\r\n"
 _END_BYTES: Final = 2
@@ -48,21 +48,21 @@ def _fault_of_record(entry: Entry) -> str:
 
 
 class Check:
-    """What was found in one file so far."""
+    """The findings in one file so far."""
 
     def __init__(self) -> None:
         self.records: i64 = 0
-        """Sound ones,"""
+        """The number of sound records."""
         self.jobs: i64 = 0
-        """those among them that keep a job,"""
+        """The number of sound records that keep a job."""
         self.sums: i64 = 0
-        """and those that a right checksum tells to be as they were written."""
+        """The number of jobs with a right checksum."""
         self.faults: list[Damage] = []
         self.end: i64 = 0
-        """How far the file was seen."""
+        """The position up to which the file was checked."""
 
     def take(self, item: Entry | Damage) -> None:
-        """Look at the next part of the file."""
+        """Check the next part of the file."""
         self.end = item.end
         fault = fault_of(item)
         if fault is not None:
@@ -82,7 +82,7 @@ class Check:
 
     @property
     def is_torn_only(self) -> bool:
-        """Whether nothing is wrong but that the last record is cut off."""
+        """Whether the only fault is that the last record is cut off."""
         return len(self.faults) == 1 and self.faults[0].kind == TORN
 
     def sound_parts(self) -> list[tuple[int, int]]:

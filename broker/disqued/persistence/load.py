@@ -1,12 +1,12 @@
-"""Loading the append only file: slice by slice, while clients that come already are told to wait (-LOADING).
+"""Loads the append-only file slice by slice; clients that connect meanwhile are told to wait (-LOADING).
 
-The disk reads the next chunk while one is taken in, and after each slice the event loop sees to everybody else. Wake
-times stand still meanwhile, and nobody else hears of the jobs. A node either has all of its file that is sound or does
-not serve: when something is wrong that the configuration does not allow it ends with a line that says what to do.
+The disk reads the next chunk while one is parsed, and after each slice the event loop serves everything else. Timers
+stand still meanwhile, and other nodes are not told about the jobs. A node either has all sound records of its file or
+does not serve: after an error that the configuration does not allow, it ends with a line that says what to do.
 
-What is allowed: an end that was cut off (`aof-load-truncated`), and damage in a file in which jobs have checksums. Then
-it is sure that only the damaged records are lost. They are passed over, counted, told of in the log with their place,
-and the file is kept under another name before anything is written over it.
+Allowed are an end that is cut off (`aof-load-truncated`), and damage in a file whose jobs have checksums, because then
+only the damaged records are lost. They are skipped, counted and logged with their place, and the file is kept under
+another name before anything is written over it.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 CHUNK_BYTES: Final = 1 << 20
 SLICE_NS: Final = 8_000_000
 SLICE_ENTRIES: Final = 1000
-"""A slice ends with the first of these two."""
+"""A slice ends at the first of these two limits."""
 _LOOK_ENTRIES: Final = 32
-"""How many entries are taken in between two looks at the clock."""
+"""The clock is read once per this many records."""
 TELL_MS: Final = 3000
-"""How often the log says how far it is."""
+"""How often the progress is logged."""
 MAX_TOLD: Final = 100
-"""Places of damage that the log names one by one."""
+"""How many damaged places are logged one by one."""
 
 
 class Loader(DiskOwner):
-    """Loads one file, once. Without a `mark` to look at it is loaded again, and waits for the disk all the time."""
+    """Loads one file, once. Without a `mark` it reloads the file (DEBUG LOADAOF), and waits for each read."""
 
     def __init__(self, aof: Aof, state: NodeState, total_bytes: i64, mark: RestartMark | None) -> None:
         super().__init__()
@@ -70,26 +70,26 @@ class Loader(DiskOwner):
         self._requeue = Requeue()
         self._recent = Recent()
         self._names: dict[bytes, bytes] = {}
-        """Names of queues, each of which is kept once."""
+        """Names of queues, so that each is in memory once."""
         self._reading: DiskWork | None = None
         self._chunk: bytes | None = None
-        """Was read, and not taken in yet."""
+        """The chunk that was read and not yet parsed."""
         self._read_bytes: i64 = 0
         self._all_read: bool = False
         self._waiting: bool = True
-        """Nothing can be done before the disk has read more."""
+        """Whether the loader waits for the disk."""
         self._ended: bool = False
-        """The reader was told that there is no more."""
+        """Whether the reader knows that the file has no more bytes."""
         self._parsed: bool = False
         self._missing: bool = False
         self._torn: Damage | None = None
         self._first_damage: Damage | None = None
         self._outdated: bool = False
-        """It says that at-most-once jobs are queued, which is not so any more when they are delivered."""
+        """Whether the file says that at-most-once jobs are queued, which becomes wrong when they are delivered."""
         self._ends_badly: bool = False
-        """The end of the file is no record, and may make that of what is written behind it."""
+        """Whether the file ends with garbage, which may hide the records that are appended to it."""
         self._marked: bool = False
-        """A job has a checksum, though a wrong one."""
+        """Whether a job has a checksum that is wrong."""
         self._stopped: bool = False
         self._began_ms: i64 = state.now_ms
         self._began_s: int = state.host.wall_us() // 1_000_000
@@ -97,22 +97,22 @@ class Loader(DiskOwner):
         self.total_bytes: i64 = total_bytes
         self.jobs: i64 = 0
         self.expired: i64 = 0
-        """Jobs whose time is over."""
+        """The number of expired jobs."""
         self.damaged: i64 = 0
-        """Places of damage that were passed over."""
+        """The number of damaged places that were skipped."""
 
     @property
     def ready(self) -> bool:
-        """Whether there is something to do without waiting for the disk."""
+        """Whether the next slice need not wait for the disk."""
         return not self._stopped and not self._waiting
 
     @property
     def loaded_bytes(self) -> int:
-        """How far the file was taken in."""
+        """The number of bytes loaded so far."""
         return int(self._reader.offset)
 
     def begin(self) -> None:
-        """Start to read."""
+        """Start to read the file."""
         state = self._state
         if state.config.appendonly and self.total_bytes == 0:
             self._conclude()
@@ -123,7 +123,7 @@ class Loader(DiskOwner):
         self._read()
 
     def _read(self) -> None:
-        """Have the next chunk read."""
+        """Start to read the next chunk."""
         work = DiskWork(disk.READ, self._name, self)
         work.offset = self._read_bytes
         work.size = CHUNK_BYTES
@@ -136,7 +136,7 @@ class Loader(DiskOwner):
             self.disk_done(work)
 
     def disk_done(self, work: DiskWork) -> None:
-        """A chunk was read, or could not be."""
+        """Continue with the chunk that was read, or fail."""
         if work is not self._reading:
             return
         self._reading = None
@@ -157,14 +157,14 @@ class Loader(DiskOwner):
             self._chunk = data
 
     def _fail(self, why: str) -> None:
-        """Load no more: the node must not serve."""
+        """Stop loading; the node must not serve."""
         self._stopped = True
         self._state.host.fail(why)
 
     # --- a slice ------------------------------------------------------------------------------------------------------
 
     def slice(self) -> None:
-        """Go on for a short time."""
+        """Load for a short time."""
         stopwatch_ns = self._state.host.stopwatch_ns
         until_ns: i64 = i64(stopwatch_ns()) + SLICE_NS
         taken: i64 = 0
@@ -184,7 +184,7 @@ class Loader(DiskOwner):
         self._tell()
 
     def _take_in(self) -> bool:
-        """Take in what stands next; False when the disk has to read it first."""
+        """Load the next record; return False if the disk must read it first."""
         found = self._reader.next()
         if isinstance(found, Entry):
             self._do(found)
@@ -228,7 +228,7 @@ class Loader(DiskOwner):
             lifecycle.journal.kinds[command].load(words)
 
     def _load_job(self, entry: Entry) -> None:
-        """Keep a job, unless its time is over or it is known."""
+        """Keep a job, unless it has expired or is already known."""
         state = self._state
         lifecycle = state.lifecycle
         try:
@@ -260,7 +260,7 @@ class Loader(DiskOwner):
             self._recent.note(job, state.now_ms)
 
     def _pass_over(self, damage: Damage) -> None:
-        """Something is wrong. Whether it may be is known at the end of the file."""
+        """Skip damage. Whether it is allowed is decided at the end of the file."""
         if damage.kind == TORN:
             self._torn = damage
             return
@@ -277,7 +277,7 @@ class Loader(DiskOwner):
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
-        """All is taken in: is what was wrong allowed?"""
+        """Decide at the end of the file whether its damage is allowed."""
         reader = self._reader
         self._parsed = True
         self._names = {}
@@ -296,7 +296,7 @@ class Loader(DiskOwner):
             )
 
     def _is_hole(self, damage: Damage) -> bool:
-        """Whether all that is wrong are zeros where a loss of power left no data, with records behind."""
+        """Whether the only damage is a run of zeros, left by a power loss, with records after it."""
         if self.damaged > 1 or damage.kind != SKIPPED or damage.end - damage.offset > CHUNK_BYTES:
             return False
         work = DiskWork(disk.READ, self._name)
@@ -306,7 +306,7 @@ class Loader(DiskOwner):
         return not work.error and not b"".join(work.data).strip(b"\0")
 
     def _conclude(self) -> None:
-        """All jobs are back."""
+        """End loading and begin to log."""
         state = self._state
         appendonly = state.config.appendonly
         kept = self.damaged > 0 and appendonly and self._keep_damaged()
@@ -348,7 +348,7 @@ class Loader(DiskOwner):
         self._aof.loaded(size_bytes, rewrite=kept or self._outdated, counts=not self._ends_badly)
 
     def _keep_damaged(self) -> bool:
-        """Keep the file under another name, so that it can be looked at when it was written anew."""
+        """Keep the file under another name, so that it can be inspected after the rewrite."""
         state = self._state
         work = DiskWork(disk.KEEP, self._name)
         work.other = f"{self._name}.damaged-{state.host.wall_us() // 1_000_000}"
@@ -362,21 +362,21 @@ class Loader(DiskOwner):
     # --- in words and figures -----------------------------------------------------------------------------------------
 
     def _tell(self) -> None:
-        """A line in the log now and then."""
+        """Log the progress every few seconds."""
         state = self._state
         if state.now_ms - self._told_ms >= TELL_MS and not self._stopped:
             self._told_ms = state.now_ms
             state.host.log("notice", self.progress())
 
     def progress(self) -> str:
-        """How far it is, in one line."""
+        """The progress in one line."""
         return f"Loading {self._name}: {self._percent():.0f} %, {self.jobs} jobs, about {self._left_s()} s left"
 
     def _percent(self) -> float:
         return float(self.loaded_bytes) * 100 / float(max(self.total_bytes, 1))
 
     def _left_s(self) -> int:
-        """How long it will take; 1 where that can not be told yet."""
+        """The estimated time left in seconds; 1 while it is unknown."""
         elapsed_s = (self._state.now_ms - self._began_ms) // 1000
         loaded_bytes = self.loaded_bytes
         if elapsed_s == 0 or loaded_bytes == 0:
@@ -384,7 +384,7 @@ class Loader(DiskOwner):
         return int(elapsed_s * (self.total_bytes - loaded_bytes) // loaded_bytes)
 
     def _tell_all(self) -> None:
-        """What was loaded."""
+        """Log what was loaded."""
         state = self._state
         seconds = float(state.now_ms - self._began_ms) / 1000
         text = f"DB loaded from append only file: {seconds:.3f} seconds, {self.jobs} jobs, {self._read_bytes} bytes"
@@ -397,7 +397,7 @@ class Loader(DiskOwner):
             )
 
     def status(self) -> Fields:
-        """How far it is, for INFO."""
+        """The progress, for INFO."""
         return [
             ("loading_start_time", self._began_s),
             ("loading_total_bytes", int(self.total_bytes)),
@@ -408,9 +408,9 @@ class Loader(DiskOwner):
 
 
 def open_log(aof: Aof, state: NodeState) -> Loader | None:
-    """Open the file if it is to be written, and return what loads it; None if nothing is to be loaded.
+    """Open the file if the log is on, and return its loader; None if nothing must be loaded.
 
-    When it can not be opened the node must not serve.
+    After an error the node must not serve.
     """
     config = state.config
     mark = RestartMark(state, aof.name)
@@ -423,7 +423,7 @@ def open_log(aof: Aof, state: NodeState) -> Loader | None:
         )
         return None
     if not config.appendonly and not config.aof_enqueue_jobs_once and not mark.counts:
-        mark.use_up()  # nothing is loaded, so there is nothing to be queued; it can not come to count again
+        mark.use_up()  # no job is loaded or queued, so the mark must not become valid again
         return None
     size_bytes: i64 = 0
     if config.appendonly:

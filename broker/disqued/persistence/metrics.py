@@ -76,7 +76,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_aof_failed",
         "1 while new jobs are refused because the disk does not do what it should (MISCONF).",
-        lambda state: int(bool(state.refusal)),
+        lambda state: int(bool(state.write_refusal)),
     ),
     counter(
         "disque_aof_delayed_fsyncs_total",

@@ -1,10 +1,10 @@
-"""Walks over the bytes of an append only file, in any cut, and finds its way again behind damage.
+"""Reads the bytes of an append-only file, in chunks of any size, and finds the next record after damage.
 
-Bytes go in by `feed`, `end` says that there are no more, and `next` gives what stands there: a record (`Entry`), or a
-stretch that is none (`Damage`). Two lengths tell where a job ends, that of the argument and its own. Where they differ
-the bytes are no record, so a length that was damaged is not waited for. The search behind damage takes as the next
-record only what is sure to be one: a job with a right checksum, or a well-formed DELJOB or record of a room. It passes
-over the bodies of damaged jobs, which may hold anything. All costs are linear, whatever the bytes.
+`feed` takes bytes, `end` says that there are no more, and `next` returns what comes next: a record (`Entry`), or a
+range that is none (`Damage`). Two lengths say where a job ends, that of the argument and its own. If they differ the
+bytes are not a record, so the reader does not wait for the bytes of a damaged length. The search after damage accepts
+as the next record only what is certain to be one: a job with a right checksum, or a well-formed DELJOB or record of a
+room. It skips the bodies of damaged jobs, which may contain anything. The cost is linear in the bytes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from disqued.resp.limits import MAX_ARGUMENTS, MAX_BULK_BYTES
 NO_SUM: Final = 0
 SUM_RIGHT: Final = 1
 SUM_WRONG: Final = 2
-"""What the checksum of a job says; it is wrong too when the bytes behind the job are no checksum."""
+"""The result for the checksum of a job. It is wrong, too, if the bytes after the job are not a checksum."""
 
 SKIPPED: Final = 0
-"""Behind the damage the file goes on."""
+"""A record follows the damage."""
 TORN: Final = 1
-"""The end of the file cuts a record off, or there are only NUL bytes from somewhere in it on: a write was not ended."""
+"""The end of the file cuts a record off, or it ends in NUL bytes: a write was not completed."""
 GARBAGE: Final = 2
-"""Nothing up to the end of the file is sure to be a record: what looks like one may be in the body of a job."""
+"""Nothing up to the end of the file is certain to be a record: what looks like one may be in the body of a job."""
 
 LOADJOB: Final = b"LOADJOB"
 DELJOB: Final = b"DELJOB"
@@ -43,9 +43,9 @@ _DELETE_HEAD: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-"
 _ID_HEAD: Final = b"D-"
 _LOAD_HEAD_BYTES: Final = 18
 _LEAST_TAIL_BYTES: Final = 46
-"""What stands at least behind the body of a job in a record: a list of one node, and the end of the line."""
+"""The minimal size of a record after the body of its job: a list of one node, and the end of the line."""
 _PROBE_BYTES: Final = 16
-"""So much of a head tells what begins here."""
+"""How much of a head identifies the kind of record."""
 _MAX_DIGITS: Final = 10
 _LENGTH_BYTES: Final = 4
 _GREATEST_BYTES: Final = LEAST_BYTES + 2 * MAX_BULK_BYTES + MAX_HOLDERS * NODE_ID_BYTES
@@ -70,7 +70,7 @@ _NO: Final = -1
 
 @mypyc_attr(acyclic=True)
 class Stretch:
-    """A stretch of the file, from `offset` up to `end`."""
+    """A range of the file, from `offset` up to `end`."""
 
     def __init__(self, offset: i64, end: i64) -> None:
         self.offset: i64 = offset
@@ -92,7 +92,7 @@ class Entry(Stretch):
 
 @mypyc_attr(acyclic=True)
 class Damage(Stretch):
-    """Bytes that are no record; `why` says what is wrong at `offset`, `kind` what follows."""
+    """Bytes that are not a record; `why` says what is wrong at `offset`, `kind` what follows."""
 
     def __init__(self, offset: i64, end: i64, kind: i64, why: str) -> None:
         self.offset = offset
@@ -102,7 +102,7 @@ class Damage(Stretch):
 
 
 def checksum_of(packed: bytes) -> i64:
-    """What the checksum says of the job in a LOADJOB: NO_SUM, SUM_RIGHT or SUM_WRONG."""
+    """Verify the checksum of the job in a LOADJOB: NO_SUM, SUM_RIGHT or SUM_WRONG."""
     size: i64 = len(packed)
     if size < LEAST_BYTES:
         return SUM_WRONG
@@ -116,7 +116,7 @@ def checksum_of(packed: bytes) -> i64:
 
 
 def job_of(entry: Entry) -> Unpacked:
-    """The job of a LOADJOB. Raises CorruptJob when its checksum is wrong, or when it is no job that is kept."""
+    """The job of a LOADJOB. Raises CorruptJob if its checksum is wrong or it is not a job that a file can have."""
     if entry.checksum == SUM_WRONG:
         raise CorruptJob("the checksum of the job is wrong")
     packed = entry.words[1]
@@ -290,35 +290,35 @@ class EntryReader:
         self._base: i64 = offset
         """Where in the file the buffer begins."""
         self._at: i64 = 0
-        """Where in the buffer the next record begins, or the search goes on."""
+        """Where in the buffer the next record begins, or the search continues."""
         self._pieces: list[bytes] = []
-        """Input behind `_buffer`."""
+        """Input after `_buffer`."""
         self._wanted: i64 = 0
-        """Bytes that must arrive before there is anything to do."""
+        """How many bytes must arrive before anything can be done."""
         self._ended: bool = False
         self._bad_from: i64 = -1
-        """Where in the file the damage began behind which a record is searched; -1 while all is well."""
+        """Where in the file the damage began after which a record is searched; -1 if there is none."""
         self._why = ""
         self._torn: bool = False
-        """Up to here only NUL bytes follow the beginning of a record."""
+        """Whether only NUL bytes follow the beginning of a record so far."""
         self._text: i64 = -1
-        """Where the NUL bytes begin that the buffer ends with; -1 when it does not know."""
+        """Where the NUL bytes begin that the buffer ends with; -1 if unknown."""
         self._hides: bool = False
-        """The search is for what a record hides that is cut off."""
+        """Whether the search is inside a record that is cut off."""
         self._next_load: i64 = -1
         self._next_delete: i64 = -1
         self._next_id: i64 = -1
         self._next_others: list[int] = []
-        """Where the search finds these heads next in the buffer, and those of `_heads`; -1 when it does not know."""
+        """Where these heads, and those of `_heads`, come next in the buffer; -1 if unknown."""
         self._sound_at: i64 = -1
         self._sound_end: i64 = -1
-        """Where a sound job is in the buffer that contradicts what stands before it."""
+        """Where in the buffer a sound job is that contradicts the bytes before it."""
         self.sums: i64 = 0
-        """Jobs with a right checksum so far."""
+        """The number of jobs with a right checksum so far."""
 
     @property
     def offset(self) -> i64:
-        """Up to where the file was handed out."""
+        """The position up to which `next` has returned the file."""
         return self._bad_from if self._bad_from >= 0 else self._base + self._at
 
     def feed(self, data: bytes) -> None:
@@ -333,7 +333,7 @@ class EntryReader:
         self._ended = True
 
     def next(self) -> Entry | Damage | None:
-        """What stands next in the file; None when more bytes are needed, or when the file is at its end."""
+        """Return the next part of the file; None if more bytes are needed or the file is at its end."""
         if self._wanted > 0 and not self._ended:
             return None
         if self._pieces:
@@ -345,7 +345,7 @@ class EntryReader:
         return self._take()
 
     def _join(self) -> None:
-        """Put the input that arrived behind what is left of the buffer."""
+        """Append the input that arrived to the rest of the buffer."""
         if self._at < len(self._buffer):
             self._pieces.insert(0, self._buffer[self._at :])
         self._base += self._at
@@ -361,11 +361,11 @@ class EntryReader:
         self._sound_at = self._sound_end = -1
 
     def _wait_for(self, position: i64) -> None:
-        """Nothing can be done before the buffer reaches up to `position`."""
+        """Wait until the buffer reaches up to `position`."""
         self._wanted = max(position - len(self._buffer), 1)
 
     def _take(self) -> Entry | Damage | None:
-        """What stands at `_at`, where a record should begin."""
+        """Return what is at `_at`, where a record should begin."""
         data = self._buffer
         at = self._at
         size: i64 = len(data)
@@ -416,7 +416,7 @@ class EntryReader:
         return self._search()
 
     def _lost(self, at: i64, *, cut: bool) -> Damage | None:
-        """No record stands at `at`: find the next one."""
+        """Find the next record, since there is none at `at`."""
         data = self._buffer
         torn = cut or parse(data, at, self._text_end(), [], self._table) < 0
         end = self._likely_end(at, torn)
@@ -501,7 +501,7 @@ class EntryReader:
         return any(head.startswith(probe) or probe.startswith(head) for head in self._heads)
 
     def _search(self) -> Damage | None:
-        """Look for something that is sure to be a record."""
+        """Search for something that is certain to be a record."""
         data = self._buffer
         size: i64 = len(data)
         while True:
@@ -552,7 +552,7 @@ class EntryReader:
         return first
 
     def _sure(self, at: i64) -> i64:
-        """_YES if a record is sure to begin at `at`, _NO if not; the position needed if the buffer ends before."""
+        """_YES if a record certainly begins at `at`, _NO if not; the position needed if the buffer ends before."""
         data = self._buffer
         words: list[bytes] = []
         end = parse(data, at, len(data), words, self._table)
@@ -567,7 +567,7 @@ class EntryReader:
         return _NO if known is not None and known.fault(words) else _YES
 
     def _pass_over(self, at: i64) -> i64:
-        """Go on behind the job whose ID stands at `at`, if it is one. Returns as `_sure`."""
+        """Continue after the job whose ID is at `at`, if it is a job. Returns as `_sure`."""
         data = self._buffer
         if at + JOB_ID_BYTES > len(data):
             return at + JOB_ID_BYTES

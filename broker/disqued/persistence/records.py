@@ -1,9 +1,8 @@
-"""Records of the append only file: requests as on the client protocol, one behind the other.
+"""The records of jobs in the append-only file: requests as on the client protocol, one after another.
 
-`LOADJOB <job>` keeps a job, `DELJOB <id>` forgets one, both as the original writes them. Two things are ours, and the
-original's loader takes them: `PAUSE <queue> <what>`, a command like others, and eight bytes behind the job inside a
-LOADJOB, where its decoder stops reading: a mark and the CRC-32 of the job. They tell a job that was damaged on disk
-from one that was written.
+`LOADJOB <job>` keeps a job and `DELJOB <id>` drops one, both as the original writes them. We add eight bytes after the
+job inside a LOADJOB, where the original's decoder stops reading: a mark and the CRC-32 of the job. They tell a job that
+was damaged on disk from a sound one. Other records belong to the rooms (`core.runtime.recordkind`).
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ _KEEP: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
 
 
 def stored_state(job: Job, *, handed_on: bool) -> i64:
-    """The state in which a job is to be found; `handed_on`: by the next run, which has all from this file.
+    """The state that the record of a job has; `handed_on`: in the final file of a controlled shutdown.
 
-    An at-most-once job counts as active in a file that goes on to be written: who reads it after a crash can not know
-    whether the job was delivered since. A file that is handed on says that it is queued; and also that it waits for
-    its delay, as a queued job without the mark of the first queueing.
+    An at-most-once job is active in a file that is still written: after a crash, a node cannot know whether the job was
+    delivered since. In a final file it is queued. One that waits for its delay is queued without the flag of its first
+    queueing.
     """
     if job.retry_s > 0:
         return i64(job.state)
@@ -42,12 +41,12 @@ def stored_state(job: Job, *, handed_on: bool) -> i64:
 
 
 def head(size: i64) -> bytes:
-    """What stands before the bytes of a LOADJOB: the job, and its sum if it has one."""
+    """The bytes of a LOADJOB before a job of this size, checksum included."""
     return _KEEP % size
 
 
 def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bool) -> bytes:
-    """The record that keeps a job; `state` is the one it is to be found in."""
+    """The record that keeps a job in this state."""
     delivered = job.delivered
     packed = pack_for_disk(job, state, holders.pack((node_id,) if delivered is None else delivered))
     if with_sum:
@@ -56,5 +55,5 @@ def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bo
 
 
 def forget(job_id: bytes) -> bytes:
-    """The record that forgets a job."""
+    """The record that drops a job."""
     return _FORGET % job_id

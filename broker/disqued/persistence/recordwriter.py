@@ -1,9 +1,8 @@
-"""Records in bulk, made fast: what a job has in common with the one before is put together once.
+"""Records of jobs, built fast: the parts that consecutive jobs share are built once.
 
-Jobs that follow each other mostly have the same queue, options, holders and expiry second, so that their records
-differ in ID, creation time and body only. The first of them is written by `records.keep`, the second cut into the parts
-that the others have too; so jobs that have nothing in common cost no more than without this. The record is always the
-one that `records.keep` would make; a test holds it to that.
+Consecutive jobs mostly have the same queue, options, holders and expiry second, so their records differ only in ID,
+creation time and body. The first of them is written by `records.keep`, the second is cut into the shared parts; so jobs
+that share nothing cost no more than without this. A test compares the records with those of `records.keep`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from disqued.persistence.records import keep as whole_record
 from disqued.resp.writer import request
 
 _sum: Final = crc32
-"""Taken out of its module once, instead of for each job."""
+"""Looked up once, not for each job."""
 _pack_end: Final = Struct(f"<{len(SUM_MARK)}sI2s").pack
 _END: Final = b"\r\n"
 
@@ -55,23 +54,23 @@ class RecordWriter:
         self._additional_deliveries: i64 = 0
         self._expire_at_s: i64 = 0
         self._holders: NodeIds | None = NOBODY
-        """What the last job was like,"""
+        """The values of the last job."""
         self._is_cut: bool = False
-        """and whether the parts below were made of such a job."""
+        """Whether the parts below were built for these values."""
         self._head = b""
         self._before_id = b""
         self._behind_id = b""
         self._behind_ctime = b""
         self._behind_body = b""
         self._pack: Callable[..., bytes] = _pack_end
-        """Puts these parts together with what differs: one call costs half of joining them."""
+        """Joins these parts with those that differ: one call costs half of `bytes.join`."""
 
     def group(self, journal: Journal, node_id: bytes, *, with_sum: bool) -> bytes:
-        """The records of all that the journal notes, which is empty then."""
+        """Return the records of all changes in the journal, and empty it."""
         records: list[bytes] = []
         for change in journal.changes:
             if isinstance(change, Job):
-                if change.state != ACKED:  # of that one a record follows that forgets it
+                if change.state != ACKED:  # a DELJOB follows
                     self.keep(records, change, stored_state(change, handed_on=False), node_id, with_sum=with_sum)
             elif isinstance(change, bytes):
                 records.append(forget(change))
@@ -81,7 +80,7 @@ class RecordWriter:
         return b"".join(records)
 
     def keep(self, records: list[bytes], job: Job, state: i64, node_id: bytes, *, with_sum: bool) -> None:
-        """Put the record of a job, to be found in that state, behind others; as several pieces."""
+        """Append the record of a job in this state to `records`, as several pieces."""
         body = job.body
         if (
             job.queue is not self._queue
@@ -111,7 +110,7 @@ class RecordWriter:
         records.append(_pack_end(SUM_MARK, _sum(packed), _END) if with_sum else _END)
 
     def _remember(self, job: Job, state: i64, node_id: bytes, *, with_sum: bool) -> None:
-        """Others that follow may be like this one."""
+        """Remember the values of this job for those that follow."""
         self._is_cut = False
         self._node_id = node_id
         self._with_sum = with_sum
@@ -128,7 +127,7 @@ class RecordWriter:
         self._holders = job.delivered
 
     def _cut(self, job: Job, state: i64) -> None:
-        """Make one job's bytes the slow way and cut them where the others differ."""
+        """Build one record the slow way, and cut it where records differ."""
         self._is_cut = True
         delivered = job.delivered
         holders = self._all_holders.pack((self._node_id,) if delivered is None else delivered)

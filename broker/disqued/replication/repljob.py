@@ -54,7 +54,7 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
     """
     lifecycle = state.lifecycle
     memory = lifecycle.memory
-    if state.view.leaving or state.refusal or memory.level() > 0 or not memory.has_room_for(len(job.body)):
+    if state.view.leaving or state.write_refusal or memory.level() > 0 or not memory.has_room_for(len(job.body)):
         return False
     queue = lifecycle.queues.get(job.queue)
     if queue is not None:

@@ -40,7 +40,7 @@ def why_not_ready(node: Node) -> str:
         return loader.progress() if loader is not None else "this node could not load its jobs"
     if state.view.leaving:
         return "this node is leaving the cluster"
-    return state.refusal
+    return state.write_refusal
 
 
 def why_not_safe(state: NodeState) -> str:

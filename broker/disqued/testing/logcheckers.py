@@ -155,7 +155,7 @@ def check_logs_idle(cluster: Cluster, history: History) -> None:
             "groups": int(state.ready.logged - state.ready.safe),
             "replies": int(not member.barrier_empty),
             "works": len(member.host.disk.pending),
-            "refusal": len(state.refusal),
+            "refusal": len(state.write_refusal),
         }
         if any(waiting.values()):
             history.violate(cluster.network.now_ms, f"node {member.number}: something waits for its disk: {waiting}")

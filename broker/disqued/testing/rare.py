@@ -111,7 +111,7 @@ class Rarities:
         job = unpacked.job
         state = sent.sender.node.state
         if sent.receiver is not None:
-            self._seen["copy refused for a failing disk"] += sent.receiver.node.state.refusal != ""
+            self._seen["copy refused for a failing disk"] += sent.receiver.node.state.write_refusal != ""
         registered = state.lifecycle.table.get(job.id)
         if registered is None or registered.state != WAIT_REPL:
             self._seen["job transferred by a leaving node"] += state.view.leaving

@@ -60,8 +60,8 @@ class NodeState:
         self.job_ids = JobIds(node_id, host.random_bytes)
         self.last_ctime: i64 = 0
         """The creation time of the last job of this node."""
-        self.refusal = ""
-        """The error reply to new jobs while the disk fails; empty while it works."""
+        self.write_refusal = ""
+        """The error reply to new jobs while the disk fails; empty while it works. Set by the persistence room."""
 
         # the cluster
         self.view = ClusterView(node_id, config.port)
