@@ -1,4 +1,4 @@
-"""What the node does around the commands: who may run one, when, with which reply, and who is hung up on."""
+"""What the node does around the commands: which clients may run one, when, with which reply, and which are closed."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def test_the_password_opens_the_connection_and_a_wrong_one_closes_it_again() -> 
 
 def test_before_the_password_requests_are_short_and_afterwards_as_long_as_any() -> None:
     local = guarded()
-    stranger, friend = local.client(), local.client()
-    stranger.send("DELJOB", *range(10))
-    assert str(stranger.next_reply()) == "ERR Protocol error: invalid multibulk length"
-    assert stranger.closed
+    hostile, friend = local.client(), local.client()
+    hostile.send("DELJOB", *range(10))
+    assert str(hostile.next_reply()) == "ERR Protocol error: invalid multibulk length"
+    assert hostile.closed
     assert friend.call("AUTH", "secret") == b"OK"
     assert str(friend.call("DELJOB", *range(10))).startswith("BADID")
 
@@ -220,7 +220,7 @@ def test_above_100_percent_what_needs_memory_is_refused(client: LocalClient, com
     set_memory(client, used_percent=101)
     refused = str(client.call(command, *words))
     assert refused.startswith("OOM command not allowed when used memory > 'maxmemory'. Acknowledge jobs, add nodes")
-    assert client.take("mail") == [job], "what frees memory goes on"
+    assert client.take("mail") == [job], "commands that free memory are accepted"
     assert client.call("ACKJOB", job) == 1
 
 
@@ -315,7 +315,7 @@ def test_the_connection_beyond_maxclients_is_told_and_closed(local: LocalNode) -
     assert b"total_connections_received:3\r\n" in stats
 
 
-def test_a_client_that_says_nothing_for_too_long_is_hung_up_on(local: LocalNode, client: LocalClient) -> None:
+def test_idle_client_is_disconnected_after_the_timeout(local: LocalNode, client: LocalClient) -> None:
     assert client.call("CONFIG", "SET", "timeout", 10) == b"OK"
     active = local.client()
     for _ in range(3):
@@ -348,7 +348,7 @@ def test_a_client_that_waited_long_for_its_job_has_its_full_time_afterwards(
     assert client.closed
 
 
-def test_without_a_timeout_nobody_is_hung_up_on(local: LocalNode, client: LocalClient) -> None:
+def test_idle_clients_stay_connected_without_a_timeout(local: LocalNode, client: LocalClient) -> None:
     local.run(seconds=3600)
     assert client.call("PING") == b"PONG"
 
@@ -402,7 +402,7 @@ def test_a_pause_can_be_made_longer_but_not_shorter(local: LocalNode, client: Lo
     assert other.next_reply() == b"OK"
 
 
-def test_timers_go_on_during_a_pause(local: LocalNode, client: LocalClient) -> None:
+def test_timers_continue_during_a_pause(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "later", "DELAY", 1)
     worker = local.client()
     worker.send("GETJOB", "FROM", "mail")
@@ -532,9 +532,7 @@ def test_two_nodes_with_one_seed_live_the_same_life() -> None:
     assert life() == life()
 
 
-def test_what_can_not_be_done_when_it_is_due_keeps_nothing_else_from_being_done(
-    local: LocalNode, client: LocalClient
-) -> None:
+def test_failure_of_one_timer_does_not_stop_the_others(local: LocalNode, client: LocalClient) -> None:
     lifecycle = local.node.state.lifecycle
     lifecycle.timers.arm(Alarm(), local.now_ms + 100)  # an alarm of its own kind only: it does not know what to do
     client.send("GETJOB", "TIMEOUT", 100, "FROM", "mail")

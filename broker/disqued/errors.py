@@ -77,7 +77,7 @@ class JobAcknowledged(ReplyError):
 
 
 class TooLate(ReplyError):
-    """Half of the job's life is over: its next delivery can not be postponed any more."""
+    """Half of the job's time to live is over: its next delivery can no longer be postponed."""
 
     def __init__(self) -> None:
         super().__init__(

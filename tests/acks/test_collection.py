@@ -46,7 +46,7 @@ def test_all_holders_told_at_once_is_no_harm(cluster: Cluster) -> None:
     assert cluster.copies(job) == []
 
 
-def test_a_job_of_this_node_alone_is_forgotten_without_a_word(cluster: Cluster) -> None:
+def test_job_without_other_holders_is_dropped_without_messages(cluster: Cluster) -> None:
     job = added(cluster, "REPLICATE", 1)
     assert cluster.members[0].admin.call("ACKJOB", job) == 1
     assert cluster.copies(job) == []
@@ -66,7 +66,7 @@ def test_a_holder_that_is_down_is_waited_for_and_told_when_it_is_back(cluster: C
     assert cluster.copies(job) == []
 
 
-def test_news_about_nodes_again_and_again_leave_no_job_out(cluster: Cluster) -> None:
+def test_repeated_changes_of_the_members_leave_no_job_out(cluster: Cluster) -> None:
     """More jobs wait for a node than are looked at between two times that one comes or goes."""
     first, _, third = cluster.members
     jobs = [added(cluster, "REPLICATE", 3, "RETRY", 3000, "TTL", 3600) for _ in range(3 * JOBS_PER_VISIT)]
@@ -191,7 +191,7 @@ def test_numbers_alone_do_not_complete_a_collection(cluster: Cluster) -> None:
     assert first.admin.show(job)["nodes-delivered"] == [first.id, second.id, third.id]
 
 
-def test_a_sole_holder_that_hears_of_another_one_waits_for_it(cluster: Cluster) -> None:
+def test_sole_holder_that_learns_of_another_one_waits_for_it(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job = added(cluster, "REPLICATE", 1, "RETRY", 60)
     tell(first, second.node.state.bus.about_job(kinds.SETACK, job, 2))

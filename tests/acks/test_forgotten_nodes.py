@@ -1,4 +1,4 @@
-"""CLUSTER FORGET: nobody waits for a node that is no member, and nobody is told of it."""
+"""CLUSTER FORGET: no node waits for a node that is not a member, and none lists it."""
 
 from __future__ import annotations
 

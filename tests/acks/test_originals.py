@@ -25,7 +25,7 @@ def mixed() -> tuple[Cluster, FrameWriter]:
 
 
 def sizes(cluster: Cluster, to: Member) -> list[int]:
-    """How many holders the SETACK messages to a member spoke of."""
+    """The numbers of holders in the SETACK messages to a member."""
     return [int(sent.frame.aux) for sent in cluster.sent("SETACK", to=to)]
 
 

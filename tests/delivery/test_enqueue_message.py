@@ -49,7 +49,7 @@ def test_a_delay_counts_from_the_message_on(pair: Cluster, retry_s: int) -> None
     assert "QUEUED" not in talk(pair)
 
 
-def test_an_at_most_once_job_is_queued_once_however_often_that_is_said(pair: Cluster) -> None:
+def test_at_most_once_job_is_queued_once_for_repeated_enqueue_messages(pair: Cluster) -> None:
     job = copy_of(pair, retry_s=0)
     second = enqueue(pair, job)
     enqueue(pair, job)

@@ -69,7 +69,7 @@ def test_two_nodes_that_queue_a_job_at_once_deliver_it_once(cluster: Cluster) ->
     for member in cluster.members:
         requeue_everywhere_at(cluster, job, cluster.network.now_ms + 10)
         cluster.run(milliseconds=30)
-        assert in_queues(cluster) == 3, "none heard of the others yet"
+        assert in_queues(cluster) == 3, "none knows of the others yet"
         assert member.admin.take("mail") == [job]
         cluster.run(milliseconds=200)
         assert in_queues(cluster) == 0

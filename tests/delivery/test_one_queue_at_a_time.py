@@ -69,7 +69,7 @@ def test_half_a_second_before_the_others_are_asked(cluster: Cluster) -> None:
     assert talk(cluster).count("WILLQUEUE") >= 2
 
 
-def test_a_worker_that_finished_in_time_is_heard_of_when_a_copy_asks(cluster: Cluster) -> None:
+def test_holder_learns_that_the_job_is_done_when_its_copy_asks(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, *REPLICATED)
     first.admin.take("mail")
@@ -166,7 +166,7 @@ def test_counters_stay_at_the_highest_value_that_the_wire_carries(cluster: Clust
     assert deliveries(first, job) == (MAX_COUNTER, MAX_COUNTER)
 
 
-def test_who_speaks_of_a_job_holds_it(cluster: Cluster) -> None:
+def test_sender_of_a_job_message_is_added_to_the_holders(cluster: Cluster) -> None:
     job = added(cluster, "REPLICATE", 2, "RETRY", 60)
     outsider = without_job(cluster, job)
     first = cluster.members[0]

@@ -86,7 +86,7 @@ def test_the_retry_times_of_many_jobs_are_spread(local: LocalNode, client: Local
     assert client.call("QLEN", "mail") == 200
 
 
-def test_a_job_comes_back_again_and_again_until_it_is_acknowledged(local: LocalNode, client: LocalClient) -> None:
+def test_job_is_requeued_repeatedly_until_it_is_acknowledged(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "again", "RETRY", 2)
     for times in range(5):
         assert client.take("mail") == [job]

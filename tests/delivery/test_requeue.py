@@ -104,9 +104,7 @@ def test_dequeue_takes_the_job_out_and_its_retry_brings_it_back(local: LocalNode
     assert client.take("mail") == [job]
 
 
-def test_an_at_most_once_job_taken_out_of_its_queue_is_undeliverable_for_good(
-    local: LocalNode, client: LocalClient
-) -> None:
+def test_dequeued_at_most_once_job_is_never_delivered(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "once", "RETRY", 0)
     assert client.call("DEQUEUE", job) == 1
     assert client.call("ENQUEUE", job) == 0

@@ -1,4 +1,4 @@
-"""Clients that wait in GETJOB: who is served, with what, in which order, and what becomes of the others."""
+"""Clients that wait in GETJOB: which of them are served, with what, in which order, and what happens to the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def waiting(local: LocalNode, *queues: str, timeout_ms: int = 0) -> LocalClient:
 
 
 def received(client: LocalClient) -> list[bytes]:
-    """The IDs of the jobs that the client got since the last look; a wait in vain shows as an empty ID."""
+    """The IDs of the jobs that the client got since the last look; a wait that timed out shows as an empty ID."""
     ids: list[bytes] = []
     for reply in client.replies():
         if reply is None:
@@ -159,7 +159,7 @@ def test_what_a_client_sends_while_it_waits_runs_afterwards_in_order(local: Loca
     assert worker.next_reply() == b"two"
 
 
-def test_a_client_may_wait_again_and_again_in_one_pipeline(local: LocalNode, producer: LocalClient) -> None:
+def test_client_can_wait_repeatedly_in_one_pipeline(local: LocalNode, producer: LocalClient) -> None:
     worker = local.client()
     worker.send_bytes(encode("GETJOB", "FROM", "mail") * 3 + encode("PING"))
     jobs = [producer.add("mail") for _ in range(3)]

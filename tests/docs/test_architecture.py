@@ -1,4 +1,4 @@
-"""The pages about the architecture speak of rooms, files and tests that exist, and of all rooms."""
+"""The pages about the architecture name rooms, files and tests that exist, and all rooms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ACKJOB: the jobs are done."""
+"""ACKJOB: acknowledge jobs."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _acknowledge_unknown(state: NodeState, job_id: bytes) -> None:
-    """Tell the other nodes: one of them may have the job.
+    """Send the acknowledgement to the other nodes, one of which may have the job.
 
-    The acknowledgement is kept until one says so, or all say no. A node that leaves keeps nothing, but the jobs that it
-    handed over may still be acknowledged here: it asks once, and the holders do the rest. At-most-once jobs are not
-    worth the trouble, they do not come back.
+    This node keeps it until one of them answers that it has the job, or all answer that they do not. A leaving node
+    keeps nothing, but the jobs that it transferred may still be acknowledged here: it asks once, and the holders do the
+    rest. Acknowledgements of at-most-once jobs are not sent, because these jobs are never delivered again.
     """
     minutes: i64 = ttl_minutes(job_id)
     if state.view.size == 1 or minutes & 1 == 0:

@@ -1,4 +1,4 @@
-"""DELJOB: forget jobs on this node only; as a message: forget a job that is done everywhere."""
+"""DELJOB: drop jobs on this node only. As a bus message: drop a job that all holders know to be done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
             state.ready.tell_again(session)
         else:
             if job.state != ACKED:
-                lifecycle.keys.forget(job.id)  # who takes back what is not done may add it again
+                lifecycle.keys.forget(job.id)  # a client that deletes an unfinished job may add it again under its key
             lifecycle.drop(job)
             deleted += 1
     session.reply_integer(deleted)

@@ -1,8 +1,8 @@
-"""Jobs that this node lately heard to be acknowledged and does not have (any more).
+"""Jobs that were finished recently and that this node does not have (any more).
 
-Frames of one sender come in order, those of two senders do not: the acknowledgement of a job, told by the node where it
-was done, may overtake the copy that its creator sent, most of all at a node that stood still for a while. Kept as a
-fresh job the copy would be delivered again long after the work was done, so it is kept as an acknowledged one.
+Frames of one sender arrive in order, those of two senders do not. The acknowledgement of a job may overtake the copy
+that the job's creator sent, above all on a node that was suspended for a while. Kept as a new job, the copy would be
+delivered again long after the work was done, so it is kept as an acknowledged one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RecentlyDone:
         self._since_ms: i64 = 0
 
     def note(self, job_id: bytes, now_ms: i64) -> None:
-        """The job is done, and not here."""
+        """Remember a job that is done and not here."""
         if now_ms - self._since_ms >= SPAN_MS or len(self._recent) >= MAX_KEPT:
             self._older = self._recent
             self._recent = {}
@@ -34,5 +34,5 @@ class RecentlyDone:
         self._recent[job_id] = None
 
     def has(self, job_id: bytes) -> bool:
-        """Whether that was heard of this job."""
+        """Whether the job is remembered as done."""
         return job_id in self._recent or job_id in self._older

@@ -1,4 +1,4 @@
-"""FASTACK: the jobs are done, and no care is taken that all nodes hear of it."""
+"""FASTACK: acknowledge jobs at best effort, without waiting for confirmations of the other holders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from disqued.core.runtime.state import NodeState
 
 
 def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Have the holders forget the jobs, or all nodes if a job is not known; reply with how many were known."""
+    """Drop the jobs here and on their holders (on all nodes if unknown here); reply with the number known here."""
     require_job_ids(args, 1)
     lifecycle = state.lifecycle
     deleted = 0
@@ -31,7 +31,7 @@ def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
             tell_all(state, state.bus.about_job(kinds.DELJOB, job_id))
         elif job.delivered is not None and job.state != WAIT_REPL:
             tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job_id))
-        lifecycle.drop(job)  # of one that waits for its copies this tells the others
+        lifecycle.drop(job)  # if it waits for its copies, this deletes them too
         deleted += 1
     state.counters.add(JOBS_ACKED, deleted)
     session.reply_integer(deleted)

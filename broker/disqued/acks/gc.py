@@ -1,8 +1,9 @@
-"""Garbage collection of acknowledged jobs: one is forgotten when every node that may have it knows.
+"""Garbage collection of acknowledged jobs: a job is dropped when every node that may have it knows that it is done.
 
-Who takes an acknowledgement asks the other holders (SETACK) until all confirmed (GOTACK), then tells them to forget the
-job (DELJOB) and forgets it. Rules are those of the Disque state machine (README, "Acknowledged jobs garbage collection
-state machine"), where holders are compared by name: the original compares numbers, which is wrong for jobs that moved.
+The node that takes an acknowledgement asks the other holders (SETACK) until all have confirmed (GOTACK), then tells
+them to drop the job (DELJOB) and drops it itself. The rules are those of the Disque state machine (README,
+"Acknowledged jobs garbage collection state machine"), except that holders are compared by ID: the original compares
+their number, which is wrong for jobs that moved.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from disqued.jobmessages import send_setack
 
 
 def collect(state: NodeState, job: Job) -> None:
-    """Forget an acknowledged job if all holders know, ask those that did not confirm otherwise."""
+    """Drop an acknowledged job if all holders know; otherwise ask those that have not confirmed."""
     delivered = job.delivered
     if delivered is None:
         state.lifecycle.drop(job)
@@ -38,10 +39,10 @@ def collect(state: NodeState, job: Job) -> None:
 
 
 def _ask_holders(state: NodeState, job: Job, peers: list[Peer]) -> None:
-    """Ask again later whom the network is too slow for: what waits already includes the job itself.
+    """Ask the holders, except those with a congested link, which are asked later.
 
-    An original that created a job with one copy lists only itself, until it hears WILLQUEUE from us. It would crash
-    when it is told of the acknowledgement and no DELJOB follows within a second, which another holder can prevent.
+    A node of the original that created a job with one copy lists only itself until it receives WILLQUEUE. It would
+    crash if it received SETACK and no DELJOB within a second, and another holder can prevent that DELJOB.
     """
     asked: list[Peer] = []
     for peer in peers:
@@ -55,7 +56,7 @@ def _ask_holders(state: NodeState, job: Job, peers: list[Peer]) -> None:
 
 
 def unconfirmed(state: NodeState, job: Job) -> list[Peer]:
-    """The members that have to confirm before the job is forgotten: its holders, or all if it is not known here."""
+    """The members that must confirm before the job is dropped: its holders, or all members if it is not known here."""
     delivered = job.delivered
     confirmed = job.confirmed
     if confirmed is None:
@@ -81,7 +82,7 @@ def note_ack_confirmed(state: NodeState, job: Job, peer: Peer) -> None:
 
 
 def finish(state: NodeState, job: Job) -> None:
-    """All know: have the others forget the job, and forget it."""
+    """Drop the job here and on the other holders: all know that it is done."""
     delivered = job.delivered
     if not delivered:
         state.counters.add(DUMMY_ACKS_COLLECTED)

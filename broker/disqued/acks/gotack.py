@@ -1,4 +1,4 @@
-"""GOTACK: a node was told that a job is done, and says whether it has it."""
+"""GOTACK: a node confirms that it knows a job to be done, and says whether it has the job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gotack(state: NodeState, peer: Peer, frame: Frame) -> None:
     known = frame.aux != 0
     if not delivered:
         if known:
-            finish(state, job)  # who has the job cares for its acknowledgement from now on
+            finish(state, job)  # the sender has the job and collects it from now on
             return
     elif known:
         note_holder(state, job, peer)

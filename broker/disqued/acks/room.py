@@ -1,4 +1,4 @@
-"""The acks room of one node: which jobs were finished, and which acknowledged jobs must be looked at again."""
+"""The acks room of one node: remembers finished jobs, and collects acknowledged ones."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from disqued.core.runtime.state import NodeState
 
 NAME: Final = "acks"
 JOBS_PER_VISIT: Final = 1000
-"""Jobs looked at per cron tick after a node came or went; a few more, because they come by shards of the table."""
+"""Jobs checked per cron tick after a change of the members, rounded up to a shard of the job table."""
 
 
 class AcksRoom(Room):
-    """Collects acknowledged jobs when their time comes, and all of them after the members changed.
+    """Collects acknowledged jobs when their wake time comes, and all of them after a change of the members.
 
-    Left to themselves, jobs that wait for a node would look for it again within three minutes; until then a node that
-    is back could deliver them again. A look through all jobs is a whole round from where the last one is, so that no
-    job is left out for ever while a node comes and goes.
+    By their wake times, jobs that wait for a node would ask it again within three minutes. Until then a node that has
+    returned could deliver them again. A change of the members therefore starts a round through all jobs from the
+    current position, so that no job is left out while nodes come and go.
     """
 
     def __init__(self, state: NodeState) -> None:
@@ -33,26 +33,26 @@ class AcksRoom(Room):
         self._next_cell: i64 = 0
         """Cell of the job table at which the current round continues."""
         self._cells_left: i64 = 0
-        """Cells that the current round has not looked at yet."""
+        """Cells that the current round has not reached yet."""
 
     def acknowledged(self, job: Job) -> None:
         """Ask the other holders, or forget the job."""
         collect(self.state, job)
 
     def is_done(self, job_id: bytes) -> bool:
-        """Whether this node heard lately that a job which it does not have was finished."""
+        """Whether a job that this node does not have was finished recently."""
         return self.done.has(job_id)
 
     def peer_up(self, _peer: Peer) -> None:
-        """Begin another round."""
+        """Start another round."""
         self._cells_left = CELLS
 
     def peer_forgotten(self, _peer: Peer) -> None:
-        """Begin another round."""
+        """Start another round."""
         self._cells_left = CELLS
 
     def cron(self) -> None:
-        """Look at some more acknowledged jobs of the current round."""
+        """Check some more acknowledged jobs of the current round."""
         state = self.state
         table = state.lifecycle.table
         seen: i64 = 0

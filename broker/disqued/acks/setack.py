@@ -1,4 +1,4 @@
-"""SETACK: another node knows that a job is done, so this one does too."""
+"""SETACK: another node says that a job is acknowledged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KNOWN: Final = 1
 def setack(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Acknowledge the job. `aux` is how many holders the sender knows, 0 for one that only has the acknowledgement.
 
-    Who knows of more holders collects: it does not confirm but asks them, the sender among them.
+    A node that knows more holders does not confirm: it runs the garbage collection and asks them, the sender included.
     """
     job_id = frame.job_id
     if not is_job_id(job_id):
@@ -62,9 +62,10 @@ def setack(state: NodeState, peer: Peer, frame: Frame) -> None:
 
 
 def _answer_without_job(state: NodeState, job: Job, peer: Peer, may_have: i64) -> None:
-    """This node only has the acknowledgement. Of two such nodes one has to keep it, until a holder was found.
+    """Answer for a dummy, an acknowledgement without a job. Of two nodes, one keeps its own until a holder is found.
 
-    Who hears that the acknowledgement is known forgets it. An original always says so, and so its own has to stay.
+    A node whose acknowledgement is known elsewhere drops its own. The original always answers that it knows the job, so
+    its dummy must stay.
     """
     keeps = may_have > 0 or (peer.features != 0 and state.view.node_id > peer.id)
     _answer(state, peer, job.id, _KNOWN if keeps else _UNKNOWN)

@@ -83,8 +83,8 @@ def _seconds(timeout_ms: int) -> float | None:
 def execute(*args: Argument, repeat: bool = False, wait_s: float | None = 0.0) -> Call[Reply]:
     """Send any command, one argument per word, and return the raw reply: bytes, int, list, or None for null.
 
-    `wait_s` is how long the command may block on the node, in addition to the client's own timeout; None means for
-    ever. `repeat=True` lets the client send the command again when the connection breaks.
+    `wait_s` is how long the command may block on the node, in addition to the client's own timeout; None means
+    without limit. `repeat=True` lets the client send the command again when the connection breaks.
 
     Raises:
         ResponseError: the reply is an error.

@@ -19,7 +19,7 @@ from disqued.jobmessages import job_held_with
 _FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS)
 """By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK."""
 TIE_MS: Final = 1000
-"""Two nodes that requeue a job within this time, and that hear of each other only after the first handed it out."""
+"""Two nodes that requeue a job within this time, and that learn of each other only after the first one delivered it."""
 _RANDOM_AT: Final = 11
 _RANDOM_CHARACTERS: Final = 24
 """The random part of a job ID."""

@@ -12,7 +12,7 @@ from disqued.delivery.getjob import append_job
 def serve(state: NodeState) -> None:
     """Hand the jobs of all ready queues to the clients that wait for them, queues in the order they became ready.
 
-    A client that is being hung up on is passed over: a job handed to it would come back late, or never.
+    A client that is being disconnected is skipped: a job delivered to it would be requeued late, or never.
     """
     lifecycle = state.lifecycle
     ready = lifecycle.ready

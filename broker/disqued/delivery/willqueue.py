@@ -32,10 +32,10 @@ def announce(state: NodeState, job: Job) -> None:
 
 
 def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Say so if the job is done, queued here already, or with a worker of this node whose time is not over.
+    """Answer if the job is queued here, or with a worker of this node whose retry time is not over.
 
-    All holders hear that it is queued, because they are likely to ask next. This node counts the retry time anew
-    together with them: no copy comes back earlier than the others only because it was asked less often.
+    The answer goes to all holders, because they are likely to ask next. This node restarts its retry time together with
+    them, so that no copy is requeued earlier than the others only because it was asked less often.
     """
     job = job_held_with(state, peer, frame)
     if job is None:

@@ -21,7 +21,7 @@ from disqued.jobmessages import job_held_with
 
 
 def working(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Start the retry time anew and reply with it, in seconds; refused once half of the job's life is over."""
+    """Restart the retry time and reply with it, in seconds; refused once half of the job's time to live is over."""
     require_job_ids(args, 1)
     lifecycle = state.lifecycle
     job = lifecycle.table.get(args[1])
@@ -61,7 +61,7 @@ def hear_working(state: NodeState, peer: Peer, frame: Frame) -> None:
     job = job_held_with(state, peer, frame)
     if job is None:
         return
-    state.lifecycle.end_lease(job)  # or two nodes that both handed it out would hold each other back for ever
+    state.lifecycle.end_lease(job)  # otherwise two nodes that both delivered it would postpone each other forever
     state.lifecycle.dequeue(job)
     state.lifecycle.postpone(job, state.now_ms)
 

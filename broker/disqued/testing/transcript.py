@@ -57,7 +57,7 @@ from disqued.testing.logged import LOG_NAME
 from disqued.testing.network import Sent
 
 SETTLE_S: Final = 10
-"""A new cluster has met and is quiet after so long."""
+"""After this time a new cluster has met and is quiet."""
 QUIET: Final = frozenset({"PING", "PONG", "MEET", "HOST"})
 """Messages that are only shown when the script asks for them."""
 FLAGS: Final = {

@@ -1,6 +1,6 @@
-"""Files as the node sees them: it says what is to be done with them, and is told when it was done.
+"""Files as the node sees them: it starts work on a file, and the owner of the work is told when it is done.
 
-The node never waits for a disk. It starts a `DiskWork` (`Disk.start`) and goes on; what is finished comes back through
+The node never waits for a disk. It starts a `DiskWork` (`Disk.start`) and continues; finished work is returned through
 `Node.disk_done`, but for work that is finished when `start` returns. Work on one file is done in the order in which it
 was started, but that an APPEND does not wait for a SYNC. The server does it with system calls and threads, the
 simulator in memory and with faults.
@@ -19,7 +19,7 @@ APPEND: Final = 1
 SYNC: Final = 2
 """What was written so far survives a loss of power."""
 REPLACE: Final = 3
-"""Sync the file and give it the name `other`, whose file is gone then: whoever looks finds the old or the new one, even
+"""Sync the file and give it the name `other`, whose file is gone then: a reader finds the old or the new one, even
 after a loss of power. Work on `other` that is started later is done with the new file."""
 REMOVE: Final = 4
 """Delete the file; one that does not exist is no error."""

@@ -4,7 +4,7 @@ The node gives the changes of a turn to the append only file as one group, numbe
 `Ready.safe` they reached it as `appendfsync` promises. Mostly they have by the time that the output of the turn leaves,
 and nothing is held. Otherwise three kinds of output wait:
 
-- replies to clients that had a part in a change that is not safe (`Session.tells_of`), or were told of one;
+- replies to clients that had a part in a change that is not safe (`Session.tells_of`), or read the result of one;
 - everything that such a client is told later, so that replies keep their order;
 - confirmations to other nodes (GOTJOB, GOTACK), and at-most-once jobs that go to them, for any change so far.
 

@@ -3,7 +3,7 @@
 A node collects its output in `Ready`. `Ready.carry` is the only place that knows the order: first the durability
 barrier holds back output that depends on changes which are not logged yet (`output.barrier`; `Node.carry` logs them
 before). Then frames are written to the links of the cluster bus and replies to the clients, abandoned connections are
-closed, and new links are opened. Other nodes therefore hear of a change no later than clients do. The server and the
+closed, and new links are opened. Other nodes therefore learn of a change no later than clients do. The server and the
 simulator are drivers (`Driver`): they write what `carry` gives them, in that order.
 """
 
