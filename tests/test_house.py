@@ -56,7 +56,7 @@ def reply_errors() -> list[type[errors.ReplyError]]:
 
 
 @pytest.mark.parametrize("room", FOLDERS)
-def test_no_module_and_no_function_is_too_long_to_read(room: str) -> None:
+def test_no_module_or_function_is_too_long(room: str) -> None:
     long = [path for path, text in sources(room).items() if text.count("\n") > MAX_MODULE_LINES]
     long += [
         f"{path}: {name}"
@@ -67,7 +67,7 @@ def test_no_module_and_no_function_is_too_long_to_read(room: str) -> None:
     assert long == []
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     silent = [
         path
         for path, text in sources("broker", "operator", "spark", "dashboards", "bench", "e2e").items()
@@ -77,7 +77,7 @@ def test_every_module_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("room", FOLDERS)
-def test_nothing_is_left_over_from_the_work(room: str) -> None:
+def test_no_leftovers_remain(room: str) -> None:
     assert [path for path, text in sources(room).items() if LEFTOVERS.search(text)] == []
 
 

@@ -15,7 +15,7 @@ from disqued.testing.local import LocalClient, LocalNode, encode
 
 
 def guarded(password: bytes = b"secret") -> LocalNode:
-    """A node that asks for a password."""
+    """A node with a password."""
     config = Config()
     config.requirepass = password
     return LocalNode(config)
@@ -45,7 +45,7 @@ def test_names_of_commands_may_be_written_in_any_case(client: LocalClient) -> No
     assert [client.call(name, "x") for name in ("ping", "PING", "PinG")] == [b"x"] * 3
 
 
-def test_one_refused_request_does_not_hurt_those_behind_it(client: LocalClient) -> None:
+def test_requests_after_a_refused_one_run(client: LocalClient) -> None:
     client.send_bytes(encode("PING", 1) + encode("NOSUCH") + encode("QLEN") + encode("PING", 2))
     first, unknown, arity, second = client.replies()
     assert (first, second) == (b"1", b"2")
@@ -53,7 +53,7 @@ def test_one_refused_request_does_not_hurt_those_behind_it(client: LocalClient) 
     assert "wrong number" in str(arity)
 
 
-def test_what_is_no_request_ends_the_connection_with_one_error(local: LocalNode, client: LocalClient) -> None:
+def test_invalid_request_closes_the_connection_with_one_error(local: LocalNode, client: LocalClient) -> None:
     other = local.client()
     client.send_bytes(encode("PING") + b"*1\r\nPING\r\n" + encode("PING"))
     assert client.received == b"+PONG\r\n-ERR Protocol error: expected '$', got 'P'\r\n"
@@ -61,7 +61,7 @@ def test_what_is_no_request_ends_the_connection_with_one_error(local: LocalNode,
     assert other.call("PING") == b"PONG"
 
 
-def test_quit_says_ok_and_runs_nothing_that_comes_behind(client: LocalClient) -> None:
+def test_quit_replies_ok_and_later_requests_do_not_run(client: LocalClient) -> None:
     client.send_bytes(encode("quit", "whatever") + encode("ADDJOB", "mail", "body", 0))
     assert client.replies() == [b"OK"]
     assert client.closed
@@ -95,7 +95,7 @@ def test_the_password_opens_the_connection_and_a_wrong_one_closes_it_again() -> 
     assert str(client.call("PING")).startswith("NOAUTH")
 
 
-def test_before_the_password_requests_are_short_and_afterwards_as_long_as_any() -> None:
+def test_requests_are_limited_in_size_until_the_client_authenticates() -> None:
     local = guarded()
     hostile, friend = local.client(), local.client()
     hostile.send("DELJOB", *range(10))
@@ -105,7 +105,7 @@ def test_before_the_password_requests_are_short_and_afterwards_as_long_as_any() 
     assert str(friend.call("DELJOB", *range(10))).startswith("BADID")
 
 
-def test_a_password_that_is_set_while_the_node_runs_binds_the_clients_that_are_there(local: LocalNode) -> None:
+def test_password_set_at_run_time_applies_to_connected_clients(local: LocalNode) -> None:
     admin, other = local.client(), local.client()
     assert str(admin.call("AUTH", "secret")) == "ERR Client sent AUTH, but no password is set"
     assert admin.call("CONFIG", "SET", "requirepass", "secret") == b"OK"
@@ -114,7 +114,7 @@ def test_a_password_that_is_set_while_the_node_runs_binds_the_clients_that_are_t
     assert admin.call("PING") == b"PONG"
 
 
-def test_clients_that_met_a_password_are_free_when_it_is_taken_away() -> None:
+def test_clients_need_no_password_after_it_is_removed() -> None:
     local = guarded()
     admin, other = local.client(), local.client()
     admin.call("AUTH", "secret")
@@ -122,7 +122,7 @@ def test_clients_that_met_a_password_are_free_when_it_is_taken_away() -> None:
     assert str(other.call("DELJOB", *range(20))).startswith("BADID"), "requests of any length are read again"
 
 
-def test_a_password_makes_short_requests_of_clients_that_are_there(local: LocalNode) -> None:
+def test_password_set_at_run_time_limits_requests_of_connected_clients(local: LocalNode) -> None:
     admin, other = local.client(), local.client()
     admin.call("CONFIG", "SET", "requirepass", "secret")
     assert str(other.call("DELJOB", *range(20))) == "ERR Protocol error: invalid multibulk length"
@@ -131,7 +131,7 @@ def test_a_password_makes_short_requests_of_clients_that_are_there(local: LocalN
 # --- renamed commands -------------------------------------------------------------------------------------------------
 
 
-def test_a_renamed_command_answers_to_its_new_name_only_and_a_removed_one_to_none() -> None:
+def test_renamed_command_has_only_its_new_name_and_a_removed_one_none() -> None:
     config = Config()
     config.rename_command = ((b"QLEN", b"Length"), (b"DEBUG", b""))
     client = LocalNode(config).client()
@@ -191,7 +191,7 @@ def test_a_skipped_reply_stays_skipped_when_the_client_has_to_wait_for_it() -> N
     assert worker.call("PING", "again") == b"again"
 
 
-def test_a_client_that_wants_no_replies_gets_no_job_written_either(local: LocalNode, client: LocalClient) -> None:
+def test_client_without_replies_gets_no_job_either(local: LocalNode, client: LocalClient) -> None:
     client.send_bytes(encode("CLIENT", "REPLY", "OFF") + encode("GETJOB", "FROM", "mail"))
     job = local.client().add("mail")
     assert client.received == b""
@@ -202,7 +202,7 @@ def test_a_client_that_wants_no_replies_gets_no_job_written_either(local: LocalN
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-def test_up_to_75_percent_jobs_are_taken_and_above_only_other_nodes_could_keep_them(client: LocalClient) -> None:
+def test_above_75_percent_only_other_nodes_can_store_new_jobs(client: LocalClient) -> None:
     set_memory(client, used_percent=74)
     client.add("mail", "fits")
     set_memory(client, used_percent=76)
@@ -212,7 +212,7 @@ def test_up_to_75_percent_jobs_are_taken_and_above_only_other_nodes_could_keep_t
 
 
 @pytest.mark.parametrize("command", ["ADDJOB", "ENQUEUE", "NACK"])
-def test_above_100_percent_what_needs_memory_is_refused(client: LocalClient, command: str) -> None:
+def test_above_100_percent_commands_that_need_memory_are_refused(client: LocalClient, command: str) -> None:
     job = client.add("mail")
     words = ["mail", "body", 0] if command == "ADDJOB" else [job]
     set_memory(client, used_percent=98)
@@ -224,7 +224,7 @@ def test_above_100_percent_what_needs_memory_is_refused(client: LocalClient, com
     assert client.call("ACKJOB", job) == 1
 
 
-def test_above_95_percent_delivered_at_most_once_jobs_make_room_oldest_first(client: LocalClient) -> None:
+def test_above_95_percent_delivered_at_most_once_jobs_are_evicted_oldest_first(client: LocalClient) -> None:
     delivered = [client.add("mail", b"x" * 100_000, "RETRY", 0) for _ in range(10)]
     waiting = client.add("mail", b"x" * 100_000, "RETRY", 0)
     again = client.add("other", b"x" * 100_000)
@@ -241,7 +241,7 @@ def test_above_95_percent_delivered_at_most_once_jobs_make_room_oldest_first(cli
     assert b"evicted_jobs:%d\r\n" % (10 - len(left)) in info
 
 
-def test_the_policy_noeviction_forgets_nothing(client: LocalClient) -> None:
+def test_policy_noeviction_evicts_nothing(client: LocalClient) -> None:
     job = client.add("mail", b"x" * 100_000, "RETRY", 0)
     assert client.take("mail") == [job]
     assert client.call("CONFIG", "SET", "maxmemory-policy", "noeviction") == b"OK"
@@ -256,7 +256,7 @@ def test_without_a_limit_there_is_always_room(client: LocalClient) -> None:
 
 
 @pytest.mark.parametrize(("used_percent", "stays_s"), [(50, 300), (80, 10), (97, 2)])
-def test_an_idle_queue_leaves_the_sooner_the_less_memory_there_is(
+def test_idle_queue_is_removed_earlier_when_memory_is_short(
     local: LocalNode, client: LocalClient, used_percent: int, stays_s: int
 ) -> None:
     client.take("mail")
@@ -267,7 +267,7 @@ def test_an_idle_queue_leaves_the_sooner_the_less_memory_there_is(
     assert client.stat("mail") == {}
 
 
-def test_a_queue_with_jobs_with_waiting_clients_or_in_use_does_not_leave(local: LocalNode, client: LocalClient) -> None:
+def test_queue_with_jobs_or_clients_or_recent_use_is_not_removed(local: LocalNode, client: LocalClient) -> None:
     client.add("full", "body", "TTL", 10_000)
     local.client().send("GETJOB", "FROM", "awaited")
     client.take("unused")
@@ -277,16 +277,14 @@ def test_a_queue_with_jobs_with_waiting_clients_or_in_use_does_not_leave(local: 
     assert [bool(client.stat(queue)) for queue in ("full", "awaited", "used", "unused")] == [True, True, True, False]
 
 
-def test_any_number_of_idle_queues_leaves_in_time(local: LocalNode, client: LocalClient) -> None:
+def test_any_number_of_idle_queues_is_removed_in_time(local: LocalNode, client: LocalClient) -> None:
     for number in range(1000):
         client.take(f"queue {number}")
     local.run(seconds=301)
     assert len(local.node.state.lifecycle.queues) == 0
 
 
-def test_many_queues_that_grow_idle_together_do_not_leave_in_one_long_step(
-    local: LocalNode, client: LocalClient
-) -> None:
+def test_many_idle_queues_are_removed_in_small_steps(local: LocalNode, client: LocalClient) -> None:
     for number in range(5000):
         client.take(f"queue {number}")
     queues = local.node.state.lifecycle.queues
@@ -301,7 +299,7 @@ def test_many_queues_that_grow_idle_together_do_not_leave_in_one_long_step(
 # --- connections ------------------------------------------------------------------------------------------------------
 
 
-def test_the_connection_beyond_maxclients_is_told_and_closed(local: LocalNode) -> None:
+def test_connection_beyond_maxclients_gets_an_error_and_is_closed(local: LocalNode) -> None:
     admin = local.client()
     assert admin.call("CONFIG", "SET", "maxclients", 2) == b"OK"
     second, third = local.client(), local.client()
@@ -325,7 +323,7 @@ def test_idle_client_is_disconnected_after_the_timeout(local: LocalNode, client:
     assert not active.closed
 
 
-def test_waiting_for_a_job_and_watching_are_no_idleness(local: LocalNode, client: LocalClient) -> None:
+def test_waiting_and_monitoring_clients_are_not_idle(local: LocalNode, client: LocalClient) -> None:
     watcher = local.client()
     watcher.send("MONITOR")
     client.call("CONFIG", "SET", "timeout", 10)
@@ -367,7 +365,7 @@ def test_a_connection_takes_memory_only_while_it_is_there(local: LocalNode) -> N
 # --- CLIENT PAUSE -----------------------------------------------------------------------------------------------------
 
 
-def test_client_pause_holds_back_every_command_of_every_client(local: LocalNode, client: LocalClient) -> None:
+def test_client_pause_delays_every_command_of_every_client(local: LocalNode, client: LocalClient) -> None:
     other = local.client()
     client.send_bytes(encode("CLIENT", "PAUSE", 1000) + encode("PING", "behind"))
     other.send("ADDJOB", "mail", "body", 0)
@@ -380,7 +378,7 @@ def test_client_pause_holds_back_every_command_of_every_client(local: LocalNode,
     assert len(other.replies()) == 1
 
 
-def test_requests_that_were_held_back_run_once_and_in_order(local: LocalNode, client: LocalClient) -> None:
+def test_paused_requests_run_once_and_in_order(local: LocalNode, client: LocalClient) -> None:
     client.call("CLIENT", "PAUSE", 100)
     for number in range(50):
         client.send("PING", number)
@@ -411,7 +409,7 @@ def test_timers_continue_during_a_pause(local: LocalNode, client: LocalClient) -
     assert worker.next_reply() == [[b"mail", job, b"later"]]
 
 
-def test_a_client_that_leaves_during_a_pause_leaves_nothing_to_run(local: LocalNode, client: LocalClient) -> None:
+def test_requests_of_a_client_that_disconnects_during_a_pause_do_not_run(local: LocalNode, client: LocalClient) -> None:
     gone = local.client()
     client.call("CLIENT", "PAUSE", 100)
     gone.send("ADDJOB", "mail", "body", 0)
@@ -458,7 +456,7 @@ def test_clients_of_a_unix_socket_are_shown_by_its_path(local: LocalNode, client
     assert b"[unix:/run/disque.sock]" in line
 
 
-def test_a_monitor_that_leaves_is_written_to_no_more(local: LocalNode, client: LocalClient) -> None:
+def test_disconnected_monitor_gets_no_more_output(local: LocalNode, client: LocalClient) -> None:
     monitor = local.client()
     monitor.call("MONITOR")
     monitor.disconnect()
@@ -505,7 +503,7 @@ def test_a_node_that_was_stopped_for_hours_catches_up_in_bounded_steps(local: Lo
     assert client.call("QLEN", "mail") == 5000
 
 
-def test_a_command_that_fails_in_a_way_nobody_meant_ends_its_connection_and_no_other() -> None:
+def test_unexpected_exception_of_a_command_closes_only_its_connection() -> None:
     class BrokenHost(FakeHost):
         def facts(self) -> ProcessFacts:
             raise RuntimeError("nothing is known")
@@ -519,7 +517,7 @@ def test_a_command_that_fails_in_a_way_nobody_meant_ends_its_connection_and_no_o
     assert client.take("mail") == [job]
 
 
-def test_two_nodes_with_one_seed_live_the_same_life() -> None:
+def test_two_nodes_with_one_seed_behave_identically() -> None:
     def life() -> bytes:
         client = LocalNode(host=FakeHost(seed=5)).client()
         for number in range(50):

@@ -80,7 +80,7 @@ def test_a_new_password_holds_at_once(local: LocalNode, client: LocalClient) -> 
     assert local.client().raw("PING") == b"+PONG\r\n"
 
 
-def test_statistics_start_anew(client: LocalClient) -> None:
+def test_resetstat_resets_all_statistics(client: LocalClient) -> None:
     ask(client, "PING")
     assert client.raw("CONFIG", "RESETSTAT") == b"+OK\r\n"
     shown = ask(client, "INFO", "all").decode()
@@ -104,7 +104,7 @@ def test_without_a_file_there_is_nothing_to_rewrite(client: LocalClient) -> None
     assert client.raw("CONFIG", "REWRITE") == b"-ERR The server is running without a config file\r\n"
 
 
-def test_a_file_that_can_not_be_written_is_reported(
+def test_write_error_of_config_rewrite_is_reported(
     local: LocalNode, client: LocalClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_text: str) -> None:

@@ -45,7 +45,7 @@ def test_at_most_once_needs_a_word_about_copies_only_where_there_would_be_severa
     assert answer(Cluster(1), "RETRY", 0).startswith("b'D-")
 
 
-def test_a_node_that_fails_counts_for_how_many_copies_are_wanted_but_can_not_have_one(cluster: Cluster) -> None:
+def test_failing_node_counts_for_the_default_copies_but_gets_none(cluster: Cluster) -> None:
     first, _, third = cluster.members
     third.crash()
     cluster.until(lambda: first.sees == 1, within_s=60)
@@ -66,7 +66,7 @@ def test_a_node_that_leaves_gets_no_copies(cluster: Cluster) -> None:
     assert cluster.copies(job_id) == [first, second]
 
 
-def test_a_node_without_an_address_can_not_have_a_copy(cluster: Cluster) -> None:
+def test_node_without_an_address_gets_no_copy(cluster: Cluster) -> None:
     view = cluster.members[0].node.state.view
     view.peers[cluster.members[2].id].flags |= kinds.NODE_NOADDR
     view.refresh()

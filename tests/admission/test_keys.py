@@ -81,7 +81,7 @@ def test_when_the_window_is_over_the_key_adds_a_new_job(local: LocalNode, client
     assert again[:27] == first[:27], "the stamp is the same, the rest is not"
 
 
-def test_without_a_word_the_window_is_five_minutes(local: LocalNode, client: LocalClient) -> None:
+def test_default_window_is_five_minutes(local: LocalNode, client: LocalClient) -> None:
     first = client.add("mail", "body", "KEY", "k")
     local.run(seconds=DEFAULT_WINDOW_S - 1)
     assert client.add("mail", "body", "KEY", "k") == first
@@ -258,7 +258,7 @@ def test_keys_are_counted_as_memory_and_given_back(local: LocalNode, client: Loc
     assert (remembered(local), used_bytes(local)) == (0, before)
 
 
-def test_a_key_that_is_used_again_and_again_is_counted_once(local: LocalNode, client: LocalClient) -> None:
+def test_key_that_is_used_repeatedly_is_counted_once(local: LocalNode, client: LocalClient) -> None:
     client.add("mail", "body", "KEY", "k", "WINDOW", 100)
     for _ in range(5):
         local.run(seconds=2)
@@ -298,7 +298,7 @@ def test_what_was_added_once_is_counted(local: LocalNode, client: LocalClient) -
 # --- on disk ----------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_is_told_of_the_first_job_before_it_is_on_disk() -> None:
+def test_id_of_the_first_job_is_not_sent_before_it_is_on_disk() -> None:
     local = logging_node()
     one, other = local.client(), local.client()
     local.host.disk.hold(disk.APPEND)

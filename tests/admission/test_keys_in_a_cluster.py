@@ -1,4 +1,4 @@
-"""ADDJOB with a KEY where other nodes have copies: no ID is told of a job that may still fail, and who knows a key."""
+"""ADDJOB with a KEY when other nodes have copies: no reply has the ID of a job that may still fail."""
 
 from __future__ import annotations
 

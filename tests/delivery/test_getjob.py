@@ -108,7 +108,7 @@ def test_what_makes_no_sense_is_refused_and_takes_nothing(
     assert client.show(job)["state"] == b"queued"
 
 
-def test_a_leaving_node_hands_out_what_it_has_but_lets_nobody_wait() -> None:
+def test_leaving_node_delivers_the_jobs_it_has_but_lets_nobody_wait() -> None:
     client = Cluster(2).members[0].client()
     job = client.add("mail", "body", "REPLICATE", 1)
     assert client.call("CLUSTER", "LEAVING", "yes") == b"OK"

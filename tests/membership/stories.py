@@ -1,4 +1,4 @@
-"""What the stories about membership share: questions to nodes, and a scripted node of the original's kind."""
+"""Helpers of the membership tests: queries to nodes, and a scripted node like one of the original."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def config(**values: object) -> Config:
 
 
 def nervous() -> Config:
-    """Of nodes that suspect each other after a second."""
+    """The configuration of nodes that suspect each other after a second."""
     return config(cluster_node_timeout=1000)
 
 
@@ -68,7 +68,7 @@ def figures(member: Member) -> dict[str, str]:
 
 
 def logged(member: Member, text: str) -> list[str]:
-    """The lines of a node's log that hold a text."""
+    """The lines of a node's log that contain a text."""
     return [line for _, line in member.host.log_lines if text in line]
 
 
@@ -91,7 +91,7 @@ class _Wire(Carrier):
         """There is nothing to close."""
 
 
-class Stranger:
+class ScriptedNode:
     """A scripted node that speaks with a node without a network: of the original's kind without an `extension`."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Announcing: the address, the name and the ports a node wants to be reached at."""
+"""The address, the host name and the ports that a node announces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from disqued.membership.hostname import FEATURE_HOST
 from disqued.membership.kept import membership_of
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.local import LocalNode
-from membership.stories import Stranger, config, is_mesh, nodes
+from membership.stories import ScriptedNode, config, is_mesh, nodes
 from support.asking import ask
 
 
@@ -20,7 +20,7 @@ def host_of(member: Member, other: Member) -> object:
     return {row[0]: row[1] for row in ask(member.admin, "HELLO")[2:]}[other.id]
 
 
-def test_an_announced_name_reaches_all_and_is_what_clients_see() -> None:
+def test_announced_name_reaches_all_nodes_and_clients() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=1)
     one, other, third = cluster.members
@@ -35,7 +35,7 @@ def test_an_announced_name_reaches_all_and_is_what_clients_see() -> None:
     assert is_mesh(cluster)
 
 
-def test_a_changed_name_is_told_and_one_taken_back_too() -> None:
+def test_changed_and_removed_names_are_announced() -> None:
     cluster = Cluster(2)
     one, other = cluster.members
     for name in ("one.example", "uno.example", ""):
@@ -48,7 +48,7 @@ def test_a_changed_name_is_told_and_one_taken_back_too() -> None:
     cluster.until(lambda: host_of(other, one) == b"one.example", within_s=5)
 
 
-def test_a_name_is_told_again_to_a_node_that_was_told_too_early() -> None:
+def test_name_is_announced_again_to_a_node_that_got_it_too_early() -> None:
     cluster = Cluster(2, meet=False)
     one, other = cluster.members
     one.admin.call("CONFIG", "SET", "cluster-announce-hostname", "one.example")
@@ -72,7 +72,7 @@ def test_a_restarted_node_still_knows_the_names_of_others() -> None:
     assert host_of(other, one) == b"one.example"
 
 
-def test_an_announced_address_stands_whoever_calls() -> None:
+def test_announced_address_is_kept_whatever_address_connections_use() -> None:
     cluster = Cluster(2, meet=False)
     one, other = cluster.members
     assert one.admin.call("CONFIG", "SET", "cluster-announce-ip", "10.0.0.1") == b"OK"
@@ -87,7 +87,7 @@ def test_an_announced_address_stands_whoever_calls() -> None:
     assert nodes(one)[other.id][0] == f"10.0.0.2:{PORT}"
 
 
-def test_a_new_port_for_clients_is_told_without_a_new_connection() -> None:
+def test_new_client_port_is_announced_without_a_new_connection() -> None:
     cluster = Cluster(7)
     one, *_, other = cluster.members
     cluster.run(seconds=1)
@@ -99,11 +99,11 @@ def test_a_new_port_for_clients_is_told_without_a_new_connection() -> None:
     assert other.node.state.view.peers[one.id].link is link
 
 
-def test_what_is_announced_stands_in_every_frame() -> None:
+def test_every_frame_has_what_is_announced() -> None:
     local = LocalNode(config(cluster_name="red", cluster_announce_ip="10.1.1.1", cluster_announce_bus_port=18000))
-    stranger = Stranger(local, b"10.0.0.9")
-    stranger.say(kinds.PING)
-    [pong] = stranger.heard(kinds.PONG)
+    scripted = ScriptedNode(local, b"10.0.0.9")
+    scripted.say(kinds.PING)
+    [pong] = scripted.heard(kinds.PONG)
     assert (pong.announced_ip, pong.port, pong.bus_port) == (b"10.1.1.1", 7711, 18000)
     assert pong.cluster == cluster_digest(b"red")
     assert pong.incarnation == local.node.state.incarnation != NOBODY
@@ -112,13 +112,13 @@ def test_what_is_announced_stands_in_every_frame() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"no name", b"x" * 300, b"\xff", b"a\nb", b"-", b"name.example\0"])
-def test_what_is_no_name_is_passed_over(payload: bytes) -> None:
+def test_invalid_host_names_are_ignored(payload: bytes) -> None:
     local = LocalNode()
-    stranger = Stranger(local, b"10.0.0.9", extension=extension(FEATURE_HOST, 17711, NOBODY, b"only-run"))
-    stranger.join()
-    stranger.hear(stranger.link, stranger.writer.other(kinds.HOST, b"good.example"))
-    stranger.hear(stranger.link, stranger.writer.other(kinds.HOST, payload))
-    assert local.node.state.view.peers[stranger.id].host == (b"good.example" if payload else b"")
+    scripted = ScriptedNode(local, b"10.0.0.9", extension=extension(FEATURE_HOST, 17711, NOBODY, b"only-run"))
+    scripted.join()
+    scripted.hear(scripted.link, scripted.writer.other(kinds.HOST, b"good.example"))
+    scripted.hear(scripted.link, scripted.writer.other(kinds.HOST, payload))
+    assert local.node.state.view.peers[scripted.id].host == (b"good.example" if payload else b"")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_what_is_no_name_is_passed_over(payload: bytes) -> None:
         ("cluster-link-sendbuf-limit", "0"),
     ],
 )
-def test_values_that_can_not_be_are_refused(name: str, value: str) -> None:
+def test_invalid_values_are_refused(name: str, value: str) -> None:
     reply = LocalNode().client().raw("CONFIG", "SET", name, value)
     assert reply == f"-ERR Invalid argument '{value}' for CONFIG SET '{name}'\r\n".encode()
 

@@ -60,7 +60,7 @@ def test_leaving_is_shown_and_survives_a_restart(pair: Member) -> None:
     assert identity(pair) == (pair.id, False)
 
 
-def test_a_leaving_node_lets_its_waiting_clients_go(pair: Member) -> None:
+def test_leaving_node_releases_its_waiting_clients(pair: Member) -> None:
     waiting = [pair.client() for _ in range(2)]
     for worker in waiting:
         worker.send("GETJOB", "FROM", "mail")
@@ -70,7 +70,7 @@ def test_a_leaving_node_lets_its_waiting_clients_go(pair: Member) -> None:
     assert pair.admin.raw("GETJOB", "NOHANG", "FROM", "mail") == b"*-1\r\n"
 
 
-def test_a_leaving_node_hands_out_what_it_has(pair: Member) -> None:
+def test_leaving_node_delivers_the_jobs_it_has(pair: Member) -> None:
     ask(pair.admin, "ADDJOB", "mail", "body", 0, "REPLICATE", 1)
     ask(pair.admin, "CLUSTER", "LEAVING", "yes")
     assert ask(pair.admin, "GETJOB", "FROM", "mail")[0][2] == b"body"
@@ -87,7 +87,7 @@ def test_a_reset_forgets_jobs_and_keeps_the_identity(local: LocalNode, client: L
     assert worker.received == b"*-1\r\n"
 
 
-def test_a_hard_reset_takes_a_new_identity(pair: Member) -> None:
+def test_hard_reset_changes_the_identity(pair: Member) -> None:
     before, client = pair.id, pair.admin
     ask(client, "CLUSTER", "LEAVING", "yes")
     assert client.raw("CLUSTER", "RESET", "HARD") == b"+OK\r\n"
@@ -98,9 +98,7 @@ def test_a_hard_reset_takes_a_new_identity(pair: Member) -> None:
     assert ask(client, "ADDJOB", "mail", "body", 0)[2:10] == renewed[:8]
 
 
-def test_a_file_that_can_not_be_written_is_reported_and_nothing_changes(
-    pair: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_error_is_reported_and_nothing_changes(pair: Member, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_text: str, _sync: bool) -> None:
         raise OSError(28, "No space left on device")
 
@@ -111,7 +109,7 @@ def test_a_file_that_can_not_be_written_is_reported_and_nothing_changes(
     assert pair.admin.raw("CLUSTER", "LEAVING") == b"+no\r\n"
 
 
-def test_changes_that_could_not_be_written_are_tried_again(pair: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_is_retried(pair: Member, monkeypatch: pytest.MonkeyPatch) -> None:
     written = pair.host.save_nodes
 
     def fail(_text: str, _sync: bool) -> None:

@@ -1,4 +1,4 @@
-"""Failure: who is marked, by whom, after what time, and how it is taken back."""
+"""Failure detection: which nodes are marked, after what time, and how the mark is removed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def cluster_of(count: int) -> Cluster:
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_the_majority_declares_a_dead_node_failed_and_takes_it_back(silent: bool) -> None:
+def test_majority_declares_a_dead_node_failed_and_readmits_it(silent: bool) -> None:
     cluster = cluster_of(3)
     one, other, dead = cluster.members
     dead.crash(silent=silent)
@@ -30,7 +30,7 @@ def test_the_majority_declares_a_dead_node_failed_and_takes_it_back(silent: bool
     assert flags(one, dead) == flags(other, dead) == "noflags"
 
 
-def test_of_two_nodes_none_can_be_the_majority() -> None:
+def test_one_of_two_nodes_is_no_majority() -> None:
     cluster = cluster_of(2)
     one, dead = cluster.members
     dead.crash()
@@ -42,7 +42,7 @@ def test_of_two_nodes_none_can_be_the_majority() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=5)
 
 
-def test_of_five_two_may_fail_and_three_may_not() -> None:
+def test_three_of_five_nodes_are_a_majority_and_two_are_not() -> None:
     cluster = cluster_of(5)
     one, other, third, fourth, fifth = cluster.members
     for dead in (fourth, fifth):
@@ -54,7 +54,7 @@ def test_of_five_two_may_fail_and_three_may_not() -> None:
     assert flags(one, third) == flags(other, third) == "fail?"
 
 
-def test_the_smaller_part_of_a_divided_cluster_declares_nobody_failed() -> None:
+def test_minority_of_a_partition_declares_no_node_failed() -> None:
     cluster = cluster_of(5)
     small, large = cluster.members[:2], cluster.members[2:]
     cluster.partition(small, large)
@@ -65,7 +65,7 @@ def test_the_smaller_part_of_a_divided_cluster_declares_nobody_failed() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=10)
 
 
-def test_a_node_that_was_stopped_does_not_blame_the_others() -> None:
+def test_node_that_was_paused_does_not_suspect_the_others() -> None:
     cluster = cluster_of(3)
     one, other, stopped = cluster.members
     stopped.pause()
@@ -77,14 +77,14 @@ def test_a_node_that_was_stopped_does_not_blame_the_others() -> None:
     assert flags(one, stopped) == flags(other, stopped) == "noflags"
 
 
-def test_a_healthy_cluster_suspects_nobody() -> None:
+def test_healthy_cluster_suspects_no_node() -> None:
     cluster = cluster_of(5)
     cluster.run(seconds=120)
     assert is_mesh(cluster)
     assert [logged(member, "does not answer") for member in cluster.members] == [[]] * 5
 
 
-def test_a_link_that_swallows_everything_is_opened_anew() -> None:
+def test_link_that_delivers_nothing_is_replaced() -> None:
     cluster = cluster_of(3)
     one, other, _ = cluster.members
     link = one.node.state.view.peers[other.id].link

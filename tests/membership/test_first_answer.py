@@ -1,4 +1,4 @@
-"""What the answer that completes a handshake is worth."""
+"""The answer that completes a handshake counts as a sign of life."""
 
 from __future__ import annotations
 

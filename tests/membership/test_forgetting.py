@@ -1,4 +1,4 @@
-"""FORGET and RESET: how nodes go, and that they do not come back by themselves."""
+"""CLUSTER FORGET and CLUSTER RESET: nodes are removed, and do not return by gossip."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from disqued.testing.cluster import PORT, Cluster
 from membership.stories import flags, is_mesh, known, nodes
 
 
-def test_a_live_node_that_is_forgotten_stays_so_for_a_minute_while_others_talk_of_it() -> None:
+def test_forgotten_node_stays_forgotten_for_a_minute_despite_gossip() -> None:
     cluster = Cluster(4)
     cluster.run(seconds=2)
     one, *_, gone = cluster.members
@@ -21,7 +21,7 @@ def test_a_live_node_that_is_forgotten_stays_so_for_a_minute_while_others_talk_o
     cluster.until(lambda: is_mesh(cluster), within_s=30)
 
 
-def test_a_node_that_all_forget_is_gone() -> None:
+def test_node_that_all_nodes_forget_is_gone() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=2)
     one, other, gone = cluster.members
@@ -33,7 +33,7 @@ def test_a_node_that_all_forget_is_gone() -> None:
     assert one.sees == other.sees == 1
 
 
-def test_who_asks_for_a_forgotten_node_gets_it_at_once() -> None:
+def test_meet_brings_back_a_forgotten_node_at_once() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=2)
     one, gone = cluster.members
@@ -74,7 +74,7 @@ def test_after_a_hard_reset_the_former_node_has_no_address() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 7])
-def test_after_a_hard_reset_nobody_takes_the_node_back_because_others_still_speak_of_its_address(count: int) -> None:
+def test_gossip_about_its_address_does_not_bring_back_a_node_after_a_hard_reset(count: int) -> None:
     cluster = Cluster(count)
     cluster.run(seconds=2)
     fresh, *others = cluster.members

@@ -1,4 +1,4 @@
-"""Whatever is said about membership: the node lives on, and what it shows and saves stays well formed."""
+"""A node survives any frames about membership, and what it shows and saves stays well formed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from disqued.bus.frame import GOSSIP_ENTRY_BYTES
 from disqued.membership.nodesconf import decode
 from disqued.node import ROOMS
 from disqued.testing.local import LocalNode
-from membership.stories import Stranger, config
+from membership.stories import ScriptedNode, config
 from support.asking import ask
 
 IDS = [b"a" * 40, b"b" * 40, b"A" * 40, b"\xff" * 40, b"a b\n" * 10, bytes(40)]
@@ -39,17 +39,17 @@ def is_well_formed(local: LocalNode) -> bool:
     st.lists(st.tuples(st.sampled_from(IDS), EXTENSIONS, GOSSIP_KINDS, ENTRIES, st.binary(max_size=60)), max_size=6),
     st.integers(0, (1 << 64) - 1),
 )
-def test_any_frames_about_membership_are_survived(
+def test_node_survives_any_membership_frames(
     said: list[tuple[bytes, bytes, int, list[bytes], bytes]], clock_ms: int
 ) -> None:
     local = LocalNode(config(cluster_node_timeout=1000))
-    Stranger(local, b"10.0.0.9", node_id=IDS[0]).join()
+    ScriptedNode(local, b"10.0.0.9", node_id=IDS[0]).join()
     for node_id, extra, kind, entries, payload in said:
-        stranger = Stranger(local, b"10.0.0.9", node_id=node_id, extension=extra)
-        stranger.say(kind, *entries, clock_ms=clock_ms)
-        stranger.hear(stranger.link, stranger.writer.other(kinds.HOST, payload))
-        if stranger.called is not None:
-            stranger.answer(*entries, clock_ms=clock_ms)
+        scripted = ScriptedNode(local, b"10.0.0.9", node_id=node_id, extension=extra)
+        scripted.say(kind, *entries, clock_ms=clock_ms)
+        scripted.hear(scripted.link, scripted.writer.other(kinds.HOST, payload))
+        if scripted.called is not None:
+            scripted.answer(*entries, clock_ms=clock_ms)
         local.run(milliseconds=300)
     local.run(seconds=3)
     assert is_well_formed(local)
@@ -57,13 +57,13 @@ def test_any_frames_about_membership_are_survived(
 
 
 @pytest.mark.parametrize("node_id", IDS[2:])
-def test_who_has_no_id_is_refused(node_id: bytes) -> None:
+def test_node_without_an_id_is_refused(node_id: bytes) -> None:
     local = LocalNode()
-    stranger = Stranger(local, b"10.0.0.9", node_id=node_id)
-    stranger.say(kinds.MEET)
-    assert stranger.link.closed
+    scripted = ScriptedNode(local, b"10.0.0.9", node_id=node_id)
+    scripted.say(kinds.MEET)
+    assert scripted.link.closed
     assert local.node.state.view.peers == {}
     assert ask(local.client(), "CLUSTER", "MEET", "10.0.0.9", 7711) == b"OK"
     local.run(milliseconds=100)
-    stranger.answer()
+    scripted.answer()
     assert local.node.state.view.peers == {}

@@ -37,7 +37,7 @@ def rows(member: Member) -> dict[bytes, list[bytes]]:
     return {node_id: rest for node_id, *rest in ask(member.admin, "HELLO")[2:]}
 
 
-def test_it_shows_all_nodes_and_how_much_each_is_to_be_avoided() -> None:
+def test_hello_shows_all_nodes_and_their_priorities() -> None:
     cluster = Cluster(5, config=nervous)
     one, suspect, failed, leaver, late = cluster.members
     cluster.run(seconds=2)
@@ -60,7 +60,7 @@ def test_it_shows_all_nodes_and_how_much_each_is_to_be_avoided() -> None:
     assert rows(leaver)[leaver.id][2] == b"100"
 
 
-def test_a_node_without_connection_is_worse_than_one_with() -> None:
+def test_unconnected_node_has_a_worse_priority() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=1)
     one, other = cluster.members
@@ -125,6 +125,6 @@ def test_a_refused_password_changes_nothing(guarded: LocalClient, user: str, pas
         ("3 SETNAME \x7f", "ERR Client names cannot contain spaces"),
     ],
 )
-def test_mistakes_are_named_and_change_nothing(client: LocalClient, words: str, error: str) -> None:
+def test_errors_name_the_mistake_and_change_nothing(client: LocalClient, words: str, error: str) -> None:
     assert client.raw("HELLO", *words.split(" ")).startswith(f"-{error}".encode())
     assert client.raw("CLIENT", "GETNAME") == b"$-1\r\n"

@@ -8,7 +8,7 @@ from disqued.testing.cluster import PORT, Cluster
 from membership.stories import figures, is_mesh, known, nervous, nodes
 
 
-def test_a_chain_of_meets_makes_a_full_mesh() -> None:
+def test_chained_meets_form_a_full_mesh() -> None:
     cluster = Cluster(5, meet=False)
     for one, other in zip(cluster.members, cluster.members[1:], strict=False):
         assert one.admin.call("CLUSTER", "MEET", other.ip, PORT) == b"OK"
@@ -24,7 +24,7 @@ def test_nodes_learn_their_own_address_from_others() -> None:
         assert nodes(member)[member.id] == (f"{member.ip.decode()}:{PORT}", "myself", "connected")
 
 
-def test_every_node_writes_down_all_members() -> None:
+def test_every_node_saves_all_members() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=2)
     for member in cluster.members:
@@ -33,7 +33,7 @@ def test_every_node_writes_down_all_members() -> None:
         assert {len(words) for words in lines} == {6}
 
 
-def test_to_meet_oneself_adds_nobody_and_tells_the_own_address() -> None:
+def test_meeting_oneself_adds_no_node_and_reveals_the_own_address() -> None:
     cluster = Cluster(1)
     [member] = cluster.members
     assert member.admin.call("CLUSTER", "MEET", member.ip, PORT) == b"OK"
@@ -41,7 +41,7 @@ def test_to_meet_oneself_adds_nobody_and_tells_the_own_address() -> None:
     assert nodes(member) == {member.id: (f"10.0.0.1:{PORT}", "myself", "connected")}
 
 
-def test_whom_nobody_answers_for_is_given_up() -> None:
+def test_handshake_ends_when_no_node_answers() -> None:
     cluster = Cluster(1, config=nervous)
     [member] = cluster.members
     for _ in range(3):
@@ -53,7 +53,7 @@ def test_whom_nobody_answers_for_is_given_up() -> None:
     assert len(nodes(member)) == 1
 
 
-def test_a_node_with_a_bus_port_of_its_own_is_met_there() -> None:
+def test_node_with_its_own_bus_port_is_met_there() -> None:
     cluster = Cluster(2, meet=False)
     one, other = cluster.members
     other.config.cluster_announce_bus_port = 9000

@@ -1,4 +1,4 @@
-"""nodes.conf: what is written is read back, what the original wrote is understood, mistakes are named."""
+"""nodes.conf: it is read as it was written, files of the original are understood, and errors name the mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beside the original's nodes, which announce nothing: the same membership, and nothing of ours sent to them."""
+"""Membership with nodes of the original, which announce no features and get only messages of the original."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from disqued.bus import kinds
 from disqued.bus.gossip import GossipEntry, gossip_of
 from disqued.testing.local import LocalNode
-from membership.stories import Stranger, config
+from membership.stories import ScriptedNode, config
 from support.asking import ask
 
 MEMBER = b"c" * 40
@@ -33,12 +33,12 @@ def local() -> LocalNode:
 
 
 @pytest.fixture
-def original(local: LocalNode) -> Stranger:
+def original(local: LocalNode) -> ScriptedNode:
     """A node of the original's kind."""
-    return Stranger(local, b"10.0.0.9")
+    return ScriptedNode(local, b"10.0.0.9")
 
 
-def test_its_meet_makes_it_a_member_once_it_answered(local: LocalNode, original: Stranger) -> None:
+def test_its_meet_makes_it_a_member_once_it_answered(local: LocalNode, original: ScriptedNode) -> None:
     original.say(kinds.MEET)
     assert [pong.sender for pong in original.heard(kinds.PONG)] == [local.node.state.view.node_id]
     assert [words[1] for words in lines(local).values()] == ["myself", "handshake"]
@@ -48,13 +48,13 @@ def test_its_meet_makes_it_a_member_once_it_answered(local: LocalNode, original:
     assert local.node.state.view.ip == b"10.0.0.1"
 
 
-def test_its_ping_is_answered_and_makes_it_no_member(local: LocalNode, original: Stranger) -> None:
+def test_its_ping_is_answered_and_makes_it_no_member(local: LocalNode, original: ScriptedNode) -> None:
     original.say(kinds.PING, entry())
     assert len(original.heard(kinds.PONG)) == 1
     assert len(lines(local)) == 1
 
 
-def test_nothing_of_ours_is_sent_to_it(local: LocalNode, original: Stranger) -> None:
+def test_nothing_of_ours_is_sent_to_it(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     ask(local.client(), "CONFIG", "SET", "cluster-announce-hostname", "one.example")
     local.run(milliseconds=500)
@@ -66,7 +66,7 @@ def test_nothing_of_ours_is_sent_to_it(local: LocalNode, original: Stranger) -> 
     assert sum(traffic.sent.value for traffic in local.node.state.traffic[kinds.HOST :]) == 0
 
 
-def test_its_leaving_is_noticed_and_taken_back(local: LocalNode, original: Stranger) -> None:
+def test_its_leaving_is_noticed_and_taken_back(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     for leaving in (True, False):
         original.writer = type(original.writer)(original.id, 7711, leaving=leaving)
@@ -75,7 +75,7 @@ def test_its_leaving_is_noticed_and_taken_back(local: LocalNode, original: Stran
         assert len(local.node.state.view.reachable) == (0 if leaving else 1)
 
 
-def test_its_ping_from_elsewhere_tells_where_it_is(local: LocalNode, original: Stranger) -> None:
+def test_its_ping_from_elsewhere_tells_where_it_is(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     original.ip = b"10.0.0.10"
     original.connect()
@@ -83,9 +83,11 @@ def test_its_ping_from_elsewhere_tells_where_it_is(local: LocalNode, original: S
     assert lines(local)[original.id.decode()][0] == "10.0.0.10:7711"
 
 
-def test_another_node_at_its_address_leaves_it_without_one_until_it_pings(local: LocalNode, original: Stranger) -> None:
+def test_another_node_at_its_address_leaves_it_without_one_until_it_pings(
+    local: LocalNode, original: ScriptedNode
+) -> None:
     original.join()
-    other = Stranger(local, original.ip, node_id=MEMBER)
+    other = ScriptedNode(local, original.ip, node_id=MEMBER)
     other.answer()
     assert lines(local)[original.id.decode()] == [
         ":0",
@@ -99,16 +101,16 @@ def test_another_node_at_its_address_leaves_it_without_one_until_it_pings(local:
     assert lines(local)[original.id.decode()][:2] == ["10.0.0.9:7711", "noflags"]
 
 
-def test_a_member_it_speaks_of_is_met(local: LocalNode, original: Stranger) -> None:
+def test_member_in_its_gossip_is_met(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     original.say(kinds.PING, entry(bus_port=19000))
     [peer] = [peer for peer in local.node.state.view.peers.values() if peer.in_handshake]
     assert (peer.ip, peer.port, peer.bus_port) == (b"10.0.0.8", 7711, 19000)
 
 
-def test_its_votes_count(local: LocalNode, original: Stranger) -> None:
+def test_its_votes_count(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
-    third = Stranger(local, b"10.0.0.8", node_id=MEMBER)
+    third = ScriptedNode(local, b"10.0.0.8", node_id=MEMBER)
     third.join()
     for _ in range(20):
         local.run(milliseconds=100)
@@ -121,9 +123,9 @@ def test_its_votes_count(local: LocalNode, original: Stranger) -> None:
     assert lines(local)[MEMBER.decode()][1] == "noflags"
 
 
-def test_its_vote_alone_and_votes_taken_back_do_not_count(local: LocalNode, original: Stranger) -> None:
+def test_single_and_withdrawn_votes_do_not_count(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
-    third = Stranger(local, b"10.0.0.8", node_id=MEMBER)
+    third = ScriptedNode(local, b"10.0.0.8", node_id=MEMBER)
     third.join()
     original.say(kinds.PING, entry(flags=kinds.NODE_FAIL))
     assert lines(local)[MEMBER.decode()][1] == "noflags"
@@ -131,9 +133,9 @@ def test_its_vote_alone_and_votes_taken_back_do_not_count(local: LocalNode, orig
     assert local.node.state.view.peers[MEMBER].reports == {}
 
 
-def test_it_is_believed_when_it_says_that_a_node_failed(local: LocalNode, original: Stranger) -> None:
+def test_it_is_believed_when_it_says_that_a_node_failed(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
-    Stranger(local, b"10.0.0.8", node_id=MEMBER).join()
+    ScriptedNode(local, b"10.0.0.8", node_id=MEMBER).join()
     original.hear(original.link, original.writer.fail(MEMBER))
     assert lines(local)[MEMBER.decode()][1] == "fail"
     original.hear(original.link, original.writer.fail(local.node.state.view.node_id))
@@ -141,22 +143,22 @@ def test_it_is_believed_when_it_says_that_a_node_failed(local: LocalNode, origin
     assert len(lines(local)) == 3
 
 
-def test_a_stranger_is_not_believed(local: LocalNode, original: Stranger) -> None:
+def test_fail_from_an_unknown_node_is_ignored(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
-    stranger = Stranger(local, b"10.0.0.7")
-    stranger.hear(stranger.link, stranger.writer.fail(original.id))
-    stranger.say(kinds.PING, entry())
-    stranger.hear(stranger.link, stranger.writer.gossip(kinds.PONG, [entry()], 0))
+    scripted = ScriptedNode(local, b"10.0.0.7")
+    scripted.hear(scripted.link, scripted.writer.fail(original.id))
+    scripted.say(kinds.PING, entry())
+    scripted.hear(scripted.link, scripted.writer.gossip(kinds.PONG, [entry()], 0))
     assert lines(local)[original.id.decode()][1] == "noflags"
     assert len(lines(local)) == 2
 
 
-def test_gossip_carries_the_failing_first() -> None:
+def test_gossip_has_failing_nodes_first() -> None:
     local = LocalNode()
-    original = Stranger(local, b"10.0.0.9")
+    original = ScriptedNode(local, b"10.0.0.9")
     original.join()
     for number in range(10):
-        Stranger(local, b"10.0.1.%d" % number, node_id=b"%040x" % number).join()
+        ScriptedNode(local, b"10.0.1.%d" % number, node_id=b"%040x" % number).join()
     local.node.state.view.peers[b"%040x" % 7].flags |= kinds.NODE_PFAIL
     original.say(kinds.PING)
     entries = gossip_of(original.heard(kinds.PONG)[-1])
@@ -181,14 +183,16 @@ def test_gossip_carries_the_failing_first() -> None:
         entry(flags=kinds.NODE_NOADDR),
     ],
 )
-def test_nonsense_in_gossip_is_passed_over(local: LocalNode, original: Stranger, nonsense: bytes) -> None:
+def test_invalid_gossip_is_ignored(local: LocalNode, original: ScriptedNode, nonsense: bytes) -> None:
     original.join()
     original.say(kinds.PING, nonsense)
     assert len(lines(local)) == 2
     assert not local.host.log_lines or "BUG" not in str(local.host.log_lines)
 
 
-def test_gossip_of_a_thousand_nodes_makes_few_handshakes_and_no_member(local: LocalNode, original: Stranger) -> None:
+def test_gossip_of_a_thousand_nodes_makes_few_handshakes_and_no_member(
+    local: LocalNode, original: ScriptedNode
+) -> None:
     original.join()
     made_up = [entry(b"%040x" % number, b"10.1.%d.%d" % (number // 256, number % 256)) for number in range(1, 1001)]
     original.say(kinds.PING, *made_up)
@@ -199,18 +203,18 @@ def test_gossip_of_a_thousand_nodes_makes_few_handshakes_and_no_member(local: Lo
     assert len(lines(local)) == 2
 
 
-def test_what_says_it_is_this_node_itself_is_refused(local: LocalNode) -> None:
-    stranger = Stranger(local, b"10.0.0.9", node_id=local.node.state.view.node_id)
-    stranger.say(kinds.MEET)
-    assert stranger.link.closed
+def test_node_that_claims_the_own_id_is_refused(local: LocalNode) -> None:
+    scripted = ScriptedNode(local, b"10.0.0.9", node_id=local.node.state.view.node_id)
+    scripted.say(kinds.MEET)
+    assert scripted.link.closed
     assert len(lines(local)) == 1
 
 
 def test_a_forgotten_node_does_not_come_back_under_the_address_of_another_one(
-    local: LocalNode, original: Stranger
+    local: LocalNode, original: ScriptedNode
 ) -> None:
     original.join()
-    Stranger(local, b"10.0.0.8", node_id=MEMBER).join()
+    ScriptedNode(local, b"10.0.0.8", node_id=MEMBER).join()
     client = local.client()
     assert ask(client, "CLUSTER", "FORGET", MEMBER) == b"OK"
     for asked in (False, True):
@@ -218,5 +222,5 @@ def test_a_forgotten_node_does_not_come_back_under_the_address_of_another_one(
         if asked:
             ask(client, "CLUSTER", "MEET", "10.0.0.8", 7711)
         local.run(milliseconds=100)
-        Stranger(local, b"10.0.0.8", node_id=MEMBER).answer()
+        ScriptedNode(local, b"10.0.0.8", node_id=MEMBER).answer()
         assert (MEMBER.decode() in lines(local)) == asked

@@ -7,7 +7,7 @@ from disqued.bus.extension import NOBODY, cluster_digest, extension
 from disqued.bus.gossip import GossipEntry
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.local import LocalNode
-from membership.stories import Stranger, config, flags, is_mesh, known, logged, nervous, nodes
+from membership.stories import ScriptedNode, config, flags, is_mesh, known, logged, nervous, nodes
 
 
 def copy_of(cluster: Cluster, member: Member) -> Member:
@@ -43,7 +43,7 @@ def test_the_copy_takes_over_when_the_first_is_dead() -> None:
     assert nodes(one)[copy.id][0] == f"10.0.0.4:{PORT}"
 
 
-def test_a_node_whose_machine_went_down_is_let_in_again_within_seconds() -> None:
+def test_node_is_admitted_within_seconds_after_its_host_failed() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=2)
     *_, back = cluster.members
@@ -52,7 +52,7 @@ def test_a_node_whose_machine_went_down_is_let_in_again_within_seconds() -> None
     cluster.until(lambda: is_mesh(cluster), within_s=6)
 
 
-def test_a_node_that_claims_our_own_id_is_refused_loudly() -> None:
+def test_node_that_claims_the_own_id_is_refused_with_a_warning() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=2)
     one, _ = cluster.members
@@ -69,20 +69,20 @@ def test_a_node_of_another_cluster_is_refused_from_both_sides() -> None:
     cluster.run(seconds=2)
     one, other = cluster.members
     blue = Cluster(1, config=lambda: config(cluster_name="blue"), network=cluster.network)
-    [stranger] = blue.members
+    [scripted] = blue.members
     cluster.network.unlisten(one, PORT + 10000)
     cluster.network.listen(one, PORT + 10000)
-    stranger.ip = b"10.2.0.1"
-    cluster.network.listen(stranger, PORT + 10000)
-    cluster.members.append(stranger)
+    scripted.ip = b"10.2.0.1"
+    cluster.network.listen(scripted, PORT + 10000)
+    cluster.members.append(scripted)
     ids = {one.id, other.id}
-    assert stranger.admin.call("CLUSTER", "MEET", one.ip, PORT) == b"OK"
-    assert other.admin.call("CLUSTER", "MEET", stranger.ip, PORT) == b"OK"
+    assert scripted.admin.call("CLUSTER", "MEET", one.ip, PORT) == b"OK"
+    assert other.admin.call("CLUSTER", "MEET", scripted.ip, PORT) == b"OK"
     cluster.run(seconds=20)
     assert known(one) == known(other) == ids
-    assert known(stranger) == {stranger.id}
+    assert known(scripted) == {scripted.id}
     assert logged(one, "another cluster")
-    assert logged(stranger, "another cluster")
+    assert logged(scripted, "another cluster")
 
 
 def test_nodes_without_a_name_belong_to_any_cluster() -> None:
@@ -93,7 +93,7 @@ def test_nodes_without_a_name_belong_to_any_cluster() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=10)
 
 
-def test_an_address_that_another_cluster_got_is_not_the_member_any_more() -> None:
+def test_member_loses_an_address_that_another_cluster_took_over() -> None:
     cluster = Cluster(3, config=lambda: config(cluster_name="red", cluster_node_timeout=2000))
     cluster.run(seconds=2)
     one, other, gone = cluster.members
@@ -115,23 +115,23 @@ def test_an_address_that_another_cluster_got_is_not_the_member_any_more() -> Non
 def test_nothing_is_learned_from_the_gossip_of_another_cluster() -> None:
     local = LocalNode(config(cluster_name="red"))
     said = extension(0, 17711, cluster_digest(b"blue"), b"another!")
-    stranger = Stranger(local, b"10.0.0.9", extension=said)
+    scripted = ScriptedNode(local, b"10.0.0.9", extension=said)
     news = GossipEntry(b"c" * 40, 0, 0, b"10.0.0.8", 7711, 0).encode()
-    stranger.say(kinds.MEET, news)
-    assert stranger.link.refused
-    assert stranger.link.closed
-    assert stranger.heard(kinds.PONG) == []
+    scripted.say(kinds.MEET, news)
+    assert scripted.link.refused
+    assert scripted.link.closed
+    assert scripted.heard(kinds.PONG) == []
     assert local.node.state.view.peers == {}
     assert local.node.state.view.ip == b""
 
 
 def test_two_runs_of_one_node_on_one_connection_are_refused() -> None:
     local = LocalNode()
-    stranger = Stranger(local, b"10.0.0.9", extension=extension(0, 17711, NOBODY, b"run-one!"))
-    stranger.join()
+    scripted = ScriptedNode(local, b"10.0.0.9", extension=extension(0, 17711, NOBODY, b"run-one!"))
+    scripted.join()
     local.run(milliseconds=1200)
-    stranger.answer()
-    other = Stranger(local, b"10.0.0.9", extension=extension(0, 17711, NOBODY, b"run-two!"))
+    scripted.answer()
+    other = ScriptedNode(local, b"10.0.0.9", extension=extension(0, 17711, NOBODY, b"run-two!"))
     other.answer()
     assert other.called is None or other.called.created_ms == local.now_ms
-    assert local.node.state.view.peers[stranger.id].incarnation == b"run-one!"
+    assert local.node.state.view.peers[scripted.id].incarnation == b"run-one!"

@@ -1,4 +1,4 @@
-"""Coming back: restarts, new addresses, lost disks; by nodes.conf, by seeds and by host names, without a hand."""
+"""Nodes return after restarts, with new addresses or empty disks, by nodes.conf, seeds and host names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs the server as a server: its figures, its configuration, its connections, its logs, its end.
+"""Server administration: statistics, configuration, connections, logs and shutdown.
 
-Whatever an administrator asks or orders belongs here, and what a connection says about itself. Jobs and queues are not
-touched here, but for DEBUG FLUSHALL, and the outside is reached through the host only.
+Commands for administrators belong here, and commands by which a connection describes itself. Only DEBUG FLUSHALL
+changes jobs and queues. The room reaches the operating system only through the host.
 """
 
 from disqued.admin import (

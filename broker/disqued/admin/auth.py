@@ -1,4 +1,4 @@
-"""AUTH: show that the client knows the password.
+"""AUTH: authenticates the connection with the password.
 
 `AUTH user password` is accepted as well, because clients of Redis send it; the only user is `default`.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def auth(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply OK and allow the session all commands, or refuse."""
+    """Authenticate the session and reply OK, or refuse."""
     if len(args) > 3:
         raise WrongArity("auth")
     if len(args) == 2:

@@ -1,6 +1,6 @@
-"""CLIENT: connections, as an administrator sees them and as a client describes itself.
+"""CLIENT: lists, names, pauses and closes connections.
 
-Besides the subcommands of Disque there are those that clients of Redis send when they connect: ID, INFO, SETINFO,
+In addition to the subcommands of Disque there are those that Redis clients send when they connect: ID, INFO, SETINFO,
 NO-EVICT, NO-TOUCH, UNPAUSE. Others are refused with Disque's error, which these clients accept.
 """
 
@@ -23,7 +23,7 @@ _FOREVER_MS: Final = 1 << 62
 _REPLY_MODES: Final = {b"ON": REPLY_ON, b"OFF": REPLY_OFF, b"SKIP": REPLY_SKIP}
 _YES_NO: Final = {b"YES": True, b"NO": False}
 _ONLY_TYPE: Final = b"NORMAL"
-"""Clients are all of one type."""
+"""All clients are of one type."""
 
 
 def client(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -35,7 +35,7 @@ def client(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _flags(session: Session) -> bytes:
-    """One letter for each thing that is special about a connection, `N` for none."""
+    """The flags of a connection, one letter each; `N` for none."""
     letters = (
         (b"O", session.monitor),
         (b"b", session.blocked is not None),
@@ -72,12 +72,12 @@ def _describe(state: NodeState, session: Session) -> bytes:
 
 
 def _list(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """A line for each connection, in the order they were opened."""
+    """Reply with a line for each connection, in the order in which they were opened."""
     session.reply_bulk(b"".join([_describe(state, other) + b"\n" for other in state.sessions.values()]))
 
 
 def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """The line of this connection, and what LIST has no place for: the client's library, the protocol version."""
+    """Reply with the line of this connection, the client's library and the protocol version."""
     session.reply_bulk(
         b"%b lib-name=%b lib-ver=%b resp=%d\n"
         % (_describe(state, session), session.library, session.library_version, session.protocol)
@@ -89,7 +89,7 @@ def _id(_state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _getname(_state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """The name, or null."""
+    """Reply with the name, or null."""
     if session.name:
         session.reply_bulk(session.name)
     else:
@@ -97,13 +97,13 @@ def _getname(_state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _setname(_state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Name the connection; the empty name takes it away."""
+    """Name the connection; the empty name removes its name."""
     session.name = require_client_name(args[2])
     session.reply_ok()
 
 
 def _setinfo(_state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Note the name or version of the client's library."""
+    """Record the name or version of the client's library."""
     attribute = args[2].upper()
     text = require_label(args[3], "The name and version of a library")
     if attribute == b"LIB-NAME":
@@ -116,26 +116,26 @@ def _setinfo(_state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _accept_switch(_state: NodeState, session: Session, args: list[bytes]) -> None:
-    """NO-EVICT and NO-TOUCH: no connection is evicted and no key is touched here, so either position holds."""
+    """NO-EVICT and NO-TOUCH: accepted without effect, since there is no eviction of clients and there are no keys."""
     if args[2].upper() not in {b"ON", b"OFF"}:
         raise CommandSyntaxError
     session.reply_ok()
 
 
 def _pause(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Run no commands of any client for so many milliseconds; a pause can be made longer but not shorter."""
+    """Pause the commands of all clients for some milliseconds; a pause can be made longer but not shorter."""
     until_ms = min(state.now_ms + require_timeout_ms(args[2]), _FOREVER_MS)
     state.client_pause.extend(until_ms)
     session.reply_ok()
 
 
 def _unpause(_state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """Reply OK: a pause holds back this command too, so there is none when it runs."""
+    """Reply OK: a pause delays this command too, so the pause is over when it runs."""
     session.reply_ok()
 
 
 def _reply(_state: NodeState, session: Session, args: list[bytes]) -> None:
-    """ON replies from here on, OFF replies no more, SKIP leaves out the reply of the next command."""
+    """Set the reply mode: ON, OFF, or SKIP, which omits the reply of the next command."""
     mode = _REPLY_MODES.get(args[2].upper())
     if mode is None:
         raise CommandSyntaxError
@@ -146,7 +146,7 @@ def _reply(_state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _kill(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Close connections: `KILL address` answers OK or an error, `KILL option value ...` the number closed."""
+    """Close connections. `KILL address` replies OK or an error, `KILL option value ...` the number of connections."""
     if len(args) == 2:
         raise CommandSyntaxError
     if len(args) > 3:
@@ -158,7 +158,7 @@ def _kill(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 class _Filter:
-    """Which connections to close: those that all given options fit."""
+    """Selects the connections that match all given options."""
 
     def __init__(self, words: list[bytes]) -> None:
         self.number: int | None = None
@@ -183,7 +183,7 @@ class _Filter:
             raise CommandSyntaxError
 
     def fits(self, session: Session) -> bool:
-        """Whether an open connection is meant."""
+        """Whether a connection is open and matches."""
         return (
             (self.number is None or session.number == self.number)
             and (self.address is None or session.address == self.address)

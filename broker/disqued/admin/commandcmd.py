@@ -1,7 +1,7 @@
 """COMMAND: the command table as clients and their tools read it.
 
-Under the third protocol version an entry has the ten elements of Redis 7, the last four empty, because the clients that
-ask for that version count on them; the first six are always those of Disque.
+In the third protocol version an entry has the ten elements of Redis 7, the last four of them empty, because clients of
+that version rely on them. The first six are always those of Disque.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 _KEY_POSITIONS: Final = 3
-"""First key, last key, step: all 0, queues are no keys."""
+"""First key, last key, step: all 0, since queues are not keys."""
 _REDIS_EXTRAS: Final = 4
 """Access categories, hints, key descriptions, subcommands."""
 
@@ -77,7 +77,7 @@ def _count(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _info(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """An entry for each name, null for unknown ones."""
+    """Reply with an entry for each name; null for unknown names."""
     _reply_entries(session, _named(state, args[2:]))
 
 
@@ -89,7 +89,7 @@ def _list(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _docs(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """A map from names to what help shows; unknown names are left out."""
+    """Reply with a map from names to their help; unknown names are omitted."""
     entries = [entry for entry in _named(state, args[2:]) if entry is not None] if len(args) > 2 else _present(state)
     session.reply_map(len(entries))
     for entry in entries:

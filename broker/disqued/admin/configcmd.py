@@ -1,7 +1,7 @@
-"""CONFIG: look at the configuration, change it while the server runs, write it back to its file.
+"""CONFIG: shows the configuration, changes it at run time, and writes it to its file.
 
-`disqued.config` knows which values a directive takes. What must happen at once when one changes is done by the room
-that hears of it (`config_changing`, `config_changed`).
+`disqued.config` defines which values a directive takes. The room that owns a directive applies changes of it, in the
+events `config_changing` and `config_changed`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _set(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _resetstat(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """Start counting anew."""
+    """Reset all counters."""
     state.counters.reset()
     for entry in state.command_entries:
         entry.reset()

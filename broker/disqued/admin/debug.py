@@ -1,4 +1,4 @@
-"""DEBUG: what tests and emergencies need: forgetting everything, sleeping, restarting, dying."""
+"""DEBUG: commands for tests and emergencies: drop all jobs, sleep, restart, crash."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _flushall(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _loadaof(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """Forget everything, and take it from the append only file."""
+    """Drop all jobs, and load them from the append only file."""
     error = state.events.reload()
     if error:
         raise ReplyError(f"ERR The append only file can't be loaded: {error}")
@@ -42,7 +42,7 @@ def _loadaof(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _sleep(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Stop the whole server for so many seconds."""
+    """Block the whole server for some seconds."""
     try:
         seconds = float(args[2])
     except ValueError:
@@ -59,28 +59,28 @@ def _error(_state: NodeState, _session: Session, args: list[bytes]) -> None:
 
 
 def _structsize(_state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """What memory accounting counts for a job, a queue and a client, in bytes."""
+    """Reply with the bytes that memory accounting counts for a job, a queue and a client."""
     session.reply_bulk(b"bits:64 job:%d queue:%d client:%d " % (JOB_BYTES, QUEUE_BYTES, CLIENT_BYTES))
 
 
 def _restart(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Start anew after a clean end, under the configuration as it is now."""
+    """Restart after a clean shutdown, with the current configuration."""
     delay_ms = _delay_ms(args)
     if state.host.read_config() is not None:
         rewrite_config_file(state)
-    _start_anew(state, session, delay_ms, graceful=True)
+    _restart_process(state, session, delay_ms, graceful=True)
 
 
 def _crash_and_recover(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Start anew without an end."""
-    _start_anew(state, session, _delay_ms(args), graceful=False)
+    """Restart without a clean shutdown."""
+    _restart_process(state, session, _delay_ms(args), graceful=False)
 
 
 def _delay_ms(args: list[bytes]) -> int:
     return max(require_integer(args[2]), 0) if len(args) == 3 else 0
 
 
-def _start_anew(state: NodeState, session: Session, delay_ms: int, *, graceful: bool) -> None:
+def _restart_process(state: NodeState, session: Session, delay_ms: int, *, graceful: bool) -> None:
     if (graceful and not end(state, rewrite=False)) or not state.host.restart(delay_ms, graceful):
         state.ended = False
         raise ReplyError("ERR failed to restart the server. Check server logs.")
@@ -88,7 +88,7 @@ def _start_anew(state: NodeState, session: Session, delay_ms: int, *, graceful: 
 
 
 def _crash(state: NodeState, _session: Session, args: list[bytes]) -> None:
-    """Die in the way named."""
+    """Crash the process in the way that the subcommand names."""
     state.host.crash(args[1].decode().lower())
 
 

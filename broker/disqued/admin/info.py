@@ -1,7 +1,7 @@
-"""INFO: the server in figures, as lines `name:value` in sections.
+"""INFO: statistics of the server, as lines `name:value` in sections.
 
-Names and order are those of Disque 1.0-rc1, so that tools that read them go on working; figures of our own stand at the
-end of their section. What is asked of the node here costs the same however many jobs and queues there are.
+Names and order are those of Disque 1.0-rc1, so that tools that read them continue to work; additional fields are at the
+end of their section. The cost does not depend on the number of jobs and queues.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _server(state: NodeState) -> Fields:
 
 
 def _compiler_version() -> str:
-    """Of the compiler that built Python."""
+    """The version of the compiler that built Python."""
     found = re.search(r"\d+\.\d+\.\d+", platform.python_compiler())
     return found[0] if found is not None else "0.0.0"
 
@@ -135,7 +135,7 @@ def _memory(state: NodeState) -> Fields:
 
 
 def human_size(size_bytes: int) -> str:
-    """A number of bytes in the largest unit that leaves 1 or more, with two decimals from kilobytes on."""
+    """Format bytes in the largest unit in which they are at least 1, with two decimals from kilobytes on."""
     if size_bytes < 1024:
         return f"{size_bytes}B"
     power = min((size_bytes.bit_length() - 1) // 10, len(_BYTE_UNITS) - 1)
@@ -199,7 +199,7 @@ def _commandstats(state: NodeState) -> Fields:
 
 
 def _busstats(state: NodeState) -> Fields:
-    """One line for each kind of message that was sent to other nodes or received from them, and what was lost."""
+    """A line for each type of message that was sent or received, and what was lost."""
     fields: Fields = []
     for kind, name in state.message_table.names.items():
         traffic = state.traffic[kind]

@@ -1,4 +1,4 @@
-"""LATENCY: which kinds of events were slow, and when; see `disqued.core.telemetry.latency` for what is kept of them."""
+"""LATENCY: slow events by kind and time, from the samples of `disqued.core.telemetry.latency`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def latency(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _latest(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """For each event its latest sample, unix time and milliseconds, and its slowest of all times."""
+    """Reply with the latest sample of each event (unix time, milliseconds) and its all-time maximum."""
     session.reply_array(len(state.monitoring.latency.series))
     for event, series in state.monitoring.latency.series.items():
         at_s, spent_ms = series.samples[-1]
@@ -36,7 +36,7 @@ def _latest(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _history(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """The samples of an event, oldest first: unix time and milliseconds."""
+    """Reply with the samples of an event, oldest first: unix time and milliseconds."""
     series = state.monitoring.latency.series.get(args[2])
     samples = series.samples if series is not None else ()
     session.reply_array(len(samples))
@@ -56,7 +56,7 @@ def _graph(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _doctor(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """A report in words."""
+    """Reply with a report as text."""
     session.reply_bulk("\n".join(_report(state)).encode("utf-8", "surrogateescape") + b"\n")
 
 
@@ -66,8 +66,8 @@ def _report(state: NodeState) -> list[str]:
     series = state.monitoring.latency.series
     if threshold_ms == 0 and not series:
         return [
-            "The latency monitor is off: nothing is known about slow events.",
-            "CONFIG SET latency-monitor-threshold 100 makes it note all that take 100 milliseconds or longer.",
+            "The latency monitor is off: no slow events were recorded.",
+            "CONFIG SET latency-monitor-threshold 100 records all events that take 100 milliseconds or longer.",
         ]
     if not series:
         return [f"No event took {threshold_ms} milliseconds or longer so far."]

@@ -1,7 +1,7 @@
 """Draws the samples of one event in characters, for LATENCY GRAPH.
 
-Each sample is a column of four rows; the characters `_`, `o` and `#` divide a row into thirds and `|` fills what is
-below. The lowest sample stands on the bottom, the highest reaches the top. Under a column stands how long ago it was.
+Each sample is a column of four rows. The characters `_`, `o` and `#` divide a row into thirds, and `|` fills the rows
+below. The lowest sample is at the bottom, the highest one reaches the top. Below each column is the age of the sample.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _cell(level: int) -> str:
 
 
 def _age(elapsed_s: int) -> str:
-    """A time ago in its largest unit."""
+    """An age in its largest unit."""
     for seconds, unit in _UNITS:
         if elapsed_s >= seconds:
             return f"{elapsed_s // seconds}{unit}"
@@ -53,5 +53,5 @@ def _age(elapsed_s: int) -> str:
 
 
 def _band(columns: list[str]) -> str:
-    """Lines made of columns that may differ in length."""
+    """Join columns, which may differ in length, to lines."""
     return "".join("".join(row) + "\n" for row in zip_longest(*columns, fillvalue=" "))

@@ -1,4 +1,4 @@
-"""What the node counts about clients, commands and memory, for Prometheus: figures of INFO that no other room has."""
+"""Metrics of clients, commands and memory, which INFO shows too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from disqued.core.runtime.subsystem import NodeMetric
 
 REFUSALS: Final = {"memory": "OOM", "disk": "MISCONF", "leaving": "LEAVING", "loading": "LOADING"}
-"""Why requests are refused by a node that is not well, and the code of the error."""
+"""The reasons for which a node refuses requests, and the codes of the errors."""
 
 
 def _build(_state: NodeState) -> Iterator[Sample]:
@@ -61,19 +61,19 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     Metric(
         "disque_build_info",
         GAUGE,
-        "Always 1; the labels say which version runs, compiled or interpreted, on which Python.",
+        "Always 1. The labels are the version, the build (compiled or interpreted) and the version of Python.",
         _build,
         ("version", "build", "python"),
     ),
     gauge(
         "disque_start_time_seconds",
-        "When the node started, as unix time.",
+        "Start time of the node, as unix time.",
         lambda state: state.started_ms / 1000,
     ),
     gauge("disque_connected_clients", "Clients that are connected.", lambda state: len(state.sessions)),
     gauge(
         "disque_blocked_clients",
-        "Clients that wait for a job (GETJOB) or for the copies of theirs (ADDJOB).",
+        "Clients that wait for a job (GETJOB) or for the copies of their job (ADDJOB).",
         lambda state: int(state.blocked_clients),
     ),
     gauge(
@@ -84,22 +84,22 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     Metric(
         "disque_commands_total",
         COUNTER,
-        "Requests by their command, and whether they were answered with an error. A client that has to wait is "
-        "counted when it begins to. Commands that were never asked for are missing.",
+        "Requests by command and result. A request that blocks counts when it begins to wait. Commands that were never "
+        "called are missing.",
         _commands,
         ("command", "result"),
     ),
     Metric(
         "disque_command_duration_seconds",
         HISTOGRAM,
-        "How long the node worked on requests; the time a client waits for a job or for copies is not in it.",
+        "Processing time of requests, without the time that a client waits for a job or for copies.",
         _durations,
         ("command",),
     ),
     Metric(
         "disque_errors_total",
         COUNTER,
-        "Errors that clients were answered with, by their first word; `other` for those of DEBUG ERROR.",
+        "Error replies by their first word; `other` for those of DEBUG ERROR.",
         _errors,
         ("code",),
     ),
@@ -107,22 +107,21 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         "disque_requests_refused_total",
         COUNTER,
         "Requests that were refused because memory is used up (OOM), the disk fails (MISCONF), or the node is leaving "
-        "or loading. They are among the errors.",
+        "or loading. They count as errors too.",
         _refusals,
         ("reason",),
     ),
     Metric(
         "disque_jobs",
         GAUGE,
-        "Jobs this node knows: waiting for their copies, for the end of their delay, out of the queue (with a worker, "
-        "or copies of jobs queued elsewhere), in a queue, or acknowledged and not forgotten yet. Each holder counts "
-        "its own copy.",
+        "Jobs of this node by state: waiting for copies, delayed, active (delivered, or queued "
+        "on another node), queued, or acknowledged and not collected yet. Each holder counts its own copy.",
         _jobs,
         ("state",),
     ),
     gauge(
         "disque_max_replicate",
-        "The most copies that a job of this node asks for; 1 if none asks for more.",
+        "Highest number of copies that any job of this node requests; at least 1.",
         lambda state: int(state.lifecycle.replication_counts.highest()),
     ),
     gauge(
@@ -132,17 +131,17 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     ),
     gauge(
         "disque_memory_used_bytes",
-        "Memory in use as the node counts it, which is held against `maxmemory`.",
+        "Memory in use as the node counts it, which `maxmemory` limits.",
         lambda state: int(state.lifecycle.memory.counted_bytes),
     ),
     gauge(
         "disque_memory_peak_bytes",
-        "The most that was ever in use.",
+        "Highest value of `disque_memory_used_bytes` so far.",
         lambda state: int(state.lifecycle.memory.peak_bytes),
     ),
     gauge(
         "disque_memory_buffers_bytes",
-        "The part of it that is requests, replies and records on their way.",
+        "Part of `disque_memory_used_bytes` that requests, replies and records in buffers take.",
         lambda state: int(state.lifecycle.memory.input_bytes + state.lifecycle.memory.buffer_bytes),
     ),
     gauge(
@@ -152,23 +151,23 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     ),
     gauge(
         "disque_memory_resident_bytes",
-        "What the process takes of the machine's memory.",
+        "Resident memory of the process.",
         lambda state: state.host.resident_bytes(),
     ),
     gauge(
         "disque_memory_limit_bytes",
-        "What there is for the process: the limit of its container, or the machine's RAM.",
+        "Memory available to the process: the limit of its container, or the RAM of the machine.",
         lambda state: int(state.lifecycle.memory.system_bytes),
     ),
     gauge(
         "disque_memory_level",
-        "How short memory is: 0 not at all, 1 new jobs are kept by other nodes only, 2 what may be forgotten is, 3 "
-        "commands that need more are refused.",
+        "Memory pressure: 0 none, 1 only other nodes store new jobs, 2 jobs are evicted, 3 commands that need more "
+        "memory are refused.",
         lambda state: int(state.lifecycle.memory.level()),
     ),
     gauge(
         "disque_memory_squeezed",
-        "1 while what is resident forbids more, whatever the count says.",
+        "1 while resident memory is too high for more, whatever the count says.",
         lambda state: int(state.lifecycle.memory.squeezed),
     ),
 )

@@ -1,4 +1,4 @@
-"""MONITOR: see every command that runs. The node streams them, see `disqued.node`."""
+"""MONITOR: streams every command to the client before it runs (`disqued.core.runtime.monitoring`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def monitor(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """Reply OK and stream to this connection from now on; asking again changes nothing."""
+    """Reply OK, and stream to this connection from now on. A second MONITOR has no effect."""
     if not session.monitor:
         session.monitor = True
         state.monitoring.sessions.append(session)

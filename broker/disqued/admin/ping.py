@@ -1,4 +1,4 @@
-"""PING: is the server there?"""
+"""PING: checks whether the server responds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SHUTDOWN: end the server cleanly."""
+"""SHUTDOWN: stops the server cleanly."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def shutdown(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """End without a reply: the connection closes. The node stays if what it has to write can not be written.
+    """Stop without a reply: the connection closes. The node continues if it cannot write its changes.
 
-    With REWRITE-AOF it leaves an append only file behind from which the next run has everything as it is now, whether
-    it keeps such a file or not.
+    With REWRITE-AOF the node writes an append only file with its complete state for the next run, even if `appendonly`
+    is off.
     """
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):
         raise CommandSyntaxError
@@ -33,6 +33,6 @@ COMMAND: Final[Command] = Command(
     ("readonly", "admin", "loading"),
     shutdown,
     "server",
-    "Ends the server cleanly.",
+    "Stops the server cleanly.",
     "[REWRITE-AOF]",
 )

@@ -1,4 +1,4 @@
-"""SLOWLOG: the latest commands that took long; see `disqued.core.telemetry.slowlog` for what is kept of them."""
+"""SLOWLOG: the latest slow commands, from `disqued.core.telemetry.slowlog`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def slowlog(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _get(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """The latest entries, newest first, all of them for a negative number: number, unix time, microseconds, words."""
+    """Reply with entries, newest first: number, unix time, microseconds, words. A negative count means all entries."""
     wanted = require_integer(args[2]) if len(args) == 3 else _SHOWN_ENTRIES
     entries = state.monitoring.slowlog.entries
     shown = len(entries) if wanted < 0 else min(wanted, len(entries))

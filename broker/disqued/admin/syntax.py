@@ -1,8 +1,8 @@
-"""Reads the syntax line of a command into the argument descriptions that COMMAND DOCS replies with.
+"""Parses the syntax line of a command into the argument descriptions of COMMAND DOCS.
 
 `queue body [REPLICATE n] [ASYNC]` becomes one description per argument, of the kinds that Redis 7 uses: `string` for
-what the user fills in (lower case), `pure-token` for what stands as it is (upper case), `oneof` for alternatives
-(separated by `|`), `block` for what belongs together. Brackets mean optional, dots repeated.
+values (lower case), `pure-token` for literal words (upper case), `oneof` for alternatives (separated by `|`), `block`
+for groups. Brackets mean optional, dots repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Argument:
     name: str
     kind: str
     token: str = ""
-    """The word in front of it, or all there is of a pure token."""
+    """The word before the value; the word itself for a pure token."""
     optional: bool = False
     repeated: bool = False
     parts: tuple[Argument, ...] = ()
@@ -35,7 +35,7 @@ def read_syntax(line: str) -> tuple[Argument, ...]:
 
 
 def _alternatives(parts: list[str]) -> Argument:
-    """What stands up to a closing bracket or the end; `parts` is used up from its end."""
+    """Parse up to a closing bracket or the end, taking words from the end of `parts`."""
     choices = [_sequence(parts)]
     while parts and parts[-1] == _OR:
         parts.pop()
@@ -48,7 +48,7 @@ def _one_of(choices: list[Argument]) -> Argument:
 
 
 def _sequence(parts: list[str]) -> Argument:
-    """Arguments one after the other, up to a bracket, a bar or the end."""
+    """Parse consecutive arguments, up to a bracket, a bar or the end."""
     found: list[Argument] = []
     while parts and parts[-1] not in {"]", _OR}:
         part = parts.pop()
@@ -68,7 +68,7 @@ def _sequence(parts: list[str]) -> Argument:
 
 
 def _together(found: list[Argument]) -> Argument:
-    """A single argument as it is, a token with what follows it as one, everything else as a block."""
+    """Combine arguments: a single one stays, a token joins the value after it, others form a block."""
     if len(found) == 1:
         return found[0]
     if len(found) == 2 and found[0].kind == "pure-token" and found[1].kind == "string" and not found[1].optional:

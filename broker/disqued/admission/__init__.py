@@ -1,6 +1,6 @@
 """Checks an ADDJOB and creates the job.
 
-How copies are placed on other nodes belongs to replication, how the job is delivered to delivery.
+The replication room places copies on other nodes, and the delivery room delivers the job.
 """
 
 from __future__ import annotations

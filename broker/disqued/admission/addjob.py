@@ -1,12 +1,12 @@
-"""ADDJOB: parse the options, check what can be checked now, create the job.
+"""ADDJOB: parses the options, checks the request, and creates the job.
 
-The checks run in a fixed order and the first failing one answers (Disque command ADDJOB): options from left to right,
-the timeout, contradictions between options, replication, MAXLEN, pause, and for big jobs whether there is memory.
+The checks run in a fixed order, and the first one that fails determines the reply (Disque command ADDJOB): options from
+left to right, the timeout, contradictions between options, replication, MAXLEN, pause, and memory for big jobs.
 
-With a KEY, which the original does not know, an add is repeated without harm: behind the options it is looked whether
-a job was added to this queue under this key here, at most WINDOW seconds ago. Then its ID is the answer, whatever
-became of it, and whatever would be refused now. A job that still waits for its copies may fail to get them, so of that
-no ID is told.
+A KEY, which the original does not have, makes ADDJOB idempotent. After the options, the node checks whether a job was
+added here to this queue under this key, at most WINDOW seconds ago. If so, it replies with the ID of that job, whatever
+its state, even if a new job would be refused now. If that job still waits for its copies it may fail to get them, so
+the reply is an error and not its ID.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class AddJob:
         self.delay_s: i64 = 0
         self.max_length: i64 = _UNSET
         self.window_s: i64 = _UNSET
-        """DEFAULT_WINDOW_S if not set."""
+        """DEFAULT_WINDOW_S if not given."""
         self.asynchronous: bool = False
         self.key: bytes | None = None
 
 
 def _seconds(word: bytes, name: str, least: int, wrong: str) -> int:
-    """A time in seconds that fits the wire."""
+    """Parse a time in seconds, which must fit into 32 bits."""
     value = parse_integer(word)
     if value is None or value < least:
         raise ReplyError(wrong)
@@ -120,7 +120,7 @@ _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
 
 
 def _parse(args: list[bytes]) -> AddJob:
-    """The options behind queue, body and timeout."""
+    """Parse the options after queue, body and timeout."""
     options = AddJob()
     last = len(args) - 1
     index = 4
@@ -161,7 +161,7 @@ def _window_s(options: AddJob) -> i64:
 
 
 def _known(state: NodeState, options: AddJob, stamp: bytes) -> Remembered | None:
-    """What is remembered of the same add: younger than the window of this one, or not answered yet."""
+    """An earlier ADDJOB with the same key that is within the window, or that has no reply yet."""
     known = state.lifecycle.keys.get(stamp)
     if known is None or 0 < known.added_ms <= state.now_ms - _window_s(options) * 1000:
         return None
@@ -169,7 +169,7 @@ def _known(state: NodeState, options: AddJob, stamp: bytes) -> Remembered | None
 
 
 def _needs_nothing(state: NodeState, args: list[bytes]) -> bool:
-    """Whether this is the same add once more."""
+    """Whether an earlier ADDJOB counts as the same one."""
     try:
         options = _parse(args)
         require_timeout_ms(args[3])
@@ -181,7 +181,7 @@ def _needs_nothing(state: NodeState, args: list[bytes]) -> bool:
 
 
 def _answer_again(state: NodeState, session: Session, known: Remembered) -> None:
-    """The job was added before: say so again, when it is safe on disk."""
+    """Reply with the ID of a job that was added before, once it is safe on disk."""
     if known.added_ms == 0:
         raise NotReplicated(STILL_WAITS)
     state.counters.add(JOBS_DEDUPLICATED)
@@ -190,7 +190,7 @@ def _answer_again(state: NodeState, session: Session, known: Remembered) -> None
 
 
 def _check_replication(state: NodeState, options: AddJob) -> bool:
-    """Refuse a job that could not get enough copies; True when other nodes have to keep all of them."""
+    """Refuse a job that could not get enough copies; True if other nodes must keep all copies."""
     view = state.view
     external = view.leaving or state.lifecycle.memory.level() > 0
     wanted: i64 = options.replicate if external else options.replicate - 1
@@ -207,7 +207,7 @@ def _check_replication(state: NodeState, options: AddJob) -> bool:
 
 
 def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Create a job; it is queued here unless it has to wait for other nodes' copies or is kept by others only."""
+    """Create a job. It is queued here unless it must wait for copies or only other nodes keep it."""
     options = _parse(args)
     timeout_ms: i64 = require_timeout_ms(args[3])
     _complete(options, state.view.size)

@@ -1,4 +1,4 @@
-"""What the node counts about new jobs, for Prometheus."""
+"""Metrics of new jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_keys_remembered",
-        "Keys under which jobs were added here, as long as their windows last.",
+        "Keys of jobs that were added here, until their windows end.",
         lambda state: int(state.lifecycle.keys.count),
     ),
 )

@@ -1,7 +1,6 @@
-"""Answers questions about jobs and queues.
+"""Shows jobs and queues.
 
-Whatever only looks belongs here. Nothing in this room changes a job, a queue or a counter, and nothing makes a queue
-that is only asked about.
+Commands that only read belong here. No command of this room changes a job, a queue or a counter, or creates a queue.
 """
 
 from disqued.core.runtime.subsystem import Subsystem

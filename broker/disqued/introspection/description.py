@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def describe_job(state: NodeState, session: Session, job: Job) -> None:
-    """Append the flat array of 30 elements, in the order clients rely on (Disque command SHOW)."""
+    """Append the flat array of 30 elements, in the order that clients rely on (Disque command SHOW)."""
     now_ms = state.now_ms
     session.reply_array(30)
     _bulk(session, b"id", job.id)
@@ -53,7 +53,7 @@ def _nodes(session: Session, name: bytes, node_ids: NodeIds) -> None:
 
 
 def _moment(session: Session, name: bytes, at_ms: int, now_ms: int) -> None:
-    """Milliseconds until a moment that is set, null for one that is not."""
+    """Reply with the milliseconds until a time; null if the time is not set."""
     session.reply_bulk(name)
     if at_ms == 0:
         session.reply_null()

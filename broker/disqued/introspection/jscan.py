@@ -1,6 +1,6 @@
-"""JSCAN: iterate over the jobs of this node.
+"""JSCAN: iterates over the jobs of this node.
 
-The cursor is the number of a cell of the job table, and a call ends between two cells: a reply may hold some elements
+The cursor is the number of a cell of the job table. A call ends between two cells, so a reply may have a few elements
 more than COUNT.
 """
 
@@ -33,7 +33,7 @@ class JobScan(Scan):
         self.describe = False
 
     def take(self, option: bytes, value: bytes) -> bool:
-        """Set an option; several states add up."""
+        """Set an option; several states can be given."""
         if option == b"QUEUE":
             self.queue = value
         elif option == b"STATE":
@@ -49,14 +49,14 @@ class JobScan(Scan):
         return True
 
     def matches(self, job: Job) -> bool:
-        """Whether a job passes the filters; a bare acknowledgement of an unknown job is none."""
+        """Whether a job passes the filters. Acknowledgements of unknown jobs never do."""
         if job.is_dummy:
             return False
         return (self.queue is None or job.queue == self.queue) and (not self.states or job.state in self.states)
 
 
 def jscan(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply with the next cursor and the jobs found: their IDs, or with REPLY all their descriptions."""
+    """Reply with the next cursor and the jobs found: their IDs, or with REPLY ALL their descriptions."""
     scan = JobScan()
     scan.read(args[1:])
     cursor, jobs = _find(state, scan)

@@ -1,4 +1,4 @@
-"""QPEEK: look at waiting jobs without taking them, also in a paused queue."""
+"""QPEEK: shows waiting jobs without delivering them, also in a paused queue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def qpeek(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply with the oldest `count` jobs as GETJOB would; for a negative count the youngest, youngest first."""
+    """Reply with the oldest `count` jobs as GETJOB does; for a negative count with the newest, newest first."""
     count = require_integer(args[2])
     queue = state.lifecycle.queues.get(args[1])
     if queue is None:
@@ -33,7 +33,7 @@ COMMAND: Final[Command] = Command(
     ("readonly",),
     qpeek,
     "queues",
-    "Shows waiting jobs without taking them: the oldest, or with a negative count the youngest.",
+    "Shows waiting jobs without delivering them: the oldest, or with a negative count the newest.",
     "queue count",
     "O(jobs returned)",
 )

@@ -1,4 +1,4 @@
-"""QSCAN: iterate over the names of the queues, in the order the queues were made."""
+"""QSCAN: iterates over the names of the queues, in the order in which they were created."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """QSTAT: the statistics of a queue.
 
-They begin when the queue object is made and end with it: an idle queue leaves, a new one of its name starts at zero.
+They cover the lifetime of the queue in memory: idle queues are removed, and a new queue of that name starts at zero.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What QSCAN and JSCAN have in common: a cursor, a bound on the work of one call, options in any order.
+"""The common part of QSCAN and JSCAN: the cursor, a limit on the work of one call, and options in any order.
 
-An iteration is a chain of calls, each with the cursor that the one before replied; the cursor 0 begins and ends it. A
-call goes on until it found COUNT elements or looked at ten times as many, so that filters which match little cost a
-bounded time; BUSYLOOP or a negative COUNT lift that bound. Whatever is there during the whole iteration is found.
+An iteration is a series of calls, each with the cursor that the previous call replied; the cursor 0 begins and ends it.
+A call ends when it has found COUNT elements or examined ten times as many, so that filters with few matches take
+bounded time. BUSYLOOP or a negative COUNT removes the limit. Elements that exist during the whole iteration are found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNBOUNDED_PAGE: Final = 1000
 
 
 class Scan:
-    """The words of one QSCAN or JSCAN; each of the two adds its filters in `take`."""
+    """The options of one QSCAN or JSCAN; each adds its filters in `take`."""
 
     def __init__(self) -> None:
         self.cursor: int | None = None
@@ -26,9 +26,9 @@ class Scan:
         self.busy_loop = False
 
     def read(self, words: list[bytes]) -> None:
-        """Take the words behind the command's name.
+        """Parse the words after the command's name.
 
-        A word that is no option, or an option without its value, is taken for the cursor.
+        A word that is not an option, or an option without its value, is parsed as the cursor.
         """
         at = 0
         while at < len(words):
@@ -44,7 +44,7 @@ class Scan:
             at += 1
 
     def take(self, option: bytes, value: bytes) -> bool:
-        """Set an option; False when there is none of that name."""
+        """Set an option; False if there is none with that name."""
         if option != b"COUNT":
             return False
         self.count = require_integer(value)
@@ -52,20 +52,20 @@ class Scan:
 
     @property
     def unbounded(self) -> bool:
-        """Whether the call goes on to the end."""
+        """Whether the call continues to the end."""
         return self.busy_loop or self.count < 0
 
     def page(self, found: int) -> int:
-        """How many elements to look at next."""
+        """How many elements to examine next."""
         return _UNBOUNDED_PAGE if self.unbounded else max(self.count - found, 1)
 
     def enough(self, found: int, looked_at: int) -> bool:
-        """Whether the call ends here and leaves the rest to the next."""
+        """Whether the call ends here and leaves the rest to the next call."""
         return not self.unbounded and (found >= self.count or looked_at >= _LOOKS_PER_ELEMENT * self.count)
 
 
 def _cursor(word: bytes) -> int:
-    """What C's `strtoul` makes of a word: a sign is fine, the empty word is 0, -1 the highest value there is."""
+    """Parse a word as C's `strtoul` does: signs are allowed, the empty word is 0, and -1 is the highest value."""
     digits = word[1:] if word[:1] in {b"+", b"-"} else word
     if (word and not digits.isdigit()) or len(digits) > 20 or int(digits or b"0") > _MAX_CURSOR:
         raise ReplyError("ERR invalid cursor or option name")

@@ -1,4 +1,4 @@
-"""SHOW: all that this node knows about a job."""
+"""SHOW: everything that this node knows about a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply with the description of a job, or null when it is not known here."""
+    """Reply with the description of a job, or null if this node does not know it."""
     require_job_ids(args, 1)
     job = state.lifecycle.table.get(args[1])
     if job is None:

@@ -19,7 +19,7 @@ def end(state: NodeState, *, rewrite: bool) -> bool:
     if not state.loading:
         error = state.events.last_records(rewrite=rewrite)
         if error:
-            state.host.log("warning", f"The node goes on, because what it knows could not be written: {error}")
+            state.host.log("warning", f"Not shutting down, changes could not be written: {error}")
             return False
     state.ended = True
     return True
