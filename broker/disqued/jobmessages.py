@@ -43,7 +43,7 @@ def note_holder(state: NodeState, job: Job, peer: Peer) -> None:
 def job_held_with(state: NodeState, peer: Peer, frame: Frame) -> Job | None:
     """The job that a message of another holder is about; None if this node does not have it, or if it is done.
 
-    The sender is added to its holders. If the job is done, the sender is told so (SETACK) instead.
+    The sender is added to its holders. If the job is done, the sender gets a SETACK instead.
     """
     job = job_of(state, frame)
     if job is None:

@@ -14,8 +14,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
-from disqued.core.clients.blocked import WaitForCopies
-from disqued.core.clients.session import Session
+from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
 from disqued.core.runtime.counters import JOBS_ADDED
@@ -40,8 +39,33 @@ _REMOVED: Final = NotReplicated("job removed (expired?) before the requested rep
 
 
 @mypyc_attr(acyclic=True)
-class Replication(WaitForCopies):
-    """A client that waits for copies, with the timer that asks for more of them."""
+class Replication(Blocked):
+    """A client that waits until enough nodes confirm a copy of its job, with the timer that asks for more of them."""
+
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        deadline_ms: i64,
+        wanted: i64,
+        *,
+        external: bool = False,
+        held_back: bool = False,
+    ) -> None:
+        super().__init__(session)
+        self.job = job
+        self.deadline_ms: i64 = deadline_ms
+        """When the wait times out, in unix milliseconds; 0 for never."""
+        self.wanted: i64 = wanted
+        """How many nodes must confirm, this node included if it keeps a copy."""
+        self.external: bool = external
+        """This node keeps no copy."""
+        self.held_back: bool = held_back
+        """The client asked for ASYNC and waits only until the links to the chosen nodes accept more output."""
+        self.began_ms: i64 = 0
+        """When the wait began."""
+        self.sent_ms: i64 = 0
+        """When the job was last sent to a node."""
 
     def ring(self, state: NodeState) -> None:
         """Check whether the wait is over; otherwise ask for more copies."""
@@ -60,7 +84,7 @@ class ReplicationRoom(Room):
 
     def __init__(self, state: NodeState) -> None:
         super().__init__(state)
-        self.waits: dict[bytes, WaitForCopies] = {}
+        self.waits: dict[bytes, Replication] = {}
         """Clients in ADDJOB, by the ID of their job."""
         self.frames = JobFrames()
 
@@ -113,10 +137,11 @@ class ReplicationRoom(Room):
             self._take_back(job)
             self._refuse(wait, _REMOVED)
 
-    def client_gone(self, wait: WaitForCopies) -> None:
-        """Delete the job of a client that disconnected, wherever it may be."""
-        self._take_back(wait.job)
-        self._forget(wait.job)
+    def client_gone(self, blocked: Blocked) -> None:
+        """Delete the job of a client that disconnected while it waited for copies, wherever the job may be."""
+        if isinstance(blocked, Replication):
+            self._take_back(blocked.job)
+            self._forget(blocked.job)
 
     # --- the wait for copies ------------------------------------------------------------------------------------------
 
@@ -163,7 +188,7 @@ class ReplicationRoom(Room):
         self._ask_more(wait)
         wait.arm(state)
 
-    def note_copy_confirmed(self, wait: WaitForCopies, peer: Peer) -> None:
+    def note_copy_confirmed(self, wait: Replication, peer: Peer) -> None:
         """Note that a node has the copy that it was asked to keep; with enough copies the wait is over."""
         job = wait.job
         confirmed = confirmed_by(job)
@@ -238,7 +263,7 @@ class ReplicationRoom(Room):
 
     # --- the end of the wait ------------------------------------------------------------------------------------------
 
-    def _succeed(self, wait: WaitForCopies) -> bool:
+    def _succeed(self, wait: Replication) -> bool:
         """Place the job, which has its copies, and send its ID to the client.
 
         Returns False for an external job if no node that confirmed can be told to queue it now.
@@ -254,7 +279,7 @@ class ReplicationRoom(Room):
         self._accept(wait)
         return True
 
-    def _accept(self, wait: WaitForCopies) -> None:
+    def _accept(self, wait: Replication) -> None:
         """Send the ID of the job to the client; the window of the job's key begins."""
         state = self.state
         state.lifecycle.keys.begin(wait.job.id, state.now_ms, state.now_ms)
@@ -262,7 +287,7 @@ class ReplicationRoom(Room):
         state.counters.observe(DURATION, state.now_ms - wait.began_ms)
         release(state, wait, b"+" + wait.job.id + b"\r\n")
 
-    def _refuse(self, wait: WaitForCopies, error: bytes) -> None:
+    def _refuse(self, wait: Replication, error: bytes) -> None:
         """Reply to the client that its job does not have its copies."""
         state = self.state
         state.errors.add(_CODE)

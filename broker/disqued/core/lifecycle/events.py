@@ -11,8 +11,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.clients.blocked import WaitForCopies, WaitForJob
-from disqued.core.clients.session import Session
+from disqued.core.clients.blocked import WaitForJob
+from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.queues.queue import Queue
@@ -136,8 +136,8 @@ class Listener:
     def wait_timed_out(self, blocked: WaitForJob) -> None:
         """A client waited for a job for as long as it asked for."""
 
-    def client_gone(self, wait: WaitForCopies) -> None:
-        """The client that waited for the copies of its job disconnected."""
+    def client_gone(self, blocked: Blocked) -> None:
+        """A client disconnected while it was blocked."""
 
     # --- the cluster --------------------------------------------------------------------------------------------------
 
@@ -369,10 +369,10 @@ class Events(Listener):
         for listener in self._wait_timed_out:
             listener.wait_timed_out(blocked)
 
-    def client_gone(self, wait: WaitForCopies) -> None:
+    def client_gone(self, blocked: Blocked) -> None:
         """Pass the event on."""
         for listener in self._client_gone:
-            listener.client_gone(wait)
+            listener.client_gone(blocked)
 
     def leaving_changed(self) -> None:
         """Pass the event on."""

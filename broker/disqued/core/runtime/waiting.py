@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disqued.core.clients.blocked import JobWait, WaitForCopies, WaitForJob
+from disqued.core.clients.blocked import JobWait, WaitForJob
 from disqued.core.clients.session import REPLY_ON, REPLY_SKIP, Blocked, Session
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.memorymonitor import remove_if_idle
@@ -86,5 +86,4 @@ def abandon(state: NodeState, session: Session) -> None:
     if blocked is None:
         return
     unblock(state, blocked)
-    if isinstance(blocked, WaitForCopies):
-        state.events.client_gone(blocked)
+    state.events.client_gone(blocked)
