@@ -311,7 +311,7 @@ def test_a_node_that_ends_has_all_on_disk(policy: str) -> None:
 @pytest.mark.parametrize("verb", [disk.APPEND, disk.SYNC])
 def test_a_node_that_can_not_write_what_it_knows_goes_on(verb: int) -> None:
     local = logging_node("always")
-    local.host.disk.fail(verb, disk.REPLACE)  # then it can not be written anew either
+    local.host.disk.fail(verb, disk.REPLACE)  # then the rewrite fails, too
     client = local.client()
     client.send("ADDJOB", "mail", "body", 0)
     assert str(local.shut_down()) == "ERR Errors trying to SHUTDOWN. Check logs."

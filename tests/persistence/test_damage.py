@@ -358,7 +358,7 @@ HIDING_HEAD = kept(make_job(random.Random(8), bytes(5000)))[:128]
 """The beginning of a job from somewhere else: read as a record it hides all that is written behind it."""
 
 
-def test_nothing_is_promised_behind_a_bad_end_before_the_file_is_written_anew() -> None:
+def test_nothing_is_confirmed_after_a_bad_end_until_the_file_is_rewritten() -> None:
     file = written(TAIL_BYTES)
     data = file.data + HIDING_HEAD + kept(make_job(random.Random(9)))
     node = started(data, held=(disk.REPLACE,))

@@ -188,7 +188,7 @@ def test_info_shows_why_jobs_are_refused(local: LocalNode) -> None:
 
 
 @pytest.mark.parametrize("policy", ["everysec", "always"])
-def test_after_a_failed_sync_the_file_is_written_anew(policy: str) -> None:
+def test_file_is_rewritten_after_a_failed_sync(policy: str) -> None:
     local = logging_node(policy)
     client = local.client()
     ids = [client.add("mail") for _ in range(5)]
@@ -202,7 +202,7 @@ def test_after_a_failed_sync_the_file_is_written_anew(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["everysec", "always"])
-def test_until_it_is_written_anew_nothing_is_confirmed_and_new_jobs_are_refused(policy: str) -> None:
+def test_nothing_is_confirmed_and_new_jobs_are_refused_until_it_is_rewritten(policy: str) -> None:
     local = logging_node(policy)
     client = local.client()
     job_id = client.add("mail")
@@ -213,7 +213,7 @@ def test_until_it_is_written_anew_nothing_is_confirmed_and_new_jobs_are_refused(
     local.run(seconds=2)
     answer = refused(local.client())
     assert answer.startswith(REFUSAL)
-    assert "written anew" in answer
+    assert "rewritten" in answer
     client.send("ACKJOB", job_id)
     local.run(seconds=10)
     assert client.silent
@@ -318,7 +318,7 @@ def test_a_rewrite_that_hangs_at_its_end_is_a_disk_that_does_not_finish(local: L
     assert refused(client) == ""
 
 
-def test_all_jobs_dropped_and_a_file_that_can_not_be_written_anew(local: LocalNode) -> None:
+def test_new_jobs_are_refused_if_the_rewrite_after_a_flush_fails(local: LocalNode) -> None:
     client = local.client()
     client.add("mail")
     local.host.disk.fail(disk.REPLACE)
@@ -326,7 +326,7 @@ def test_all_jobs_dropped_and_a_file_that_can_not_be_written_anew(local: LocalNo
     waiting = add_unanswered(local)
     local.run(milliseconds=SLOW_MS + A_CRON_MS)
     assert client.silent
-    assert "has to be written anew" in refused(local.client())
+    assert "must be rewritten" in refused(local.client())
     local.host.disk.repair()
     local.run(seconds=20)
     assert client.next_reply() == b"OK"

@@ -475,7 +475,7 @@ def test_with_checksums_only_the_damaged_record_is_lost(at: int, bit: int) -> No
     assert bytes(node.host.disk.files[name]) == data
 
 
-def test_a_damaged_file_is_written_anew() -> None:
+def test_damaged_file_is_rewritten() -> None:
     damaged = bytearray(RECORDS[2])
     damaged[100] ^= 1
     node = started(*RECORDS[:2], bytes(damaged), *RECORDS[3:])

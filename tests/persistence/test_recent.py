@@ -29,7 +29,7 @@ def remembered(node: LocalNode) -> int:
 
 
 def put_on_disk(node: LocalNode) -> None:
-    """Have the file written anew, in whatever order."""
+    """Rewrite the file, in any order."""
     node.client().call("BGREWRITEAOF")
     node.run(seconds=1)
 

@@ -159,7 +159,7 @@ def changed_by_a_record(local: LocalNode) -> None:
     local.host.disk.files[FILE].extend(forget(b"D-5ca1ab1e-MTIzNDU2Nzg5MDEyMzQ1Njc4-05a1"))
 
 
-def written_anew_with_the_same_size(local: LocalNode) -> None:
+def rewritten_with_the_same_size(local: LocalNode) -> None:
     content = local.host.disk.files[FILE]
     content[-20:-10] = b"0123456789"
 
@@ -172,7 +172,7 @@ def gone(local: LocalNode) -> None:
     local.host.disk.perform(DiskWork(disk.REMOVE, FILE))
 
 
-@pytest.mark.parametrize("change", [changed_by_a_record, written_anew_with_the_same_size, cut_off, gone])
+@pytest.mark.parametrize("change", [changed_by_a_record, rewritten_with_the_same_size, cut_off, gone])
 @pytest.mark.parametrize("appendonly", [True, False])
 def test_it_does_nothing_and_is_removed(appendonly: bool, change: object) -> None:
     local = marking_node(appendonly=appendonly)

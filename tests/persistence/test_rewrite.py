@@ -1,4 +1,4 @@
-"""Writing the append only file anew: what is in it, when it begins, and that nothing is lost or comes back.
+"""Rewriting the append-only file: what is in it, when it begins, and that nothing is lost or comes back.
 
 The node is driven in virtual time with a disk in memory. Most scenarios end with a node that is killed, or loses its
 power, and is started again: what it then has is compared with what clients were told.
@@ -28,7 +28,7 @@ VERBS = (disk.OPEN, disk.APPEND, disk.SYNC, disk.REPLACE)
 
 
 def rewrite(local: LocalNode, client: LocalClient) -> None:
-    """Have the file written anew, and wait until it is."""
+    """Rewrite the file, and wait for it."""
     before = local.host.disk.done["replace"]
     assert ask(client, "BGREWRITEAOF") == STARTED
     for _ in range(1000):
@@ -176,7 +176,7 @@ def test_only_one_rewrite_runs_at_a_time() -> None:
     assert ask(client, "BGREWRITEAOF") == STARTED
 
 
-def test_a_file_that_has_grown_is_written_anew_by_itself() -> None:
+def test_file_that_has_grown_is_rewritten_automatically() -> None:
     local = logging_node(auto_aof_rewrite_min_size=100_000, auto_aof_rewrite_percentage=100)
     client = local.client()
     rewrites = local.host.disk.done

@@ -72,7 +72,7 @@ def test_a_node_whose_disk_fails_does_not_end(policy: str, verbs: list[int]) -> 
     assert job_ids(local) == {kept, later}
 
 
-def test_a_node_that_can_not_sync_its_file_ends_if_it_can_write_it_anew() -> None:
+def test_node_that_cannot_sync_its_file_ends_if_it_can_rewrite_it() -> None:
     local = logging_node("always")
     client = local.client()
     gone, kept = client.add("q"), client.add("q")
@@ -211,7 +211,7 @@ def test_the_file_that_is_left_behind_says_everything_as_it_is(*, appendonly: bo
 
 
 @pytest.mark.parametrize("verb", [disk.OPEN, disk.APPEND, disk.REPLACE])
-def test_a_file_that_can_not_be_written_anew_keeps_the_node_from_ending(verb: int) -> None:
+def test_node_does_not_end_if_its_file_cannot_be_rewritten(verb: int) -> None:
     local = logging_node("everysec")
     client = local.client()
     job_id = client.add("q")
@@ -252,7 +252,7 @@ def test_a_restart_on_request_needs_the_disk() -> None:
     assert client.add("q")
 
 
-def test_the_file_is_loaded_anew_on_request() -> None:
+def test_file_is_loaded_again_on_request() -> None:
     local = logging_node()
     client = local.client()
     ids = {client.add("q", f"{number}", "RETRY", 60) for number in range(3000)}

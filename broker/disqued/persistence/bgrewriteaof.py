@@ -28,6 +28,6 @@ COMMAND: Final[Command] = Command(
     ("readonly", "admin"),
     bgrewriteaof,
     "server",
-    "Writes the append only file anew in the background.",
+    "Rewrites the append-only file in the background.",
     complexity="O(jobs)",
 )

@@ -356,7 +356,7 @@ class Loader(DiskOwner):
         if work.error:
             state.host.log("warning", f"Can't keep the damaged file as {work.other}: {work.error}")
             return False
-        state.host.log("warning", f"The damaged file is kept as {work.other}, and is written anew without the damage")
+        state.host.log("warning", f"The damaged file is kept as {work.other}, and is rewritten without the damage")
         return True
 
     # --- in words and figures -----------------------------------------------------------------------------------------

@@ -35,12 +35,12 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     ),
     gauge(
         "disque_aof_base_size_bytes",
-        "Its size when it was loaded or last written anew.",
+        "Size of the file after it was loaded or last rewritten.",
         lambda state: int(aof_of(state).rewrite.base_bytes),
     ),
     gauge(
         "disque_aof_rewrite_in_progress",
-        "1 while the file is being written anew.",
+        "1 while the file is being rewritten.",
         lambda state: int(aof_of(state).rewrite.running),
     ),
     gauge(
@@ -50,7 +50,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     ),
     counter(
         "disque_aof_rewrites_total",
-        "How many times the file was written anew.",
+        "Number of rewrites of the file.",
         lambda state: int(aof_of(state).rewrite.succeeded),
     ),
     gauge(
@@ -60,7 +60,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     ),
     gauge(
         "disque_aof_current_rewrite_duration_seconds",
-        "For how long the file has been being written anew, in whole seconds; 0 while it is not.",
+        "How long the rewrite of the file has been running, in whole seconds; 0 if none is.",
         lambda state: max(aof_of(state).rewrite.current_s, 0),
     ),
     gauge(

@@ -1,4 +1,4 @@
-"""What a client reads that adds a job while the append only file can not be written: what happened and what to do."""
+"""The errors for clients that add jobs while the append-only file cannot be written: the cause and what to do."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SLOW: Final = (
     f"it busy, {_OTHERWISE}"
 )
 NOT_THERE_YET: Final = (
-    f"{_START}It has to be written anew first, and that is not done yet. New jobs are refused until it is. If that "
+    f"{_START}It must be rewritten first, and that is not done yet. New jobs are refused until it is. If that "
     f"takes long, see what the log says, {_OTHERWISE}"
 )
 
 
 def not_written(error: str, *, is_full: bool) -> str:
-    """It could not be written, for a reason that the system gave."""
+    """The error after a failed write, with the cause that the system reported."""
     what_to_do = "Free space on the disk" if is_full else "See what is wrong with the disk"
     return (
         f"{_START}{error}. It is tried again every second, and new jobs are refused until it can be written. "
@@ -27,8 +27,8 @@ def not_written(error: str, *, is_full: bool) -> str:
 
 
 def not_synced(error: str) -> str:
-    """It could not be synced, for a reason that the system gave."""
+    """The error after a failed sync, with the cause that the system reported."""
     return (
-        f"{_START}{error}. What was written may not be on the disk, so the file is written anew from memory, and new "
+        f"{_START}{error}. What was written may not be on the disk, so the file is rewritten from memory, and new "
         f"jobs are refused until that is done. See what is wrong with the disk, {_OTHERWISE}"
     )

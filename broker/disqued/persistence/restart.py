@@ -1,11 +1,11 @@
-"""Controlled restart: the next run goes on with the queues of the last one, once.
+"""Controlled restart: the next run continues with the queues of the last one, once.
 
-The last run left a file that says what was queued (`SHUTDOWN REWRITE-AOF`), and either a mark beside it
-(`persistence.mark`), or `aof-enqueue-jobs-once` was switched on and written to the configuration file. Loading it puts
-the jobs back into their queues, oldest first, and nothing is counted: for clients the node was only away. While it was,
-other holders of a job may have queued it, delivered it and heard that it is done, so they are asked first. Before any
-client is served the mark is used up, and the option switched off, in the configuration file too. A node without an
-append only file gives the file another name then: what is in it belongs to this run.
+The last run left a file that says what was queued (`SHUTDOWN REWRITE-AOF`). Either it left a restart mark beside it
+(`persistence.mark`), or `aof-enqueue-jobs-once` was switched on and written to the configuration file. Loading the file
+puts the jobs back into their queues, oldest first, and counts nothing: to clients, the node was only unreachable.
+Other holders of a job may have queued it, delivered it and received its acknowledgement meanwhile, so they are asked
+first. Before any client is served, the mark is invalidated and the option is switched off, also in the configuration
+file. A node with the log off renames the file then, because its jobs belong to this run.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from disqued.persistence.mark import RestartMark
 
 ASK_MS: Final = 1000
-"""How long after loading other holders of a job are asked whether they have queued it: then there are links to them."""
+"""How long after loading the other holders of a job are asked whether they queued it: links need time to open."""
 ASKED_PER_MS: Final = 20
-"""So that a million questions do not come at once."""
+"""Spreads the questions, so that a million of them are not sent at once."""
 LOADED: Final = ".loaded"
-"""What a file that was loaded once is called: its name, and this."""
+"""The suffix that renames a file that was loaded once."""
 
 
 def _age(job: Job) -> int:
@@ -45,13 +45,13 @@ class Requeue:
         self._asked: i64 = 0
 
     def add(self, job: Job) -> None:
-        """A job that is to be queued when the file is loaded."""
+        """Add a job that must be queued when the file is loaded."""
         self._jobs.append(job)
 
     def part(self, state: NodeState, limit: i64) -> bool:
-        """Queue up to `limit` jobs, the oldest first, which is cheap; False when there are no more.
+        """Queue up to `limit` jobs, the oldest first, which is cheap; return False if none are left.
 
-        Jobs that other members of the cluster may have too are queued a little later, when these were asked.
+        Jobs that other members of the cluster may have, too, are queued a little later, after these were asked.
         """
         jobs = self._jobs
         if not self._sorted:
@@ -74,9 +74,9 @@ class Requeue:
 
 
 def conclude(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> str:
-    """All that is to be taken from the file is in memory: see that no other start queues the same jobs.
+    """After loading, ensure that no other start queues the same jobs.
 
-    `found`: the jobs of the last run were in the file. Returns why the node must not serve.
+    `found`: the jobs of the last run were in the file. Returns why the node must not serve; empty if it may.
     """
     config = state.config
     if config.aof_enqueue_jobs_once:
@@ -95,7 +95,7 @@ def conclude(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> 
 
 
 def _switch_off(state: NodeState) -> None:
-    """The option held for this start only."""
+    """Switch the option off, since it is valid for one start."""
     log = state.host.log
     state.config.assign("aof_enqueue_jobs_once", False)
     try:
@@ -117,7 +117,7 @@ def _switch_off(state: NodeState) -> None:
 
 
 def _put_away(state: NodeState, name: str) -> bool:
-    """Give the file of a node that keeps none another name; False when that fails."""
+    """Rename the file of a node with the log off; return False if that fails."""
     work = DiskWork(disk.REPLACE, name)
     work.other = name + LOADED
     state.host.disk.perform(work)

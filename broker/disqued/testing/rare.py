@@ -44,7 +44,7 @@ _LOGGED: Final = {
     "torn end of the file cut off": "was cut off:",
     "damaged record left out": "Damage in the append only file",
     "damaged file kept": "The damaged file is kept",
-    "file written anew after a failed sync": "so the file is written anew from memory",
+    "file rewritten after a failed sync": "so the file is rewritten from memory",
     "rewrite failed": "could not be rewritten",
 }
 
