@@ -67,7 +67,7 @@ class Requests:
     def run(self, session: Session, began_ns: i64) -> None:
         """Run requests until the input ends, the client blocks, or the connection must be closed."""
         state, parser, out = self._state, session.parser, session.out
-        pause = self._pause
+        pause, monitoring = self._pause, self._monitoring
         if pause.until_ms > state.now_ms:
             pause.hold(session)
             return
@@ -100,8 +100,8 @@ class Requests:
                 if entry is not None:
                     spent_ns: i64 = ended_ns - began_ns
                     entry.latency.observe(spent_ns)
-                    if spent_ns >= self._monitoring.slow_ns:
-                        self._monitoring.note_slow(entry, args, spent_ns)
+                    if spent_ns >= monitoring.slow_ns:
+                        monitoring.note_slow(entry, args, spent_ns)
                 began_ns = ended_ns
                 if ready:
                     state.events.queues_ready()
