@@ -217,7 +217,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         "logged kills",
         patched=((Journal, "forget", _forget_at_least_once),),
     ),
-    "skip-log-of-pauses": Mutation("pauses are not logged", "logged kills", patched=((Journal, "paused", _silent),)),
+    "skip-log-of-pauses": Mutation("pauses are not logged", "logged kills", patched=((Journal, "note", _silent),)),
     "reply-before-sync": Mutation(
         "with `always`, clients get a reply before the sync",
         "logged power",
