@@ -18,7 +18,8 @@ from pyarrow import fs
 
 from disqued.node import ROOMS
 from disqued.persistence.check import fault_of
-from disqued.persistence.reader import TORN, Damage, Entry, EntryReader
+from disqued.persistence.parse import TORN, Damage, Entry
+from disqued.persistence.reader import EntryReader
 
 CHUNK_BYTES: Final = 1 << 20
 SUFFIXES: Final = (".aof", ".aof.gz")

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from disqued.core.jobs.codec import CTIME_AT, ID_AT, read_u32
 from disqued.core.jobs.jobid import JOB_ID_BYTES
-from disqued.persistence.reader import DELJOB, LOADJOB, Entry
+from disqued.persistence.parse import DELJOB, LOADJOB, Entry
 
 NANOSECONDS_PER_US: Final = 1000
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from disqued.bus.frame import NODE_ID_BYTES
 from disqued.core.jobs.job import DELIVERED, STATE_NAMES
-from disqued.persistence.reader import DELJOB, LOADJOB, Damage, Entry, job_of
+from disqued.persistence.parse import DELJOB, LOADJOB, Damage, Entry, job_of
 from pyspark_disque_aof.outcomes import NANOSECONDS_PER_US, Outcome
 
 _JOB: Final = (

@@ -20,7 +20,8 @@ from disqued.core.jobs.codec import pack_for_disk
 from disqued.core.jobs.job import ACTIVE, STATE_NAMES
 from disqued.membership.nodesconf import encode
 from disqued.node import ROOMS
-from disqued.persistence.reader import LOADJOB, Entry, EntryReader, job_of
+from disqued.persistence.parse import LOADJOB, Entry, job_of
+from disqued.persistence.reader import EntryReader
 from disqued.testing.cluster import START_MS
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode

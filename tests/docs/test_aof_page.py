@@ -12,7 +12,7 @@ from disqued.cli.main import main
 from disqued.core.cluster.holders import Holders
 from disqued.core.jobs import codec as jobcodec
 from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, QUEUED, Job
-from disqued.persistence.reader import SUM_RIGHT
+from disqued.persistence.parse import SUM_RIGHT
 from disqued.persistence.records import forget, keep
 from persistence.samples import entries
 

@@ -11,7 +11,8 @@ from disqued.core.cluster.holders import Holders
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
 from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.node import ROOMS
-from disqued.persistence.reader import Damage, Entry, EntryReader
+from disqued.persistence.parse import Damage, Entry
+from disqued.persistence.reader import EntryReader
 from disqued.persistence.records import forget, keep
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "aof"

@@ -11,7 +11,7 @@ import pytest
 from disqued.core.jobs.job import STATE_NAMES
 from disqued.persistence.check import Check, framing_fault
 from disqued.persistence.dump import Wanted
-from disqued.persistence.reader import Entry
+from disqued.persistence.parse import Entry
 from persistence.samples import VECTORS, items, kept, make_job, make_records, paused, read
 
 SOUND = b"".join(make_records(1, 30))

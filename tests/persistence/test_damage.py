@@ -18,7 +18,7 @@ import pytest
 from disqued.config import load
 from disqued.core.host import disk
 from disqued.persistence.check import fault_of
-from disqued.persistence.reader import TORN, Damage, Entry, job_of
+from disqued.persistence.parse import TORN, Damage, Entry, job_of
 from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalNode, no_include
 from persistence.samples import kept, make_job, read

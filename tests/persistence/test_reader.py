@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from disqued.core.jobs.codec import CorruptJob
 from disqued.node import ROOMS
-from disqued.persistence.reader import (
+from disqued.persistence.parse import (
     GARBAGE,
     NO_SUM,
     SKIPPED,
@@ -22,10 +22,10 @@ from disqued.persistence.reader import (
     TORN,
     Damage,
     Entry,
-    EntryReader,
     checksum_of,
     job_of,
 )
+from disqued.persistence.reader import EntryReader
 from disqued.persistence.records import forget
 from persistence.samples import (
     VECTORS,

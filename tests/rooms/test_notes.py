@@ -16,7 +16,8 @@ from disqued.core.host.disk import APPEND
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.node import ROOMS, Rooms
 from disqued.persistence.check import fault_of
-from disqued.persistence.reader import Damage, Entry, EntryReader
+from disqued.persistence.parse import Damage, Entry
+from disqued.persistence.reader import EntryReader
 from disqued.resp.writer import request
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.host import FakeHost

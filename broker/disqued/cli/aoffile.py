@@ -11,7 +11,8 @@ from typing import BinaryIO
 
 from disqued.cli.arguments import UsageError
 from disqued.node import ROOMS
-from disqued.persistence.reader import Damage, Entry, EntryReader
+from disqued.persistence.parse import Damage, Entry
+from disqued.persistence.reader import EntryReader
 
 CHUNK_BYTES = 1 << 20
 PATIENCE_S = 1.0

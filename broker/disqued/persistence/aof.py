@@ -38,7 +38,7 @@ from disqued.core.timers.wheel import NEAR_MS
 from disqued.persistence.counters import FSYNC_DURATION
 from disqued.persistence.load import Loader, open_log
 from disqued.persistence.recordwriter import RecordWriter
-from disqued.persistence.refusal import NOT_THERE_YET, SLOW, not_synced, not_written
+from disqued.persistence.refusal import NOT_THERE_YET, SLOW, WriteRefusal, not_synced, not_written
 from disqued.persistence.rewrite import Rewrite
 
 if TYPE_CHECKING:
@@ -133,8 +133,7 @@ class Aof(DiskOwner):
         """The file counts only after a rewrite that has all groups up to this one; _COMPLETE while it counts."""
         self._wanted_ms: i64 = 0
         """Since when the file does not count."""
-        self._told = ""
-        """Why new jobs are refused, as last logged; empty while they are accepted."""
+        self._refusal = WriteRefusal(state)
         self._last_sync_ms: i64 = 0
         """The duration of the last sync."""
         self.delayed_syncs: i64 = 0
@@ -489,15 +488,7 @@ class Aof(DiskOwner):
             why = NOT_THERE_YET
         elif delayed or self._is_stuck():
             why = SLOW
-        if why == self._told:
-            return
-        self._told = why
-        if why:
-            state.write_refusal = "MISCONF " + why
-            state.host.log("warning", f"No new jobs are taken. {why}")
-        else:
-            state.write_refusal = ""
-            state.host.log("notice", "New jobs are taken again: the disk does what it should, or is not needed")
+        self._refusal.set(why)
 
     def _is_stuck(self) -> bool:
         """Whether a write takes too long, or a group has waited too long for it."""
@@ -595,7 +586,7 @@ class Aof(DiskOwner):
                 ("aof_damaged_records", int(self.damaged_records)),
                 ("aof_last_fsync_ms", int(self._last_sync_ms)),
                 ("aof_unsynced_bytes", int(self.unsynced_bytes)),
-                ("aof_refusing", self._told),
+                ("aof_refusing", self._refusal.why),
             ]
         if self.loader is not None:
             fields += self.loader.status()

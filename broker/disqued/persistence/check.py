@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from disqued.core.jobs.codec import CorruptJob
 from disqued.core.jobs.job import ACTIVE, QUEUED
-from disqued.persistence.reader import DELJOB, LOADJOB, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
+from disqued.persistence.parse import DELJOB, LOADJOB, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
 
 Reader: TypeAlias = Callable[[int, int], bytes]
 """Returns this many bytes of the file from an offset on, fewer at its end."""

@@ -11,7 +11,7 @@ from disqued.core.jobs.codec import ID_AT, CorruptJob, Unpacked
 from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, STATE_NAMES, Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
 from disqued.persistence.check import fault_of
-from disqued.persistence.reader import DELJOB, GARBAGE, LOADJOB, SKIPPED, TORN, Damage, Entry, job_of
+from disqued.persistence.parse import DELJOB, GARBAGE, LOADJOB, SKIPPED, TORN, Damage, Entry, job_of
 
 CHECKSUMS: Final = ("none", "right", "wrong")
 KINDS: Final[dict[int, str]] = {int(SKIPPED): "skipped", int(TORN): "torn", int(GARBAGE): "garbage"}

@@ -23,17 +23,8 @@ from disqued.core.jobs.jobid import is_made_by
 from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
 from disqued.persistence.check import fault_of
 from disqued.persistence.mark import RestartMark
-from disqued.persistence.reader import (
-    DELJOB,
-    GARBAGE,
-    LOADJOB,
-    SKIPPED,
-    TORN,
-    Damage,
-    Entry,
-    EntryReader,
-    job_of,
-)
+from disqued.persistence.parse import DELJOB, GARBAGE, LOADJOB, SKIPPED, TORN, Damage, Entry, job_of
+from disqued.persistence.reader import EntryReader
 from disqued.persistence.recent import Recent
 from disqued.persistence.records import SUM_BYTES, SUM_MARK
 from disqued.persistence.restart import Requeue, conclude

@@ -10,273 +10,48 @@ room. It skips the bodies of damaged jobs, which may contain anything. The cost 
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
-from disqued.bus.frame import NODE_ID_BYTES
-from disqued.core.jobs.codec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, read_u32, unpack
-from disqued.core.jobs.job import ACTIVE, QUEUED
+from disqued.core.jobs.codec import ID_AT, LEAST_BYTES, read_u32
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
-from disqued.core.lifecycle.records import RecordFormat, RecordTable
-from disqued.persistence.records import SUM_BYTES, SUM_MARK
-from disqued.resp.limits import MAX_ARGUMENTS, MAX_BULK_BYTES
+from disqued.core.lifecycle.records import RecordTable
+from disqued.persistence.parse import (
+    GARBAGE,
+    GREATEST_BYTES,
+    LENGTH_BYTES,
+    LOAD_HEAD,
+    LOAD_HEAD_BYTES,
+    LOADJOB,
+    MAX_DIGITS,
+    MORE,
+    NO_SUM,
+    SKIPPED,
+    SUM_RIGHT,
+    SUM_WRONG,
+    TORN,
+    Damage,
+    Entry,
+    checksum_of,
+    end_of_job,
+    explain,
+    fits_together,
+    parse,
+)
+from disqued.persistence.records import SUM_BYTES
 
-NO_SUM: Final = 0
-SUM_RIGHT: Final = 1
-SUM_WRONG: Final = 2
-"""The result for the checksum of a job. It is wrong, too, if the bytes after the job are not a checksum."""
-
-SKIPPED: Final = 0
-"""A record follows the damage."""
-TORN: Final = 1
-"""The end of the file cuts a record off, or it ends in NUL bytes: a write was not completed."""
-GARBAGE: Final = 2
-"""Nothing up to the end of the file is certain to be a record: what looks like one may be in the body of a job."""
-
-LOADJOB: Final = b"LOADJOB"
-DELJOB: Final = b"DELJOB"
-_OWN_WORDS: Final = 2
-"""The number of words of a LOADJOB and of a DELJOB."""
-_LOAD_HEAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$"
 _DELETE_HEAD: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-"
 _ID_HEAD: Final = b"D-"
-_LOAD_HEAD_BYTES: Final = 18
 _LEAST_TAIL_BYTES: Final = 46
 """The minimal size of a record after the body of its job: a list of one node, and the end of the line."""
 _PROBE_BYTES: Final = 16
 """How much of a head identifies the kind of record."""
-_MAX_DIGITS: Final = 10
-_LENGTH_BYTES: Final = 4
-_GREATEST_BYTES: Final = LEAST_BYTES + 2 * MAX_BULK_BYTES + MAX_HOLDERS * NODE_ID_BYTES
-"""A job with the longest name, the longest body and the most holders."""
 _LONGEST_SEARCHED_BYTES: Final = 1 << 20
 """The search behind damage does not wait for a record of a room that is longer."""
-
-_HEX: Final = b"0123456789abcdef"
 _CUT_OFF: Final = "the end of the file cuts the record off"
 _HIDING: Final = "the end of the file cuts the record off, or it has wrong lengths that hide the records behind it"
-
-_CR: Final = 13
-_LF: Final = 10
-_STAR: Final = 42
-_DOLLAR: Final = 36
-_BAD: Final = 0
-_MORE: Final = -1
-_NOWHERE: Final = -2
 _YES: Final = 0
 _NO: Final = -1
-
-
-@mypyc_attr(acyclic=True)
-class Stretch:
-    """A range of the file, from `offset` up to `end`."""
-
-    def __init__(self, offset: i64, end: i64) -> None:
-        self.offset: i64 = offset
-        self.end: i64 = end
-
-
-@mypyc_attr(acyclic=True)
-class Entry(Stretch):
-    """A record. The first of its `words` is the command, in capitals."""
-
-    def __init__(self, offset: i64, end: i64, words: list[bytes], checksum: i64) -> None:
-        self.offset = offset
-        self.end = end
-        self.words = words
-        self.checksum: i64 = checksum
-        self.format: RecordFormat | None = None
-        """For a record of a kind that a room declares: its format."""
-
-
-@mypyc_attr(acyclic=True)
-class Damage(Stretch):
-    """Bytes that are not a record; `why` says what is wrong at `offset`, `kind` what follows."""
-
-    def __init__(self, offset: i64, end: i64, kind: i64, why: str) -> None:
-        self.offset = offset
-        self.end = end
-        self.kind: i64 = kind
-        self.why = why
-
-
-def checksum_of(packed: bytes) -> i64:
-    """Verify the checksum of the job in a LOADJOB: NO_SUM, SUM_RIGHT or SUM_WRONG."""
-    size: i64 = len(packed)
-    if size < LEAST_BYTES:
-        return SUM_WRONG
-    job_bytes: i64 = read_u32(packed, 0) + _LENGTH_BYTES
-    if size == job_bytes:
-        return NO_SUM
-    mark_end: i64 = job_bytes + len(SUM_MARK)
-    if size != job_bytes + SUM_BYTES or packed[job_bytes:mark_end] != SUM_MARK:
-        return SUM_WRONG
-    return SUM_RIGHT if crc32(packed[:job_bytes]) == int(read_u32(packed, mark_end)) else SUM_WRONG
-
-
-def job_of(entry: Entry) -> Unpacked:
-    """The job of a LOADJOB. Raises CorruptJob if its checksum is wrong or it is not a job that a file can have."""
-    if entry.checksum == SUM_WRONG:
-        raise CorruptJob("the checksum of the job is wrong")
-    packed = entry.words[1]
-    unpacked = unpack(packed, 0, len(packed))
-    state = unpacked.state
-    if state != ACTIVE and state != QUEUED:
-        raise CorruptJob(f"no job is kept in state {state}")
-    return unpacked
-
-
-def _number(data: bytes, at: i64, size: i64) -> tuple[i64, i64]:
-    """The number at `at` and where the next line begins; _MORE or _NOWHERE as the number if there is none."""
-    value: i64 = 0
-    here: i64 = at
-    last: i64 = min(size, at + _MAX_DIGITS)
-    while here < last:
-        digit: i64 = data[here] - 48
-        if digit < 0 or digit > 9:
-            break
-        value = value * 10 + digit
-        here += 1
-    if here == size or (here + 1 == size and here > at and data[here] == _CR):
-        return _MORE, 0
-    if here == at or here + 1 == size or data[here] != _CR or data[here + 1] != _LF:
-        return _NOWHERE, 0
-    return value, here + 2
-
-
-def parse(data: bytes, at: i64, size: i64, words: list[bytes], table: RecordTable) -> i64:
-    """Read the record that begins at `at`, as if `data` ended at `size`; its words are added to `words`.
-
-    Returns where it ends, or 0 if this is no record, or less than 0 if it is cut off: so many bytes are needed from
-    `at` on to read on.
-    """
-    if at + _LOAD_HEAD_BYTES < size and data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD:
-        return _parse_loadjob(data, at, size, words)
-    if at >= size:
-        return -1
-    if data[at] != _STAR:
-        return _BAD
-    count, here = _number(data, at + 1, size)
-    more: i64 = -(size - at) - max((size - at) // 2, 1)  # doubling it keeps long rows of words linear
-    if count == _MORE:
-        return more
-    if count < 1 or count > MAX_ARGUMENTS:
-        return _BAD
-    while count > 0:
-        if here == size:
-            return more
-        if data[here] != _DOLLAR:
-            return _BAD
-        length, start = _number(data, here + 1, size)
-        if length == _MORE:
-            return more
-        forgets: bool = len(words) > 0 and words[0] == DELJOB
-        if length < 0 or length > _GREATEST_BYTES or (forgets and length != JOB_ID_BYTES):
-            return _BAD
-        stop: i64 = start + length
-        if stop + 2 > size:
-            return -max(stop + 2 - at, -more)
-        if data[stop] != _CR or data[stop + 1] != _LF:
-            return _BAD
-        word = data[start:stop]
-        if forgets and not is_job_id(word):
-            return _BAD
-        words.append(word if words else word.upper())
-        here = stop + 2
-        count -= 1
-    return here if len(words) == _words_of(words, table) else _BAD
-
-
-def _words_of(words: list[bytes], table: RecordTable) -> i64:
-    """How many words a record of this kind has; as many as this one if the kind is unknown."""
-    name = words[0]
-    if name in (LOADJOB, DELJOB):
-        return _OWN_WORDS
-    known = table.get(name)
-    return len(words) if known is None else known.words
-
-
-def _parse_loadjob(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
-    """`parse` for a LOADJOB."""
-    length, start = _number(data, at + _LOAD_HEAD_BYTES, size)
-    if length == _MORE or (length >= LEAST_BYTES and start + _LENGTH_BYTES > size):
-        return -(size - at) - 1
-    if length < LEAST_BYTES or length > _GREATEST_BYTES + SUM_BYTES:
-        return _BAD
-    job_bytes: i64 = read_u32(data, start) + _LENGTH_BYTES
-    if length != job_bytes and length != job_bytes + SUM_BYTES:
-        return _BAD
-    stop: i64 = start + length
-    if stop + 2 > size:
-        return at - stop - 2
-    if data[stop] != _CR or data[stop + 1] != _LF:
-        return _BAD
-    words.append(LOADJOB)
-    words.append(data[start:stop])
-    return stop + 2
-
-
-def _fits_together(data: bytes, at: i64) -> bool:
-    """Whether what is there of the LOADJOB at `at`, which the end of the data cuts off, fits together."""
-    size: i64 = len(data)
-    length, start = _number(data, at + _LOAD_HEAD_BYTES, size)
-    if length < 0 or start + BODY_AT - _LENGTH_BYTES > size:
-        return True
-    if not is_job_id(data[start + ID_AT : start + ID_AT + JOB_ID_BYTES]):
-        return False
-    end: i64 = start + read_u32(data, start) + _LENGTH_BYTES
-    body_at: i64 = start + BODY_AT + read_u32(data, start + BODY_AT - 2 * _LENGTH_BYTES)
-    if body_at + _LENGTH_BYTES > end:
-        return False
-    if body_at > size:
-        return True
-    holders_bytes: i64 = end - body_at - read_u32(data, body_at - _LENGTH_BYTES) - _LENGTH_BYTES
-    return holders_bytes >= 0 and holders_bytes % NODE_ID_BYTES == 0
-
-
-def _end_of_job(data: bytes, at: i64) -> tuple[i64, i64]:
-    """Where the job at `at` ends whose ID is there, by the lengths inside it alone, and where its body ends.
-
-    0 if these do not fit together; less than 0 if `data` ends before: minus the position that is needed.
-    """
-    size: i64 = len(data)
-    body_at: i64 = at + BODY_AT
-    if body_at > size:
-        return -body_at, 0
-    body_at += read_u32(data, body_at - 2 * _LENGTH_BYTES)
-    if body_at - at > MAX_BULK_BYTES + BODY_AT:
-        return _BAD, 0
-    if body_at > size:
-        return -body_at, 0
-    body_bytes: i64 = read_u32(data, body_at - _LENGTH_BYTES)
-    if body_bytes > MAX_BULK_BYTES:
-        return _BAD, 0
-    body_end: i64 = body_at + body_bytes
-    end: i64 = body_end + _LENGTH_BYTES
-    if end > size:
-        return -end, 0
-    holders: i64 = read_u32(data, body_end)
-    if holders == 0 or holders > MAX_HOLDERS:
-        return _BAD, 0
-    end += holders * NODE_ID_BYTES
-    if end + _LENGTH_BYTES > size:
-        return -(end + _LENGTH_BYTES), 0
-    if data[end - NODE_ID_BYTES : end].strip(_HEX):
-        return _BAD, 0
-    if data[end : end + _LENGTH_BYTES] == SUM_MARK:
-        end += SUM_BYTES
-        return (end if end <= size else -end), body_end
-    return (end if data[end] == _CR and data[end + 1] == _LF else _BAD), body_end
-
-
-def _explain(data: bytes, at: i64) -> str:
-    """What is wrong with the bytes at `at`, of which `parse` says that they are no record."""
-    if data[at] != _STAR:
-        return f"a record begins with '*', not with {bytes(data[at : at + 1])!r}"
-    if data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD:
-        return "the lengths in and around the job differ, or they do not lead to the next record"
-    return "a length is wrong, or there is no end of line where it should be"
 
 
 class EntryReader:
@@ -393,7 +168,7 @@ class EntryReader:
             if not self._ended:
                 self._wait_for(at - end)
                 return None
-            if data[at : at + _LOAD_HEAD_BYTES] == _LOAD_HEAD and _fits_together(data, at):
+            if data[at : at + LOAD_HEAD_BYTES] == LOAD_HEAD and fits_together(data, at):
                 return self._cut_off(at)
         return self._lost(at, cut=end < 0)
 
@@ -411,7 +186,7 @@ class EntryReader:
         self._why = _CUT_OFF
         self._torn = True
         self._hides = True
-        self._at = min(at + _LOAD_HEAD_BYTES + _MAX_DIGITS + LEAST_BYTES, size)
+        self._at = min(at + LOAD_HEAD_BYTES + MAX_DIGITS + LEAST_BYTES, size)
         self._forget_heads()
         return self._search()
 
@@ -420,9 +195,9 @@ class EntryReader:
         data = self._buffer
         torn = cut or parse(data, at, self._text_end(), [], self._table) < 0
         end = self._likely_end(at, torn)
-        if end == _MORE:
+        if end == MORE:
             return None
-        why = _CUT_OFF if cut else _explain(data, at)
+        why = _CUT_OFF if cut else explain(data, at)
         if end > 0:
             self._at = end
             return Damage(self._base + at, self._base + end, SKIPPED, why)
@@ -442,21 +217,21 @@ class EntryReader:
     def _likely_end(self, at: i64, torn: bool) -> i64:
         """Where a damaged LOADJOB ends if one of its lengths still leads to the next record.
 
-        0 if none does, _MORE if more of the file must be seen.
+        0 if none does, MORE if more of the file must be seen.
         """
         data = self._buffer
         size: i64 = len(data)
-        first: i64 = at + _LOAD_HEAD_BYTES + 4 + ID_AT
-        if first + _MAX_DIGITS + JOB_ID_BYTES > size and not self._ended:
-            self._wait_for(first + _MAX_DIGITS + JOB_ID_BYTES)
-            return _MORE
-        id_at: i64 = data.find(_ID_HEAD, first, first + _MAX_DIGITS)
+        first: i64 = at + LOAD_HEAD_BYTES + 4 + ID_AT
+        if first + MAX_DIGITS + JOB_ID_BYTES > size and not self._ended:
+            self._wait_for(first + MAX_DIGITS + JOB_ID_BYTES)
+            return MORE
+        id_at: i64 = data.find(_ID_HEAD, first, first + MAX_DIGITS)
         if id_at < 0 or not is_job_id(data[id_at : id_at + JOB_ID_BYTES]):
             return 0
         start: i64 = id_at - ID_AT
-        job_end: i64 = start + _LENGTH_BYTES + read_u32(data, start)
+        job_end: i64 = start + LENGTH_BYTES + read_u32(data, start)
         argument: i64 = 0
-        for here in range(at + _LOAD_HEAD_BYTES, start - 2):
+        for here in range(at + LOAD_HEAD_BYTES, start - 2):
             digit: i64 = data[here] - 48
             if digit < 0 or digit > 9:
                 argument = 0
@@ -465,12 +240,12 @@ class EntryReader:
         ends = [start + argument + 2, job_end + 2, job_end + SUM_BYTES + 2]
         ends.sort()
         for end in ends:
-            if end <= id_at or end - start > _GREATEST_BYTES:
+            if end <= id_at or end - start > GREATEST_BYTES:
                 continue
             needed = self._leads_on(at, end)
             if needed > 0:
                 self._wait_for(needed)
-                return _MORE
+                return MORE
             if needed == _YES and not (torn and end == size):
                 return end
         return 0
@@ -496,7 +271,7 @@ class EntryReader:
 
     def _may_begin(self, probe: bytes) -> bool:
         """Whether a record of a known kind may begin with these bytes."""
-        if _LOAD_HEAD.startswith(probe) or _DELETE_HEAD.startswith(probe):
+        if LOAD_HEAD.startswith(probe) or _DELETE_HEAD.startswith(probe):
             return True
         return any(head.startswith(probe) or probe.startswith(head) for head in self._heads)
 
@@ -538,7 +313,7 @@ class EntryReader:
         data = self._buffer
         at = self._at
         if self._next_load < at:
-            self._next_load = _find(data, _LOAD_HEAD, at)
+            self._next_load = _find(data, LOAD_HEAD, at)
         if self._next_delete < at:
             self._next_delete = _find(data, _DELETE_HEAD, at)
         if self._next_id < at:
@@ -573,7 +348,7 @@ class EntryReader:
             return at + JOB_ID_BYTES
         if not is_job_id(data[at : at + JOB_ID_BYTES]):
             return _NO
-        end, body_end = _end_of_job(data, at - ID_AT)
+        end, body_end = end_of_job(data, at - ID_AT)
         if end < 0:
             return -end
         if end == 0:
@@ -590,7 +365,7 @@ class EntryReader:
         data = self._buffer
         if self._sound_at >= at and self._sound_at < body_end and self._sound_end > body_end:
             return _YES
-        last: i64 = data.rfind(_LOAD_HEAD, at, body_end)
+        last: i64 = data.rfind(LOAD_HEAD, at, body_end)
         if last < 0:
             return _NO
         words: list[bytes] = []

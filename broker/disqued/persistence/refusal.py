@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from disqued.core.runtime.state import NodeState
 
 _START: Final = "Errors writing to the AOF file: "
 _OTHERWISE: Final = "or keep jobs in memory only (CONFIG SET appendonly no)"
@@ -32,3 +35,25 @@ def not_synced(error: str) -> str:
         f"{_START}{error}. What was written may not be on the disk, so the file is rewritten from memory, and new "
         f"jobs are refused until that is done. See what is wrong with the disk, {_OTHERWISE}"
     )
+
+
+class WriteRefusal:
+    """Whether this node refuses new jobs because of its append-only file."""
+
+    def __init__(self, state: NodeState) -> None:
+        self._state = state
+        self.why = ""
+        """The cause and what to do; empty while new jobs are accepted."""
+
+    def set(self, why: str) -> None:
+        """Refuse new jobs for this reason, or accept them if it is empty. Log a change."""
+        if why == self.why:
+            return
+        self.why = why
+        state = self._state
+        if why:
+            state.write_refusal = "MISCONF " + why
+            state.host.log("warning", f"No new jobs are taken. {why}")
+        else:
+            state.write_refusal = ""
+            state.host.log("notice", "New jobs are taken again: the disk does what it should, or is not needed")

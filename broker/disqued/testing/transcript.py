@@ -50,7 +50,8 @@ from disqued.core.jobs.codec import unpack
 from disqued.core.jobs.job import STATE_NAMES, Job
 from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.node import ROOMS
-from disqued.persistence.reader import LOADJOB, Entry, EntryReader
+from disqued.persistence.parse import LOADJOB, Entry
+from disqued.persistence.reader import EntryReader
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient, Reply
 from disqued.testing.logged import LOG_NAME
