@@ -10,7 +10,7 @@ from disqued.core.runtime.state import NodeState
 
 
 def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, with_counters: bool) -> None:
-    """Make a client wait for the first job of any of these queues, for ever when `timeout_ms` is 0."""
+    """Make a client wait for the first job of any of these queues, without limit if `timeout_ms` is 0."""
     blocked = WaitForJob(session, with_counters)
     if len(queues) > 1:
         queues = list({queue.name: queue for queue in queues}.values())
@@ -60,7 +60,7 @@ def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:
 
 
 def wants_reply(session: Session) -> bool:
-    """Whether a client that waited is to be answered; an answer it wanted to skip is skipped now."""
+    """Whether a client that waited gets a reply; one that it asked to skip is skipped now."""
     mode = session.reply_mode
     if mode == REPLY_SKIP:
         session.reply_mode = REPLY_ON
