@@ -218,7 +218,7 @@ def test_switched_off_it_has_all_until_then_and_nothing_later(local: LocalNode, 
 
 @pytest.mark.parametrize("verb", [disk.APPEND, disk.SYNC])
 def test_who_waits_is_answered_when_the_log_is_switched_off(verb: int) -> None:
-    """So a node goes on without a disk that hangs."""
+    """Switching the file off lets a node continue without a disk that hangs."""
     local = logging_node("always")
     client, admin = local.client(), local.client()
     local.host.disk.hold(verb)
@@ -309,7 +309,7 @@ def test_a_node_that_ends_has_all_on_disk(policy: str) -> None:
 
 
 @pytest.mark.parametrize("verb", [disk.APPEND, disk.SYNC])
-def test_a_node_that_can_not_write_what_it_knows_goes_on(verb: int) -> None:
+def test_node_continues_when_shutdown_cannot_write_the_file(verb: int) -> None:
     local = logging_node("always")
     local.host.disk.fail(verb, disk.REPLACE)  # then the rewrite fails, too
     client = local.client()
@@ -401,7 +401,7 @@ def test_slow_syncs_before_replies_are_seen_by_the_latency_monitor() -> None:
     assert latest(local.client()) == {b"aof-fsync-always": 400}
 
 
-def test_the_latency_monitor_tells_what_went_on_during_a_slow_write() -> None:
+def test_latency_monitor_reports_a_slow_write() -> None:
     local = logging_node("everysec", latency_monitor_threshold=100)
     client = local.client()
     client.add("mail")

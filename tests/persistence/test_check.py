@@ -33,7 +33,7 @@ def fault(data: bytes, offset: int = 0) -> str:
 FRAMING = {
     "a sound record": (JOB, ""),
     "another prefix": (b"garbage", "0x               0: Expected prefix '*', got: 'g'"),
-    "a prefix that can not be shown": (b"\0", "0x               0: Expected prefix '*', got: '\\x00'"),
+    "a prefix that cannot be printed": (b"\0", "0x               0: Expected prefix '*', got: '\\x00'"),
     "an argument without prefix": (b"*1\r\nPING\r\n", "0x               4: Expected prefix '$', got: 'P'"),
     "a line end instead of an argument": (b"*1\r\n\n", "0x               4: Expected prefix '$', got: '\\x0a'"),
     "no end of the first line": (b"*1x\r\n", "0x               0: Expected \\r\\n, got: 780d"),

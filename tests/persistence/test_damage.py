@@ -339,7 +339,7 @@ def test_damage_in_a_file_without_checksums_is_refused_with_the_place() -> None:
     assert refused > 20
 
 
-def test_a_node_goes_on_with_a_mended_file() -> None:
+def test_node_continues_with_a_repaired_file() -> None:
     file = written(TAIL_BYTES)
     struck = next(record for record in file.records if record.words[0] == b"LOADJOB" and job_id(record) in file.left)
     at = struck.offset + 100
@@ -378,7 +378,7 @@ def test_nothing_is_confirmed_after_a_bad_end_until_the_file_is_rewritten() -> N
     assert reported(node)[1:] == []
 
 
-def test_a_file_with_a_bad_end_that_can_not_be_kept_is_not_written_to() -> None:
+def test_file_with_a_bad_end_that_cannot_be_kept_is_not_written_to() -> None:
     data = written(TAIL_BYTES).data + HIDING_HEAD + kept(make_job(random.Random(9)))
     node = started(data, failing=(disk.KEEP,))
     assert node.host.ended is not None

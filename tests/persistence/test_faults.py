@@ -1,5 +1,5 @@
 """A disk that is full, fails, hangs or is slow: new jobs are refused with the reason, nothing promised is lost, and the
-node goes on by itself when the disk does.
+node continues by itself when the disk does.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_new_jobs_are_refused_with_the_reason_and_what_to_do(local: LocalNode, e
     assert client.call("PING") == b"PONG"
 
 
-def test_reads_deliveries_and_acknowledgements_go_on(local: LocalNode) -> None:
+def test_reads_deliveries_and_acknowledgements_continue(local: LocalNode) -> None:
     client = local.client()
     ids = [client.add("mail") for _ in range(3)]
     local.host.disk.fail(disk.APPEND)
@@ -126,7 +126,7 @@ def test_records_keep_their_order_through_failures(local: LocalNode) -> None:
     assert written(local).endswith(b"".join(encode(*record) for record in in_order))
 
 
-def test_a_lot_that_waits_is_not_written_in_vain_again_and_again(local: LocalNode) -> None:
+def test_large_backlog_is_not_rewritten_at_every_retry(local: LocalNode) -> None:
     """A disk that is full takes a part of it each time, which then has to be cut off."""
     client = local.client()
     client.send_bytes(b"".join(encode("ADDJOB", "mail", "body", 0) for _ in range(30_000)))
@@ -378,7 +378,7 @@ def test_jobs_that_other_nodes_give_away_are_kept_while_the_disk_fails() -> None
     job_id = first.admin.add("mail", "body", "REPLICATE", 1, "RETRY", 0)
     cluster.run(seconds=3)
     assert cluster.copies(job_id) == [second]
-    assert worker.silent  # it is not delivered before it can not come back
+    assert worker.silent  # it is delivered only when it cannot return
     second.host.disk.repair()
     cluster.run(seconds=2)
     assert worker.next_reply() == [[b"mail", job_id, b"body"]]
@@ -408,7 +408,7 @@ class Worker:
     def __init__(self, local: LocalNode) -> None:
         self.local = local
         self.clients: list[tuple[LocalClient, str, bytes]] = []
-        """Who waits for which answer."""
+        """Which client waits for which reply."""
         self.here: dict[bytes, int] = {}
         """Jobs that were confirmed, and when;"""
         self.gone: dict[bytes, int] = {}

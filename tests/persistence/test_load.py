@@ -150,7 +150,7 @@ def test_jobs_whose_time_is_over_are_left_out(node: LocalNode) -> None:
     assert "1 jobs left out, whose time is over" in log_of(node)
 
 
-def test_a_delay_goes_on_from_the_creation_of_the_job(node: LocalNode) -> None:
+def test_delay_is_counted_from_the_creation_of_the_job_after_a_restart(node: LocalNode) -> None:
     client = node.client()
     job_id = client.add("mail", "body", "DELAY", 60, "RETRY", 500, "TTL", 5000)
     node.run(seconds=20)
@@ -418,7 +418,7 @@ def test_an_end_that_was_cut_off_is_left_out(records: list[bytes], tail: bytes) 
     assert back(node).show(later)["state"] == b"active"
 
 
-def test_an_end_that_was_cut_off_stops_a_node_that_is_told_so() -> None:
+def test_torn_end_stops_the_node_if_it_is_configured_so() -> None:
     node = started(*RECORDS[:5], RECORDS[5][:-1], aof_load_truncated=False)
     assert node.host.ended is not None
     assert f"from byte {sum(map(len, RECORDS[:5]))} on, is cut off" in node.host.ended
@@ -501,7 +501,7 @@ def test_damage_in_a_pause_or_a_deletion_is_passed_over_too() -> None:
     assert info(node.client())["aof_damaged_records"] == "2"
 
 
-def test_a_file_that_can_not_be_read_ends_the_node(node: LocalNode) -> None:
+def test_unreadable_file_ends_the_node(node: LocalNode) -> None:
     node.client().add("mail")
     node.host.disk.fail(disk.READ, error=errno.EACCES)
     node.restart()
@@ -510,7 +510,7 @@ def test_a_file_that_can_not_be_read_ends_the_node(node: LocalNode) -> None:
     assert str(node.client().call("PING")).startswith("LOADING")
 
 
-def test_a_file_that_can_not_be_opened_ends_the_node(node: LocalNode) -> None:
+def test_file_that_cannot_be_opened_ends_the_node(node: LocalNode) -> None:
     node.client().add("mail")
     node.host.disk.fail(disk.OPEN, error=errno.EROFS)
     node.restart()
@@ -519,7 +519,7 @@ def test_a_file_that_can_not_be_opened_ends_the_node(node: LocalNode) -> None:
     assert str(node.client().call("PING")).startswith("LOADING")
 
 
-def test_a_torn_end_that_can_not_be_cut_off_ends_the_node() -> None:
+def test_torn_end_that_cannot_be_truncated_ends_the_node() -> None:
     host = FakeHost()
     host.disk.put(FILE, b"".join(RECORDS) + b"*2\r\n")
     host.disk.fail(disk.TRUNCATE)

@@ -245,7 +245,7 @@ def rewriting(local: LocalNode) -> LocalClient:
 
 
 @pytest.mark.parametrize("policy", ["everysec", "always"])
-def test_syncs_go_on_during_a_rewrite(policy: str) -> None:
+def test_syncs_continue_during_a_rewrite(policy: str) -> None:
     local = logging_node(policy)
     job_id = rewriting(local).add("mail")
     local.run(milliseconds=WINDOW_MS)

@@ -155,9 +155,7 @@ def test_an_at_most_once_job_that_was_delivered_is_not_again(node: LocalNode) ->
 
 @pytest.mark.parametrize("retry", [100, 0])
 @pytest.mark.parametrize(("away_s", "left_s"), [(10, 30), (35, 5), (70, 0)])
-def test_a_delay_goes_on_as_if_the_node_had_not_been_away(
-    node: LocalNode, retry: int, away_s: int, left_s: int
-) -> None:
+def test_delay_continues_across_a_controlled_restart(node: LocalNode, retry: int, away_s: int, left_s: int) -> None:
     node.client().add("mail", "body", "DELAY", 60, "RETRY", retry, "TTL", 5000)
     node.run(seconds=20)
 
@@ -270,10 +268,10 @@ def test_a_node_with_a_file_that_crashes_later_has_what_was_logged() -> None:
     assert client.show(left)["state"] == b"active"
     assert client.show(once)["state"] == b"active"
     node.run(seconds=6)
-    assert getjob(client) == [(b"left", 0, 1)], "who knows whether the other one was delivered since"
+    assert getjob(client) == [(b"left", 0, 1)], "the other one may have been delivered since"
 
 
-def test_the_file_does_not_go_on_saying_that_at_most_once_jobs_are_queued() -> None:
+def test_file_says_no_longer_that_at_most_once_jobs_are_queued() -> None:
     """Or a node that loses power with the option on again could queue one that it delivered in its last second."""
     node = with_file(appendonly=True)
     node.client().add("mail", "body", "RETRY", 0)
@@ -329,7 +327,7 @@ def test_without_a_configuration_file_the_log_says_what_to_do(appendonly: bool) 
     assert "There is no configuration file to switch it off in: start the server without it" in log_of(node)
 
 
-def test_a_configuration_file_that_can_not_be_written_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_file_that_cannot_be_written_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_host: FakeHost, _text: str) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
@@ -358,7 +356,7 @@ def test_an_empty_file_counts_as_loaded() -> None:
     assert node.client().call("CONFIG", "GET", "aof-enqueue-jobs-once") == [b"aof-enqueue-jobs-once", b"no"]
 
 
-def test_a_file_that_can_not_be_renamed_is_told_of() -> None:
+def test_file_that_cannot_be_renamed_is_logged() -> None:
     host = FakeHost()
     host.disk.put(FILE, kept(a_job()))
     host.disk.fail(disk.REPLACE)

@@ -291,7 +291,7 @@ def test_used_up_is_used_up_though_the_machine_forgets_that_the_file_was_removed
 
 @pytest.mark.parametrize("at", [(disk.OPEN, "mark"), (disk.APPEND, "mark"), (disk.SYNC, "mark"), (disk.REPLACE, MARK)])
 @pytest.mark.parametrize("appendonly", [True, False])
-def test_a_mark_that_can_not_be_made_leaves_no_file_that_is_handed_on(appendonly: bool, at: tuple[int, str]) -> None:
+def test_restart_mark_that_cannot_be_made_leaves_no_sealed_file(appendonly: bool, at: tuple[int, str]) -> None:
     local = marking_node(appendonly=appendonly)
     once, _ = filled(local)
     deadly(local).fails_at = at
@@ -306,7 +306,7 @@ def test_a_mark_that_can_not_be_made_leaves_no_file_that_is_handed_on(appendonly
         assert not set(delivered(local)) & set(once)
 
 
-def test_a_node_that_can_not_use_the_mark_up_does_not_serve() -> None:
+def test_node_that_cannot_truncate_the_restart_mark_does_not_serve() -> None:
     local = marking_node()
     once, again = filled(local)
     end(local)
@@ -333,7 +333,7 @@ def test_a_node_in_memory_serves_when_its_file_is_put_away() -> None:
 
 
 @pytest.mark.parametrize("appendonly", [True, False])
-def test_a_node_that_can_not_look_does_not_serve(appendonly: bool) -> None:
+def test_node_that_cannot_read_the_restart_mark_does_not_serve(appendonly: bool) -> None:
     local = marking_node(appendonly=appendonly)
     filled(local)
     end(local)

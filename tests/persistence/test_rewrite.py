@@ -84,7 +84,7 @@ def test_a_job_that_was_delivered_at_most_once_is_in_no_new_file() -> None:
     rewrite(local, client)
     content = Content(written(local))
     assert list(content.jobs) == [waiting]
-    assert content.jobs[waiting].state == 1  # active: who reads the file later can not know whether it was delivered
+    assert content.jobs[waiting].state == 1  # active: a later reader cannot know whether it was delivered
 
 
 def test_what_other_changes_say_while_the_file_is_written_is_in_it_too() -> None:
@@ -123,7 +123,7 @@ def test_jobs_that_go_just_before_the_walk_comes_to_them_are_not_in_the_new_file
     assert set(Content(written(local)).jobs) == set(ids)
 
 
-def test_changes_go_on_in_the_new_file() -> None:
+def test_changes_continue_in_the_new_file() -> None:
     local = logging_node()
     client = local.client()
     kept, done = client.add("q"), client.add("q")
@@ -163,7 +163,7 @@ def test_with_the_log_off_a_file_of_that_moment_is_left_behind() -> None:
     assert not local.node.state.lifecycle.journal.on
 
 
-# --- when it is written anew ------------------------------------------------------------------------------------------
+# --- when it is rewritten ---------------------------------------------------------------------------------------------
 
 
 def test_only_one_rewrite_runs_at_a_time() -> None:
@@ -430,7 +430,7 @@ def test_jobs_that_were_all_dropped_at_once_do_not_come_back() -> None:
 
 
 @pytest.mark.parametrize("works", range(12))
-def test_who_drops_everything_is_answered_when_it_can_not_come_back(works: int) -> None:
+def test_flushall_is_answered_when_the_dropped_jobs_cannot_return(works: int) -> None:
     local = logging_node("always")
     client = local.client()
     ids = {client.add("q") for _ in range(50)}
