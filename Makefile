@@ -49,12 +49,13 @@ sim: $(INSTALLED) ## Simulate clusters under faults, one run per seed (SEED=7, S
 e2e: $(INSTALLED) ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one that kind creates (e2e/README.md)
 	$(BIN)/python e2e/run.py $(ARGS)
 
-check: $(INSTALLED) ## Check style, types, import rules and spelling
+check: $(INSTALLED) ## Check style, types, import rules, spelling and phrases
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
+	$(BIN)/python docs/language/check.py
 
 format: $(INSTALLED) ## Format the sources
 	$(BIN)/ruff check --fix-only

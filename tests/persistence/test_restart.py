@@ -271,7 +271,7 @@ def test_a_node_with_a_file_that_crashes_later_has_what_was_logged() -> None:
     assert getjob(client) == [(b"left", 0, 1)], "the other one may have been delivered since"
 
 
-def test_file_says_no_longer_that_at_most_once_jobs_are_queued() -> None:
+def test_file_stops_listing_at_most_once_jobs_as_queued() -> None:
     """Or a node that loses power with the option on again could queue one that it delivered in its last second."""
     node = with_file(appendonly=True)
     node.client().add("mail", "body", "RETRY", 0)

@@ -20,8 +20,8 @@ file wait:
 - A write or sync that takes longer than two seconds counts as failed until it is done. So with `everysec`, a power loss
   takes at most the changes of one second, plus the time of the sync, or two more seconds.
 
-The memory for waiting records is bounded: only acknowledgements, expiry and the like continue, with one short record
-per job on this node, and jobs that other nodes transfer (`YOURJOBS`), which count as jobs do.
+The memory for waiting records is bounded: only acknowledgements, expiry and similar changes continue, with one short
+record per job on this node, and jobs that other nodes transfer (`YOURJOBS`), which count as jobs do.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class NextSync(Alarm):
 
     def ring(self, _state: NodeState) -> None:
         """Start the sync."""
-        self._aof.go_on()
+        self._aof.advance()
 
 
 class Aof(DiskOwner):
@@ -199,7 +199,7 @@ class Aof(DiskOwner):
             self._wanted_ms = state.now_ms
         if rewrite:
             self.rewrite.start()
-        self.go_on()
+        self.advance()
 
     def switch(self) -> None:
         """Begin or stop logging, or apply the sync policy, after a change of the configuration."""
@@ -212,7 +212,7 @@ class Aof(DiskOwner):
         elif self.enabled and not state.config.appendonly:
             self.turn()
             self._stop()
-        self.go_on()
+        self.advance()
 
     def _stop(self) -> None:
         """Stop logging. Waiting groups are written if possible, but no reply waits: the disk may be failing."""
@@ -250,7 +250,7 @@ class Aof(DiskOwner):
             group = self._records.group(journal, state.view.node_id, with_sum=state.config.aof_checksums)
             if group:
                 self._take(group)
-        self.go_on()
+        self.advance()
 
     def _take(self, group: bytes) -> None:
         """Log one more group."""
@@ -288,7 +288,7 @@ class Aof(DiskOwner):
 
     # --- writing and syncing ------------------------------------------------------------------------------------------
 
-    def go_on(self) -> None:
+    def advance(self) -> None:
         """Start the next disk work, and publish which groups are safe."""
         ready = self._state.ready
         rewrite = self.rewrite
@@ -303,7 +303,7 @@ class Aof(DiskOwner):
         else:
             self._promise(ready.logged)
         if rewrite.running:
-            rewrite.go_on()
+            rewrite.advance()
 
     def _promise(self, group: i64) -> None:
         """Publish that all groups up to this one are safe."""
@@ -425,7 +425,7 @@ class Aof(DiskOwner):
             self._sync_done(work)
         else:
             return
-        self.go_on()
+        self.advance()
 
     def cron(self) -> None:
         """Retry a failed write, detect slow disk work, and start a rewrite if one is due."""
@@ -438,7 +438,7 @@ class Aof(DiskOwner):
         if self.status == ON:
             self._judge()
         self.rewrite.cron()
-        self.go_on()
+        self.advance()
         state.ready.unwritten_bytes = self.buffer_bytes + self.rewrite.buffer_bytes
 
     # --- after a rewrite ----------------------------------------------------------------------------------------------
@@ -468,7 +468,7 @@ class Aof(DiskOwner):
         if self.status != ON:
             self._forget_waiting()
         self._state.lifecycle.journal.on = self.enabled
-        self.go_on()
+        self.advance()
 
     # --- write refusal ------------------------------------------------------------------------------------------------
 
@@ -513,7 +513,7 @@ class Aof(DiskOwner):
             error = self._write_all()
         else:
             error = ""
-        self.go_on()
+        self.advance()
         return error
 
     def _write_all(self) -> str:

@@ -116,7 +116,7 @@ class RestartMark:
         return "" if tail.missing else error
 
     def use_up(self) -> str:
-        """Invalidate the mark for good. Returns the error, empty on success."""
+        """Invalidate the mark permanently. Returns the error, empty on success."""
         if not self.there:
             return ""
         error = self._perform(DiskWork(disk.TRUNCATE, self.name))

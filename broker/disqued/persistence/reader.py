@@ -176,7 +176,7 @@ class EntryReader:
         """The file ends in the middle of the job at `at`, and what is there of it fits together.
 
         Its body may hold anything, so no record is taken from there. But its beginning may be that of another job, in a
-        block that was written to the wrong place; then what stands behind must not be cut off for good.
+        block that was written to the wrong place; then the records behind it must not be cut off.
         """
         size: i64 = len(self._buffer)
         if self.sums == 0:

@@ -63,7 +63,7 @@ RETRY_MS: Final = 1000
 MAX_RETRY_MS: Final = 8000
 """The delay before a failed rewrite is retried: from RETRY_MS on, doubled after each failure."""
 
-_FOR_EVER_NS: Final = 1 << 61
+_UNLIMITED_NS: Final = 1 << 61
 _IDLE: Final = 0
 _OPENING: Final = 1
 _WALKING: Final = 2
@@ -146,7 +146,7 @@ class Rewrite(DiskOwner):
         state.lifecycle.journal.on = True
         state.host.log("notice", "Rewriting the append only file in the background")
         self._begin(DiskWork(disk.OPEN, self._name))
-        self.go_on()
+        self.advance()
 
     def restart(self) -> None:
         """Start again because the second file is outdated or in the wrong directory; at once, or after REPLACE."""
@@ -212,14 +212,14 @@ class Rewrite(DiskOwner):
             self._add(self._snapshot.part(SLICE_NS))
         if not self._snapshot.over:
             self._arm()
-        self.go_on()
+        self.advance()
 
     def _arm(self) -> None:
         self.slice_at_ms = self._state.now_ms + SLICE_EVERY_MS
 
     # --- the disk -----------------------------------------------------------------------------------------------------
 
-    def go_on(self) -> None:
+    def advance(self) -> None:
         """Start the next disk work, unless some is under way."""
         while self._work is None and self._choose():
             pass
@@ -230,8 +230,8 @@ class Rewrite(DiskOwner):
             return
         self._work = None
         self._finished(work)
-        self.go_on()
-        self._aof.go_on()
+        self.advance()
+        self._aof.advance()
 
     def _choose(self) -> bool:
         """Start the next disk work; return False if there is none now."""
@@ -378,7 +378,7 @@ class Rewrite(DiskOwner):
         error = self._perform(DiskWork(disk.REMOVE, name)) or self._perform(DiskWork(disk.OPEN, name))
         while not error and not snapshot.over:
             work = DiskWork(disk.APPEND, name)
-            part = snapshot.part(_FOR_EVER_NS)
+            part = snapshot.part(_UNLIMITED_NS)
             if part:
                 work.data = [part]
                 size_bytes += len(part)

@@ -1,4 +1,4 @@
-"""The persistence room of one node: the append only file hears of what happens elsewhere."""
+"""The persistence room of one node: passes events to the append-only file."""
 
 from __future__ import annotations
 
