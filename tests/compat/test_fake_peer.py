@@ -128,7 +128,7 @@ def fake2_has_another_id(stage: Stage) -> None:
     stage.run(3000)
 
 
-# --- what differs on purpose ------------------------------------------------------------------------------------------
+# --- intended differences ---------------------------------------------------------------------------------------------
 
 SURE = "a SETACK says that its sender has the job acknowledged, which the original learns from a GOTACK only"
 HANDS_OVER = "a node that leaves hands its jobs over"

@@ -137,7 +137,7 @@ def become(member: Member, node_id: bytes, name: str, *, cut: int = 0) -> None:
     assert member.id == node_id
 
 
-# --- what is answered and written -------------------------------------------------------------------------------------
+# --- replies and records ----------------------------------------------------------------------------------------------
 
 
 def test_nodes_with_a_file_answer_and_write_as_recorded() -> None:
@@ -197,7 +197,7 @@ def test_file_after_a_controlled_shutdown_is_as_recorded() -> None:
     assert ours == theirs
 
 
-# --- what is loaded ---------------------------------------------------------------------------------------------------
+# --- loading ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

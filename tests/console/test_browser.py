@@ -60,7 +60,7 @@ def row(page: Page, text: str) -> Any:
     return page.locator("#queues tbody tr", has_text=text)
 
 
-# --- what is shown ----------------------------------------------------------------------------------------------------
+# --- display ----------------------------------------------------------------------------------------------------------
 
 
 def test_queues_are_shown_and_updated(open_node: OpenNode, look: Look) -> None:
@@ -139,7 +139,7 @@ def test_missing_queue_is_reported(open_node: OpenNode, look: Look) -> None:
     expect(page.locator("#queue-note")).to_contain_text("This queue does not exist on this node")
 
 
-# --- what is done -----------------------------------------------------------------------------------------------------
+# --- actions ----------------------------------------------------------------------------------------------------------
 
 
 def test_page_is_read_only_when_actions_are_disabled(open_node: OpenNode, look: Look) -> None:
@@ -244,7 +244,7 @@ def test_jobs_stay_selected_until_the_action_is_done(open_node: OpenNode, look: 
         expect(page.locator("#live")).to_have_text("Live")
 
 
-# --- who may ----------------------------------------------------------------------------------------------------------
+# --- permissions ------------------------------------------------------------------------------------------------------
 
 
 def test_password_is_requested(open_node: OpenNode, look: Look) -> None:

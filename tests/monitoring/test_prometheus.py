@@ -24,7 +24,7 @@ from disqued.testing.ports import LOOPBACK, free_port
 from monitoring.queries import FOREIGN, names_in, with_choices
 from support.cluster import RealNode
 from support.nodeclient import NodeClient
-from support.prometheus import Prometheus, hurried
+from support.prometheus import Prometheus, with_short_durations
 from support.wires import WiredCluster, Wires
 
 EMPTY_HERE = {
@@ -146,7 +146,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             }
             for name, places in targets.items()
         ]
-        prometheus = stack.enter_context(Prometheus(folder / "prometheus", jobs, hurried(RULES.read_text())))
+        prometheus = stack.enter_context(
+            Prometheus(folder / "prometheus", jobs, with_short_durations(RULES.read_text()))
+        )
         ended = threading.Event()
         thread = threading.Thread(target=load, args=(cluster.nodes[:2], ended))
         thread.start()

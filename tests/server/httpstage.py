@@ -21,7 +21,7 @@ LIVE = GET.format("GET", "/livez").encode()
 WAITING = GET.format("GET", "/stopz?timeout=60").encode()
 
 
-def lonely() -> LocalNode:
+def with_dead_peer() -> LocalNode:
     """One of two nodes; the other one does not answer."""
     cluster = Cluster(2)
     one, two = cluster.members

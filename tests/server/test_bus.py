@@ -227,7 +227,7 @@ def test_a_node_without_any_port_has_no_bus(tmp_path: Path) -> None:
         assert "bus port" not in server.log.read_text()
 
 
-# --- a node that does not take what it is sent ------------------------------------------------------------------------
+# --- a node that does not read ----------------------------------------------------------------------------------------
 
 
 def test_backlog_for_a_hanging_node_is_bounded_and_the_node_catches_up(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def size_limit() -> Iterator[Callable[[int], None]]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-# --- what both promise ------------------------------------------------------------------------------------------------
+# --- guarantees of both disks -----------------------------------------------------------------------------------------
 
 
 def test_what_is_appended_is_read(either: Owner) -> None:

@@ -12,7 +12,7 @@ from disqued.httproutes import OK, Exchange, Request, Route
 from disqued.server import httpport
 from disqued.server.health import MOST_WAITING, ROUTES
 from disqued.server.httpport import MOST_BYTES, MOST_CONNECTIONS
-from server.httpstage import FEED, GET, LIVE, WAITING, Feed, Stage, lonely, play, status_of
+from server.httpstage import FEED, GET, LIVE, WAITING, Feed, Stage, play, status_of, with_dead_peer
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ def test_handler_gets_the_request_and_the_client_address() -> None:
     play(act, routes=(Route("/note", note),))
 
 
-# --- who waits --------------------------------------------------------------------------------------------------------
+# --- waiting requests -------------------------------------------------------------------------------------------------
 
 
 def test_waiting_request_is_answered_at_its_timeout() -> None:
@@ -198,7 +198,7 @@ def test_waiting_request_is_answered_at_its_timeout() -> None:
         assert page.endswith(b" does not answer\n")
         assert stage.loop.time() - began_s >= 0.25
 
-    play(act, lonely())
+    play(act, with_dead_peer())
 
 
 def test_waiting_requests_are_limited_and_others_are_answered() -> None:
@@ -222,7 +222,7 @@ def test_waiting_requests_are_limited_and_others_are_answered() -> None:
         assert await one_more.page() == b"This node is shutting down\n"
         assert [await client.page() for client in waiting[1:]] == [b"This node is shutting down\n"] * (MOST_WAITING - 1)
 
-    play(act, lonely())
+    play(act, with_dead_peer())
 
 
 def test_client_that_sends_too_much_while_waiting_is_disconnected() -> None:
@@ -234,7 +234,7 @@ def test_client_that_sends_too_much_while_waiting_is_disconnected() -> None:
         assert await client.rest() == b""
         assert stage.port._open["/stopz"] == 0
 
-    play(act, lonely())
+    play(act, with_dead_peer())
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
@@ -364,6 +364,6 @@ def test_closed_http_connections_leave_no_garbage(monkeypatch: pytest.MonkeyPatc
     gc.disable()
     try:
         play(act, routes=(*ROUTES, Feed().route))
-        play(act, lonely(), routes=(*ROUTES, Feed().route))
+        play(act, with_dead_peer(), routes=(*ROUTES, Feed().route))
     finally:
         gc.enable()

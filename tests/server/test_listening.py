@@ -178,7 +178,7 @@ def test_the_unix_socket_is_removed_though_the_directory_changed(tmp_path: Path)
     assert not (tmp_path / "s").exists()
 
 
-# --- what the kernel does ---------------------------------------------------------------------------------------------
+# --- behaviour of the kernel ------------------------------------------------------------------------------------------
 
 
 @needs_ss

@@ -112,7 +112,7 @@ def test_unreadable_limits_mean_the_machines_memory(tmp_path: Path) -> None:
 FILL_AND_FREE = """
 from disqued.server import allocator
 
-allocator.tame()
+allocator.configure()
 before = allocator.resident_bytes()
 kept = [bytes(20_000) for _ in range(4000)]
 full = allocator.resident_bytes()

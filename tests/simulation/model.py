@@ -72,7 +72,7 @@ class Model:
         """Whether a queue gives no jobs."""
         return self.pauses.get(queue) in {"out", "all"}
 
-    # --- what happens to a job ---------------------------------------------------------------------------------------
+    # --- events of a job ----------------------------------------------------------------------------------------------
 
     def can_enqueue(self, job: ModelJob) -> bool:
         """Whether a job may be queued (again)."""
@@ -117,7 +117,7 @@ class Model:
         assert within_ms is None or isinstance(within_ms, int)
         job.requeue_ms = None if within_ms is None else self.now_ms + within_ms
 
-    # --- what time and other clients do ------------------------------------------------------------------------------
+    # --- time and other clients ---------------------------------------------------------------------------------------
 
     def follow(self) -> None:
         """Something happened on the node, by a command or because time passed: do the same here, and check it."""

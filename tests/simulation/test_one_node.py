@@ -96,7 +96,7 @@ class OneNode(RuleBasedStateMachine):
         known = self.model.jobs.pop(job_id, None) is not None
         assert self.admin.call(command, job_id) == known
 
-    # --- what workers and administrators do with one ------------------------------------------------------------------
+    # --- workers and administrators -----------------------------------------------------------------------------------
 
     @rule(job_id=ids, command=st.sampled_from(["NACK", "ENQUEUE"]))
     def requeue(self, job_id: bytes, command: str) -> None:
@@ -167,7 +167,7 @@ class OneNode(RuleBasedStateMachine):
             self.local.step(end_ms)
             self.model.follow()
 
-    # --- what always holds --------------------------------------------------------------------------------------------
+    # --- invariants ---------------------------------------------------------------------------------------------------
 
     @invariant()
     def queues_have_the_expected_jobs_in_order(self) -> None:

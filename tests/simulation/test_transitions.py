@@ -73,10 +73,10 @@ def test_verb_that_violates_the_table_is_detected(
 def test_flags_changed_outside_the_verbs_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     is_leased = Lifecycle.is_leased
 
-    def meddle(self: Lifecycle, job: Job, now_ms: int) -> bool:
+    def change_flags(self: Lifecycle, job: Job, now_ms: int) -> bool:
         job.flags ^= BY_TIMER
         return is_leased(self, job, now_ms)
 
-    monkeypatch.setattr(Lifecycle, "is_leased", meddle)
+    monkeypatch.setattr(Lifecycle, "is_leased", change_flags)
     violations = [text for seed in SEEDS for text in simulate(seed).violations]
     assert any("something other than a verb changed" in text for text in violations)

@@ -30,7 +30,7 @@ HOURS_S = 5
 """The duration that replaces an hour in rules."""
 
 
-def hurried(rules: str) -> str:
+def with_short_durations(rules: str) -> str:
     """Rules with shortened durations."""
     rules = rules.replace("> 900", "> 15").replace("> 300", "> 3")
     rules = re.sub(r"\b(\d+)m\b", r"\1s", rules)

@@ -46,7 +46,7 @@ class Wires:
         self._proxies: list[asyncio.Server] = []
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
-    # --- what tests do ------------------------------------------------------------------------------------------------
+    # --- control by tests ---------------------------------------------------------------------------------------------
 
     def cut(self, senders: Iterable[RealNode], receivers: Iterable[RealNode]) -> None:
         """Block all directions from the senders to the receivers; the opposite ones stay open."""

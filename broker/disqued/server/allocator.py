@@ -2,8 +2,8 @@
 
 Objects up to 512 bytes come from Python's arenas of one megabyte, which are returned when they are empty. Larger
 objects, mainly job bodies, come from the C library. glibc returns only the end of its heap by itself; `release` also
-returns free pages in the middle. Without `tame`, freeing one large body would raise the threshold for mapping objects
-one by one, which are returned at once, to 32 MB. Other C libraries are not changed.
+returns free pages in the middle. Without `configure`, freeing one large body would raise the threshold for mapping
+objects one by one, which are returned at once, to 32 MB. Other C libraries are not changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _LIBRARY: Final = ctypes.CDLL(None)
 
 
-def tame() -> None:
+def configure() -> None:
     """Set the parameters of malloc. Call it before the server allocates memory."""
     if hasattr(_LIBRARY, "mallopt"):
         _LIBRARY.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)

@@ -99,7 +99,7 @@ class HttpConnection:
         self.in_line = False
         """Whether it waits for its turn."""
 
-    # --- what the event loop calls ------------------------------------------------------------------------------------
+    # --- callbacks of the event loop ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: Transport) -> None:
         """A client has connected."""

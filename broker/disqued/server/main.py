@@ -74,7 +74,7 @@ def start(arguments: ServerArguments, rooms: Rooms) -> None:
         ConfigError: a directive is wrong.
         Fatal: the server cannot start.
     """
-    allocator.tame()
+    allocator.configure()
     directory = _working_directory()
     config = read_configuration(arguments, rooms)
     if config.dir:

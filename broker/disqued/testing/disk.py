@@ -165,7 +165,7 @@ class MemoryDisk:
         self.next_ms = min([pending.due_ms for pending in self._pending], default=NEVER_MS)
         return finished
 
-    # --- what tests do ------------------------------------------------------------------------------------------------
+    # --- faults and checks --------------------------------------------------------------------------------------------
 
     @property
     def files(self) -> dict[str, bytearray]:

@@ -106,7 +106,7 @@ class Stage:
             raise ScriptError(f"there is no node {number}")
         return self.cluster.members[int(number) - 1]
 
-    # --- what the script does -----------------------------------------------------------------------------------------
+    # --- steps of the script ------------------------------------------------------------------------------------------
 
     def send(self, number: str, name: str | None, text: str) -> None:
         """Have a client of a node send a command; `J1` in it is the ID of a job."""
@@ -137,7 +137,7 @@ class Stage:
             cluster.step(end_ms)
             self.observe()
 
-    # --- what happens -------------------------------------------------------------------------------------------------
+    # --- output of the nodes ------------------------------------------------------------------------------------------
 
     def _note(self, text: str) -> None:
         seconds = (self.cluster.network.now_ms - self._start_ms) / 1000
