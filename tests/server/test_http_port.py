@@ -25,18 +25,18 @@ from server.httpstage import FEED, GET, LIVE, WAITING, Feed, Stage, play, status
         (b"GET http://node/livez HTTP/1.0\r\n\r\n", 404, b"page not found; available pages: "),
         (b"POST /livez HTTP/1.0\r\n\r\n", 405, b"method not allowed; use GET\n"),
         (b"CONNECT /livez HTTP/1.0\r\n\r\n", 405, b"method not allowed; use GET\n"),
-        (b"POST /livez HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", 413, b"This page accepts no request body\n"),
+        (b"POST /livez HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", 413, b"this page accepts no request body\n"),
         (
             b"POST /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n",
             413,
-            b"This page accepts no request body\n",
+            b"this page accepts no request body\n",
         ),
-        (b"GET /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: gzip\r\n\r\n", 501, b"This transfer encoding is not"),
-        (b"GET /livez HTTP/1.1\r\n\r\n", 400, b"This is not an HTTP request\n"),
-        (b"\x16\x03\x01\x02\x00\r\n\r\n", 400, b"This is not an HTTP request\n"),
-        (b"*1\r\n$4\r\nPING\r\n\r\n", 400, b"This is not an HTTP request\n"),
-        (b"GET /" + b"x" * MOST_BYTES, 431, b"The request is longer than 8192 bytes\n"),
-        (b"GET /" + b"x" * 4 * MOST_BYTES, 431, b"The request is longer than 8192 bytes\n"),
+        (b"GET /x HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: gzip\r\n\r\n", 501, b"this transfer encoding is not"),
+        (b"GET /livez HTTP/1.1\r\n\r\n", 400, b"this is not an HTTP request\n"),
+        (b"\x16\x03\x01\x02\x00\r\n\r\n", 400, b"this is not an HTTP request\n"),
+        (b"*1\r\n$4\r\nPING\r\n\r\n", 400, b"this is not an HTTP request\n"),
+        (b"GET /" + b"x" * MOST_BYTES, 431, b"the request is longer than 8192 bytes\n"),
+        (b"GET /" + b"x" * 4 * MOST_BYTES, 431, b"the request is longer than 8192 bytes\n"),
         (b"GET /stopz?timeout= HTTP/1.0\r\n\r\n", 400, b"timeout must be a number of seconds from 0 to 3600\n"),
         (b"GET /stopz?timeout=-1 HTTP/1.0\r\n\r\n", 400, b"timeout must be"),
         (b"GET /stopz?timeout=3601 HTTP/1.0\r\n\r\n", 400, b"timeout must be"),
@@ -104,7 +104,7 @@ def test_failing_page_does_not_affect_others() -> None:
     async def act(stage: Stage) -> None:
         client = await stage.client()
         client.send(GET.format("GET", "/fails").encode())
-        assert await client.page() == b"Internal error, the server's log has the details\n"
+        assert await client.page() == b"internal error; see the server's log\n"
         client.send(LIVE)
         assert await client.page() == b"alive\n"
         assert any("the page /fails could not be made" in text for _, text in stage.local.host.log_lines)
@@ -127,15 +127,23 @@ ECHO = Route("/echo", _echo, methods=("POST",), max_body_bytes=10)
     [
         (b"POST /echo HTTP/1.0\r\n\r\n", 200, b"POST \n"),
         (b"POST /echo HTTP/1.0\r\nContent-Length: 10\r\n\r\n0123456789", 200, b"POST 0123456789\n"),
-        (b"POST /echo HTTP/1.0\r\nContent-Length: 11\r\n\r\n01234567890", 413, b"A body has 10 bytes at most here\n"),
-        (b"POST /echo HTTP/1.0\r\nContent-Length: 99999999999999\r\n\r\n", 413, b"A body has 10 bytes at most here\n"),
+        (
+            b"POST /echo HTTP/1.0\r\nContent-Length: 11\r\n\r\n01234567890",
+            413,
+            b"request body too large; this page accepts 10 bytes\n",
+        ),
+        (
+            b"POST /echo HTTP/1.0\r\nContent-Length: 99999999999999\r\n\r\n",
+            413,
+            b"request body too large; this page accepts 10 bytes\n",
+        ),
         (
             b"POST /echo HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
             411,
-            b"The request needs a Content-Length header\n",
+            b"the request needs a Content-Length header\n",
         ),
-        (b"POST /echo HTTP/1.0\r\nContent-Length: -1\r\n\r\n", 400, b"This is not an HTTP request\n"),
-        (b"POST /echo HTTP/1.0\r\nContent-Length: 10\r\n\r\n012", 400, b"This is not an HTTP request\n"),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: -1\r\n\r\n", 400, b"this is not an HTTP request\n"),
+        (b"POST /echo HTTP/1.0\r\nContent-Length: 10\r\n\r\n012", 400, b"this is not an HTTP request\n"),
         (b"GET /echo HTTP/1.0\r\n\r\n", 405, b"method not allowed; use POST\n"),
     ],
 )
@@ -209,7 +217,7 @@ def test_waiting_requests_are_limited_and_others_are_answered() -> None:
         await stage.until(lambda: stage.port._open.get("/stopz", 0) == MOST_WAITING)
         one_more = await stage.client()
         one_more.send(WAITING)
-        assert await one_more.page() == b"Too many pending requests for this page\n"
+        assert await one_more.page() == b"too many pending requests for this page\n"
         one_more.send(LIVE)
         assert await one_more.page() == b"alive\n"
 
@@ -219,8 +227,8 @@ def test_waiting_requests_are_limited_and_others_are_answered() -> None:
         await stage.until(lambda: stage.port._open["/stopz"] == MOST_WAITING)
 
         stage.port.end()
-        assert await one_more.page() == b"This node is shutting down\n"
-        assert [await client.page() for client in waiting[1:]] == [b"This node is shutting down\n"] * (MOST_WAITING - 1)
+        assert await one_more.page() == b"this node is shutting down\n"
+        assert [await client.page() for client in waiting[1:]] == [b"this node is shutting down\n"] * (MOST_WAITING - 1)
 
     play(act, with_dead_peer())
 
@@ -272,7 +280,7 @@ def test_new_connection_is_refused_when_all_others_wait() -> None:
         newest = await stage.client()
         reply = await newest.rest()
         assert status_of(reply) == 503
-        assert reply.endswith(b"Too many connections\n")
+        assert reply.endswith(b"too many connections\n")
 
     play(act, routes=(Route("/waits", lambda _node, _exchange: None, MOST_CONNECTIONS),))
 

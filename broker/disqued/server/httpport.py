@@ -49,21 +49,21 @@ MOST_IGNORED_BYTES: Final = 1 << 20
 
 TOO_LONG: Final = 431
 _REASONS: Final = {
-    TOO_LONG: f"The request is longer than {MOST_BYTES} bytes",
-    501: "This transfer encoding is not supported",
+    TOO_LONG: f"the request is longer than {MOST_BYTES} bytes",
+    501: "this transfer encoding is not supported",
 }
-_NO_BODY: Final = "This page accepts no request body"
-_NO_LENGTH: Final = "The request needs a Content-Length header"
-_NONSENSE: Final = "This is not an HTTP request"
-_FULL: Final = "Too many connections"
-_WAITING: Final = "Too many pending requests for this page"
+_NO_BODY: Final = "this page accepts no request body"
+_NO_LENGTH: Final = "the request needs a Content-Length header"
+_NONSENSE: Final = "this is not an HTTP request"
+_FULL: Final = "too many connections"
+_WAITING: Final = "too many pending requests for this page"
 OTHER_PAGE: Final = "other"
 """The label of all pages that do not exist."""
 _CLOSE: Final = (("Connection", "close"),)
 _EVENTS: Final = "text/event-stream"
 """A content type whose content may end anywhere."""
-_ENDING: Final = "This node is shutting down"
-_FAILED: Final = "Internal error, the server's log has the details"
+_ENDING: Final = "this node is shutting down"
+_FAILED: Final = "internal error; see the server's log"
 
 
 class HttpConnection:
@@ -388,7 +388,11 @@ def _refuse_body(asked: h11.Request, most_bytes: int) -> tuple[int, str] | None:
         return (CONTENT_TOO_LARGE, _NO_BODY) if chunked or length else None
     if chunked:
         return LENGTH_REQUIRED, _NO_LENGTH
-    return (CONTENT_TOO_LARGE, f"A body has {most_bytes} bytes at most here") if length > most_bytes else None
+    return (
+        (CONTENT_TOO_LARGE, f"request body too large; this page accepts {most_bytes} bytes")
+        if length > most_bytes
+        else None
+    )
 
 
 class HttpPort:
