@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core.queues.queue import Queue
+from disqued.core.queues.queue import Placement, Queue, QueueType, Release
 from disqued.core.queues.queues import Queues
-from support.queuetypes import PLAIN
+
+PLAIN = QueueType(b"plain", Placement(by_copies=False), Release())
+"""Orders jobs by age; nothing can be placed in it or taken from it."""
 
 
 def names(queues: list[Queue]) -> list[bytes]:
