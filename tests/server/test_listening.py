@@ -148,6 +148,7 @@ def test_a_node_can_be_reached_by_a_unix_socket_alone(tmp_path: Path) -> None:
 def test_unix_socket_with_any_name_works_beside_tcp(tmp_path: Path) -> None:
     path = tmp_path / "gr\udcfcn"
     with ServerProcess(tmp_path, "--unixsocket", str(path)) as server:
+        server.wait_loaded()  # the Unix socket is opened after the TCP port
         assert shown_address(server, "127.0.0.1").startswith(b"127.0.0.1:")
         assert shown_address(server, str(path)) == os.fsencode(path) + b":0"
 
@@ -155,7 +156,8 @@ def test_unix_socket_with_any_name_works_beside_tcp(tmp_path: Path) -> None:
 @pytest.mark.parametrize("permissions", ["700", "777"])
 def test_the_permissions_of_the_unix_socket_are_set(tmp_path: Path, permissions: str) -> None:
     path = tmp_path / "s"
-    with ServerProcess(tmp_path, "--unixsocket", "s", "--unixsocketperm", permissions):
+    with ServerProcess(tmp_path, "--unixsocket", "s", "--unixsocketperm", permissions) as server:
+        server.wait_loaded()  # the Unix socket is opened after the TCP port
         assert f"{path.stat().st_mode & 0o777:o}" == permissions
 
 
