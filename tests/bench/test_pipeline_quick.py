@@ -21,4 +21,4 @@ def test_every_workload_of_the_pipeline_is_measured() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("foreachPartition, redis-py") == 2
     assert done.stdout.count("connector, ") == 4
-    assert "200  " in done.stdout.partition("Most memory of a task")[2]
+    assert "200  " in done.stdout.partition("Peak memory of a task")[2]
