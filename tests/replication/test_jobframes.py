@@ -33,37 +33,24 @@ new_jobs = st.tuples(
 )
 
 
-@given(st.lists(new_jobs, max_size=12))
+Spec = tuple[bytes, bytes, int, int, int, int, int, tuple[bytes, ...], int, int, FrameWriter, int]
+
+alike = st.lists(st.tuples(st.sampled_from([b"mail", b"post"]), st.integers(1, 1 << 62)), max_size=3)
+"""Bodies of one length, and creation times, of jobs that follow one and share the rest with it."""
+
+
+@given(st.lists(st.tuples(new_jobs, alike), max_size=12))
 def test_a_frame_of_shared_parts_equals_the_frame_of_the_codec(
-    specs: list[tuple[bytes, bytes, int, int, int, int, int, tuple[bytes, ...], int, int, FrameWriter, int]],
+    specs: list[tuple[Spec, list[tuple[bytes, int]]]],
 ) -> None:
     frames, holders, now_ms = JobFrames(), Holders(), NOW_MS
-    for number, (
-        queue,
-        body,
-        ctime,
-        ttl_s,
-        delay_s,
-        retry_s,
-        copies,
-        nodes,
-        flags,
-        elapsed_ms,
-        bus,
-        nacks,
-    ) in enumerate(specs):
+    for number, (spec, followers) in enumerate(specs):
+        queue, body, ctime, ttl_s, delay_s, retry_s, copies, nodes, flags, elapsed_ms, bus, nacks = spec
         now_ms += elapsed_ms
-        job = Job(
-            b"D-%08x-" % number + b"A" * 24 + b"-05a1",
-            queue,
-            body,
-            ctime,
-            now_ms // 1000 + ttl_s,
-            delay_s,
-            retry_s,
-            copies,
-        )
-        job.delivered = holders.keep(nodes)
-        job.nacks = nacks
-        expected = bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, holders.pack(nodes))], flags)
-        assert frames.repljob(bus, job, now_ms, holders, flags) == expected
+        for place, (text, created) in enumerate([(body, ctime), *followers]):
+            job_id = b"D-%08x-" % (1000 * place + number) + b"A" * 24 + b"-05a1"
+            job = Job(job_id, queue, text, created, now_ms // 1000 + ttl_s, delay_s, retry_s, copies)
+            job.delivered = holders.keep(nodes)
+            job.nacks = nacks
+            expected = bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, holders.pack(nodes))], flags)
+            assert frames.repljob(bus, job, now_ms, holders, flags) == expected
