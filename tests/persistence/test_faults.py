@@ -345,6 +345,19 @@ def test_the_node_answers_within_its_turn_while_the_disk_hangs(local: LocalNode)
         local.run(milliseconds=10)
 
 
+def test_records_that_wait_for_the_disk_are_counted_once_in_the_used_memory(local: LocalNode) -> None:
+    local.host.disk.hold()
+    memory = local.node.state.lifecycle.memory
+    local.run(milliseconds=A_CRON_MS)
+    before_bytes = memory.buffer_bytes
+    for _ in range(20):
+        add_unanswered(local)
+    local.run(milliseconds=3 * A_CRON_MS)
+    waiting_bytes = int(info(local.client())["aof_buffer_length"])
+    assert waiting_bytes > 20 * 100
+    assert memory.buffer_bytes - before_bytes == pytest.approx(waiting_bytes, rel=0.2)
+
+
 # --- other nodes ------------------------------------------------------------------------------------------------------
 
 

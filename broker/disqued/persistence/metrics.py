@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 def _total_bytes(state: NodeState) -> int:
     loader = aof_of(state).loader
-    return int(loader.total_bytes) if loader is not None else 0
+    return int(loader.progress.total_bytes) if loader is not None else 0
 
 
 def _loaded_bytes(state: NodeState) -> int:
     loader = aof_of(state).loader
-    return int(loader.loaded_bytes) if loader is not None else 0
+    return int(loader.progress.loaded_bytes) if loader is not None else 0
 
 
 METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_aof_enabled",
         "1 while changes are written to the append only file.",
-        lambda state: int(aof_of(state).enabled),
+        lambda state: int(aof_of(state).file.enabled),
     ),
     gauge(
         "disque_aof_size_bytes",
         "Size of the append only file.",
-        lambda state: int(aof_of(state).size_bytes),
+        lambda state: int(aof_of(state).file.size_bytes),
     ),
     gauge(
         "disque_aof_base_size_bytes",
@@ -81,21 +81,21 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     counter(
         "disque_aof_delayed_fsyncs_total",
         "Syncs that took so long that new jobs were refused meanwhile.",
-        lambda state: int(aof_of(state).delayed_syncs),
+        lambda state: int(aof_of(state).file.sync.delayed),
     ),
     gauge(
         "disque_aof_unwritten_bytes",
         "Records that wait to be written to the file.",
-        lambda state: int(aof_of(state).buffer_bytes),
+        lambda state: int(aof_of(state).file.groups.buffer_bytes),
     ),
     gauge(
         "disque_aof_unsynced_bytes",
         "Records that a loss of power would take: not written, or not synced yet.",
-        lambda state: int(aof_of(state).unsynced_bytes),
+        lambda state: int(aof_of(state).file.unsynced_bytes),
     ),
     counter(
         "disque_aof_damaged_records_total",
         "Places of damage that were left out when files were loaded.",
-        lambda state: int(aof_of(state).damaged_records),
+        lambda state: int(aof_of(state).damaged_places),
     ),
 )

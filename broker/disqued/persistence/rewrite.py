@@ -44,8 +44,7 @@ from disqued.persistence.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
-    from disqued.core.telemetry.fields import Fields
-    from disqued.persistence.aof import Aof
+    from disqued.persistence.logfile import LogFile
 
 SLICE_NS: Final = 1_000_000
 """The time limit of one slice: the longest delay that a slice adds to a reply."""
@@ -71,13 +70,16 @@ _SYNCING: Final = 3
 _CLOSING: Final = 4
 
 
-class Rewrite(DiskOwner):
-    """Rewrites the append only file of one node, one time after the other."""
+class Rewrite:
+    """Rewrites the append-only file of one node, one time after the other.
 
-    def __init__(self, state: NodeState, aof: Aof) -> None:
-        super().__init__()
+    Its disk work belongs to `owner`, which passes finished work to `done` and then calls `advance`.
+    """
+
+    def __init__(self, state: NodeState, file: LogFile, owner: DiskOwner) -> None:
         self._state = state
-        self._aof = aof
+        self._file = file
+        self._owner = owner
         self._disk = state.host.disk
         self.slice_at_ms: i64 = 0
         """When the next slice is due; 0 if none is."""
@@ -101,6 +103,8 @@ class Rewrite(DiskOwner):
         """While closing: the number of the last group in the second file."""
         self._again: bool = False
         """Whether the file being put in place is already outdated, so that another rewrite must follow."""
+        self._ended: bool = False
+        """Whether a rewrite ended during this call of `advance`."""
         self._began_ns: i64 = 0
         self._began_ms: i64 = 0
         self.last_s: i64 = -1
@@ -124,11 +128,6 @@ class Rewrite(DiskOwner):
         """Whether no work on the first file may be started because the names are about to change."""
         return self._step == _CLOSING
 
-    @property
-    def outdated(self) -> bool:
-        """Whether another rewrite begins when this one is over."""
-        return self._again
-
     def start(self) -> None:
         """Begin, unless one is running."""
         if self._step != _IDLE:
@@ -146,7 +145,6 @@ class Rewrite(DiskOwner):
         state.lifecycle.journal.on = True
         state.host.log("notice", "Rewriting the append only file in the background")
         self._begin(DiskWork(disk.OPEN, self._name))
-        self.advance()
 
     def restart(self) -> None:
         """Start again because the second file is outdated or in the wrong directory; at once, or after REPLACE."""
@@ -163,7 +161,7 @@ class Rewrite(DiskOwner):
         self._leave()
         self._disk.start(DiskWork(disk.REMOVE, self._name))
         self._state.host.log("notice", "The rewrite of the append only file was stopped")
-        self._aof.rewrite_over()
+        self._file.rewrite_ended()
 
     def settle(self) -> None:
         """End the rewrite now and wait for the disk, because the node shuts down."""
@@ -177,7 +175,7 @@ class Rewrite(DiskOwner):
             self._finished(work)
         else:
             self._leave()
-            self._aof.rewrite_over()
+            self._file.rewrite_ended()
 
     def _is_replacing(self) -> bool:
         work = self._work
@@ -188,6 +186,7 @@ class Rewrite(DiskOwner):
         state = self._state
         self.slice_at_ms = 0
         self._step = _IDLE
+        self._ended = True
         self._work = None
         self._backlog = []
         self._backlog_bytes = 0
@@ -204,7 +203,7 @@ class Rewrite(DiskOwner):
             self._backlog_bytes += len(data)
 
     def slice(self) -> None:
-        """Write the next slice of the walk."""
+        """Take the next slice of the walk; `advance` follows."""
         self.slice_at_ms = 0
         if self._step != _WALKING:
             return
@@ -212,26 +211,26 @@ class Rewrite(DiskOwner):
             self._add(self._snapshot.part(SLICE_NS))
         if not self._snapshot.over:
             self._arm()
-        self.advance()
 
     def _arm(self) -> None:
         self.slice_at_ms = self._state.now_ms + SLICE_EVERY_MS
 
     # --- the disk -----------------------------------------------------------------------------------------------------
 
-    def advance(self) -> None:
-        """Start the next disk work, unless some is under way."""
+    def advance(self) -> bool:
+        """Start the next disk work, unless some is under way. Returns whether a rewrite ended by that."""
+        self._ended = False
         while self._work is None and self._choose():
             pass
+        return self._ended
 
-    def disk_done(self, work: DiskWork) -> None:
-        """Continue after finished disk work; ignore work of a rewrite that was stopped."""
+    def done(self, work: DiskWork) -> bool:
+        """Continue after finished disk work; return False if it is not of the running rewrite."""
         if work is not self._work:
-            return
+            return False
         self._work = None
         self._finished(work)
-        self.advance()
-        self._aof.advance()
+        return True
 
     def _choose(self) -> bool:
         """Start the next disk work; return False if there is none now."""
@@ -261,9 +260,9 @@ class Rewrite(DiskOwner):
     def _choose_closing(self) -> bool:
         if self._backlog:
             self._append()
-        elif self._aof.idle:
+        elif self._file.idle:
             work = DiskWork(disk.REPLACE, self._name)
-            work.other = self._aof.name
+            work.other = self._file.name
             self._begin(work)
         else:
             return False
@@ -280,7 +279,7 @@ class Rewrite(DiskOwner):
 
     def _begin(self, work: DiskWork) -> None:
         self._work = work
-        work.owner = self
+        work.owner = self._owner
         self._disk.start(work)
         if work.finished:
             self._work = None
@@ -328,10 +327,10 @@ class Rewrite(DiskOwner):
         jobs = self._snapshot.jobs
         state.host.log("notice", f"The append only file was rewritten: {jobs} jobs, {self._size_bytes} bytes")
         self._leave()
-        self._aof.replaced(self._size_bytes, self._covers)
-        if not self._aof.enabled:
-            self._disk.start(DiskWork(disk.CLOSE, self._aof.name))
-        self._aof.rewrite_over()
+        self._file.replaced(self._size_bytes, self._covers, outdated=self._again)
+        if not self._file.enabled:
+            self._disk.start(DiskWork(disk.CLOSE, self._file.name))
+        self._file.rewrite_ended()
         if self._again:
             self.start()
 
@@ -343,24 +342,24 @@ class Rewrite(DiskOwner):
         state.host.log("warning", f"The append only file could not be rewritten, the old one stays: {why}")
         self._leave()
         self._disk.start(DiskWork(disk.REMOVE, self._name))
-        self._aof.rewrite_over()
+        self._file.rewrite_ended()
         if self._again:
             self.start()
 
     # --- automatic rewrites -------------------------------------------------------------------------------------------
 
-    def cron(self) -> None:
-        """Start a rewrite if one is due."""
+    def start_if_due(self) -> None:
+        """Start a rewrite if the file needs one or has grown enough."""
         state = self._state
-        if self._step == _IDLE and state.now_ms >= self._not_before_ms and (self._aof.incomplete or self._has_grown()):
+        if self._step == _IDLE and state.now_ms >= self._not_before_ms and (self._file.incomplete or self._has_grown()):
             self.start()
 
     def _has_grown(self) -> bool:
         """Whether the file has grown by `auto-aof-rewrite-percentage`."""
         config = self._state.config
-        size_bytes = self._aof.size_bytes
+        size_bytes = self._file.size_bytes
         percentage: i64 = config.auto_aof_rewrite_percentage
-        if percentage <= 0 or not self._aof.enabled or size_bytes <= config.auto_aof_rewrite_min_size:
+        if percentage <= 0 or not self._file.enabled or size_bytes <= config.auto_aof_rewrite_min_size:
             return False
         base_bytes: i64 = max(self.base_bytes, 1)
         return size_bytes * 100 // base_bytes - 100 >= percentage
@@ -373,7 +372,7 @@ class Rewrite(DiskOwner):
         self.settle()
         name = f"temp-rewriteaof-{state.host.facts().process_id}.aof"
         snapshot = Snapshot(state, handed_on=handed_on)
-        mark = RestartMark(state, self._aof.name) if handed_on and state.config.aof_restart_mark else None
+        mark = RestartMark(state, self._file.name) if handed_on and state.config.aof_restart_mark else None
         size_bytes: i64 = 0
         error = self._perform(DiskWork(disk.REMOVE, name)) or self._perform(DiskWork(disk.OPEN, name))
         while not error and not snapshot.over:
@@ -390,7 +389,7 @@ class Rewrite(DiskOwner):
             error = self._perform(work) or mark.prepare(size_bytes)
         if not error:
             work = DiskWork(disk.REPLACE, name)
-            work.other = self._aof.name
+            work.other = self._file.name
             error = self._perform(work)
         if error:
             self._disk.perform(DiskWork(disk.REMOVE, name))
@@ -400,9 +399,9 @@ class Rewrite(DiskOwner):
         self.succeeded += 1
         self.base_bytes = size_bytes
         state.host.log("notice", f"The append only file was rewritten: {snapshot.jobs} jobs, {size_bytes} bytes")
-        self._aof.replaced(size_bytes, state.ready.logged)
-        if not self._aof.enabled:
-            self._disk.start(DiskWork(disk.CLOSE, self._aof.name))
+        self._file.replaced(size_bytes, state.ready.logged, outdated=False)
+        if not self._file.enabled:
+            self._disk.start(DiskWork(disk.CLOSE, self._file.name))
         return self._leave_mark(mark) if mark is not None else ""
 
     def _leave_mark(self, mark: RestartMark) -> str:
@@ -414,10 +413,10 @@ class Rewrite(DiskOwner):
         error = mark.leave()
         if error:
             mark.give_up()
-            if self._aof.enabled:
+            if self._file.enabled:
                 self.start()
             else:
-                self._disk.start(DiskWork(disk.REMOVE, self._aof.name))
+                self._disk.start(DiskWork(disk.REMOVE, self._file.name))
         return error
 
     def _perform(self, work: DiskWork) -> str:
@@ -426,16 +425,6 @@ class Rewrite(DiskOwner):
         return f"can't {VERB_NAMES[work.verb]} {work.name}: {work.error}" if work.error else ""
 
     # --- in figures ---------------------------------------------------------------------------------------------------
-
-    def status(self) -> Fields:
-        """The progress, for INFO."""
-        return [
-            ("aof_rewrite_in_progress", int(self.running)),
-            ("aof_rewrite_scheduled", 0),
-            ("aof_last_rewrite_time_sec", int(self.last_s)),
-            ("aof_current_rewrite_time_sec", self.current_s),
-            ("aof_last_bgrewrite_status", "err" if self.failures > 0 else "ok"),
-        ]
 
     @property
     def current_s(self) -> int:

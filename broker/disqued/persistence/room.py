@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.persistence.aof import Aof
-from disqued.persistence.reload import reload
+from disqued.persistence.status import status_fields
 
 if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
@@ -43,11 +43,9 @@ class PersistenceRoom(Room):
     def due(self) -> None:
         """Load or rewrite one slice."""
         if self.state.loading:
-            loader = self.aof.loader
-            if loader is not None:
-                loader.slice()
+            self.aof.load_slice()
         elif 0 < self.aof.rewrite.slice_at_ms <= self.state.now_ms:
-            self.aof.rewrite.slice()
+            self.aof.rewrite_slice()
 
     def cron(self) -> None:
         """Retry what failed, and rewrite the file if it has grown enough."""
@@ -61,7 +59,7 @@ class PersistenceRoom(Room):
             self.aof.move()
 
     def buffered_bytes(self) -> i64:
-        """Records that wait for the disk."""
+        """The size of the records that wait for the disk."""
         return self.aof.buffer_bytes
 
     def all_dropped(self) -> None:
@@ -74,11 +72,11 @@ class PersistenceRoom(Room):
 
     def reload(self) -> str:
         """Load the file again."""
-        return reload(self.state, self.aof)
+        return self.aof.reload()
 
     def persistence_status(self) -> Fields:
         """The state of the file."""
-        return self.aof.status_fields()
+        return status_fields(self.state, self.aof)
 
 
 def aof_of(state: NodeState) -> Aof:

@@ -37,7 +37,7 @@ def why_not_ready(node: Node) -> str:
         return "this node is shutting down"
     if state.loading:
         loader = aof_of(state).loader
-        return loader.progress() if loader is not None else "this node could not load its jobs"
+        return loader.progress.line() if loader is not None else "this node could not load its jobs"
     if state.view.leaving:
         return "this node is leaving the cluster"
     return state.write_refusal

@@ -42,5 +42,5 @@ class LoadingLine:
         loader = aof_of(self._node.state).loader
         if self._shown and loader is not None:
             self._written = True
-            os.write(_STANDARD_ERROR, f"{_ERASE}{loader.progress()}\r".encode())  # a log line overwrites it
+            os.write(_STANDARD_ERROR, f"{_ERASE}{loader.progress.line()}\r".encode())  # a log line overwrites it
             self._shell.call_later(_PAUSE_S, self._show)

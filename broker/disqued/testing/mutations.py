@@ -32,7 +32,7 @@ from disqued.delivery.queued import MESSAGE
 from disqued.federation import jobbatch, yourjobs
 from disqued.node import Node
 from disqued.persistence import load
-from disqued.persistence.aof import Aof
+from disqued.persistence.logfile import LogFile
 from disqued.persistence.mark import RestartMark
 from disqued.persistence.rewrite import Rewrite
 from disqued.replication.repljob import repljob
@@ -152,16 +152,16 @@ def _count_again(self: Lifecycle, job: Job, now_ms: int, ask_at_ms: int) -> None
         self.enqueue(job, now_ms, COUNT_DELIVERY)
 
 
-def _not_strict(self: Aof) -> bool:
+def _not_strict(self: LogFile, rewriting: bool) -> bool:
     """Treat written data as synced."""
-    del self
+    del self, rewriting
     return False
 
 
-_sync_done = Aof._sync_done  # noqa: SLF001 - mutations patch internals
+_sync_done = LogFile._sync_done  # noqa: SLF001 - mutations patch internals
 
 
-def _trusting(self: Aof, work: DiskWork) -> None:
+def _trusting(self: LogFile, work: DiskWork) -> None:
     """Ignore a failed sync."""
     work.error = ""
     _sync_done(self, work)
@@ -221,7 +221,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "reply-before-sync": Mutation(
         "with `always`, clients get a reply before the sync",
         "logged power",
-        patched=((Aof, "_is_strict", _not_strict),),
+        patched=((LogFile, "_is_strict", _not_strict),),
         policy="always",
     ),
     "confirm-before-log": Mutation(
@@ -236,7 +236,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "trust-after-failed-sync": Mutation(
         "data that a sync failed to write is considered safe",
         "logged disks",
-        patched=((Aof, "_sync_done", _trusting),),
+        patched=((LogFile, "_sync_done", _trusting),),
         policy="always",
     ),
     "forget-groups": Mutation(

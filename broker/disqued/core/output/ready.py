@@ -69,8 +69,6 @@ class Ready:
         """Number of the last group of changes that was given to the append only file."""
         self.safe: i64 = 0
         """Number of the last group that reached it as `appendfsync` promises."""
-        self.unwritten_bytes: i64 = 0
-        """How much waited to be written to the append only file at the last check."""
         self.slow: dict[int, Session] = {}
         """Sessions whose clients do not read their output, by number."""
         self.output_limited: bool = False

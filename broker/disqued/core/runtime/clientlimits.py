@@ -44,9 +44,9 @@ class ClientLimits:
         self._big_input_links[link] = None
 
     def buffers_bytes(self) -> int:
-        """The size of all output that waits to be sent or written, of big incomplete frames, and of timer buckets."""
+        """The size of all output that waits to be sent, of big incomplete frames, and of timer buckets."""
         state = self._state
-        waiting = int(state.lifecycle.timers.buckets) * BUCKET_BYTES + int(state.ready.unwritten_bytes)
+        waiting = int(state.lifecycle.timers.buckets) * BUCKET_BYTES
         for session in list(state.ready.slow.values()):
             output: i64 = session.output_bytes()
             waiting += output
