@@ -76,8 +76,8 @@ def _comparison(measured: Measured) -> Table:
 
 
 def _traffic(found: dict[str, dict[str, list[float]]]) -> Table:
-    head = ["phase of a job with three copies", "messages", "bytes", "which"]
-    table = Table("What a job costs on the cluster bus", head, [])
+    head = ["phase of a job with three copies", "messages", "bytes", "by type"]
+    table = Table("The cost of a job on the cluster bus", head, [])
     for phase, kinds in found.items():
         which = ", ".join(f"{messages:.2f} {kind.upper()}" for kind, (messages, _) in kinds.items())
         messages, size = (sum(column) for column in zip(*kinds.values(), strict=True))

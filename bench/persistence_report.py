@@ -1,4 +1,4 @@
-"""Tables of the append only file: each policy compared with none and with Redis, loading, a rewrite, logged copies."""
+"""Tables of the append-only file: each policy compared with none and with Redis, loading, a rewrite, logged copies."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _latency(lines: Lines, workload: str) -> str:
 def _policies(results: dict[str, dict[str, dict[str, Lines]]]) -> Table:
     head = ["workload", "log", "disqued, jobs/s", "beside none", f"beside {STREAMS}, same policy", "CPU, us"]
     head += ["p50 / p99, ms", f"{STREAMS} p50 / p99, ms"]
-    table = Table("The append only file: what each policy of `appendfsync` costs", head, [])
+    table = Table("The append-only file: the cost of each policy of `appendfsync`", head, [])
     for workload, title in WORKLOADS.items():
         measured = results[workload]
         for policy in POLICIES:
@@ -76,8 +76,8 @@ def _policies(results: dict[str, dict[str, dict[str, Lines]]]) -> Table:
 
 
 def _loads(results: dict[str, Lines], jobs: int) -> Table:
-    head = ["broker", "until it serves, s", "CPU, s", "file, bytes for a job"]
-    table = Table(f"Starting again with {jobs:,} jobs in the file", head, [])
+    head = ["broker", "time until ready, s", "CPU, s", "file, bytes for a job"]
+    table = Table(f"Restart with {jobs:,} jobs in the file", head, [])
     for broker, lines in results.items():
         seconds = [float(line["seconds"]) for line in lines]
         floor = verdict(median(seconds), LOAD) if broker == OURS else ""
@@ -89,7 +89,7 @@ def _loads(results: dict[str, Lines], jobs: int) -> Table:
 
 
 def _rewrites(results: dict[str, Lines], sizes: dict[str, Any]) -> Table:
-    head = ["broker", "phase", "p50, ms", "p99, ms", "worst p99, ms", "longest reply, ms", "it took, s"]
+    head = ["broker", "phase", "p50, ms", "p99, ms", "worst p99, ms", "longest reply, ms", "duration, s"]
     rate = f"{sizes['rewrite_rate']:,.0f} adds per second"
     table = Table(f"{rate} during a rewrite of the file, {sizes['load']:,} jobs in memory", head, [])
     for broker, lines in results.items():
@@ -109,7 +109,7 @@ def _rewrites(results: dict[str, Lines], sizes: dict[str, Any]) -> Table:
 
 def _replicated(results: dict[str, dict[str, Lines]]) -> Table:
     head = ["workload, three nodes on one core", "none, jobs/s", "everysec, jobs/s", "ratio", "p50 / p99, ms"]
-    table = Table("Copies that are logged: three nodes with an append only file each", head, [])
+    table = Table("Copies on disk: three nodes with an append-only file each", head, [])
     for workload, title in REPLICATED.items():
         without, logged = results[workload][NONE], results[workload]["everysec"]
         rates = [number(median(line["jobs_per_s"] for line in lines)) for lines in (without, logged)]
@@ -118,7 +118,7 @@ def _replicated(results: dict[str, dict[str, Lines]]) -> Table:
 
 
 def tables(results: dict[str, Any]) -> list[Table]:
-    """The tables of the append only file."""
+    """The tables of the append-only file."""
     made = []
     if "policies" in results:
         made.append(_policies(results["policies"]))

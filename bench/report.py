@@ -130,7 +130,7 @@ def as_markdown(results: Results) -> str:
         "![Ratios to other brokers, with their floors](performance/comparison.svg)",
         "![Cost of a job as the load grows](performance/growth.svg)",
         "![Three nodes beside one node and beside RabbitMQ](performance/cluster.svg)",
-        "![What the append only file costs, and latency beside a rewrite](performance/persistence.svg)",
+        "![The cost of the append-only file, and latency during a rewrite](performance/persistence.svg)",
     ]
     return "\n\n".join([parts[0], *images, *parts[1:]])
 
