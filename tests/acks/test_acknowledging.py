@@ -1,4 +1,4 @@
-"""ACKJOB, FASTACK and DELJOB: jobs are forgotten, once, wherever they stand."""
+"""ACKJOB, FASTACK and DELJOB on one node: jobs are deleted in any state and counted once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ COMMANDS = ("ACKJOB", "FASTACK", "DELJOB")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_reply_is_the_number_of_jobs_that_were_there(client: LocalClient, command: str) -> None:
+def test_reply_is_the_number_of_jobs_found(client: LocalClient, command: str) -> None:
     ids = [client.add("mail") for _ in range(3)]
-    assert client.call(command, ids[0], ids[0]) == 1, "named twice, finished once"
+    assert client.call(command, ids[0], ids[0]) == 1, "a job that is named twice is counted once"
     assert client.call(command, *ids) == 2
     assert client.call("QLEN", "mail") == 0
 
@@ -37,7 +37,7 @@ def test_a_job_in_the_middle_of_a_queue_can_be_finished(client: LocalClient) -> 
     assert client.take("mail", count=9) == [ids[0], ids[1], ids[3], ids[4]]
 
 
-def test_an_id_of_another_nodes_job_is_no_job_of_a_node_that_is_alone(client: LocalClient) -> None:
+def test_lone_node_keeps_no_acknowledgement_of_an_unknown_job(client: LocalClient) -> None:
     foreign = b"D-0badcafe-" + b"A" * 24 + b"-05a1"
     assert client.call("ACKJOB", foreign) == 0
     assert client.show(foreign) == {}

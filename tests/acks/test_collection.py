@@ -1,4 +1,4 @@
-"""Acknowledged jobs are forgotten by all nodes, when all of them know."""
+"""Collection of acknowledged jobs: all holders drop a job when all of them know that it is acknowledged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.stories import LETTERS, added, job_at, talk, tell
 REPLICATED = ("REPLICATE", 3, "RETRY", 60, "TTL", 3600)
 
 
-def test_in_a_healthy_cluster_six_messages_and_the_job_is_gone(cluster: Cluster) -> None:
+def test_job_is_collected_with_six_messages_in_a_healthy_cluster(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, *REPLICATED)
     assert first.admin.call("ACKJOB", job) == 1
@@ -30,7 +30,7 @@ def test_in_a_healthy_cluster_six_messages_and_the_job_is_gone(cluster: Cluster)
     assert talk(cluster) == []
 
 
-def test_a_replica_may_be_told_and_the_job_leaves_the_queue_where_it_waits(cluster: Cluster) -> None:
+def test_job_acknowledged_at_a_replica_leaves_the_queue_of_its_node(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job = added(cluster, *REPLICATED)
     assert second.admin.call("ACKJOB", job) == 1
@@ -39,7 +39,7 @@ def test_a_replica_may_be_told_and_the_job_leaves_the_queue_where_it_waits(clust
     assert first.admin.call("QLEN", "mail") == 0
 
 
-def test_all_holders_told_at_once_is_no_harm(cluster: Cluster) -> None:
+def test_job_acknowledged_at_all_holders_at_once_is_collected(cluster: Cluster) -> None:
     job = added(cluster, *REPLICATED)
     assert [member.admin.call("ACKJOB", job) for member in cluster.members] == [1, 1, 1]
     cluster.run(milliseconds=10)
@@ -53,7 +53,7 @@ def test_job_without_other_holders_is_dropped_without_messages(cluster: Cluster)
     assert talk(cluster) == []
 
 
-def test_a_holder_that_is_down_is_waited_for_and_told_when_it_is_back(cluster: Cluster) -> None:
+def test_job_is_kept_as_acked_until_an_unreachable_holder_returns(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     cluster.partition([first, second], [third])
@@ -66,8 +66,8 @@ def test_a_holder_that_is_down_is_waited_for_and_told_when_it_is_back(cluster: C
     assert cluster.copies(job) == []
 
 
-def test_repeated_changes_of_the_members_leave_no_job_out(cluster: Cluster) -> None:
-    """More jobs wait for a node than are looked at between two times that one comes or goes."""
+def test_no_job_is_skipped_when_members_change_repeatedly(cluster: Cluster) -> None:
+    """More jobs wait for the third node than the broker visits between two changes of the members."""
     first, _, third = cluster.members
     jobs = [added(cluster, "REPLICATE", 3, "RETRY", 3000, "TTL", 3600) for _ in range(3 * JOBS_PER_VISIT)]
     cluster.lose("SETACK", to=third)
@@ -80,7 +80,7 @@ def test_repeated_changes_of_the_members_leave_no_job_out(cluster: Cluster) -> N
     assert {sent.frame.job_id for sent in cluster.sent("SETACK", by=first, to=third)} == set(jobs)
 
 
-def test_an_acknowledged_job_is_not_delivered_any_more_while_it_is_kept(cluster: Cluster) -> None:
+def test_acknowledged_job_is_not_delivered_while_it_is_kept(cluster: Cluster) -> None:
     first, _, third = cluster.members
     job = added(cluster, "REPLICATE", 3, "RETRY", 1, "TTL", 100)
     third.crash()
@@ -95,7 +95,7 @@ def test_an_acknowledged_job_is_not_delivered_any_more_while_it_is_kept(cluster:
     assert cluster.copies(job) == []
 
 
-def test_a_holder_that_lost_its_memory_confirms_too(cluster: Cluster) -> None:
+def test_holder_that_lost_its_jobs_confirms_after_its_restart(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     third.crash()
@@ -107,7 +107,7 @@ def test_a_holder_that_lost_its_memory_confirms_too(cluster: Cluster) -> None:
     assert cluster.copies(job) == []
 
 
-def test_who_waits_asks_less_and_less_often(cluster: Cluster) -> None:
+def test_setack_is_repeated_at_increasing_intervals(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, "REPLICATE", 3, "RETRY", 3000, "TTL", 3600)
     cluster.lose("SETACK", to=third)
@@ -119,11 +119,11 @@ def test_who_waits_asks_less_and_less_often(cluster: Cluster) -> None:
     assert len(gaps) > 9
     for gap, expected in zip(gaps, [1, 2, 4, 8, 16, 32, 64, 128, 180, 180], strict=False):
         assert abs(gap - expected * 1000) <= 250 + 32
-    assert talk(cluster, by=second, to=first).count("GOTACK") == 1, "who confirmed is not asked again"
+    assert talk(cluster, by=second, to=first).count("GOTACK") == 1, "a node that confirmed is not asked again"
 
 
 @pytest.mark.parametrize("kind", ["SETACK", "GOTACK", "DELJOB"])
-def test_a_lost_message_is_made_good_within_seconds(cluster: Cluster, kind: str) -> None:
+def test_job_is_collected_within_seconds_after_a_lost_message(cluster: Cluster, kind: str) -> None:
     job = added(cluster, *REPLICATED)
     cluster.lose(kind)
     cluster.members[0].admin.call("ACKJOB", job)
@@ -134,7 +134,7 @@ def test_a_lost_message_is_made_good_within_seconds(cluster: Cluster, kind: str)
     assert cluster.copies(job) == []
 
 
-def test_holders_that_never_hear_the_end_of_it_find_out_among_themselves(cluster: Cluster) -> None:
+def test_holders_that_missed_deljob_collect_the_job_themselves(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     cluster.lose("DELJOB")
@@ -145,7 +145,7 @@ def test_holders_that_never_hear_the_end_of_it_find_out_among_themselves(cluster
     assert cluster.copies(job) == []
 
 
-def test_a_holder_that_asks_has_confirmed_by_asking(cluster: Cluster) -> None:
+def test_setack_of_a_holder_counts_as_its_confirmation(cluster: Cluster) -> None:
     job = added(cluster, *REPLICATED)
     cluster.lose("GOTACK")
     cluster.members[0].admin.call("ACKJOB", job)
@@ -155,7 +155,7 @@ def test_a_holder_that_asks_has_confirmed_by_asking(cluster: Cluster) -> None:
     assert cluster.copies(job) == []
 
 
-def test_who_does_not_know_the_job_any_more_confirms_too(cluster: Cluster) -> None:
+def test_node_that_no_longer_has_the_job_confirms(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     second.admin.call("DELJOB", job)
@@ -166,20 +166,22 @@ def test_who_does_not_know_the_job_any_more_confirms_too(cluster: Cluster) -> No
     assert [int(sent.frame.aux) for sent in cluster.sent("GOTACK", by=first)] == [1]
 
 
-def test_who_knows_of_fewer_holders_leaves_it_to_who_knows_more(cluster: Cluster) -> None:
+def test_node_that_knows_more_holders_takes_over_the_collection(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     kept = job_at(second, job)
     kept.delivered = (first.id, second.id)
     second.admin.call("ACKJOB", job)
     cluster.run(milliseconds=10)
-    assert talk(cluster, by=first, to=second) == ["DELJOB"], "no confirmation: the second would forget the third"
+    assert talk(cluster, by=first, to=second) == ["DELJOB"], (
+        "the first does not confirm: the second would drop the job without the third"
+    )
     assert [int(sent.frame.aux) for sent in cluster.sent("SETACK", by=first)] == [3]
     assert talk(cluster, by=third, to=first) == ["GOTACK"]
     assert cluster.copies(job) == []
 
 
-def test_numbers_alone_do_not_complete_a_collection(cluster: Cluster) -> None:
+def test_number_of_confirmations_alone_does_not_complete_a_collection(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     kept = job_at(first, job)
@@ -187,7 +189,9 @@ def test_numbers_alone_do_not_complete_a_collection(cluster: Cluster) -> None:
     cluster.lose("SETACK", to=second)
     first.admin.call("ACKJOB", job)
     tell(first, third.node.state.bus.about_job(kinds.GOTACK, job, 1))
-    assert first.admin.show(job)["state"] == b"acked", "two of two, but the second does not know"
+    assert first.admin.show(job)["state"] == b"acked", (
+        "two confirmations for two holders, but the second has not confirmed"
+    )
     assert first.admin.show(job)["nodes-delivered"] == [first.id, second.id, third.id]
 
 
@@ -217,7 +221,7 @@ def test_a_job_whose_client_still_waits_for_copies_is_added_before_it_is_acknowl
     assert first.admin.call("QLEN", "mail") == 0
 
 
-def test_a_copy_acknowledged_elsewhere_is_proof_enough_for_the_client_that_adds(cluster: Cluster) -> None:
+def test_addjob_is_answered_when_a_copy_is_acknowledged_elsewhere(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB")
     client = first.client()
@@ -230,14 +234,14 @@ def test_a_copy_acknowledged_elsewhere_is_proof_enough_for_the_client_that_adds(
     assert cluster.copies(job) == []
 
 
-def test_messages_said_again_change_nothing(cluster: Cluster) -> None:
-    """All that was ever said about jobs arrives again, at every node, at several times of another job's life."""
+def test_repeated_messages_change_nothing(cluster: Cluster) -> None:
+    """All messages about a collected job arrive again at every node, while another job is in different states."""
     first, second, _ = cluster.members
     old = added(cluster, *REPLICATED)
     cluster.forget_sent()
     first.admin.call("ACKJOB", old)
     cluster.run(seconds=2)
-    said = [
+    repeated = [
         sent.frame.data[sent.frame.start : sent.frame.end]
         for sent in cluster.sent()
         if sent.frame.kind in LETTERS and sent.kind != "GOTJOB"
@@ -249,14 +253,14 @@ def test_messages_said_again_change_nothing(cluster: Cluster) -> None:
         elif moment == "acknowledged":
             second.admin.call("ACKJOB", other)
         for member in cluster.members:
-            for frame in said:
+            for frame in repeated:
                 tell(member, frame)
         cluster.run(milliseconds=50)
         assert cluster.copies(old) == []
         assert len(cluster.copies(other)) == (0 if moment == "acknowledged" else 3)
 
 
-def test_acknowledgements_of_other_states_are_ignored(cluster: Cluster) -> None:
+def test_unexpected_job_messages_are_ignored(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job = added(cluster, *REPLICATED)
     tell(first, second.node.state.bus.about_job(kinds.GOTACK, job, 1))
@@ -267,7 +271,7 @@ def test_acknowledgements_of_other_states_are_ignored(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("state", ["queued", "active", "acked", "delayed"])
-def test_deljob_from_another_node_ends_any_state(cluster: Cluster, state: str) -> None:
+def test_deljob_from_another_node_deletes_a_job_in_any_state(cluster: Cluster, state: str) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED, *(("DELAY", 30) if state == "delayed" else ()))
     if state == "active":
@@ -281,7 +285,7 @@ def test_deljob_from_another_node_ends_any_state(cluster: Cluster, state: str) -
     assert first.node.state.lifecycle.acked_jobs == 0
 
 
-def test_fastack_has_the_holders_forget_at_once(cluster: Cluster) -> None:
+def test_fastack_deletes_the_job_on_all_holders_at_once(cluster: Cluster) -> None:
     second = cluster.members[1]
     job = added(cluster, *REPLICATED)
     assert second.admin.call("FASTACK", job) == 1
@@ -290,7 +294,7 @@ def test_fastack_has_the_holders_forget_at_once(cluster: Cluster) -> None:
     assert talk(cluster) == ["DELJOB", "DELJOB"]
 
 
-def test_fastack_of_an_unknown_job_is_told_to_all(cluster: Cluster) -> None:
+def test_fastack_of_an_unknown_job_sends_deljob_to_all(cluster: Cluster) -> None:
     second = cluster.members[1]
     job = added(cluster, "REPLICATE", 1)
     assert second.admin.call("FASTACK", job) == 0

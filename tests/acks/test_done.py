@@ -1,4 +1,4 @@
-"""What is remembered of jobs that are done."""
+"""RecentlyDone: how long, and how many, IDs of finished jobs are remembered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acknowledgements of jobs that a node does not know: kept until somebody who knows the job takes over."""
+"""Dummy acknowledgements: a node keeps the ACKJOB of a job that it does not have until a holder takes over."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ONE_COPY = ("REPLICATE", 1, "RETRY", 60, "TTL", 3600)
 
 
 def figures(member: Member) -> dict[str, int]:
-    """What INFO says of acknowledgements."""
+    """The `acks` section of INFO."""
     text = member.admin.call("INFO", "acks")
     assert isinstance(text, bytes)
     pairs = [line.split(":") for line in text.decode().splitlines() if ":" in line]
     return {name: int(value) for name, value in pairs}
 
 
-def test_the_node_that_has_the_job_takes_over(cluster: Cluster) -> None:
+def test_holder_takes_over_the_acknowledgement_of_its_job(cluster: Cluster) -> None:
     second = cluster.members[1]
     job = added(cluster, *ONE_COPY)
     assert second.admin.call("ACKJOB", job) == 0
@@ -38,7 +38,7 @@ def test_the_node_that_has_the_job_takes_over(cluster: Cluster) -> None:
     }
 
 
-def test_replicas_are_told_by_the_one_that_took_over() -> None:
+def test_holder_that_took_over_collects_all_replicas() -> None:
     cluster = Cluster(5)
     job = added(cluster, "REPLICATE", 3, "RETRY", 60)
     assert len(cluster.copies(job)) == 3
@@ -47,7 +47,7 @@ def test_replicas_are_told_by_the_one_that_took_over() -> None:
     assert cluster.copies(job) == []
 
 
-def test_a_job_that_nobody_knows_is_forgotten_when_all_said_so(cluster: Cluster) -> None:
+def test_acknowledgement_of_an_unknown_job_is_dropped_when_all_nodes_answered(cluster: Cluster) -> None:
     first = cluster.members[0]
     assert first.admin.call("ACKJOB", UNKNOWN) == 0
     assert cluster.copies(UNKNOWN) == [first]
@@ -56,7 +56,7 @@ def test_a_job_that_nobody_knows_is_forgotten_when_all_said_so(cluster: Cluster)
     assert sorted(talk(cluster)) == ["GOTACK", "GOTACK", "SETACK", "SETACK"]
 
 
-def test_it_is_kept_while_a_node_does_not_answer_and_told_to_it_later(cluster: Cluster) -> None:
+def test_acknowledgement_is_kept_until_an_unreachable_node_returns(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *ONE_COPY)
     cluster.partition([first], [second, third])
@@ -69,7 +69,7 @@ def test_it_is_kept_while_a_node_does_not_answer_and_told_to_it_later(cluster: C
     assert first.admin.take("mail") == []
 
 
-def test_it_lives_as_many_minutes_as_the_id_says(cluster: Cluster) -> None:
+def test_acknowledgement_expires_after_the_minutes_in_the_job_id(cluster: Cluster) -> None:
     first, second, third = cluster.members
     second.crash()
     third.crash()
@@ -82,14 +82,14 @@ def test_it_lives_as_many_minutes_as_the_id_says(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("suffix", [b"05a0", b"0000"])
-def test_at_most_once_jobs_are_not_worth_it(cluster: Cluster, suffix: bytes) -> None:
+def test_no_dummy_acknowledgement_is_kept_for_an_at_most_once_job(cluster: Cluster, suffix: bytes) -> None:
     first = cluster.members[0]
     assert first.admin.call("ACKJOB", UNKNOWN[:-4] + suffix) == 0
     assert cluster.copies(UNKNOWN[:-4] + suffix) == []
     assert talk(cluster) == []
 
 
-def test_of_two_that_meet_one_stays_until_the_holder_is_back(cluster: Cluster) -> None:
+def test_one_of_two_nodes_keeps_the_acknowledgement_until_the_holder_returns(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *ONE_COPY)
     cluster.partition([first], [second, third])
@@ -104,7 +104,7 @@ def test_of_two_that_meet_one_stays_until_the_holder_is_back(cluster: Cluster) -
     assert first.admin.take("mail") == []
 
 
-def test_the_acknowledgement_of_an_original_node_is_left_to_it(cluster: Cluster) -> None:
+def test_acknowledgement_of_an_original_node_is_left_to_it(cluster: Cluster) -> None:
     first, second, third = cluster.members
     original = disguise(third)
     second.node.state.view.peers[third.id].features = 0
@@ -115,7 +115,7 @@ def test_the_acknowledgement_of_an_original_node_is_left_to_it(cluster: Cluster)
     assert [int(sent.frame.aux) for sent in cluster.sent("GOTACK", by=second)] == [0]
 
 
-def test_fastack_of_a_job_that_is_only_known_as_done_is_told_to_all(cluster: Cluster) -> None:
+def test_fastack_of_a_dummy_acknowledgement_sends_deljob_to_all(cluster: Cluster) -> None:
     first = cluster.members[0]
     cluster.lose("SETACK")
     first.admin.call("ACKJOB", UNKNOWN)
@@ -124,14 +124,14 @@ def test_fastack_of_a_job_that_is_only_known_as_done_is_told_to_all(cluster: Clu
     assert talk(cluster) == ["DELJOB", "DELJOB"]
 
 
-def test_acknowledged_twice_it_is_asked_for_twice(cluster: Cluster) -> None:
+def test_repeated_acknowledgement_sends_setack_again(cluster: Cluster) -> None:
     first = cluster.members[0]
     cluster.lose("SETACK")
     assert [first.admin.call("ACKJOB", UNKNOWN) for _ in range(2)] == [0, 0]
     assert talk(cluster) == ["SETACK"] * 4
 
 
-def test_a_leaving_node_keeps_nothing_and_passes_the_acknowledgement_on(cluster: Cluster) -> None:
+def test_leaving_node_forwards_acknowledgements_and_keeps_none(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job = added(cluster, "REPLICATE", 1, "RETRY", 60, by=2)
     assert first.admin.call("CLUSTER", "LEAVING", "yes") == b"OK"

@@ -1,4 +1,4 @@
-"""CLUSTER FORGET: no node waits for a node that is not a member, and none lists it."""
+"""CLUSTER FORGET: acknowledged jobs no longer wait for a forgotten node, and no job lists it as a holder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.stories import added, job_at, talk
 REPLICATED = ("REPLICATE", 3, "RETRY", 60, "TTL", 3600)
 
 
-def test_jobs_that_waited_for_it_are_collected_soon(cluster: Cluster) -> None:
+def test_jobs_that_waited_for_a_forgotten_node_are_collected(cluster: Cluster) -> None:
     first, second, third = cluster.members
     jobs = [added(cluster, *REPLICATED) for _ in range(20)]
     third.crash()
@@ -23,7 +23,7 @@ def test_jobs_that_waited_for_it_are_collected_soon(cluster: Cluster) -> None:
     assert second.node.state.lifecycle.table.count == 0
 
 
-def test_the_work_is_done_in_slices(cluster: Cluster) -> None:
+def test_jobs_of_a_forgotten_node_are_collected_in_slices(cluster: Cluster) -> None:
     first, _, third = cluster.members
     state = first.node.state
     jobs = [first.admin.add("mail", "body", "REPLICATE", 3, "ASYNC", "RETRY", 60) for _ in range(3500)]
@@ -41,7 +41,7 @@ def test_the_work_is_done_in_slices(cluster: Cluster) -> None:
     assert len(left) <= 6
 
 
-def test_the_lists_of_holders_are_shorter_then(cluster: Cluster) -> None:
+def test_forgotten_node_is_removed_from_the_holders_of_jobs(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     third.crash()
@@ -57,7 +57,7 @@ def test_the_lists_of_holders_are_shorter_then(cluster: Cluster) -> None:
     assert cluster.copies(job) == []
 
 
-def test_the_last_other_node_forgotten_every_acknowledgement_is_done(cluster: Cluster) -> None:
+def test_acknowledgements_are_dropped_when_the_last_other_node_is_forgotten(cluster: Cluster) -> None:
     first, second, third = cluster.members
     foreign = b"D-0badcafe-" + b"A" * 24 + b"-05a1"
     second.crash()

@@ -1,4 +1,4 @@
-"""What goes to nodes of the original: nothing that they would misunderstand or that would crash them."""
+"""Acknowledgements with nodes of the original, which get no messages that they misunderstand or that crash them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sizes(cluster: Cluster, to: Member) -> list[int]:
     return [int(sent.frame.aux) for sent in cluster.sent("SETACK", to=to)]
 
 
-def test_lists_with_a_forgotten_node_are_not_shortened_for_it(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_setack_to_an_original_still_counts_a_forgotten_node(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, _ = mixed
     first, second, third = cluster.members
     job = added(cluster, "REPLICATE", 3, "RETRY", 60)
@@ -40,13 +40,13 @@ def test_lists_with_a_forgotten_node_are_not_shortened_for_it(mixed: tuple[Clust
     assert sizes(cluster, third) == [3]
 
 
-def test_a_source_that_lists_only_itself_learns_of_us_before_it_is_told(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_original_that_lists_only_itself_gets_willqueue_before_setack(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, original = mixed
     first, second, third = cluster.members
     job = added(cluster, "REPLICATE", 1, "RETRY", 60)
     deaf(cluster, third)
     kept = job_at(first, job)
-    kept.delivered = (third.id, first.id, second.id)  # the original's, it came here by way of the second
+    kept.delivered = (third.id, first.id, second.id)  # the original created it, and it arrived through the second
     first.admin.call("ACKJOB", job)
     assert talk(cluster, to=third) == ["WILLQUEUE", "SETACK"]
     assert talk(cluster, to=second) == ["SETACK"]
@@ -56,7 +56,7 @@ def test_a_source_that_lists_only_itself_learns_of_us_before_it_is_told(mixed: t
     assert talk(cluster, to=third) == ["WILLQUEUE", "SETACK", "DELJOB"]
 
 
-def test_replicated_jobs_need_no_such_care(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_original_gets_no_willqueue_for_a_replicated_job(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, _ = mixed
     first, _, third = cluster.members
     job = added(cluster, "REPLICATE", 3, "RETRY", 60)
@@ -66,7 +66,7 @@ def test_replicated_jobs_need_no_such_care(mixed: tuple[Cluster, FrameWriter]) -
     assert cluster.copies(job) == []
 
 
-def test_an_importer_that_is_in_nobodys_list_is_told_in_the_end(mixed: tuple[Cluster, FrameWriter]) -> None:
+def test_importer_that_no_holder_lists_gets_deljob(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, original = mixed
     first, second, third = cluster.members
     job = added(cluster, "REPLICATE", 3, "RETRY", 60)

@@ -1,4 +1,4 @@
-"""ENQUEUE from another node: it placed the copies of a job and keeps none, so one of the holders queues it."""
+"""ENQUEUE from another node, which placed the copies of a job and keeps none: the receiver queues the job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.stories import added, talk, tell
 
 
 def copy_of(cluster: Cluster, *, retry_s: int = 60, delay_s: int = 0) -> bytes:
-    """The ID of a job of the first member of which the second has the only copy, never queued."""
+    """Create a job of the first member that only the second has, never queued; returns the ID."""
     first, second = cluster.members
     state = first.node.state
     job_id = state.job_ids.make(3600, retry_s > 0)
@@ -22,14 +22,14 @@ def copy_of(cluster: Cluster, *, retry_s: int = 60, delay_s: int = 0) -> bytes:
 
 
 def enqueue(cluster: Cluster, job_id: bytes, delay_s: int = 0) -> Member:
-    """The first member tells the second to queue the job."""
+    """Send ENQUEUE from the first member to the second, which is returned."""
     first, second = cluster.members
     tell(second, first.node.state.bus.about_job(kinds.ENQUEUE, job_id, delay_s))
     return second
 
 
 @pytest.mark.parametrize("retry_s", [60, 0])
-def test_the_job_is_queued_and_nobody_told(pair: Cluster, retry_s: int) -> None:
+def test_enqueue_message_queues_the_job_without_further_messages(pair: Cluster, retry_s: int) -> None:
     job = copy_of(pair, retry_s=retry_s)
     second = enqueue(pair, job)
     assert second.admin.show(job)["additional-deliveries"] == 0
@@ -38,7 +38,7 @@ def test_the_job_is_queued_and_nobody_told(pair: Cluster, retry_s: int) -> None:
 
 
 @pytest.mark.parametrize("retry_s", [60, 0])
-def test_a_delay_counts_from_the_message_on(pair: Cluster, retry_s: int) -> None:
+def test_delay_counts_from_the_enqueue_message(pair: Cluster, retry_s: int) -> None:
     job = copy_of(pair, retry_s=retry_s, delay_s=5)
     second = enqueue(pair, job, 5)
     pair.run(seconds=4.9)
@@ -61,7 +61,7 @@ def test_at_most_once_job_is_queued_once_for_repeated_enqueue_messages(pair: Clu
         assert second.admin.take("mail") == []
 
 
-def test_a_queue_paused_in_input_lets_the_job_come_later(pair: Cluster) -> None:
+def test_job_for_a_queue_paused_in_input_is_queued_after_the_pause(pair: Cluster) -> None:
     job = copy_of(pair, retry_s=3)
     pair.members[1].admin.call("PAUSE", "mail", "in")
     second = enqueue(pair, job)
@@ -71,14 +71,14 @@ def test_a_queue_paused_in_input_lets_the_job_come_later(pair: Cluster) -> None:
     assert second.admin.take("mail") == [job]
 
 
-def test_an_at_most_once_job_would_be_lost_by_the_pause_and_is_queued(pair: Cluster) -> None:
+def test_at_most_once_job_is_queued_despite_the_pause(pair: Cluster) -> None:
     job = copy_of(pair, retry_s=0)
     pair.members[1].admin.call("PAUSE", "mail", "in")
     assert enqueue(pair, job).admin.call("QLEN", "mail") == 1
 
 
 @pytest.mark.parametrize("state", ["queued", "acked", "gone"])
-def test_in_other_states_it_means_nothing(cluster: Cluster, state: str) -> None:
+def test_enqueue_message_is_ignored_in_other_states(cluster: Cluster, state: str) -> None:
     first, second, _ = cluster.members
     job = added(cluster, "REPLICATE", 3, "RETRY", 60)
     if state == "acked":

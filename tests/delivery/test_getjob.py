@@ -1,4 +1,4 @@
-"""GETJOB without waiting: its options, several queues, counters, and what it answers when there is nothing."""
+"""GETJOB without waiting: options, several queues, counters, and the reply when all queues are empty."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient
 
 
-def test_a_job_comes_with_its_queue_its_id_and_its_body(client: LocalClient) -> None:
+def test_reply_has_the_queue_the_id_and_the_body_of_each_job(client: LocalClient) -> None:
     job = client.add("mail", "hello")
     assert client.call("GETJOB", "FROM", "mail") == [[b"mail", job, b"hello"]]
 
 
-def test_the_reply_on_the_wire(client: LocalClient) -> None:
+def test_reply_is_an_array_of_arrays_of_bulk_strings(client: LocalClient) -> None:
     job = client.add("mail", "hello")
     assert client.raw("GETJOB", "FROM", "mail") == (b"*1\r\n*3\r\n$4\r\nmail\r\n$40\r\n" + job + b"\r\n$5\r\nhello\r\n")
 
@@ -25,7 +25,7 @@ def test_a_body_comes_back_as_it_was_sent(client: LocalClient, body: bytes) -> N
     assert client.call("GETJOB", "FROM", "mail") == [[b"mail", job, body]]
 
 
-def test_with_counters_a_job_tells_how_often_it_failed_and_came_back(client: LocalClient) -> None:
+def test_withcounters_adds_nacks_and_additional_deliveries(client: LocalClient) -> None:
     job = client.add("mail", "hello")
     for command in ("NACK", "NACK", "ENQUEUE"):
         assert client.take("mail") == [job]
@@ -35,7 +35,7 @@ def test_with_counters_a_job_tells_how_often_it_failed_and_came_back(client: Loc
     ]
 
 
-def test_several_queues_are_visited_in_turn_one_job_each(client: LocalClient) -> None:
+def test_several_queues_are_served_in_turn_one_job_each(client: LocalClient) -> None:
     a = [client.add("a") for _ in range(3)]
     b = [client.add("b") for _ in range(1)]
     c = [client.add("c") for _ in range(3)]
@@ -49,12 +49,12 @@ def test_the_first_queue_that_has_a_job_is_served(client: LocalClient) -> None:
     assert client.take("third", "second") == [third]
 
 
-def test_a_queue_named_twice_gives_twice(client: LocalClient) -> None:
+def test_queue_named_twice_is_served_twice(client: LocalClient) -> None:
     ids = [client.add("mail") for _ in range(3)]
     assert client.take("mail", "mail", count=2) == ids[:2]
 
 
-def test_nothing_there_is_a_null_array(client: LocalClient) -> None:
+def test_nohang_replies_with_a_null_array_when_all_queues_are_empty(client: LocalClient) -> None:
     assert client.raw("GETJOB", "NOHANG", "FROM", "mail", "other") == b"*-1\r\n"
 
 
@@ -65,7 +65,7 @@ def test_options_may_come_in_any_order_and_case(client: LocalClient) -> None:
     assert len(reply) == 1
 
 
-def test_behind_from_everything_is_a_queue(client: LocalClient) -> None:
+def test_all_words_after_from_are_queue_names(client: LocalClient) -> None:
     job = client.add("NOHANG")
     assert client.take("FROM", "NOHANG") == [job]
 
@@ -98,9 +98,7 @@ COUNT = "ERR COUNT must be a number greater than zero"
         (["TIMEOUT", -1, "FROM", "mail"], "ERR timeout is negative"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_takes_nothing(
-    client: LocalClient, words: list[str | int], text: str
-) -> None:
+def test_invalid_arguments_are_refused_and_take_no_job(client: LocalClient, words: list[str | int], text: str) -> None:
     job = client.add("mail")
     reply = client.call("GETJOB", *words)
     assert isinstance(reply, ResponseError)
@@ -108,7 +106,7 @@ def test_what_makes_no_sense_is_refused_and_takes_nothing(
     assert client.show(job)["state"] == b"queued"
 
 
-def test_leaving_node_delivers_the_jobs_it_has_but_lets_nobody_wait() -> None:
+def test_leaving_node_delivers_its_jobs_but_lets_no_client_wait() -> None:
     client = Cluster(2).members[0].client()
     job = client.add("mail", "body", "REPLICATE", 1)
     assert client.call("CLUSTER", "LEAVING", "yes") == b"OK"

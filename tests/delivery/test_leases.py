@@ -1,4 +1,4 @@
-"""A worker has the whole retry time for a job it took, however long the job waited, and whatever other holders plan."""
+"""Leases: a worker has the whole retry time for its job, however long the job waited in its queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.stories import added, job_at, talk
 RETRY_S = 5
 REPLICATED = ("REPLICATE", 3, "RETRY", RETRY_S, "TTL", 3600)
 ALMOST_S = 4.4
-"""Nearly the retry time: no node asks the others before."""
+"""Just before the nodes announce the requeue to each other (WILLQUEUE)."""
 
 
 def in_queues(cluster: Cluster) -> int:
@@ -17,7 +17,7 @@ def in_queues(cluster: Cluster) -> int:
 
 
 def requeue_everywhere_at(cluster: Cluster, job: bytes, at_ms: int) -> None:
-    """Have all copies requeued in the same moment, unannounced."""
+    """Make all nodes requeue their copies at the same time, without WILLQUEUE."""
     for member in cluster.members:
         copy = job_at(member, job)
         copy.flags &= 255 - 2
@@ -38,7 +38,7 @@ def test_other_holders_wait_for_the_worker_of_a_job_that_waited_long(cluster: Cl
     assert job_at(first, job).additional_deliveries == 1
 
 
-def test_an_acknowledgement_in_that_time_ends_it(cluster: Cluster) -> None:
+def test_job_acknowledged_within_its_retry_time_is_not_requeued(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, *REPLICATED)
     cluster.run(seconds=ALMOST_S)
@@ -50,7 +50,7 @@ def test_an_acknowledgement_in_that_time_ends_it(cluster: Cluster) -> None:
     assert cluster.copies(job) == []
 
 
-def test_a_job_whose_node_dies_with_its_worker_comes_back_after_the_retry_time(cluster: Cluster) -> None:
+def test_job_is_requeued_when_its_node_and_worker_die(cluster: Cluster) -> None:
     first, *others = cluster.members
     job = added(cluster, *REPLICATED)
     cluster.run(seconds=ALMOST_S)
@@ -69,13 +69,13 @@ def test_two_nodes_that_queue_a_job_at_once_deliver_it_once(cluster: Cluster) ->
     for member in cluster.members:
         requeue_everywhere_at(cluster, job, cluster.network.now_ms + 10)
         cluster.run(milliseconds=30)
-        assert in_queues(cluster) == 3, "none knows of the others yet"
+        assert in_queues(cluster) == 3, "no node knows yet that the others queued it"
         assert member.admin.take("mail") == [job]
         cluster.run(milliseconds=200)
         assert in_queues(cluster) == 0
 
 
-def test_a_nack_at_another_node_brings_the_job_back_at_once(cluster: Cluster) -> None:
+def test_nack_at_another_node_requeues_the_job_at_once(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job = added(cluster, *REPLICATED)
     assert first.admin.take("mail") == [job]
@@ -85,7 +85,7 @@ def test_a_nack_at_another_node_brings_the_job_back_at_once(cluster: Cluster) ->
     assert not job_at(first, job).flags & LEASED
 
 
-def test_two_nodes_that_both_handed_it_out_do_not_hold_each_other_back(cluster: Cluster) -> None:
+def test_job_leased_by_two_nodes_is_still_requeued(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job = added(cluster, *REPLICATED)
     assert first.admin.take("mail") == [job]
@@ -98,7 +98,7 @@ def test_two_nodes_that_both_handed_it_out_do_not_hold_each_other_back(cluster: 
     cluster.until(lambda: in_queues(cluster) == 1, within_s=3 * RETRY_S)
 
 
-def test_what_only_this_node_needs_to_know_is_not_sent(cluster: Cluster) -> None:
+def test_local_flags_of_a_job_are_not_sent(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, "REPLICATE", 1, "RETRY", 1)
     assert first.admin.take("mail") == [job]

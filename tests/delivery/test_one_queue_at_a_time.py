@@ -1,4 +1,4 @@
-"""The holders of a job talk before they queue it again (WILLQUEUE, QUEUED), so that one of them does."""
+"""WILLQUEUE and QUEUED: the holders of a job coordinate its requeue, so that only one of them queues it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def deliveries(member: Member, job_id: bytes) -> tuple[object, object]:
     return shown["nacks"], shown["additional-deliveries"]
 
 
-def test_a_job_that_waits_for_a_worker_is_in_one_queue_however_long(cluster: Cluster) -> None:
+def test_job_that_waits_for_a_worker_stays_in_one_queue(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, *REPLICATED)
     for _ in range(200):
@@ -48,7 +48,7 @@ def test_the_copies_do_not_drift_towards_the_moment_of_delivery(cluster: Cluster
     assert first.admin.take("mail") == [job]
 
 
-def test_an_unfinished_job_comes_back_on_one_node_and_all_count_it(cluster: Cluster) -> None:
+def test_unacknowledged_job_is_requeued_on_one_node_and_counted_by_all(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, *REPLICATED)
     assert first.admin.take("mail") == [job]
@@ -58,7 +58,7 @@ def test_an_unfinished_job_comes_back_on_one_node_and_all_count_it(cluster: Clus
     assert {int(sent.frame.message_flags) for sent in cluster.sent("QUEUED")} == {kinds.INCR_DELIVERIES}
 
 
-def test_half_a_second_before_the_others_are_asked(cluster: Cluster) -> None:
+def test_holders_send_willqueue_half_a_second_before_requeueing(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, *REPLICATED)
     first.admin.take("mail")
@@ -82,7 +82,7 @@ def test_holder_learns_that_the_job_is_done_when_its_copy_asks(cluster: Cluster)
     assert "QUEUED" not in talk(cluster)
 
 
-def test_when_the_node_that_had_it_queued_dies_another_one_queues_it(cluster: Cluster) -> None:
+def test_job_is_requeued_by_another_holder_when_its_node_dies(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     first.crash()
@@ -95,7 +95,7 @@ def test_when_the_node_that_had_it_queued_dies_another_one_queues_it(cluster: Cl
 
 
 def deliveries_left(cluster: Cluster, job: bytes) -> int:
-    """How often the job is handed out within the next half a minute."""
+    """How often the job is delivered within the next 30 seconds."""
     count = 0
     for _ in range(60):
         cluster.run(milliseconds=500)
@@ -103,7 +103,7 @@ def deliveries_left(cluster: Cluster, job: bytes) -> int:
     return count
 
 
-def test_two_halves_of_a_cluster_queue_it_and_one_gives_way_when_they_meet(cluster: Cluster) -> None:
+def test_job_queued_in_every_partition_stays_in_one_queue_after_healing(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = added(cluster, *REPLICATED)
     cluster.partition([first], [second], [third])
@@ -117,7 +117,7 @@ def test_two_halves_of_a_cluster_queue_it_and_one_gives_way_when_they_meet(clust
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_tie_is_decided_the_same_way_on_both_sides(seed: int) -> None:
+def test_both_nodes_resolve_a_duplicate_enqueue_the_same_way(seed: int) -> None:
     cluster = Cluster(2, meet=False)
     for member in cluster.members:
         member.node.state.job_ids = JobIds(member.id, FakeHost(seed=seed).random_bytes)
@@ -133,7 +133,7 @@ def test_the_tie_is_decided_the_same_way_on_both_sides(seed: int) -> None:
     assert cluster.copies(job, "queued") == [winner]
 
 
-def test_nack_is_counted_by_all_and_puts_off_their_own_requeueing(cluster: Cluster) -> None:
+def test_nack_is_counted_by_all_and_postpones_their_requeue(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, *REPLICATED)
     first.admin.take("mail")
@@ -177,7 +177,7 @@ def test_sender_of_a_job_message_is_added_to_the_holders(cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize("kind", [kinds.WILLQUEUE, kinds.QUEUED, kinds.WORKING])
-def test_who_does_not_know_that_the_job_is_done_is_told(cluster: Cluster, kind: int) -> None:
+def test_sender_that_does_not_know_that_the_job_is_done_gets_setack(cluster: Cluster, kind: int) -> None:
     first, second, _ = cluster.members
     job = added(cluster, *REPLICATED)
     cluster.lose("SETACK")
@@ -188,7 +188,7 @@ def test_who_does_not_know_that_the_job_is_done_is_told(cluster: Cluster, kind: 
     assert [(sent.receiver, int(sent.frame.aux)) for sent in cluster.sent("SETACK")] == [(second, 3)]
 
 
-def test_nobody_is_asked_over_a_link_that_is_behind(cluster: Cluster) -> None:
+def test_no_willqueue_is_sent_over_a_congested_link(cluster: Cluster) -> None:
     first, second, third = cluster.members
     first.admin.call("DEQUEUE", added(cluster, *REPLICATED))
     link = first.node.state.view.peers[second.id].link
@@ -199,7 +199,7 @@ def test_nobody_is_asked_over_a_link_that_is_behind(cluster: Cluster) -> None:
     assert "WILLQUEUE" in talk(cluster, by=first, to=third)
 
 
-def test_a_job_of_one_node_alone_is_nobody_elses_business(cluster: Cluster) -> None:
+def test_job_with_one_copy_causes_no_messages(cluster: Cluster) -> None:
     first = cluster.members[0]
     job = added(cluster, "REPLICATE", 1, "RETRY", 1)
     for command in ("WORKING", "NACK", "ENQUEUE", "DEQUEUE"):
@@ -209,7 +209,7 @@ def test_a_job_of_one_node_alone_is_nobody_elses_business(cluster: Cluster) -> N
     assert talk(cluster) == []
 
 
-def test_working_is_heard_by_all_holders(cluster: Cluster) -> None:
+def test_working_postpones_the_requeue_on_all_holders(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job = added(cluster, *REPLICATED)
     first.admin.take("mail")
@@ -225,7 +225,7 @@ def test_working_is_heard_by_all_holders(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("skew_s", [-3600, 0, 3600])
 @pytest.mark.parametrize("ttl_s", [600, 7200])
-def test_half_of_the_life_is_half_of_it_whatever_the_clock_of_the_creator_says(skew_s: int, ttl_s: int) -> None:
+def test_half_of_the_ttl_is_measured_right_when_the_clock_of_the_creator_is_wrong(skew_s: int, ttl_s: int) -> None:
     cluster = Cluster(2, meet=False)
     first = cluster.members[0]
     first.skew_ms = skew_s * 1000

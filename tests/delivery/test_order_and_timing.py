@@ -1,4 +1,4 @@
-"""When a job is delivered: order of creation, delays, retries with their jitter, and the end of its life."""
+"""When a job is delivered: order of creation, delays, retries with jitter, and expiry."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from disqued.testing.local import LocalClient, LocalNode
 
 JITTER_MS = 250
 LATENESS_MS = 16
-"""How late the timers may be."""
+"""How late a timer may fire."""
 
 
 def milliseconds_until_queued(local: LocalNode, client: LocalClient, queue: str, at_most_ms: int) -> int:
-    """Let time pass until the queue has a job."""
+    """Let time pass until the queue has a job; returns the milliseconds that passed."""
     for passed_ms in range(at_most_ms):
         if client.call("QLEN", queue) == 1:
             return passed_ms
@@ -25,13 +25,13 @@ def test_jobs_are_delivered_in_the_order_in_which_they_were_added(client: LocalC
     assert client.take("mail", count=100) == ids
 
 
-def test_jobs_of_two_clients_and_of_one_millisecond_keep_their_order_too(local: LocalNode) -> None:
+def test_jobs_added_by_two_clients_in_one_millisecond_keep_their_order(local: LocalNode) -> None:
     one, two = local.client(), local.client()
     ids = [client.add("mail") for client in (one, two, two, one)]
     assert one.take("mail", count=100) == ids
 
 
-def test_a_job_that_comes_back_stands_before_younger_ones(local: LocalNode, client: LocalClient) -> None:
+def test_requeued_job_is_delivered_before_younger_jobs(local: LocalNode, client: LocalClient) -> None:
     old = client.add("mail", "old", "RETRY", 1)
     assert client.take("mail") == [old]
     young = client.add("mail", "young", "RETRY", 100)
@@ -48,7 +48,7 @@ def test_a_delayed_job_is_queued_when_its_delay_is_over(local: LocalNode, client
     assert client.show(job)["additional-deliveries"] == 0
 
 
-def test_a_delayed_job_keeps_the_age_of_its_creation(local: LocalNode, client: LocalClient) -> None:
+def test_delayed_job_is_ordered_by_its_creation_time(local: LocalNode, client: LocalClient) -> None:
     delayed = client.add("mail", "first", "DELAY", 1)
     at_once = client.add("mail", "second")
     local.run(seconds=2)
@@ -63,7 +63,7 @@ def test_a_delayed_at_most_once_job_is_delivered_once(local: LocalNode, client: 
     assert client.take("mail") == []
 
 
-def test_an_unacknowledged_job_comes_back_after_its_retry_time(local: LocalNode, client: LocalClient) -> None:
+def test_unacknowledged_job_is_requeued_after_its_retry_time(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "again", "RETRY", 5)
     assert client.take("mail") == [job]
     passed_ms = milliseconds_until_queued(local, client, "mail", 6000)
@@ -107,7 +107,7 @@ def test_a_job_that_waits_in_its_queue_is_not_queued_twice(local: LocalNode, cli
 
 
 @pytest.mark.parametrize("waited_s", [0, 1, 8])
-def test_the_retry_time_counts_from_the_delivery_also_of_a_job_that_waited(
+def test_retry_time_counts_from_the_delivery_of_a_job_that_waited(
     local: LocalNode, client: LocalClient, waited_s: int
 ) -> None:
     job = client.add("mail", "again", "RETRY", 10)
@@ -118,7 +118,7 @@ def test_the_retry_time_counts_from_the_delivery_also_of_a_job_that_waited(
     assert abs(passed_ms - (10_000 - spent_ms)) <= JITTER_MS + LATENESS_MS
 
 
-def test_an_at_most_once_job_never_comes_back(local: LocalNode, client: LocalClient) -> None:
+def test_at_most_once_job_is_never_requeued(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "once", "RETRY", 0, "TTL", 50)
     assert client.take("mail") == [job]
     assert [client.call(command, job) for command in ("NACK", "ENQUEUE")] == [0, 0]
@@ -131,7 +131,7 @@ def test_an_at_most_once_job_never_comes_back(local: LocalNode, client: LocalCli
 
 @pytest.mark.parametrize("fraction_ms", [0, 1, 500, 999])
 @pytest.mark.parametrize("options", [("RETRY", 100), ("RETRY", 0), ("RETRY", 100, "DELAY", 2)])
-def test_a_job_is_gone_between_its_time_to_live_and_a_second_later(
+def test_job_expires_within_a_second_after_its_ttl(
     local: LocalNode, client: LocalClient, fraction_ms: int, options: tuple[str | int, ...]
 ) -> None:
     local.run(milliseconds=fraction_ms or 1000)
@@ -144,7 +144,7 @@ def test_a_job_is_gone_between_its_time_to_live_and_a_second_later(
     assert client.call("QLEN", "mail") == 0
 
 
-def test_a_job_that_would_be_requeued_in_its_last_second_ends_then(local: LocalNode, client: LocalClient) -> None:
+def test_job_due_for_a_requeue_in_its_last_second_expires(local: LocalNode, client: LocalClient) -> None:
     local.run(milliseconds=1000 - local.now_ms % 1000)
     job = client.add("mail", "mortal", "TTL", 5, "RETRY", 2)
     assert client.take("mail") == [job]
@@ -167,7 +167,7 @@ def test_expired_jobs_are_counted(local: LocalNode, client: LocalClient) -> None
 
 
 @pytest.mark.parametrize("second_begun_ms", range(0, 1000, 125))
-def test_a_job_lives_for_its_time_whatever_else_wakes_it_meanwhile(
+def test_job_expires_on_time_when_a_retry_is_due_before(
     local: LocalNode, client: LocalClient, second_begun_ms: int
 ) -> None:
     local.run(milliseconds=1000 + second_begun_ms - local.now_ms % 1000)
@@ -179,7 +179,7 @@ def test_a_job_lives_for_its_time_whatever_else_wakes_it_meanwhile(
     assert client.show(job) == {}
 
 
-def test_a_job_may_expire_before_its_first_retry(local: LocalNode, client: LocalClient) -> None:
+def test_job_expires_when_its_ttl_ends_before_its_first_retry(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "short", "TTL", 2, "RETRY", 100)
     assert client.take("mail") == [job]
     local.run(milliseconds=3000 + LATENESS_MS)

@@ -1,4 +1,4 @@
-"""PAUSE: what it stops, what it lets through, and how its options add up."""
+"""PAUSE on one node: what it stops, what it allows, and how its options combine."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from disqued.testing.local import LocalClient, LocalNode
         (["in", "bcast", "state"], b"in"),
     ],
 )
-def test_the_options_add_up_from_left_to_right_and_the_reply_is_the_result(
+def test_options_apply_from_left_to_right_and_the_reply_is_the_result(
     client: LocalClient, options: list[str], state: bytes
 ) -> None:
     assert client.raw("PAUSE", "mail", *options) == b"+" + state + b"\r\n"
     assert client.call("PAUSE", "mail", "state") == state
-    assert client.stat("mail").get("pause") == (None if state == b"none" else state), "no pause makes no queue"
+    assert client.stat("mail").get("pause") == (None if state == b"none" else state), (
+        "a queue without a pause is not created"
+    )
 
 
 def test_a_new_pause_replaces_the_old_one(client: LocalClient) -> None:
@@ -40,7 +42,7 @@ def test_an_unknown_option_changes_nothing(client: LocalClient) -> None:
     assert client.call("PAUSE", "mail", "state") == b"in"
 
 
-def test_a_queue_paused_in_input_takes_no_new_jobs_but_gives_what_it_has(client: LocalClient) -> None:
+def test_queue_paused_in_input_refuses_new_jobs_and_delivers_its_jobs(client: LocalClient) -> None:
     job = client.add("mail")
     client.call("PAUSE", "mail", "in")
     refused = client.call("ADDJOB", "mail", "body", 0)
@@ -50,7 +52,7 @@ def test_a_queue_paused_in_input_takes_no_new_jobs_but_gives_what_it_has(client:
     client.add("mail")
 
 
-def test_a_queue_paused_in_output_takes_jobs_and_gives_none(client: LocalClient) -> None:
+def test_queue_paused_in_output_accepts_jobs_and_delivers_none(client: LocalClient) -> None:
     client.call("PAUSE", "mail", "out")
     job = client.add("mail")
     assert client.take("mail") == []
@@ -71,9 +73,7 @@ def test_retries_wait_while_the_input_is_paused(local: LocalNode, client: LocalC
     assert client.take("mail") == [job]
 
 
-def test_a_delayed_at_most_once_job_is_queued_in_spite_of_the_pause_or_it_would_be_lost(
-    local: LocalNode, client: LocalClient
-) -> None:
+def test_delayed_at_most_once_job_is_queued_despite_the_pause(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "once", "RETRY", 0, "DELAY", 1)
     client.call("PAUSE", "mail", "in")
     local.run(seconds=2)
@@ -97,7 +97,7 @@ def test_other_queues_are_served_while_one_is_paused(client: LocalClient) -> Non
     assert client.take("paused", "open", count=5) == [job]
 
 
-def test_a_paused_queue_stays_however_idle_it_is(local: LocalNode, client: LocalClient) -> None:
+def test_idle_queue_is_kept_while_it_is_paused(local: LocalNode, client: LocalClient) -> None:
     client.call("PAUSE", "mail", "all")
     local.run(seconds=400)
     assert client.stat("mail")["pause"] == b"all"

@@ -1,4 +1,4 @@
-"""PAUSE ... BCAST: one command for all nodes."""
+"""PAUSE with BCAST: one command pauses a queue on all nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def pauses(cluster: Cluster) -> list[object]:
 
 
 @pytest.mark.parametrize("option", ["in", "out", "all"])
-def test_all_nodes_do_the_same_and_resume_together(cluster: Cluster, option: str) -> None:
+def test_bcast_pauses_and_resumes_all_nodes(cluster: Cluster, option: str) -> None:
     second = cluster.members[1]
     assert second.admin.call("PAUSE", "mail", option, "bcast") == option.encode()
     cluster.run(milliseconds=5)
@@ -24,14 +24,14 @@ def test_all_nodes_do_the_same_and_resume_together(cluster: Cluster, option: str
     assert pauses(cluster) == [b"none"] * 3
 
 
-def test_without_bcast_it_stays_here(cluster: Cluster) -> None:
+def test_pause_without_bcast_affects_only_its_node(cluster: Cluster) -> None:
     cluster.members[0].admin.call("PAUSE", "mail", "in")
     cluster.run(milliseconds=5)
     assert pauses(cluster) == [b"in", b"none", b"none"]
     assert cluster.sent("PAUSE") == []
 
 
-def test_bcast_alone_passes_on_what_holds_here(cluster: Cluster) -> None:
+def test_bcast_alone_sends_the_state_of_its_node(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     first.admin.call("PAUSE", "mail", "in")
     second.admin.call("PAUSE", "mail", "out")
@@ -40,7 +40,7 @@ def test_bcast_alone_passes_on_what_holds_here(cluster: Cluster) -> None:
     assert pauses(cluster) == [b"in"] * 3
 
 
-def test_a_client_that_waits_elsewhere_is_served_when_the_pause_ends(cluster: Cluster) -> None:
+def test_client_of_another_node_is_served_when_the_pause_ends(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     second.admin.call("PAUSE", "mail", "out")
     job = second.admin.add("mail", "body", "REPLICATE", 1)
@@ -53,19 +53,19 @@ def test_a_client_that_waits_elsewhere_is_served_when_the_pause_ends(cluster: Cl
     assert client.next_reply() == [[b"mail", job, b"body"]]
 
 
-def test_a_queue_is_not_made_to_say_that_it_is_not_paused(cluster: Cluster) -> None:
+def test_bcast_of_none_creates_no_queue(cluster: Cluster) -> None:
     cluster.members[0].admin.call("PAUSE", "mail", "none", "bcast")
     cluster.run(milliseconds=5)
     assert [member.admin.stat("mail") for member in cluster.members] == [{}, {}, {}]
 
 
-def test_bits_that_mean_nothing_are_not_looked_at(cluster: Cluster) -> None:
+def test_unknown_bits_are_ignored(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     tell(first, second.node.state.bus.about_queue(kinds.PAUSE, b"mail", 0xFFFFFFFD))
     assert first.admin.call("PAUSE", "mail", "state") == b"in"
 
 
-def test_a_paused_in_queue_puts_off_copies_that_come_back(cluster: Cluster) -> None:
+def test_job_is_not_requeued_on_any_node_while_the_input_is_paused(cluster: Cluster) -> None:
     first, second, third = cluster.members
     job = first.admin.add("mail", "body", "REPLICATE", 3, "RETRY", 2, "ASYNC")
     cluster.run(milliseconds=10)

@@ -1,4 +1,4 @@
-"""Which of two nodes keeps a job that both queued: a rule that all nodes have to agree on."""
+"""Which of two nodes keeps a job that both queued: all nodes must agree on it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ job_ids = st.text(LETTERS, min_size=24, max_size=24).map(lambda random: b"D-0bad
 
 
 def masked(job_id: bytes, node_id: bytes) -> bytes:
-    """The definition, the long way: the random part of the job's ID, repeated, laid over the node's ID."""
+    """The definition in its plain form: the node's ID XOR the random part of the job's ID, repeated."""
     mask = (job_id[11:35] * 2)[:40]
     return bytes(left ^ right for left, right in zip(node_id, mask, strict=True))
 
 
 @given(job_ids, node_ids, node_ids)
-def test_the_greater_id_under_the_mask_goes_first(job_id: bytes, one: bytes, other: bytes) -> None:
+def test_node_with_the_greater_masked_id_precedes(job_id: bytes, one: bytes, other: bytes) -> None:
     assert precedes(job_id, one, other) == (masked(job_id, one) > masked(job_id, other))
 
 
@@ -34,12 +34,12 @@ def test_a_node_does_not_precede_itself() -> None:
     assert not precedes(job_id, node_id, node_id)
 
 
-def test_no_node_wins_always() -> None:
+def test_no_node_precedes_for_every_job() -> None:
     low, high = b"0" * 40, b"f" * 40
     outcomes = {precedes(b"D-0badcafe-" + letter.encode() * 24 + b"-05a1", high, low) for letter in LETTERS}
     assert outcomes == {True, False}
 
 
-def test_a_plain_comparison_of_ids_would_be_something_else() -> None:
+def test_precedence_differs_from_a_plain_comparison_of_ids() -> None:
     assert precedes(b"D-0badcafe-" + b"z" * 24 + b"-05a1", b"0" * 40, b"a" + b"0" * 39) == (0x30 ^ 0x7A > 0x61 ^ 0x7A)
     assert precedes(b"D-0badcafe-" + b"z" * 24 + b"-05a1", b"0" * 40, b"a" + b"0" * 39)

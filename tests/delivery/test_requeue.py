@@ -1,4 +1,4 @@
-"""NACK, ENQUEUE, DEQUEUE and WORKING: what a worker or an administrator can do about a job's next delivery."""
+"""NACK, ENQUEUE, DEQUEUE and WORKING: how workers and administrators control the next delivery of a job."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def counters(client: LocalClient, job: bytes) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize("command", LIST_COMMANDS)
-def test_without_ids_nothing_is_done_and_with_unknown_ones_too(client: LocalClient, command: str) -> None:
+def test_command_without_known_ids_changes_nothing(client: LocalClient, command: str) -> None:
     assert client.call(command) == 0
     assert client.call(command, UNKNOWN, UNKNOWN) == 0
 
 
 @pytest.mark.parametrize("command", LIST_COMMANDS)
-def test_one_bad_id_and_no_job_of_the_list_is_touched(client: LocalClient, command: str) -> None:
+def test_command_with_one_invalid_id_changes_no_job(client: LocalClient, command: str) -> None:
     queued, active = client.add("mail"), client.add("mail", "later", "DELAY", 10)
     reply = client.call(command, queued, active, b"D-nonsense")
     assert str(reply) == "BADID Invalid Job ID format."
@@ -39,7 +39,7 @@ def test_nack_gives_the_job_to_the_next_worker_and_counts_the_failure(client: Lo
     assert client.take("mail") == [job]
 
 
-def test_enqueue_counts_an_additional_delivery_instead(client: LocalClient) -> None:
+def test_enqueue_counts_an_additional_delivery(client: LocalClient) -> None:
     job = client.add("mail")
     client.take("mail")
     assert client.call("ENQUEUE", job) == 1
@@ -60,9 +60,7 @@ def test_only_active_jobs_are_queued_and_counted(client: LocalClient) -> None:
     assert counters(client, queued) == (0, 0)
 
 
-def test_a_delayed_job_can_be_queued_before_its_time_and_that_first_time_is_not_counted(
-    local: LocalNode, client: LocalClient
-) -> None:
+def test_delayed_job_queued_early_counts_no_additional_delivery(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "later", "DELAY", 10, "RETRY", 60)
     assert client.call("ENQUEUE", job) == 1
     assert counters(client, job) == (0, 0)
@@ -84,14 +82,14 @@ def test_a_delayed_at_most_once_job_that_was_queued_early_is_not_queued_again(
 
 
 @pytest.mark.parametrize("command", ["NACK", "ENQUEUE"])
-def test_the_pause_of_a_queue_does_not_keep_an_administrator_from_queueing(client: LocalClient, command: str) -> None:
+def test_job_of_a_queue_paused_in_input_can_be_queued_by_command(client: LocalClient, command: str) -> None:
     job = client.add("mail")
     client.take("mail")
     client.call("PAUSE", "mail", "in")
     assert client.call(command, job) == 1
 
 
-def test_dequeue_takes_the_job_out_and_its_retry_brings_it_back(local: LocalNode, client: LocalClient) -> None:
+def test_dequeued_job_is_requeued_after_its_retry_time(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "again", "RETRY", 5)
     before = client.show(job)["next-requeue-within"]
     assert client.call("DEQUEUE", job) == 1
@@ -134,7 +132,7 @@ def test_working_on_a_queued_job_takes_it_out_of_the_queue(client: LocalClient) 
     assert client.take("mail") == []
 
 
-def test_working_is_refused_when_more_than_half_of_the_life_is_over(local: LocalNode, client: LocalClient) -> None:
+def test_working_is_refused_when_more_than_half_of_the_ttl_has_elapsed(local: LocalNode, client: LocalClient) -> None:
     local.run(milliseconds=1000 - local.now_ms % 1000)
     job = client.add("mail", "old", "TTL", 10, "RETRY", 60)
     client.take("mail")
@@ -144,12 +142,12 @@ def test_working_is_refused_when_more_than_half_of_the_life_is_over(local: Local
     assert str(client.call("WORKING", job)).startswith("TOOLATE Half of job TTL already elapsed")
 
 
-def test_working_on_a_job_that_nobody_knows_is_refused(client: LocalClient) -> None:
+def test_working_on_an_unknown_job_is_refused(client: LocalClient) -> None:
     assert str(client.call("WORKING", UNKNOWN)) == "NOJOB Job not known in the context of this node."
     assert str(client.call("WORKING", "nonsense")) == "BADID Invalid Job ID format."
 
 
-def test_working_does_not_bring_back_an_at_most_once_job(local: LocalNode, client: LocalClient) -> None:
+def test_working_does_not_requeue_an_at_most_once_job(local: LocalNode, client: LocalClient) -> None:
     job = client.add("mail", "once", "RETRY", 0)
     client.take("mail")
     assert client.call("WORKING", job) == 0
@@ -159,7 +157,7 @@ def test_working_does_not_bring_back_an_at_most_once_job(local: LocalNode, clien
 
 @pytest.mark.parametrize("command", ["ACKJOB", "FASTACK", "DELJOB"])
 @pytest.mark.parametrize("delivered", [True, False])
-def test_a_finished_job_is_gone_and_does_not_come_back(
+def test_finished_job_is_deleted_and_not_requeued(
     local: LocalNode, client: LocalClient, command: str, delivered: bool
 ) -> None:
     job = client.add("mail", "done", "RETRY", 1)

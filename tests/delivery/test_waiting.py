@@ -1,4 +1,4 @@
-"""Clients that wait in GETJOB: which of them are served, with what, in which order, and what happens to the others."""
+"""Clients that wait in GETJOB: which clients get which jobs, in which order, and how a wait ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def waiting(local: LocalNode, *queues: str, timeout_ms: int = 0) -> LocalClient:
 
 
 def received(client: LocalClient) -> list[bytes]:
-    """The IDs of the jobs that the client got since the last look; a wait that timed out shows as an empty ID."""
+    """The IDs of the jobs that the client received since the last call; an empty ID stands for a timeout."""
     ids: list[bytes] = []
     for reply in client.replies():
         if reply is None:
@@ -38,21 +38,21 @@ def _id(job: Reply) -> bytes:
     return job[1]
 
 
-def test_a_client_that_waits_gets_the_job_as_soon_as_it_is_there(local: LocalNode, producer: LocalClient) -> None:
+def test_waiting_client_gets_a_job_as_soon_as_it_is_queued(local: LocalNode, producer: LocalClient) -> None:
     worker = waiting(local, "mail")
     job = producer.add("mail", "hello")
     assert worker.next_reply() == [[b"mail", job, b"hello"]]
     assert producer.call("QLEN", "mail") == 0
 
 
-def test_clients_are_served_in_the_order_in_which_they_came(local: LocalNode, producer: LocalClient) -> None:
+def test_clients_are_served_in_the_order_of_their_requests(local: LocalNode, producer: LocalClient) -> None:
     workers = [waiting(local, "mail") for _ in range(3)]
     jobs = [producer.add("mail") for _ in range(4)]
     assert [received(worker) for worker in workers] == [[job] for job in jobs[:3]]
     assert producer.call("QLEN", "mail") == 1
 
 
-def test_a_client_that_waits_gets_one_job_whatever_it_asked_for(local: LocalNode, producer: LocalClient) -> None:
+def test_waiting_client_gets_one_job_whatever_its_count(local: LocalNode, producer: LocalClient) -> None:
     worker = local.client()
     worker.send("GETJOB", "COUNT", 10, "WITHCOUNTERS", "FROM", "mail")
     producer.send_bytes(encode("ADDJOB", "mail", "one", 0) + encode("ADDJOB", "mail", "two", 0))
@@ -65,7 +65,7 @@ def test_a_client_that_waits_gets_one_job_whatever_it_asked_for(local: LocalNode
     assert producer.call("QLEN", "mail") == 1
 
 
-def test_any_of_many_queues_wakes_the_client_and_then_no_other(local: LocalNode, producer: LocalClient) -> None:
+def test_client_that_waits_for_many_queues_is_served_once(local: LocalNode, producer: LocalClient) -> None:
     worker = waiting(local, "a", "b", "c", "b")
     job = producer.add("b")
     assert received(worker) == [job]
@@ -90,7 +90,7 @@ def test_two_clients_with_different_queues_each_get_their_own(local: LocalNode, 
     assert received(only_b) == [for_b]
 
 
-def test_a_delayed_job_wakes_the_client_when_its_time_has_come(local: LocalNode, producer: LocalClient) -> None:
+def test_delayed_job_wakes_the_client_when_its_delay_is_over(local: LocalNode, producer: LocalClient) -> None:
     worker = waiting(local, "mail")
     job = producer.add("mail", "later", "DELAY", 2)
     local.run(milliseconds=1999)
@@ -99,7 +99,7 @@ def test_a_delayed_job_wakes_the_client_when_its_time_has_come(local: LocalNode,
     assert received(worker) == [job]
 
 
-def test_a_job_that_another_worker_gave_back_wakes_the_client(local: LocalNode, producer: LocalClient) -> None:
+def test_nacked_job_wakes_the_client(local: LocalNode, producer: LocalClient) -> None:
     job = producer.add("mail")
     assert producer.take("mail") == [job]
     worker = waiting(local, "mail")
@@ -126,29 +126,29 @@ def test_a_wait_ends_after_its_timeout_with_a_null_array(local: LocalNode) -> No
     assert local.node.state.blocked_clients == 0
 
 
-def test_after_its_timeout_a_client_is_in_no_line(local: LocalNode, producer: LocalClient) -> None:
-    gave_up, patient = waiting(local, "mail", timeout_ms=100), waiting(local, "mail")
+def test_client_gets_no_job_after_its_timeout(local: LocalNode, producer: LocalClient) -> None:
+    timed_out, still_waiting = waiting(local, "mail", timeout_ms=100), waiting(local, "mail")
     local.run(seconds=1)
     job = producer.add("mail")
-    assert received(gave_up) == [b""]
-    assert received(patient) == [job]
+    assert received(timed_out) == [b""]
+    assert received(still_waiting) == [job]
 
 
-def test_a_wait_without_timeout_lasts(local: LocalNode, producer: LocalClient) -> None:
+def test_wait_without_a_timeout_does_not_end(local: LocalNode, producer: LocalClient) -> None:
     worker = waiting(local, "mail")
     local.run(seconds=3600)
     job = producer.add("mail")
     assert received(worker) == [job]
 
 
-def test_a_timeout_that_fits_no_calendar_is_a_wait_without_end(local: LocalNode, producer: LocalClient) -> None:
+def test_largest_timeout_means_a_wait_without_limit(local: LocalNode, producer: LocalClient) -> None:
     worker = waiting(local, "mail", timeout_ms=(1 << 63) - 1)
     local.run(seconds=10)
     job = producer.add("mail")
     assert received(worker) == [job]
 
 
-def test_what_a_client_sends_while_it_waits_runs_afterwards_in_order(local: LocalNode, producer: LocalClient) -> None:
+def test_commands_sent_by_a_waiting_client_run_afterwards_in_order(local: LocalNode, producer: LocalClient) -> None:
     worker = waiting(local, "mail")
     worker.send_bytes(encode("PING", "one") + encode("QLEN", "mail"))
     worker.send_bytes(encode("PING", "two")[:-3])
@@ -168,9 +168,7 @@ def test_client_can_wait_repeatedly_in_one_pipeline(local: LocalNode, producer: 
     assert pong == b"PONG"
 
 
-def test_a_client_that_waits_for_what_it_pipelined_itself_is_served_by_others_only(
-    local: LocalNode, producer: LocalClient
-) -> None:
+def test_waiting_client_is_not_served_by_an_addjob_in_its_own_pipeline(local: LocalNode, producer: LocalClient) -> None:
     worker = local.client()
     worker.send_bytes(encode("GETJOB", "FROM", "mail") + encode("ADDJOB", "mail", "mine", 0))
     assert worker.silent
@@ -181,7 +179,7 @@ def test_a_client_that_waits_for_what_it_pipelined_itself_is_served_by_others_on
     assert producer.take("mail") == [mine]
 
 
-def test_clients_that_come_back_at_once_keep_their_order(local: LocalNode, producer: LocalClient) -> None:
+def test_clients_that_wait_again_at_once_keep_their_order(local: LocalNode, producer: LocalClient) -> None:
     workers = [local.client() for _ in range(3)]
     for worker in workers:
         worker.send_bytes(encode("GETJOB", "FROM", "mail") * 2)
@@ -237,8 +235,8 @@ def test_nothing_is_lost_or_delivered_twice_when_many_wait_for_many_queues(local
     left = producer.take(*(f"q{number}" for number in range(7)), count=100)
     assert len(got) == len(set(got))
     assert sorted(got + left) == sorted(jobs)
-    waiting_for_nothing = local.node.state.blocked_clients
-    assert waiting_for_nothing == len(workers) - len(got)
+    still_waiting = local.node.state.blocked_clients
+    assert still_waiting == len(workers) - len(got)
 
 
 def test_flushing_everything_ends_all_waits_with_a_null_array(local: LocalNode, producer: LocalClient) -> None:
@@ -249,7 +247,7 @@ def test_flushing_everything_ends_all_waits_with_a_null_array(local: LocalNode, 
     assert producer.stat("mail") == {}
 
 
-def test_the_queue_of_a_client_that_waited_long_leaves_with_it(local: LocalNode, producer: LocalClient) -> None:
+def test_unused_queue_is_removed_when_its_waiting_client_disconnects(local: LocalNode, producer: LocalClient) -> None:
     worker = waiting(local, "mail")
     local.run(seconds=301)
     assert producer.stat("mail")["blocked"] == 1

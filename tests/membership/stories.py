@@ -1,4 +1,4 @@
-"""Helpers of the membership tests: queries to nodes, and a scripted node like one of the original."""
+"""Helpers of the membership tests: queries to nodes, and a scripted node that can act as a node of the original."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def config(**values: object) -> Config:
-    """A configuration that differs from the default."""
+    """A configuration with these values and the defaults of all others."""
     made = Config()
     for attribute, value in values.items():
         made.assign(attribute, value)
@@ -30,7 +30,7 @@ def nervous() -> Config:
 
 
 def nodes(member: Member) -> dict[bytes, tuple[str, ...]]:
-    """CLUSTER NODES: address, flags and whether there is a link, by ID."""
+    """Address, flags and link state of each line of CLUSTER NODES, by ID."""
     text = member.admin.call("CLUSTER", "NODES")
     assert isinstance(text, bytes)
     lines = [line.split() for line in text.decode().splitlines()]
@@ -38,7 +38,7 @@ def nodes(member: Member) -> dict[bytes, tuple[str, ...]]:
 
 
 def flags(member: Member, other: Member) -> str:
-    """The flags one node shows for another."""
+    """The flags that one node shows for another."""
     return nodes(member)[other.id][1]
 
 
@@ -48,7 +48,7 @@ def known(member: Member) -> set[bytes]:
 
 
 def is_mesh(cluster: Cluster) -> bool:
-    """Whether all nodes that run know all, and are connected."""
+    """Whether all running nodes know each other and are connected."""
     running = [member for member in cluster.members if member.running]
     ids = {member.id for member in running}
     return (
@@ -61,7 +61,7 @@ def is_mesh(cluster: Cluster) -> bool:
 
 
 def figures(member: Member) -> dict[str, str]:
-    """CLUSTER INFO."""
+    """The fields of CLUSTER INFO."""
     text = member.admin.call("CLUSTER", "INFO")
     assert isinstance(text, bytes)
     return dict(line.split(":") for line in text.decode().split())
@@ -92,7 +92,7 @@ class _Wire(Carrier):
 
 
 class ScriptedNode:
-    """A scripted node that speaks with a node without a network: of the original's kind without an `extension`."""
+    """A scripted peer of a node, without a network; without an `extension` it acts as a node of the original."""
 
     def __init__(
         self, local: LocalNode, ip: bytes, *, node_id: bytes = b"", port: int = 7711, extension: bytes = bytes(34)
@@ -111,12 +111,12 @@ class ScriptedNode:
         self.link.carrier = self.wire
 
     def hear(self, link: Link, frame: bytes) -> None:
-        """Have a frame arrive, and take what the node says."""
+        """Deliver a frame to the node and collect its replies."""
         self.local.node.link_bytes(link, frame, self.local.now_ms)
         self.carry()
 
     def carry(self) -> None:
-        """Take what the node wrote on its links."""
+        """Collect what the node wrote on its links."""
         self.local.flush()
         dialed, self.local.dialed = self.local.dialed, []
         for link in dialed:
@@ -124,11 +124,11 @@ class ScriptedNode:
             link.flush()
 
     def say(self, kind: int, *entries: bytes, clock_ms: int = 0) -> None:
-        """PING or MEET on the link it opened."""
+        """Send PING or MEET on the link that this peer opened."""
         self.hear(self.link, self.writer.gossip(kind, list(entries), clock_ms))
 
     def answer(self, *entries: bytes, clock_ms: int = 0) -> None:
-        """PONG on the link that the node opened to its address."""
+        """Send PONG on the link that the node opened to the address of this peer."""
         self.carry()
         link = self.called
         assert link is not None, "the node did not connect"
@@ -137,16 +137,16 @@ class ScriptedNode:
 
     @property
     def called(self) -> Link | None:
-        """The link that the node opened to it."""
+        """The link that the node opened to this peer."""
         links = [peer.link for peer in self.local.node.state.view.peers.values() if peer.ip == self.ip]
         return links[0] if links else None
 
     def heard(self, kind: int) -> list[Frame]:
-        """What the node said on the link that this one opened."""
+        """The frames of one kind that the node sent on the link that this peer opened."""
         return [frame for frame in self.wire.frames if frame.kind == kind]
 
     def join(self) -> None:
-        """Become a member as the original does."""
+        """Become a member with the handshake of the original."""
         self.say(kinds.MEET)
         self.local.run(milliseconds=200)
         self.answer()

@@ -16,7 +16,7 @@ from support.asking import ask
 
 
 def host_of(member: Member, other: Member) -> object:
-    """What one node tells clients to connect to for another one."""
+    """The host that one node tells clients to connect to for another node."""
     return {row[0]: row[1] for row in ask(member.admin, "HELLO")[2:]}[other.id]
 
 
@@ -56,7 +56,7 @@ def test_name_is_announced_again_to_a_node_that_got_it_too_early() -> None:
     cluster.until(lambda: other.id in one.node.state.view.peers, within_s=1)
     cluster.cut(other, one)
     cluster.until(lambda: bool(cluster.sent("HOST", by=one)), within_s=1)
-    assert one.id not in other.node.state.view.peers, "its own handshake is held up"
+    assert one.id not in other.node.state.view.peers, "its own handshake is delayed"
     cluster.repair(other, one)
     cluster.run(seconds=9)
     assert host_of(other, one) == b"one.example"
@@ -72,7 +72,7 @@ def test_a_restarted_node_still_knows_the_names_of_others() -> None:
     assert host_of(other, one) == b"one.example"
 
 
-def test_announced_address_is_kept_whatever_address_connections_use() -> None:
+def test_announced_address_is_kept_whichever_address_connections_use() -> None:
     cluster = Cluster(2, meet=False)
     one, other = cluster.members
     assert one.admin.call("CONFIG", "SET", "cluster-announce-ip", "10.0.0.1") == b"OK"
@@ -99,7 +99,7 @@ def test_new_client_port_is_announced_without_a_new_connection() -> None:
     assert other.node.state.view.peers[one.id].link is link
 
 
-def test_every_frame_has_what_is_announced() -> None:
+def test_every_frame_carries_the_announced_values() -> None:
     local = LocalNode(config(cluster_name="red", cluster_announce_ip="10.1.1.1", cluster_announce_bus_port=18000))
     scripted = ScriptedNode(local, b"10.0.0.9")
     scripted.say(kinds.PING)
@@ -151,7 +151,7 @@ def test_invalid_values_are_refused(name: str, value: str) -> None:
         ("cluster-link-sendbuf-limit", "1048576"),
     ],
 )
-def test_values_that_were_set_are_shown_and_kept(name: str, value: str) -> None:
+def test_valid_values_are_shown_and_written_to_the_file(name: str, value: str) -> None:
     local = LocalNode()
     client = local.client()
     local.host.config_text = ""

@@ -1,4 +1,4 @@
-"""CLUSTER on a node that is alone: identity, leaving, reset."""
+"""CLUSTER on a single node: identity, leaving, reset."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ LEAVING = b"-LEAVING This node is leaving the cluster, please connect to a diffe
 
 @pytest.fixture
 def pair() -> Member:
-    """A node that knows another one, which could take its jobs."""
+    """A node that knows another node, which can take its jobs."""
     return Cluster(2).members[0]
 
 
 def identity(local: LocalNode) -> tuple[bytes, bool]:
-    """What the cluster configuration file says of the node itself."""
+    """The ID and the leaving flag of the node in its cluster configuration file."""
     saved = decode(local.host.nodes_text)
     return saved.node_id, saved.leaving
 
 
-def test_the_node_shows_itself(client: LocalClient) -> None:
+def test_lone_node_lists_itself(client: LocalClient) -> None:
     assert ask(client, "CLUSTER", "MYID") == NODE_ID
     assert ask(client, "CLUSTER", "NODES") == NODE_ID + b" :7711 myself 0 0 connected\n"
     assert ask(client, "CLUSTER", "INFO") == (
@@ -42,7 +42,7 @@ def test_the_node_shows_itself(client: LocalClient) -> None:
     )
 
 
-def test_the_identity_can_be_saved(local: LocalNode, client: LocalClient) -> None:
+def test_saveconfig_writes_the_identity(local: LocalNode, client: LocalClient) -> None:
     assert client.raw("CLUSTER", "SAVECONFIG") == b"+OK\r\n"
     assert identity(local) == (NODE_ID, False)
 
@@ -93,7 +93,7 @@ def test_hard_reset_changes_the_identity(pair: Member) -> None:
     assert client.raw("CLUSTER", "RESET", "HARD") == b"+OK\r\n"
     renewed = ask(client, "CLUSTER", "MYID")
     assert renewed != before
-    assert identity(pair) == (renewed, True), "a reset does not end the leaving"
+    assert identity(pair) == (renewed, True), "a reset does not cancel leaving"
     ask(client, "CLUSTER", "LEAVING", "no")
     assert ask(client, "ADDJOB", "mail", "body", 0)[2:10] == renewed[:8]
 
@@ -146,5 +146,5 @@ def test_failed_write_is_retried(pair: Member, monkeypatch: pytest.MonkeyPatch) 
         ("MEET fe80::1%eth0 7711", "Invalid node address specified: fe80::1%eth0:7711"),
     ],
 )
-def test_mistakes_are_named(client: LocalClient, words: str, error: str) -> None:
+def test_invalid_arguments_are_refused_with_an_error(client: LocalClient, words: str, error: str) -> None:
     assert client.raw("CLUSTER", *words.split()) == f"-ERR {error}\r\n".encode()

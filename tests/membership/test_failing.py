@@ -1,4 +1,4 @@
-"""Failure detection: which nodes are marked, after what time, and how the mark is removed."""
+"""Failure detection: which nodes are flagged, after what time, and how the flag is removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from membership.stories import figures, flags, is_mesh, logged, nervous
 
 
 def cluster_of(count: int) -> Cluster:
-    """Nodes that suspect each other after a second, a while after they met."""
+    """A settled cluster whose nodes suspect each other after a second of silence."""
     cluster = Cluster(count, config=nervous)
     cluster.run(seconds=3)
     return cluster
@@ -30,7 +30,7 @@ def test_majority_declares_a_dead_node_failed_and_readmits_it(silent: bool) -> N
     assert flags(one, dead) == flags(other, dead) == "noflags"
 
 
-def test_one_of_two_nodes_is_no_majority() -> None:
+def test_one_of_two_nodes_is_not_a_majority() -> None:
     cluster = cluster_of(2)
     one, dead = cluster.members
     dead.crash()
@@ -96,7 +96,7 @@ def test_link_that_delivers_nothing_is_replaced() -> None:
     assert one.node.state.view.peers[other.id].link is not link
 
 
-def test_a_leaving_node_is_known_everywhere_and_its_return_too() -> None:
+def test_leaving_and_its_cancellation_reach_all_nodes() -> None:
     cluster = cluster_of(3)
     one, other, leaver = cluster.members
     leaver.admin.call("CLUSTER", "LEAVING", "yes")

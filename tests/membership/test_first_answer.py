@@ -7,7 +7,7 @@ from disqued.testing.cluster import Cluster
 
 
 def nervous() -> Config:
-    """Nodes that suspect each other after a second."""
+    """The configuration of nodes that suspect each other after a second."""
     config = Config()
     config.cluster_node_timeout = 1000
     return config

@@ -45,7 +45,7 @@ def test_meet_brings_back_a_forgotten_node_at_once() -> None:
     cluster.until(lambda: gone.id in known(one), within_s=2)
 
 
-def test_a_soft_reset_forgets_the_others_and_stays_the_same_node() -> None:
+def test_soft_reset_forgets_the_others_and_keeps_the_id() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=2)
     one, other, fresh = cluster.members
@@ -59,7 +59,7 @@ def test_a_soft_reset_forgets_the_others_and_stays_the_same_node() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=10)
 
 
-def test_after_a_hard_reset_the_former_node_has_no_address() -> None:
+def test_former_id_has_no_address_after_a_hard_reset() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=2)
     one, fresh = cluster.members
@@ -85,7 +85,7 @@ def test_gossip_about_its_address_does_not_bring_back_a_node_after_a_hard_reset(
     assert all(known(member) == {before, *(other.id for other in others)} for member in others)
 
 
-def test_a_node_in_handshake_can_be_forgotten_too() -> None:
+def test_node_in_handshake_can_be_forgotten() -> None:
     [member] = Cluster(1).members
     member.admin.call("CLUSTER", "MEET", "10.9.9.9", PORT)
     [stand_in] = [node_id for node_id, (_, words, _) in nodes(member).items() if words == "handshake"]

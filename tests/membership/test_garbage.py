@@ -1,4 +1,4 @@
-"""A node survives any frames about membership, and what it shows and saves stays well formed."""
+"""A node survives any membership frames, and what it shows and saves stays well formed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOSSIP_KINDS = st.sampled_from([kinds.PING, kinds.PONG, kinds.MEET])
 
 
 def is_well_formed(local: LocalNode) -> bool:
-    """Whether everything that is shown and saved can be read."""
+    """Whether the saved file and the replies can be parsed."""
     client = local.client()
     assert ask(client, "CLUSTER", "SAVECONFIG") == b"OK"
     assert decode(local.host.nodes_text).node_id == local.node.state.view.node_id
@@ -57,7 +57,7 @@ def test_node_survives_any_membership_frames(
 
 
 @pytest.mark.parametrize("node_id", IDS[2:])
-def test_node_without_an_id_is_refused(node_id: bytes) -> None:
+def test_node_with_an_invalid_id_is_refused(node_id: bytes) -> None:
     local = LocalNode()
     scripted = ScriptedNode(local, b"10.0.0.9", node_id=node_id)
     scripted.say(kinds.MEET)

@@ -1,4 +1,4 @@
-"""HELLO: the array of Disque without arguments, the handshake of Redis with them."""
+"""HELLO: without arguments the array of Disque, with arguments the handshake of Redis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def guarded() -> LocalClient:
     return LocalNode(config).client()
 
 
-def test_without_arguments_it_shows_the_nodes(client: LocalClient) -> None:
+def test_hello_without_arguments_lists_the_nodes(client: LocalClient) -> None:
     assert ask(client, "HELLO") == NODES
     assert client.raw("HELLO").startswith(b"*3\r\n:1\r\n$40\r\n")
 
@@ -69,7 +69,7 @@ def test_unconnected_node_has_a_worse_priority() -> None:
     assert rows(one)[other.id][2] == b"5"
 
 
-def test_the_handshake_switches_to_the_third_protocol(client: LocalClient) -> None:
+def test_handshake_switches_to_the_third_protocol(client: LocalClient) -> None:
     assert ask(client, "HELLO", 3) == {
         b"server": b"disque",
         b"version": b"1.0-rc1",
@@ -83,24 +83,24 @@ def test_the_handshake_switches_to_the_third_protocol(client: LocalClient) -> No
     assert ask(client, "HELLO") == NODES
 
 
-def test_the_handshake_can_stay_with_the_second_protocol(client: LocalClient) -> None:
+def test_handshake_switches_back_to_the_second_protocol(client: LocalClient) -> None:
     ask(client, "HELLO", 3)
     assert client.raw("HELLO", 2).startswith(b"*14\r\n$6\r\nserver\r\n")
     assert client.raw("CLIENT", "GETNAME") == b"$-1\r\n"
 
 
-def test_the_handshake_names_the_connection(client: LocalClient) -> None:
+def test_handshake_sets_the_connection_name(client: LocalClient) -> None:
     ask(client, "HELLO", 3, "SETNAME", "worker")
     assert ask(client, "CLIENT", "GETNAME") == b"worker"
 
 
-def test_before_the_password_there_is_no_hello(guarded: LocalClient) -> None:
+def test_hello_without_authentication_is_refused(guarded: LocalClient) -> None:
     assert guarded.raw("HELLO") == b"-NOAUTH Authentication required.\r\n"
     assert guarded.raw("HELLO", 3).startswith(b"-NOAUTH Authentication required: send AUTH first")
     assert guarded.raw("PING") == b"-NOAUTH Authentication required.\r\n"
 
 
-def test_the_handshake_carries_the_password(guarded: LocalClient) -> None:
+def test_handshake_with_the_password_authenticates(guarded: LocalClient) -> None:
     assert ask(guarded, "HELLO", 3, "SETNAME", "w", "AUTH", "default", "s3cret")[b"proto"] == 3
     assert guarded.raw("PING") == b"+PONG\r\n"
     assert ask(guarded, "CLIENT", "GETNAME") == b"w"

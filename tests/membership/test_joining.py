@@ -1,4 +1,4 @@
-"""Joining: how nodes become one cluster, and what does not make them members."""
+"""Joining: how nodes form a cluster, and what does not make a node a member."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_node_saves_all_members() -> None:
         assert {len(words) for words in lines} == {6}
 
 
-def test_meeting_oneself_adds_no_node_and_reveals_the_own_address() -> None:
+def test_meet_with_its_own_address_adds_no_node_and_sets_the_address() -> None:
     cluster = Cluster(1)
     [member] = cluster.members
     assert member.admin.call("CLUSTER", "MEET", member.ip, PORT) == b"OK"

@@ -1,4 +1,4 @@
-"""nodes.conf: it is read as it was written, files of the original are understood, and errors name the mistake."""
+"""nodes.conf: the node reads what it wrote, reads files of the original, and reports errors by line."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_is_written_is_read_back(seed: bytes, port: int, ip: bytes, leaving
     ],
     ids=["fresh", "with peers", "odd"],
 )
-def test_files_of_the_original_are_understood(text: str, leaving: bool) -> None:
+def test_files_of_the_original_are_read(text: str, leaving: bool) -> None:
     saved = decode(text)
     assert (saved.node_id, saved.leaving) == (SELF.encode(), leaving)
 
@@ -76,12 +76,12 @@ def test_a_file_of_the_original_is_loaded_and_written_as_it_was(path: Path) -> N
 
 
 def timeless(text: str) -> list[list[str]]:
-    """The words of the lines but for the link, times as whether there was one."""
+    """The words of each line without the link state; a time is `0` or `some`."""
     lines = [line.split() for line in text.splitlines()]
     return [[*words[:3], *("0" if word == "0" else "some" for word in words[3:5])] for words in lines]
 
 
-def test_what_the_original_has_no_place_for_stands_in_lines_it_passes_over() -> None:
+def test_added_fields_are_written_in_vars_lines_that_the_original_ignores() -> None:
     state = Node(Config(), FakeHost(), SELF.encode(), 0).state
     named = Peer(b"a" * 40, b"10.0.0.2", 7711, 0, 0, 9000)
     named.host = b"two.example"
@@ -114,13 +114,13 @@ def test_what_the_original_has_no_place_for_stands_in_lines_it_passes_over() -> 
         "vars currentEpoch 0 lastVoteEpoch 0",
     ],
 )
-def test_variables_that_say_nothing_are_passed_over(line: str) -> None:
+def test_unusable_vars_lines_are_ignored(line: str) -> None:
     plain = f"{SELF} :0 myself 0 0 connected\n{PEERS[0]}"
     assert decode(f"{line}\n{plain}") == decode(plain)
 
 
 @pytest.mark.parametrize("address", ["nonsense:7711", "10.0.0.1:0", "10.0.0.1:99999", "10.0.0.1:x", ":7711"])
-def test_a_node_without_a_usable_address_has_none(address: str) -> None:
+def test_node_with_an_unusable_address_is_restored_without_one(address: str) -> None:
     saved = decode(f"{SELF} :0 myself 0 0 connected\n{'a' * 40} {address} noflags 0 0 connected\n")
     state = Node(Config(), FakeHost(), saved.node_id, 0).state
     restore(state, saved)
@@ -138,7 +138,7 @@ def test_a_node_without_a_usable_address_has_none(address: str) -> None:
         (f"{SELF} 127.0.0.1 myself 0 0 connected\n", "line 1: '127.0.0.1' is no address: ip:port is expected"),
     ],
 )
-def test_a_damaged_file_is_refused_with_its_line(text: str, error: str) -> None:
+def test_error_of_a_damaged_file_names_the_line(text: str, error: str) -> None:
     with pytest.raises(ValueError, match=error.replace("?", r"\?")):
         decode(text)
 

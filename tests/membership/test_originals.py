@@ -22,23 +22,23 @@ def lines(local: LocalNode) -> dict[str, list[str]]:
 def entry(
     node_id: bytes = MEMBER, ip: bytes = b"10.0.0.8", port: int = 7711, flags: int = 0, bus_port: int = 0
 ) -> bytes:
-    """One entry of gossip."""
+    """One gossip entry, encoded."""
     return GossipEntry(node_id, 0, 0, ip, port, flags, bus_port).encode()
 
 
 @pytest.fixture
 def local() -> LocalNode:
-    """A node that suspects after a second."""
+    """A node that suspects others after a second."""
     return LocalNode(config(cluster_node_timeout=1000))
 
 
 @pytest.fixture
 def original(local: LocalNode) -> ScriptedNode:
-    """A node of the original's kind."""
+    """A scripted node of the original."""
     return ScriptedNode(local, b"10.0.0.9")
 
 
-def test_its_meet_makes_it_a_member_once_it_answered(local: LocalNode, original: ScriptedNode) -> None:
+def test_original_that_sends_meet_becomes_a_member_when_it_answers(local: LocalNode, original: ScriptedNode) -> None:
     original.say(kinds.MEET)
     assert [pong.sender for pong in original.heard(kinds.PONG)] == [local.node.state.view.node_id]
     assert [words[1] for words in lines(local).values()] == ["myself", "handshake"]
@@ -48,13 +48,13 @@ def test_its_meet_makes_it_a_member_once_it_answered(local: LocalNode, original:
     assert local.node.state.view.ip == b"10.0.0.1"
 
 
-def test_its_ping_is_answered_and_makes_it_no_member(local: LocalNode, original: ScriptedNode) -> None:
+def test_ping_of_an_original_is_answered_but_does_not_add_it(local: LocalNode, original: ScriptedNode) -> None:
     original.say(kinds.PING, entry())
     assert len(original.heard(kinds.PONG)) == 1
     assert len(lines(local)) == 1
 
 
-def test_nothing_of_ours_is_sent_to_it(local: LocalNode, original: ScriptedNode) -> None:
+def test_original_gets_no_messages_that_it_does_not_know(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     ask(local.client(), "CONFIG", "SET", "cluster-announce-hostname", "one.example")
     local.run(milliseconds=500)
@@ -66,7 +66,7 @@ def test_nothing_of_ours_is_sent_to_it(local: LocalNode, original: ScriptedNode)
     assert sum(traffic.sent.value for traffic in local.node.state.traffic[kinds.HOST :]) == 0
 
 
-def test_its_leaving_is_noticed_and_taken_back(local: LocalNode, original: ScriptedNode) -> None:
+def test_leaving_flag_of_an_original_is_set_and_cleared(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     for leaving in (True, False):
         original.writer = type(original.writer)(original.id, 7711, leaving=leaving)
@@ -75,7 +75,7 @@ def test_its_leaving_is_noticed_and_taken_back(local: LocalNode, original: Scrip
         assert len(local.node.state.view.reachable) == (0 if leaving else 1)
 
 
-def test_its_ping_from_elsewhere_tells_where_it_is(local: LocalNode, original: ScriptedNode) -> None:
+def test_ping_from_a_new_address_updates_the_address_of_an_original(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     original.ip = b"10.0.0.10"
     original.connect()
@@ -83,9 +83,7 @@ def test_its_ping_from_elsewhere_tells_where_it_is(local: LocalNode, original: S
     assert lines(local)[original.id.decode()][0] == "10.0.0.10:7711"
 
 
-def test_another_node_at_its_address_leaves_it_without_one_until_it_pings(
-    local: LocalNode, original: ScriptedNode
-) -> None:
+def test_original_has_no_address_while_another_node_uses_it(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     other = ScriptedNode(local, original.ip, node_id=MEMBER)
     other.answer()
@@ -101,14 +99,14 @@ def test_another_node_at_its_address_leaves_it_without_one_until_it_pings(
     assert lines(local)[original.id.decode()][:2] == ["10.0.0.9:7711", "noflags"]
 
 
-def test_member_in_its_gossip_is_met(local: LocalNode, original: ScriptedNode) -> None:
+def test_member_in_the_gossip_of_an_original_is_met(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     original.say(kinds.PING, entry(bus_port=19000))
     [peer] = [peer for peer in local.node.state.view.peers.values() if peer.in_handshake]
     assert (peer.ip, peer.port, peer.bus_port) == (b"10.0.0.8", 7711, 19000)
 
 
-def test_its_votes_count(local: LocalNode, original: ScriptedNode) -> None:
+def test_failure_report_of_an_original_counts(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     third = ScriptedNode(local, b"10.0.0.8", node_id=MEMBER)
     third.join()
@@ -123,7 +121,7 @@ def test_its_votes_count(local: LocalNode, original: ScriptedNode) -> None:
     assert lines(local)[MEMBER.decode()][1] == "noflags"
 
 
-def test_single_and_withdrawn_votes_do_not_count(local: LocalNode, original: ScriptedNode) -> None:
+def test_single_and_withdrawn_failure_reports_do_not_count(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     third = ScriptedNode(local, b"10.0.0.8", node_id=MEMBER)
     third.join()
@@ -133,7 +131,7 @@ def test_single_and_withdrawn_votes_do_not_count(local: LocalNode, original: Scr
     assert local.node.state.view.peers[MEMBER].reports == {}
 
 
-def test_it_is_believed_when_it_says_that_a_node_failed(local: LocalNode, original: ScriptedNode) -> None:
+def test_fail_message_of_an_original_marks_the_node_failed(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     ScriptedNode(local, b"10.0.0.8", node_id=MEMBER).join()
     original.hear(original.link, original.writer.fail(MEMBER))
@@ -153,7 +151,7 @@ def test_fail_from_an_unknown_node_is_ignored(local: LocalNode, original: Script
     assert len(lines(local)) == 2
 
 
-def test_gossip_has_failing_nodes_first() -> None:
+def test_gossip_lists_failing_nodes_first() -> None:
     local = LocalNode()
     original = ScriptedNode(local, b"10.0.0.9")
     original.join()
@@ -203,14 +201,14 @@ def test_gossip_of_a_thousand_nodes_makes_few_handshakes_and_no_member(
     assert len(lines(local)) == 2
 
 
-def test_node_that_claims_the_own_id_is_refused(local: LocalNode) -> None:
+def test_node_that_claims_the_receivers_id_is_refused(local: LocalNode) -> None:
     scripted = ScriptedNode(local, b"10.0.0.9", node_id=local.node.state.view.node_id)
     scripted.say(kinds.MEET)
     assert scripted.link.closed
     assert len(lines(local)) == 1
 
 
-def test_a_forgotten_node_does_not_come_back_under_the_address_of_another_one(
+def test_forgotten_node_does_not_return_under_the_address_of_another_one(
     local: LocalNode, original: ScriptedNode
 ) -> None:
     original.join()

@@ -1,4 +1,4 @@
-"""Refusing: two nodes under one ID, nodes of other clusters, and how a restart differs from both."""
+"""Refusing: a second node with the same ID and nodes of other clusters are refused, a restarted node is not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from membership.stories import ScriptedNode, config, flags, is_mesh, known, logg
 
 
 def copy_of(cluster: Cluster, member: Member) -> Member:
-    """One more node, started with a copy of another one's file."""
+    """A further node, started with a copy of the cluster configuration file of `member`."""
     copy = cluster.add()
     copy.host.nodes_text = member.host.nodes_text
     copy.restart()
     return copy
 
 
-def test_a_second_node_under_an_id_that_is_alive_is_refused() -> None:
+def test_second_node_with_the_id_of_a_live_member_is_refused() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=2)
     one, other, first = cluster.members
@@ -26,12 +26,12 @@ def test_a_second_node_under_an_id_that_is_alive_is_refused() -> None:
     cluster.run(seconds=50)
     for member in (one, other):
         assert nodes(member)[first.id] == (f"10.0.0.3:{PORT}", "noflags", "connected")
-        assert len(logged(member, "another node that is alive has this ID")) == 1, "once a minute is enough"
+        assert len(logged(member, "another node that is alive has this ID")) == 1, "the warning is logged once a minute"
     assert first.sees == 2
     assert copy.sees == 0 or all(link == "disconnected" for _, words, link in nodes(copy).values() if words != "myself")
 
 
-def test_the_copy_takes_over_when_the_first_is_dead() -> None:
+def test_copy_is_admitted_when_the_first_node_is_dead() -> None:
     cluster = Cluster(3, config=nervous)
     cluster.run(seconds=2)
     one, other, first = cluster.members
@@ -52,7 +52,7 @@ def test_node_is_admitted_within_seconds_after_its_host_failed() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=6)
 
 
-def test_node_that_claims_the_own_id_is_refused_with_a_warning() -> None:
+def test_node_that_claims_the_receivers_id_is_refused_with_a_warning() -> None:
     cluster = Cluster(2)
     cluster.run(seconds=2)
     one, _ = cluster.members
@@ -64,7 +64,7 @@ def test_node_that_claims_the_own_id_is_refused_with_a_warning() -> None:
     assert len(nodes(one)) == 2
 
 
-def test_a_node_of_another_cluster_is_refused_from_both_sides() -> None:
+def test_node_of_another_cluster_is_refused_by_both_sides() -> None:
     cluster = Cluster(2, config=lambda: config(cluster_name="red"))
     cluster.run(seconds=2)
     one, other = cluster.members
@@ -85,7 +85,7 @@ def test_a_node_of_another_cluster_is_refused_from_both_sides() -> None:
     assert logged(scripted, "another cluster")
 
 
-def test_nodes_without_a_name_belong_to_any_cluster() -> None:
+def test_node_without_a_cluster_name_can_join_any_cluster() -> None:
     cluster = Cluster(2, config=lambda: config(cluster_name="red"))
     old = cluster.add()
     assert old.admin.call("CONFIG", "SET", "cluster-name", "") == b"OK"

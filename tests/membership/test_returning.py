@@ -1,4 +1,4 @@
-"""Nodes return after restarts, with new addresses or empty disks, by nodes.conf, seeds and host names."""
+"""Returning: nodes find their cluster after restarts, with new addresses or empty disks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from membership.stories import config, figures, flags, is_mesh, known, nervous, 
 
 
 def seeded() -> Config:
-    """Nodes that find each other by one name."""
+    """The configuration of nodes that find each other by one seed name."""
     return config(cluster_seeds=("disque.example",), cluster_node_timeout=5000)
 
 
 def name_all(cluster: Cluster) -> None:
-    """Have the seed's name stand for all members."""
+    """Resolve the name of the seed to all members."""
     cluster.network.names[b"disque.example"] = [member.ip for member in cluster.members]
 
 
 def move_all(cluster: Cluster) -> None:
-    """Restart everybody under a new address; nobody has an old one."""
+    """Restart all members with new addresses."""
     for member in cluster.members:
         member.crash()
     for member in cluster.members:
@@ -28,7 +28,7 @@ def move_all(cluster: Cluster) -> None:
     cluster.run(milliseconds=10)
 
 
-def test_a_restarted_node_is_who_it_was_and_needs_no_meet() -> None:
+def test_restarted_node_keeps_its_id_and_needs_no_meet() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=1)
     *_, back = cluster.members
@@ -39,7 +39,7 @@ def test_a_restarted_node_is_who_it_was_and_needs_no_meet() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=3)
 
 
-def test_all_restarted_at_once_find_each_other() -> None:
+def test_nodes_find_each_other_when_all_restart_at_once() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=1)
     for member in cluster.members:
@@ -50,7 +50,7 @@ def test_all_restarted_at_once_find_each_other() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=3)
 
 
-def test_a_node_that_moved_is_found_by_its_pings() -> None:
+def test_node_with_a_new_address_is_found_by_its_pings() -> None:
     cluster = Cluster(3)
     cluster.run(seconds=1)
     one, other, moved = cluster.members
@@ -61,7 +61,7 @@ def test_a_node_that_moved_is_found_by_its_pings() -> None:
     cluster.until(lambda: nodes(moved)[moved.id][0] == f"10.1.0.3:{PORT}", within_s=2)
 
 
-def test_a_node_without_its_file_comes_back_as_a_new_one_beside_the_old() -> None:
+def test_node_without_its_file_returns_as_a_new_member() -> None:
     cluster = Cluster(3, config=nervous)
     cluster.run(seconds=1)
     one, _, lost = cluster.members
@@ -84,7 +84,7 @@ def test_nodes_find_their_cluster_by_a_name() -> None:
     assert len(known(late)) == 5
 
 
-def test_a_name_that_nobody_knows_yet_is_asked_for_again() -> None:
+def test_seed_that_does_not_resolve_is_looked_up_again() -> None:
     cluster = Cluster(2, meet=False, config=seeded)
     cluster.run(seconds=60)
     assert [len(known(member)) for member in cluster.members] == [1, 1]
@@ -97,7 +97,7 @@ def test_seeds_may_be_addresses_with_ports() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=10)
 
 
-def test_once_all_seeds_are_members_the_cluster_is_quiet() -> None:
+def test_no_meet_is_sent_after_all_seeds_are_members() -> None:
     cluster = Cluster(3, meet=False, config=seeded)
     name_all(cluster)
     cluster.until(lambda: is_mesh(cluster), within_s=10)
@@ -119,10 +119,10 @@ def test_a_cluster_whose_members_all_move_forms_again_by_its_seeds(count: int) -
     move_all(cluster)
     name_all(cluster)
     cluster.until(lambda: is_mesh(cluster), within_s=30)
-    assert known(cluster.members[0]) == ids, "they are the same members, each once"
+    assert known(cluster.members[0]) == ids, "the members are the same, each listed once"
 
 
-def test_addresses_may_be_swapped() -> None:
+def test_cluster_forms_again_by_its_seeds_when_addresses_are_swapped() -> None:
     cluster = Cluster(3, meet=False, config=seeded)
     name_all(cluster)
     cluster.until(lambda: is_mesh(cluster), within_s=20)
@@ -134,8 +134,8 @@ def test_addresses_may_be_swapped() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=30)
 
 
-def announcing(cluster: Cluster) -> None:
-    """Give all members host names."""
+def announce_names(cluster: Cluster) -> None:
+    """Make all members announce host names."""
     for member in cluster.members:
         name = b"node-%d.example" % member.number
         cluster.network.names[name] = [member.ip]
@@ -144,7 +144,7 @@ def announcing(cluster: Cluster) -> None:
 
 def test_a_cluster_whose_members_all_move_forms_again_by_their_host_names() -> None:
     cluster = Cluster(3, config=lambda: config(cluster_node_timeout=5000))
-    announcing(cluster)
+    announce_names(cluster)
     cluster.run(seconds=2)
     move_all(cluster)
     cluster.run(seconds=3)
@@ -154,9 +154,9 @@ def test_a_cluster_whose_members_all_move_forms_again_by_their_host_names() -> N
     assert {address for address, _, _ in nodes(cluster.members[0]).values()} >= {"10.1.0.2:7711", "10.1.0.3:7711"}
 
 
-def test_a_name_that_does_not_resolve_leaves_the_address() -> None:
+def test_known_address_is_used_when_the_host_name_does_not_resolve() -> None:
     cluster = Cluster(2)
-    announcing(cluster)
+    announce_names(cluster)
     cluster.run(seconds=2)
     cluster.network.names.clear()
     for member in cluster.members:
@@ -165,9 +165,9 @@ def test_a_name_that_does_not_resolve_leaves_the_address() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=10)
 
 
-def test_swapped_addresses_are_no_obstacle_to_names() -> None:
+def test_cluster_forms_again_by_its_host_names_when_addresses_are_swapped() -> None:
     cluster = Cluster(3, config=lambda: config(cluster_node_timeout=5000))
-    announcing(cluster)
+    announce_names(cluster)
     cluster.run(seconds=2)
     ips = [member.ip for member in cluster.members]
     for member in cluster.members:
@@ -178,9 +178,9 @@ def test_swapped_addresses_are_no_obstacle_to_names() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=30)
 
 
-def test_a_name_that_still_stands_for_a_place_where_nothing_answers_delays_little() -> None:
+def test_outdated_host_name_of_a_silent_address_delays_reconnection_only_briefly() -> None:
     cluster = Cluster(2)
-    announcing(cluster)
+    announce_names(cluster)
     cluster.run(seconds=2)
     one, moved = cluster.members
     silent = cluster.add()

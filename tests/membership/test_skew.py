@@ -1,4 +1,4 @@
-"""Skew: the clocks of other nodes, measured and shown."""
+"""Clock skew: how nodes measure and show the clocks of others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_clocks_that_agree_show_no_skew() -> None:
     assert [logged(member, "The clock of node") for member in cluster.members] == [[]] * 3
 
 
-def test_a_clock_that_is_wrong_is_measured_shown_and_logged_once() -> None:
+def test_wrong_clock_is_measured_shown_and_logged_once() -> None:
     cluster = Cluster(3)
     one, other, wrong = cluster.members
     wrong.skew_ms = 5000
@@ -29,7 +29,7 @@ def test_a_clock_that_is_wrong_is_measured_shown_and_logged_once() -> None:
     assert "behind" in logged(wrong, "The clock of node")[0]
 
 
-def test_a_slow_network_is_no_skew() -> None:
+def test_network_delay_is_not_counted_as_skew() -> None:
     cluster = Cluster(2)
     for path in cluster.network.paths():
         path.delay_ms = 200
@@ -37,7 +37,7 @@ def test_a_slow_network_is_no_skew() -> None:
     assert int(figures(cluster.members[0])["cluster_max_skew_ms"]) <= 2
 
 
-def test_info_shows_the_cluster() -> None:
+def test_info_has_a_membership_section() -> None:
     cluster = Cluster(2, config=Config)
     text = ask(cluster.members[0].admin, "INFO", "membership").decode()
     assert text.startswith("# Membership\r\ncluster_links_up:1\r\n")
