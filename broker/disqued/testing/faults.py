@@ -323,9 +323,9 @@ def note_jobs(faults: Faults, member: Member, *, owed: bool = True) -> None:
     lasting = [job for job in member.node.state.lifecycle.table.jobs() if job.state in {ACTIVE, QUEUED}]
     history.away[member.number] = {job.id for job in lasting}
     if owed:
-        promised = history.promised.get(member.number, set())
+        promised = history.promised.pop(member.number, {})
         history.owed[member.number] = {
-            job.id: int(job.expire_at_s) * 1000 for job in lasting if job.retry_s > 0 and job.id in promised
+            job.id: int(job.expire_at_s) * 1000 for job in lasting if job.retry_s > 0 and promised.get(job.id) is job
         }
 
 
@@ -350,6 +350,7 @@ def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = Fal
         member.lose_power()
     else:
         member.crash(silent=silent)
+    history.down_ms[member.number] = now_ms
     history.note(now_ms, f"node {member.number} is down")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.testing.account import JobAccount
 
 if TYPE_CHECKING:
+    from disqued.core.jobs.job import Job
     from disqued.testing.snapshot import Snapshot
 
 TRACED: Final = 400
@@ -83,7 +84,7 @@ class Attempt:
     ack_replied_ms: int = 0
     """When the first reply to one of them was received."""
     ack_settled: bool = False
-    """Whether all nodes were reachable then."""
+    """Whether all nodes were reachable then, and the one that took it could know all holders."""
     told_ms: int = 0
     """When the node replied with the ID."""
 
@@ -127,10 +128,12 @@ class History:
         """When faults began (False) and ended (True)."""
         self.away: dict[int, set[bytes]] = {}
         """Jobs on the disks of members that are down or loading."""
-        self.promised: dict[int, set[bytes]] = {}
-        """Jobs that members confirmed, to another node (GOTJOB) or to the producer."""
+        self.promised: dict[int, dict[bytes, Job]] = {}
+        """Copies that members confirmed, to another node (GOTJOB) or to the producer, or that they loaded."""
         self.owed: dict[int, dict[bytes, int]] = {}
         """Confirmed jobs that members must have again after they are down, and when each expires."""
+        self.down_ms: dict[int, int] = {}
+        """When each member last went down by a fault."""
         self.expected: dict[int, Snapshot] = {}
         """What members that were shut down must have again."""
         self.log_off_ms: dict[int, int] = {}
@@ -174,9 +177,9 @@ class History:
         """Record that a node may have lost changes since a time."""
         self.setbacks.setdefault(member, []).append(Setback(at_ms, since_ms))
 
-    def promise(self, member: int, job_id: bytes) -> None:
-        """Record that a member confirmed a job."""
-        self.promised.setdefault(member, set()).add(job_id)
+    def promise(self, member: int, job: Job) -> None:
+        """Record that a member confirmed a copy. Another copy, which it gets after it dropped this one, is none."""
+        self.promised.setdefault(member, {})[job.id] = job
 
     def begin_trouble(self, member: int, at_ms: int) -> None:
         """Record that the disk of a member is faulty from now on."""

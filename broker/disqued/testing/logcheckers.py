@@ -57,14 +57,18 @@ class LoadWatch:
     def watch(self, sent: Sent) -> None:
         """Record what a node confirms to another one."""
         if sent.kind == "GOTJOB" and isinstance(sent.sender, Member):
-            self._history.promise(sent.sender.number, sent.frame.job_id)
+            job = sent.sender.node.state.lifecycle.table.get(sent.frame.job_id)
+            if job is not None:
+                self._history.promise(sent.sender.number, job)
 
     def _check_promises(self, member: Member) -> None:
-        """A node has everything again that it had confirmed and had when it went down."""
+        """A node has everything again that it had confirmed and had when it went down. What it has is on its disk."""
         table = member.node.state.lifecycle.table
         for job_id, expires_ms in self._history.owed.pop(member.number, {}).items():
             if table.get(job_id) is None and expires_ms > member.now_ms + NEARLY_OVER_MS:
                 self._violate(member, f"{job_id!r} is not there any more, as was promised")
+        for job in table.jobs():
+            self._history.promise(member.number, job)
 
     def _check_one_restart(self, member: Member) -> None:
         """A controlled restart happens once.
