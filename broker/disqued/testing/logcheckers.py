@@ -93,9 +93,11 @@ class LoadWatch:
             if job.state == QUEUED:
                 self._violate(member, f"{job.id!r}, at most once, is queued again")
             attempt = history.attempt_of(job.body)
-            told_ms = [delivery.at_ms for delivery in attempt.deliveries] if attempt is not None else []
-            if attempt is None or not told_ms:
+            if attempt is None or not attempt.deliveries:
                 continue
+            if job.requeue_at_ms == 0 and all(delivery.member != member.number for delivery in attempt.deliveries):
+                continue  # a copy that another node had as well, and that is never queued here
+            told_ms = [delivery.at_ms for delivery in attempt.deliveries]
             # The job may have been moving to the node that delivered it when this one lost power.
             if not history.is_set_back(member.number, attempt.at_ms, told_ms[0]):
                 self._violate(member, f"{job.id!r}, delivered at most once at {told_ms}, is there again")
