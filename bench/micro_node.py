@@ -166,7 +166,7 @@ def loading(host: FakeHost) -> int:
 def rewriting(client: Client, jobs: int) -> int:
     """Writing the records of all jobs, as in a rewrite."""
     adding(client, jobs)
-    snapshot = Snapshot(client.state, handed_on=False)
+    snapshot = Snapshot(client.state, controlled=False)
     begin = perf_counter_ns()
     while not snapshot.over:
         snapshot.part(LONGEST_NS)

@@ -193,7 +193,7 @@ def test_a_job_that_others_were_to_keep_and_did_not_is_forgotten(cluster: Cluste
     assert remembered(cluster) == [0, 0, 0]
 
 
-def test_a_job_that_was_handed_on_is_not_added_again(cluster: Cluster) -> None:
+def test_a_job_that_was_transferred_is_not_added_again(cluster: Cluster) -> None:
     first = cluster.members[0]
     job_id = answer(cluster, first, "REPLICATE", 1)
     assert isinstance(job_id, bytes)

@@ -123,7 +123,7 @@ class Scenes(Life):
         lifecycle.keep_import(self.of_another_node(), NOW_MS)
         lifecycle.keep_dummy(self.of_another_node(), NOW_MS)
         for delay_s in (0, 100):
-            lifecycle.keep_loaded(self.of_another_node(delay_s=delay_s), NOW_MS, stored=QUEUED, handed_on=True)
+            lifecycle.keep_loaded(self.of_another_node(delay_s=delay_s), NOW_MS, stored=QUEUED, controlled=True)
             waiting = self.new_job(delay_s=delay_s)
             lifecycle.await_copies(waiting, NOW_MS)
             lifecycle.place(waiting, NOW_MS)

@@ -63,7 +63,7 @@ def test_record_of_a_pause_has_the_queue_and_the_pause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("retry_s", "state", "flags", "waits", "running", "handed_on"),
+    ("retry_s", "state", "flags", "waits", "running", "controlled"),
     [
         (300, QUEUED, BCAST_QUEUED, False, QUEUED, QUEUED),
         (300, ACTIVE, 0, True, ACTIVE, ACTIVE),
@@ -74,9 +74,11 @@ def test_record_of_a_pause_has_the_queue_and_the_pause() -> None:
     ],
     ids=["queued", "delayed", "once, queued", "once, delivered", "once, taken out", "once, delayed"],
 )
-def test_stored_state_of_a_job(retry_s: int, state: int, flags: int, waits: bool, running: int, handed_on: int) -> None:
+def test_stored_state_of_a_job(
+    retry_s: int, state: int, flags: int, waits: bool, running: int, controlled: int
+) -> None:
     job = make_job(random.Random(1))
     job.retry_s, job.state, job.flags = retry_s, state, flags
     job.delay_s, job.requeue_at_ms = (60, 1_800_000_000_000) if waits else (0, 0)
-    assert stored_state(job, handed_on=False) == running
-    assert stored_state(job, handed_on=True) == handed_on
+    assert stored_state(job, controlled=False) == running
+    assert stored_state(job, controlled=True) == controlled

@@ -71,7 +71,7 @@ def test_a_group_is_the_records_of_all_that_changed_in_order(changes: list[Spec 
             job = job_of(len(jobs), change)
             jobs.append(job)
             journal.keep(job)
-            state = records.stored_state(job, handed_on=False)
+            state = records.stored_state(job, controlled=False)
             expected.append(records.keep(job, holders, NODES[0], state, with_sum=True))
         elif change < len(jobs):
             journal.forget(jobs[change])

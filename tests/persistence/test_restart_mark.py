@@ -117,7 +117,7 @@ def test_the_sealed_file_is_one_that_every_node_can_load() -> None:
     text = bytes(local.host.disk.files[MARK])
     seal = forget(text.split()[-1])
     content = bytes(local.host.disk.files[FILE])
-    assert text == b"handed on: %d bytes, sealed by %b\n" % (len(content), text.split()[-1])
+    assert text == b"controlled shutdown: %d bytes, sealed by %b\n" % (len(content), text.split()[-1])
     assert content.endswith(seal)
 
 
@@ -199,7 +199,9 @@ def test_a_mark_that_comes_back_later_does_nothing() -> None:
     assert delivered(local) == []
 
 
-@pytest.mark.parametrize("text", [b"", b"handed on", b"handed on: x bytes, sealed by y\n", b"\0" * 300])
+@pytest.mark.parametrize(
+    "text", [b"", b"controlled shutdown", b"controlled shutdown: x bytes, sealed by y\n", b"\0" * 300]
+)
 def test_what_is_no_mark_does_nothing(text: bytes) -> None:
     local = marking_node()
     once, _ = filled(local)
@@ -341,4 +343,6 @@ def test_node_that_cannot_read_the_restart_mark_does_not_serve(appendonly: bool)
     local.restart()
     local.run(seconds=1)
     assert local.host.ended is not None
-    assert "Can't tell whether the last run handed on its queues: can't read disque.aof.restart" in local.host.ended
+    assert (
+        "Can't tell whether the last shutdown was a controlled one: can't read disque.aof.restart" in local.host.ended
+    )

@@ -22,7 +22,7 @@ from disqued.resp import writer
 from disqued.resp.integers import parse_integer, require_timeout_ms
 
 _LARGE_BODY_BYTES: Final = 16384
-"""From here on a body is not copied into the reply but handed on as it is."""
+"""From here on a body is not copied into the reply but written as it is."""
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)

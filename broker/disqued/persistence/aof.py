@@ -231,7 +231,7 @@ class Aof(DiskOwner):
         self.rewrite.settle()
         error = ""
         if rewrite or file.incomplete:
-            error = self.rewrite.perform(handed_on=rewrite)
+            error = self.rewrite.perform(controlled=rewrite)
         elif file.status == ON:
             error = file.write_all()
         self.advance()

@@ -58,7 +58,7 @@ class Loader(DiskOwner):
         self._state = state
         self._name = name
         self._mark = mark
-        self._handed_on: bool = mark is not None and (mark.counts or state.config.aof_enqueue_jobs_once)
+        self._controlled: bool = mark is not None and (mark.counts or state.config.aof_enqueue_jobs_once)
         self._at_once: bool = mark is None
         self._reader = EntryReader(state.lifecycle.journal.formats)
         self._requeue = Requeue()
@@ -122,7 +122,7 @@ class Loader(DiskOwner):
             return
         self._reading = None
         self._waiting = False
-        if work.missing and self._read_bytes == 0 and self._handed_on:
+        if work.missing and self._read_bytes == 0 and self._controlled:
             self._missing = True
             self._all_read = True
         elif work.error:
@@ -235,9 +235,9 @@ class Loader(DiskOwner):
         listed = state.holders.plus(state.holders.unpack(unpacked.holders), node_id)
         job.delivered = None if len(listed) == 1 else listed
         self.progress.jobs += 1
-        if self._handed_on and unpacked.state == QUEUED and job.retry_s == 0:
+        if self._controlled and unpacked.state == QUEUED and job.retry_s == 0:
             self._outdated = True
-        if lifecycle.keep_loaded(job, state.now_ms, stored=unpacked.state, handed_on=self._handed_on):
+        if lifecycle.keep_loaded(job, state.now_ms, stored=unpacked.state, controlled=self._controlled):
             self._requeue.add(job)
         if is_made_by(job.id, node_id):
             self._recent.note(job, state.now_ms)
@@ -258,7 +258,7 @@ class Loader(DiskOwner):
         why = self.damage.repair()
         mark = self._mark
         if mark is not None and not why:
-            why = conclude(state, mark, self._name, found=self._handed_on and not self._missing)
+            why = conclude(state, mark, self._name, found=self._controlled and not self._missing)
         if why:
             self._fail(why)
             return
@@ -286,8 +286,8 @@ def open_log(state: NodeState, name: str) -> Loader | None:
     if error:
         state.loading = True
         state.host.fail(
-            f"Can't tell whether the last run handed on its queues: {error}. Let the user that the server runs as read "
-            "the file, then start again. Nothing was changed."
+            f"Can't tell whether the last shutdown was a controlled one: {error}. Let the user that the server runs as "
+            "read the file, then start again. Nothing was changed."
         )
         return None
     if not config.appendonly and not config.aof_enqueue_jobs_once and not mark.counts:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 MARK: Final = ".restart"
 """The suffix that makes the name of the append-only file that of its mark."""
-_TEXT: Final = b"handed on: %d bytes, sealed by %b\n"
-_PATTERN: Final = re.compile(rb"handed on: ([0-9]{1,18}) bytes, sealed by (D-[^ \n]{38})\n")
+_TEXT: Final = b"controlled shutdown: %d bytes, sealed by %b\n"
+_PATTERN: Final = re.compile(rb"controlled shutdown: ([0-9]{1,18}) bytes, sealed by (D-[^ \n]{38})\n")
 _MOST_BYTES: Final = 200
 """A limit above the size of any mark."""
 

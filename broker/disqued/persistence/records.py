@@ -25,16 +25,16 @@ _FORGET: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n%b\r\n"
 _KEEP: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
 
 
-def stored_state(job: Job, *, handed_on: bool) -> i64:
-    """The state that the record of a job has; `handed_on`: in the final file of a controlled shutdown.
+def stored_state(job: Job, *, controlled: bool) -> i64:
+    """The state that the record of a job has; `controlled`: in the file of a controlled shutdown.
 
     An at-most-once job is active in a file that is still written: after a crash, a node cannot know whether the job was
-    delivered since. In a final file it is queued. One that waits for its delay is queued without the flag of its first
-    queueing.
+    delivered since. In the file of a controlled shutdown it is queued. One that waits for its delay is queued without
+    the flag of its first queueing.
     """
     if job.retry_s > 0:
         return i64(job.state)
-    if not handed_on:
+    if not controlled:
         return ACTIVE
     waits = job.delay_s > 0 and job.requeue_at_ms > 0 and job.flags & (BCAST_QUEUED | DELIVERED) == 0
     return QUEUED if job.state == QUEUED or waits else ACTIVE

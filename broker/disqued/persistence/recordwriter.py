@@ -40,7 +40,7 @@ class RecordWriter:
         for change in journal.changes:
             if isinstance(change, Job):
                 if change.state != ACKED:  # a DELJOB follows
-                    self.keep(records, change, stored_state(change, handed_on=False), node_id, with_sum=with_sum)
+                    self.keep(records, change, stored_state(change, controlled=False), node_id, with_sum=with_sum)
             elif isinstance(change, bytes):
                 records.append(forget(change))
             elif isinstance(change, tuple):

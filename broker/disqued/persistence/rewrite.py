@@ -84,7 +84,7 @@ class Rewrite:
         self.slice_at_ms: i64 = 0
         """When the next slice is due; 0 if none is."""
         self._step: i64 = _IDLE
-        self._snapshot = Snapshot(state, handed_on=False)
+        self._snapshot = Snapshot(state, controlled=False)
         self._name = ""
         """The name of the second file."""
         self._size_bytes: i64 = 0
@@ -135,7 +135,7 @@ class Rewrite:
         state = self._state
         self._step = _OPENING
         self._again = False
-        self._snapshot = Snapshot(state, handed_on=False)
+        self._snapshot = Snapshot(state, controlled=False)
         self._name = f"temp-rewriteaof-bg-{state.host.facts().process_id}.aof"
         self._size_bytes = 0
         self._unsynced_bytes = 0
@@ -190,7 +190,7 @@ class Rewrite:
         self._work = None
         self._backlog = []
         self._backlog_bytes = 0
-        self._snapshot = Snapshot(state, handed_on=False)
+        self._snapshot = Snapshot(state, controlled=False)
 
     def follow(self, group: bytes) -> None:
         """Append a group of changes that was logged."""
@@ -366,13 +366,13 @@ class Rewrite:
 
     # --- the end of the node ------------------------------------------------------------------------------------------
 
-    def perform(self, *, handed_on: bool) -> str:
+    def perform(self, *, controlled: bool) -> str:
         """Rewrite at once and wait for the disk. Returns the error, empty on success; an error changes no file."""
         state = self._state
         self.settle()
         name = f"temp-rewriteaof-{state.host.facts().process_id}.aof"
-        snapshot = Snapshot(state, handed_on=handed_on)
-        mark = RestartMark(state, self._file.name) if handed_on and state.config.aof_restart_mark else None
+        snapshot = Snapshot(state, controlled=controlled)
+        mark = RestartMark(state, self._file.name) if controlled and state.config.aof_restart_mark else None
         size_bytes: i64 = 0
         error = self._perform(DiskWork(disk.REMOVE, name)) or self._perform(DiskWork(disk.OPEN, name))
         while not error and not snapshot.over:

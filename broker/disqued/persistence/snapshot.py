@@ -32,10 +32,10 @@ _RECORD_BYTES: Final = 200
 class Snapshot:
     """The records of everything that must survive a restart, a part at a time: those of the rooms, then the jobs."""
 
-    def __init__(self, state: NodeState, *, handed_on: bool) -> None:
+    def __init__(self, state: NodeState, *, controlled: bool) -> None:
         self._state = state
-        self._handed_on: bool = handed_on
-        """Whether the file is read before anything else changes; see `records.stored_state`."""
+        self._controlled: bool = controlled
+        """Whether this is the file of a controlled shutdown; see `records.stored_state`."""
         self._writer = RecordWriter(state.holders)
         self._kinds = list(state.lifecycle.journal.kinds.values())
         """The kinds of the rooms that were not begun."""
@@ -70,7 +70,7 @@ class Snapshot:
             looked += 1
             forgotten = job.retry_s == 0 and job.flags & DELIVERED != 0  # the log has no record of it any more
             if (job.state == ACTIVE or job.state == QUEUED) and not forgotten:
-                stored = stored_state(job, handed_on=self._handed_on)
+                stored = stored_state(job, controlled=self._controlled)
                 self._writer.keep(made, job, stored, node_id, with_sum=with_sum)
                 size += len(job.body) + _RECORD_BYTES
                 self.jobs += 1

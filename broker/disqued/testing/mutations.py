@@ -139,10 +139,10 @@ def _forget_at_least_once(self: Journal, job: Job) -> None:
         _forget(self, job)
 
 
-def _queue_all(self: Lifecycle, job: Job, now_ms: int, *, stored: int, handed_on: bool) -> bool:
+def _queue_all(self: Lifecycle, job: Job, now_ms: int, *, stored: int, controlled: bool) -> bool:
     """Load a file as if the last run had recorded which jobs were queued."""
-    del stored, handed_on
-    return _keep_loaded(self, job, now_ms, stored=QUEUED, handed_on=True)
+    del stored, controlled
+    return _keep_loaded(self, job, now_ms, stored=QUEUED, controlled=True)
 
 
 def _count_again(self: Lifecycle, job: Job, now_ms: int, ask_at_ms: int) -> None:

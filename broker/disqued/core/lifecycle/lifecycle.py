@@ -215,16 +215,16 @@ class Lifecycle(Release):
         self.journal.keep(job)
         self._arm(job)
 
-    def keep_loaded(self, job: Job, now_ms: i64, *, stored: i64, handed_on: bool) -> bool:
+    def keep_loaded(self, job: Job, now_ms: i64, *, stored: i64, controlled: bool) -> bool:
         """Register a job from disk as active, with the wake time that it would have. True: queue it now.
 
         A job that was never queued is queued when its delay is over, any other job after its retry time. An
-        at-most-once job that may have been delivered is not queued again. `stored` is the state in the file. Only a
-        file that the last run `handed_on` says for certain which jobs were queued; the caller then queues those with
+        at-most-once job that may have been delivered is not queued again. `stored` is the state in the file. Only the
+        file of a `controlled` shutdown says for certain which jobs were queued; the caller then queues those with
         `requeue_loaded`.
         """
         retry_s = job.retry_s
-        was_queued = handed_on and stored == QUEUED
+        was_queued = controlled and stored == QUEUED
         job.flags &= _NOT_DELAYED
         due_ms: i64 = 0
         if job.delay_s > 0:
@@ -232,7 +232,7 @@ class Lifecycle(Release):
         if (
             job.delay_s > 0
             and job.flags & (BCAST_QUEUED | DELIVERED) == 0
-            and (due_ms > now_ms or was_queued or (handed_on and retry_s > 0))
+            and (due_ms > now_ms or was_queued or (controlled and retry_s > 0))
         ):
             job.requeue_at_ms = max(due_ms, now_ms)
             self._delay(job)
