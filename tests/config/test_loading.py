@@ -104,9 +104,9 @@ def test_a_line_sets_its_value(line: str, attribute: str, value: object) -> None
         ("tcp-keepalive -1", "Invalid tcp-keepalive value"),
         ("maxclients 0", "Invalid max clients limit"),
         ("maxmemory 0", "You need to specify a memory limit greater than zero"),
-        ("maxmemory 0%", "a share of the memory must be a whole percentage, 1% to 100%"),
-        ("maxmemory 101%", "a share of the memory must be a whole percentage, 1% to 100%"),
-        ("maxmemory 7.5%", "a share of the memory must be a whole percentage, 1% to 100%"),
+        ("maxmemory 0%", "memory percentage must be a whole number from 1% to 100%"),
+        ("maxmemory 101%", "memory percentage must be a whole number from 1% to 100%"),
+        ("maxmemory 7.5%", "memory percentage must be a whole number from 1% to 100%"),
         ("cluster-node-timeout 0", "cluster node timeout must be 1 or greater"),
         ("appendfilename a/b", "appendfilename can't be a path, just a filename"),
         ("appendfilename 'a\\b'", "appendfilename can't be a path, just a filename"),
@@ -144,7 +144,7 @@ def test_an_error_in_an_included_file_names_that_file() -> None:
 
 def test_a_file_that_includes_itself_is_refused() -> None:
     error = refusal("include self.conf")
-    assert error.message == "'self.conf' is included more than 16 levels deep, does it include itself?"
+    assert error.message == "'self.conf' is included more than 16 levels deep; check whether it includes itself"
 
 
 def test_the_command_line_wins_and_its_lines_are_counted_behind_the_file() -> None:

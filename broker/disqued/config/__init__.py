@@ -1,7 +1,7 @@
-"""What can be configured, and how: directives, files, the server's command line, CONFIG GET, SET and REWRITE.
+"""Configuration: directives, configuration files, the server's command line, and CONFIG GET, SET and REWRITE.
 
-`options` has the one table of directives; all else follows from it. Nothing here touches files, sockets or the clock:
-texts come in and go out as arguments, and the effects of a changed value belong to the part that owns the directive.
+The table of directives is in `options`. This package does not access files, sockets or the clock: callers pass texts
+in and get texts back. The part of the server that owns a directive applies the effect of a changed value.
 """
 
 from disqued.config.arguments import ServerArguments, parse_arguments

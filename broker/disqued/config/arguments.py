@@ -1,7 +1,7 @@
 """The server's command line: `disque-server [CONFIG-FILE | -] [--directive value ...]...`.
 
-Each `--name value ...` becomes a line of configuration that is read behind the file. Words are quoted, so that a value
-is taken as it is whatever it contains.
+Each `--name value ...` becomes a configuration line, which is read after the file. Values are quoted, so they may
+contain any characters.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _ACTIONS: dict[str, Action] = {"-v": "version", "--version": "version", "-h": "h
 
 @dataclass(frozen=True, slots=True)
 class ServerArguments:
-    """What the command line asks for. `config_path` is `-` for standard input, None when no file is named."""
+    """A parsed command line. `config_path` is `-` for standard input, None if no file is named."""
 
     action: Action = "serve"
     config_path: str | None = None
     lines: tuple[str, ...] = ()
-    """Configuration lines that win over the file's."""
+    """Configuration lines that override those of the file."""
     test_megabytes: int | None = None
-    """Amount for `--test-memory`; None when it is missing or no number."""
+    """Megabytes for `--test-memory`; None if the amount is missing or not a number."""
 
 
 def parse_arguments(argv: Sequence[str]) -> ServerArguments:
-    """The meaning of the words behind the program's name; wrong directives show when the lines are loaded."""
+    """Parse the words after the name of the program. Invalid directives are reported when the lines are loaded."""
     first = argv[0] if argv else ""
     if first in _ACTIONS:
         return ServerArguments(_ACTIONS[first])
@@ -45,7 +45,7 @@ def parse_arguments(argv: Sequence[str]) -> ServerArguments:
 
 
 def _lines(argv: Sequence[str]) -> tuple[str, ...]:
-    """One line for each word with two dashes; words in front of the first one make a line that is no directive."""
+    """One line for each word that begins with `--`. Words before the first one form a line, which `load` refuses."""
     lines: list[str] = []
     for word in argv:
         if word.startswith("--"):

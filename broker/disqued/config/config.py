@@ -1,8 +1,8 @@
-"""The values of all directives of one node, with their types.
+"""The typed values of all directives of one node.
 
-Directives are attributes of the same name, `-` written `_`; units are those of the reference page (docs/configuration).
-The table of options has the defaults. CONFIG SET is two steps, `parse` and `assign`, because the part that owns a
-directive may have to act in between and may fail.
+Each directive is an attribute of the same name with `_` for `-`; the units are those of the reference page
+(docs/configuration). The defaults are in the table of options. CONFIG SET has two steps, `parse` and `assign`, because
+the part that owns a directive may have to act in between, and may fail.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from disqued.errors import ReplyError
 
 
 class Config:
-    """One node's configuration; starts with the defaults."""
+    """The configuration of one node, initially with all defaults."""
 
     requirepass: bytes
     unixsocket: str
@@ -75,7 +75,7 @@ class Config:
     rename_command: tuple[tuple[bytes, bytes], ...]
 
     def __init__(self, more: tuple[Option[Any], ...] = ()) -> None:
-        """`more` are directives that the table does not have: those of rooms that are added to a node."""
+        """Set all defaults. `more` are directives of added rooms, which are not in the table."""
         self.options: tuple[Option[Any], ...] = (*OPTIONS, *more)
         """All directives, in the order of CONFIG GET."""
         self._by_name = {option.name: option for option in self.options}
@@ -83,11 +83,11 @@ class Config:
             self.assign(option.attribute, option.default)
 
     def option(self, name: str) -> Option[Any] | None:
-        """The directive of that name, in lower case; None if there is none."""
+        """The directive with that name, which must be in lower case; None if there is none."""
         return self._by_name.get(name)
 
     def get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
-        """Names and values of the shown directives whose name matches the glob, in the fixed order."""
+        """Names and values of the directives that CONFIG GET shows for a glob pattern, in the order of the table."""
         return [
             (option.name.encode(), option.kind.show(getattr(self, option.attribute)))
             for option in self.options
@@ -95,11 +95,11 @@ class Config:
         ]
 
     def set(self, name: bytes, value: bytes) -> None:
-        """Change a directive that has no effect beyond its value; raises ReplyError."""
+        """Set a directive that needs no further action. Raises ReplyError."""
         self.assign(*self.parse(name, value))
 
     def parse(self, name: bytes, value: bytes) -> tuple[str, object]:
-        """The attribute and the value that CONFIG SET asks for; changes nothing. Raises ReplyError."""
+        """The attribute and the value for a CONFIG SET, without changing anything. Raises ReplyError."""
         option = self.option(decode(name).lower())
         if option is None or not option.settable:
             raise ReplyError(f"ERR Unsupported CONFIG parameter: {decode(name)}")
@@ -109,5 +109,5 @@ class Config:
             raise ReplyError(f"ERR Invalid argument '{decode(value)}' for CONFIG SET '{decode(name)}'") from None
 
     def assign(self, attribute: str, value: object) -> None:
-        """Give a directive a value that `parse` or the table of options gave."""
+        """Store a value that comes from `parse` or from the table of options."""
         setattr(self, attribute, value)

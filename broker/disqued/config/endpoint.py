@@ -1,6 +1,6 @@
-"""Where another node is, as users write it: `host`, `host:port` or `host:port@bus-port`.
+"""The address of another node as users write it: `host`, `host:port` or `host:port@bus-port`.
 
-The host is a name or an address; an IPv6 address that a port follows stands in brackets.
+The host is a name or an IP address. An IPv6 address with a port must be in brackets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENDPOINT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One place; ports are 0 where they were not given."""
+    """Host and ports of a node. A port that was not given is 0."""
 
     host: str
     port: int = 0
@@ -27,7 +27,7 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint | None:
-    """The place that the text stands for, None for none."""
+    """Parse an endpoint; None if the text is not valid."""
     if is_address(text):
         return Endpoint(text)
     match = _ENDPOINT.fullmatch(text)
@@ -44,7 +44,7 @@ def parse_endpoint(text: str) -> Endpoint | None:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is a literal address, without the zone that only one machine understands."""
+    """Whether the text is an IP address without a zone, which is valid on one machine only."""
     try:
         ip_address(text)
     except ValueError:

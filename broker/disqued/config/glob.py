@@ -1,7 +1,7 @@
-r"""Glob patterns as Redis clients know them: `*`, `?`, `[abc]`, `[a-z]`, `[^a]` and `\` before a character.
+r"""Glob patterns of Redis: `*`, `?`, `[abc]`, `[a-z]`, `[^a]` and `\` to escape a character.
 
-Only the last `*` met is ever tried again, so the cost is at most the product of the two lengths. (The standard
-library's `fnmatch` writes negation as `!` and has no escapes.)
+Matching backtracks to the last `*` only, so the cost is at most the product of the two lengths. The standard library's
+`fnmatch` is not used because it writes negation as `!` and has no escapes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ _ANY: Final = frozenset(range(256))
 _STAR: Final = None
 
 _Token = frozenset[int] | None
-"""The bytes that may stand at one place, or any run of bytes."""
+"""The bytes that match at one position; `_STAR` matches any sequence of bytes."""
 
 
 def glob_match(pattern: bytes, name: bytes) -> bool:
-    """Whether the whole of `name` matches."""
+    """Whether the pattern matches the whole name."""
     tokens = _tokens(pattern)
     at = position = 0
     star, star_position = -1, 0
@@ -58,7 +58,7 @@ def _tokens(pattern: bytes) -> list[_Token]:
 
 
 def _class(pattern: bytes, at: int) -> tuple[frozenset[int], int]:
-    """The bytes of a class whose bracket was opened before `at`, and the position after the class."""
+    """The bytes of the class that begins at `at`, after its bracket, and the position after the class."""
     negated = pattern[at : at + 1] == b"^"
     at += negated
     members: set[int] = set()

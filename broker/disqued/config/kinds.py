@@ -1,9 +1,9 @@
-"""Kinds of values a directive may have: how each is read, shown and written.
+"""Kinds of directive values: how each kind is read, shown and written.
 
-A kind is a small value object. `read` takes the words of a configuration line, `parse` the one word of CONFIG SET; both
-have the same syntax, so what the file accepts CONFIG SET accepts too. `show` is the answer of CONFIG GET, `write` the
-line of CONFIG REWRITE. Errors are `BadValueError` with the text that the start-up error shows; CONFIG SET has one text
-for all.
+A kind is a small value object. `read` takes the words of a configuration line, `parse` the single word of CONFIG SET;
+both have the same syntax, so CONFIG SET accepts every value that the file accepts. `show` is the reply of CONFIG GET,
+`write` the line of CONFIG REWRITE. Errors are `BadValueError` with the text that the server prints at start; CONFIG SET
+has one text for all of them.
 """
 
 from __future__ import annotations
@@ -39,52 +39,52 @@ _WRITTEN_UNITS: Final = (b"gb", b"mb", b"kb")
 
 
 class BadValueError(ValueError):
-    """A directive's words are not acceptable; the text says why."""
+    """The value of a directive is invalid; the text says why."""
 
 
 def decode(word: bytes) -> str:
-    """Text of a configuration word; bytes that are no UTF-8 survive, as in file names of the `os` module."""
+    """Decode a configuration word; bytes that are not UTF-8 become surrogate escapes, as in the `os` module."""
     return word.decode("utf-8", "surrogateescape")
 
 
 def encode(text: str) -> bytes:
-    """The bytes `decode` made `text` from."""
+    """Encode a text from `decode`; returns the original bytes."""
     return text.encode("utf-8", "surrogateescape")
 
 
 class Kind(ABC, Generic[_T]):
-    """One kind of value."""
+    """A kind of directive value."""
 
     def read(self, words: Sequence[bytes]) -> _T:
-        """The value of a configuration line without its first word; raises BadValueError."""
+        """The value for the words of a configuration line after the directive. Raises BadValueError."""
         if len(words) != 1:
             raise BadValueError(BAD_DIRECTIVE)
         return self.parse(words[0])
 
     @abstractmethod
     def parse(self, word: bytes) -> _T:
-        """The value of a CONFIG SET; raises BadValueError."""
+        """The value for the word of a CONFIG SET. Raises BadValueError."""
 
     @abstractmethod
     def show(self, value: _T) -> bytes:
-        """The value as CONFIG GET answers it."""
+        """The value as CONFIG GET shows it."""
 
     def write(self, value: _T) -> bytes | None:
-        """What stands behind the name in a rewritten line; None when the directive has to be absent."""
+        """The words after the directive in a rewritten line; None if the line must be removed."""
         return self.show(value)
 
-    def merge(self, before: _T, value: _T) -> _T:  # noqa: ARG002 - most kinds forget what earlier lines said
-        """The value after a further line of the same directive."""
+    def merge(self, before: _T, value: _T) -> _T:  # noqa: ARG002 - most kinds ignore earlier lines
+        """The value after another line of the same directive."""
         return value
 
-    def is_storable(self, value: _T) -> bool:  # noqa: ARG002 - most kinds have no value that only CONFIG SET takes
-        """Whether the file accepts the value again."""
+    def is_storable(self, value: _T) -> bool:  # noqa: ARG002 - most kinds have no value that only CONFIG SET accepts
+        """Whether a configuration file accepts the value."""
         return True
 
 
 @dataclass(frozen=True)
 class YesNo(Kind[bool]):
-    """`yes` or `no` in any case."""
+    """`yes` or `no`, case-insensitive."""
 
     def parse(self, word: bytes) -> bool:
         """True for `yes`."""
@@ -100,7 +100,7 @@ class YesNo(Kind[bool]):
 
 @dataclass(frozen=True)
 class Integer(Kind[int]):
-    """A whole number in a range. `zero_by_set`: CONFIG SET also takes 0, which the file refuses."""
+    """A whole number in a range. `zero_by_set`: CONFIG SET also accepts 0, which the file refuses."""
 
     minimum: int = 0
     maximum: int = _LARGEST
@@ -108,77 +108,77 @@ class Integer(Kind[int]):
     zero_by_set: bool = False
 
     def read(self, words: Sequence[bytes]) -> int:
-        """The number, in the range."""
+        """The number, which must be in the range."""
         value = super().read(words)
         if not self.is_storable(value):
             raise BadValueError(self.error)
         return value
 
     def parse(self, word: bytes) -> int:
-        """The number, in the range or 0 where that is allowed."""
+        """The number, which must be in the range, or 0 with `zero_by_set`."""
         value = self.number(word)
         if value is None or not (self.minimum <= value <= self.maximum or (self.zero_by_set and value == 0)):
             raise BadValueError(self.error)
         return value
 
     def number(self, word: bytes) -> int | None:
-        """The number that the word stands for, None for none."""
+        """The number that the word stands for; None if it is not a number."""
         return parse_integer(word)
 
     def show(self, value: int) -> bytes:
-        """In decimal."""
+        """The number in decimal."""
         return b"%d" % value
 
     def is_storable(self, value: int) -> bool:
-        """Whether it is in the range."""
+        """Whether the number is in the range."""
         return self.minimum <= value <= self.maximum
 
 
 class IfFree(int):
-    """A port that nobody asked for: it is taken if no other process has it."""
+    """A default port: the server uses it only if no other process does."""
 
 
 @dataclass(frozen=True)
 class Clamped(Integer):
-    """A whole number that is moved into `lowest` to `highest` instead of being refused."""
+    """A whole number; values outside `lowest` to `highest` are set to the nearest bound instead of refused."""
 
     lowest: int = 0
     highest: int = _LARGEST
 
     def parse(self, word: bytes) -> int:
-        """The number in the bounds that is closest."""
+        """The nearest number within the bounds."""
         return min(max(super().parse(word), self.lowest), self.highest)
 
 
 @dataclass(frozen=True)
 class Count(Integer):
-    """How many of something there may be, or `all` of it, which is the largest number there is."""
+    """A number of items, or `all`, which is represented by the largest number."""
 
     error: str = "argument must be a whole number, 0 or greater, or 'all'"
 
     def number(self, word: bytes) -> int | None:
-        """The number, or all."""
+        """The number, or the largest one for `all`."""
         return {b"all": _LARGEST}.get(word.lower(), parse_integer(word))
 
     def show(self, value: int) -> bytes:
-        """In decimal, or `all`."""
+        """The number in decimal, or `all`."""
         return b"all" if value == _LARGEST else super().show(value)
 
 
 @dataclass(frozen=True)
 class Seconds(Integer):
-    """A time in seconds that CONFIG GET shows as a switch; `yes` means 1, `no` means 0."""
+    """Seconds, which CONFIG GET shows as `yes` or `no`; `yes` means 1 and `no` means 0."""
 
     def number(self, word: bytes) -> int | None:
-        """Seconds, or a switch."""
+        """The seconds; 1 for `yes` and 0 for `no`."""
         return {b"yes": 1, b"no": 0}.get(word.lower(), parse_integer(word))
 
     def show(self, value: int) -> bytes:
-        """`yes` when it is on."""
+        """`no` for 0 seconds, otherwise `yes`."""
         return b"yes" if value else b"no"
 
     def write(self, value: int) -> bytes:
-        """In seconds."""
+        """The seconds in decimal."""
         return b"%d" % value
 
 
@@ -187,20 +187,20 @@ class Octal(Integer):
     """Permission bits in octal digits."""
 
     def number(self, word: bytes) -> int | None:
-        """The bits."""
+        """The permission bits; None if the word is not octal."""
         return int(word, 8) if re.fullmatch(rb"[0-7]{1,12}", word) else None
 
     def show(self, value: int) -> bytes:
-        """In octal."""
+        """The permission bits in octal."""
         return b"%o" % value
 
 
 @dataclass(frozen=True)
 class Size(Integer):
-    """Bytes, with a unit or without: k, m and g count by 1000, kb, mb and gb by 1024."""
+    """Bytes with an optional unit: k, m and g are powers of 1000; kb, mb and gb are powers of 1024."""
 
     def number(self, word: bytes) -> int:
-        """The bytes; raises BadValueError."""
+        """The size in bytes. Raises BadValueError."""
         match = _SIZE.fullmatch(word.lower())
         if match is None or match[2] not in _UNITS:
             raise BadValueError(
@@ -209,7 +209,7 @@ class Size(Integer):
         return int(match[1]) * _UNITS[match[2]]
 
     def write(self, value: int) -> bytes:
-        """With the largest unit that leaves no rest."""
+        """The size with the largest unit that leaves no remainder."""
         for unit in _WRITTEN_UNITS:
             count, rest = divmod(value, _UNITS[unit])
             if value and not rest:
@@ -219,22 +219,22 @@ class Size(Integer):
 
 @dataclass(frozen=True, slots=True)
 class MemoryShare:
-    """An amount of memory: bytes, or if these are 0 a percentage of what there is."""
+    """An amount of memory: bytes, or a percentage of the system's memory if the bytes are 0."""
 
     size_bytes: int = 0
     percent: int = 0
 
     def of(self, system_bytes: int) -> int:
-        """The bytes, where there are `system_bytes`."""
+        """The amount in bytes on a system with `system_bytes` of memory."""
         return self.size_bytes or system_bytes * self.percent // 100
 
 
 @dataclass(frozen=True)
 class Memory(Kind[MemoryShare]):
-    """Bytes as in `Size`, or `75%` of what there is. CONFIG SET also takes 0, which the file refuses."""
+    """A `Size`, or a percentage such as `75%`. CONFIG SET also accepts 0, which the file refuses."""
 
     def read(self, words: Sequence[bytes]) -> MemoryShare:
-        """The amount, more than nothing."""
+        """The amount, which must be greater than zero."""
         value = super().read(words)
         if not self.is_storable(value):
             raise BadValueError("You need to specify a memory limit greater than zero")
@@ -247,30 +247,30 @@ class Memory(Kind[MemoryShare]):
             return MemoryShare(Size().parse(word))
         percent = parse_integer(digits)
         if percent is None or not 1 <= percent <= 100:
-            raise BadValueError("a share of the memory must be a whole percentage, 1% to 100%")
+            raise BadValueError("memory percentage must be a whole number from 1% to 100%")
         return MemoryShare(percent=percent)
 
     def show(self, value: MemoryShare) -> bytes:
-        """As it was set, sizes in bytes."""
+        """The percentage, or the size in bytes."""
         return b"%d%%" % value.percent if value.percent else b"%d" % value.size_bytes
 
     def write(self, value: MemoryShare) -> bytes:
-        """As it was set, sizes with units."""
+        """The percentage, or the size with its unit."""
         return self.show(value) if value.percent else Size().write(value.size_bytes)
 
     def is_storable(self, value: MemoryShare) -> bool:
-        """Whether it is a limit at all."""
+        """Whether the value is a limit; a file cannot set 0."""
         return value != MemoryShare()
 
 
 @dataclass(frozen=True)
 class Choice(Kind[str]):
-    """One of a few words, in any case."""
+    """One of several words, case-insensitive."""
 
     choices: tuple[str, ...]
 
     def parse(self, word: bytes) -> str:
-        """The word as it stands in `choices`."""
+        """The word, spelled as in `choices`."""
         choice = decode(word).lower()
         if choice not in self.choices:
             raise BadValueError(f"argument must be one of {', '.join(self.choices)}")
@@ -283,22 +283,22 @@ class Choice(Kind[str]):
 
 @dataclass(frozen=True)
 class Text(Kind[str]):
-    """A path or a name. `optional`: the empty text stands for none, and is not written."""
+    """A path or a name. With `optional`, the empty text means no value and is not written."""
 
     optional: bool = False
 
     def parse(self, word: bytes) -> str:
-        """Any text without zero bytes, which neither paths nor names may hold."""
+        """Any text without zero bytes, which paths and names cannot contain."""
         if b"\0" in word:
             raise BadValueError("argument must not contain a zero byte")
         return decode(word)
 
     def show(self, value: str) -> bytes:
-        """The text."""
+        """The text, encoded."""
         return encode(value)
 
     def write(self, value: str) -> bytes | None:
-        """In double quotes."""
+        """The text in double quotes."""
         return None if self.optional and not value else quote_word(encode(value))
 
 
@@ -307,7 +307,7 @@ class FileName(Text):
     """The name of a file in the working directory."""
 
     def parse(self, word: bytes) -> str:
-        """A name without separators."""
+        """A file name without path separators."""
         if b"/" in word or b"\\" in word:
             raise BadValueError("appendfilename can't be a path, just a filename")
         return super().parse(word)
@@ -315,19 +315,19 @@ class FileName(Text):
 
 @dataclass(frozen=True)
 class Directory(Text):
-    """A directory; a relative one starts at the directory of the lines before."""
+    """A directory; a relative path starts at the directory that earlier lines set."""
 
     def merge(self, before: str, value: str) -> str:
-        """Where a change of directory from `before` leads."""
+        """The directory after changing from `before` to `value`."""
         return posixpath.join(before, value)
 
 
 @dataclass(frozen=True)
 class Address(Text):
-    """A literal address, or nothing."""
+    """An IP address, or the empty text."""
 
     def parse(self, word: bytes) -> str:
-        """IPv4 or IPv6."""
+        """An IPv4 or IPv6 address."""
         text = super().parse(word)
         if text and not is_address(text):
             raise BadValueError("argument must be an IP address, or empty for none")
@@ -336,45 +336,45 @@ class Address(Text):
 
 @dataclass(frozen=True)
 class HostName(Text):
-    """The name of a host, or nothing."""
+    """A host name, or the empty text."""
 
     def parse(self, word: bytes) -> str:
-        """Letters, digits, dots, hyphens, underscores."""
+        """A name of letters, digits, dots, hyphens and underscores."""
         text = super().parse(word)
         if text and not HOST_NAME.fullmatch(text):
-            raise BadValueError("argument must be the name of a host, or empty for none")
+            raise BadValueError("argument must be a host name, or empty for none")
         return text
 
 
 @dataclass(frozen=True)
 class Password(Kind[bytes]):
-    """A secret; the empty one stands for none, and is not written."""
+    """A secret. The empty password means no password and is not written."""
 
     longest: int
 
     def parse(self, word: bytes) -> bytes:
-        """Any bytes, not too many."""
+        """Any bytes, at most `longest`."""
         if len(word) > self.longest:
             raise BadValueError(f"Password is longer than {self.longest} bytes")
         return word
 
     def show(self, value: bytes) -> bytes:
-        """In clear, as the original."""
+        """The password in plain text, as the original shows it."""
         return value
 
     def write(self, value: bytes) -> bytes | None:
-        """In double quotes."""
+        """The password in double quotes."""
         return quote_word(value) if value else None
 
 
 @dataclass(frozen=True)
 class Addresses(Kind[tuple[str, ...]]):
-    """Several addresses, separated by blanks; none stands for all of the machine's."""
+    """Addresses separated by blanks; none means all addresses of the machine."""
 
     most: int
 
     def read(self, words: Sequence[bytes]) -> tuple[str, ...]:
-        """One address or more."""
+        """One or more addresses."""
         if not words:
             raise BadValueError(BAD_DIRECTIVE)
         if len(words) > self.most:
@@ -384,49 +384,49 @@ class Addresses(Kind[tuple[str, ...]]):
         return tuple(map(decode, words))
 
     def parse(self, word: bytes) -> tuple[str, ...]:
-        """The addresses of one text."""
+        """The addresses in one word, separated by blanks."""
         return self.read(word.split())
 
     def show(self, value: tuple[str, ...]) -> bytes:
-        """With blanks between them."""
+        """The values separated by blanks."""
         return encode(" ".join(value))
 
     def write(self, value: tuple[str, ...]) -> bytes | None:
-        """With blanks between them."""
+        """The values separated by blanks; None if there are none."""
         return self.show(value) if value else None
 
 
 @dataclass(frozen=True)
 class Endpoints(Kind[tuple[str, ...]]):
-    """Places of other nodes, separated by blanks, or none; see `endpoint`."""
+    """Endpoints of other nodes, separated by blanks; may be empty. See `endpoint`."""
 
     def read(self, words: Sequence[bytes]) -> tuple[str, ...]:
-        """Any number of them."""
-        places = [place for word in words for place in decode(word).split()]
-        for place in places:
-            if parse_endpoint(place) is None:
-                raise BadValueError(f"'{place}' is no seed: host, host:port or host:port@bus-port is expected")
-        return tuple(places)
+        """Any number of endpoints."""
+        seeds = [seed for word in words for seed in decode(word).split()]
+        for seed in seeds:
+            if parse_endpoint(seed) is None:
+                raise BadValueError(f"'{seed}' is not a seed: expected host, host:port or host:port@bus-port")
+        return tuple(seeds)
 
     def parse(self, word: bytes) -> tuple[str, ...]:
-        """The places of one text."""
+        """The endpoints in one word, separated by blanks."""
         return self.read([word])
 
     def show(self, value: tuple[str, ...]) -> bytes:
-        """With blanks between them."""
+        """The values separated by blanks."""
         return encode(" ".join(value))
 
     def write(self, value: tuple[str, ...]) -> bytes | None:
-        """With blanks between them."""
+        """The values separated by blanks; None if there are none."""
         return self.show(value) if value else None
 
 
 @dataclass(frozen=True)
 class OutputLimit(Kind[tuple[int, int, int]]):
-    """`normal hard soft seconds`: (hard limit in bytes, soft limit in bytes, seconds above the soft limit)."""
+    """`normal HARD SOFT SECONDS`: hard limit in bytes, soft limit in bytes, seconds above the soft limit."""
 
     def read(self, words: Sequence[bytes]) -> tuple[int, int, int]:
-        """The last group of four words; there is only one class of clients."""
+        """The limits in the last group of four words; `normal` is the only class of clients."""
         if not words or len(words) % 4:
             raise BadValueError(BAD_DIRECTIVE)
         groups = [self._read_group(*words[start : start + 4]) for start in range(0, len(words), 4)]
@@ -439,39 +439,39 @@ class OutputLimit(Kind[tuple[int, int, int]]):
         return Size().parse(hard), Size().parse(soft), Integer().parse(seconds)
 
     def parse(self, word: bytes) -> tuple[int, int, int]:
-        """The groups of one text."""
+        """The limits in one word, separated by blanks."""
         return self.read(word.split())
 
     def show(self, value: tuple[int, int, int]) -> bytes:
-        """Sizes in bytes."""
+        """The limits with sizes in bytes."""
         return b"normal %d %d %d" % value
 
     def write(self, value: tuple[int, int, int]) -> bytes:
-        """Sizes with units."""
+        """The limits with units of sizes."""
         hard, soft, seconds = value
         return b"normal %b %b %d" % (Size().write(hard), Size().write(soft), seconds)
 
 
 @dataclass(frozen=True)
 class Renames(Kind[tuple[tuple[bytes, bytes], ...]]):
-    """Pairs (old command name, new command name), collected from all lines."""
+    """Pairs (old name, new name) of commands, collected from all lines."""
 
     def read(self, words: Sequence[bytes]) -> tuple[tuple[bytes, bytes], ...]:
-        """One pair."""
+        """The pair of one line."""
         if len(words) != 2:
             raise BadValueError(BAD_DIRECTIVE)
         return ((words[0], words[1]),)
 
     def parse(self, word: bytes) -> tuple[tuple[bytes, bytes], ...]:
-        """The pair of one text."""
+        """The pair in one word, separated by blanks."""
         return self.read(word.split())
 
     def show(self, value: tuple[tuple[bytes, bytes], ...]) -> bytes:
-        """The pairs, in the words of the file."""
+        """The pairs as quoted words."""
         return b" ".join(b"%b %b" % (quote_word(old), quote_word(new)) for old, new in value)
 
     def merge(
         self, before: tuple[tuple[bytes, bytes], ...], value: tuple[tuple[bytes, bytes], ...]
     ) -> tuple[tuple[bytes, bytes], ...]:
-        """The pairs in the order of the lines."""
+        """All pairs, in the order of the lines."""
         return before + value

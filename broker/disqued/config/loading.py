@@ -1,7 +1,7 @@
-"""Reads the configuration: file text first, then the lines of the command line, so that these win.
+"""Load the configuration: first the file, then the lines of the command line, which override it.
 
-The first error ends the reading; the server prints `fatal_text` of it and does not start. Line numbers count the lines
-of the command line behind those of the file.
+Loading stops at the first error; the server prints its `fatal_text` and does not start. The lines of the command line
+are numbered after those of the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLANKS = " \t\r\n"
 
 
 class ConfigError(Exception):
-    """A configuration line is invalid. `file` is the included file that contains it, None for the main one."""
+    """A configuration line is invalid. `file` is the included file that contains it, None for the main file."""
 
     def __init__(self, line_number: int, line: str, message: str, file: str | None = None) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class ConfigError(Exception):
 
 
 def fatal_text(error: ConfigError) -> str:
-    """Text that a server prints when it cannot start because of its configuration on standard error."""
+    """The text that the server prints to standard error when its configuration is invalid."""
     where = "" if error.file is None else f" of '{error.file}'"
     return (
         "\n*** FATAL CONFIG FILE ERROR ***\n"
@@ -50,11 +50,11 @@ def load(
     commands: Collection[bytes] | None = None,
     directives: tuple[Option[Any], ...] = (),
 ) -> Config:
-    """The configuration of a file's text and the lines of a command line; raises ConfigError.
+    """Load the text of a file and then the lines of a command line. Raises ConfigError.
 
-    `read_include` gives the text of an included file (its path is relative to `dir` as far as it was read) or raises
-    OSError. Texts are UTF-8, undecodable bytes as surrogate escapes. With `commands`, the names of all commands,
-    `rename-command` lines are checked against them. `directives` are those that the table does not have.
+    `read_include` returns the text of an included file or raises OSError; the path is relative to the value that `dir`
+    has at that line. Texts are UTF-8, with surrogate escapes for undecodable bytes. If `commands` has the names of all
+    commands, `rename-command` lines are checked against them. `directives` are those that are not in the table.
     """
     reader = _Reader(Config(directives), read_include, commands)
     if overrides:
@@ -103,7 +103,7 @@ class _Reader:
     def _include(self, name: str, depth: int) -> None:
         if depth > DEEPEST_INCLUDE:
             raise BadValueError(
-                f"'{name}' is included more than {DEEPEST_INCLUDE} levels deep, does it include itself?"
+                f"'{name}' is included more than {DEEPEST_INCLUDE} levels deep; check whether it includes itself"
             )
         path = posixpath.join(self.config.dir, name)
         try:

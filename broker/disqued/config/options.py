@@ -1,7 +1,7 @@
-"""The table of directives: one row says everything that is fixed about one.
+"""The table of directives: one row defines one directive.
 
-The rows stand in the order of CONFIG GET, followed by those it does not show; CONFIG REWRITE appends in the same order.
-A new directive is a row here and a typed attribute of `Config`.
+The rows are in the order of CONFIG GET, followed by those that it does not show; CONFIG REWRITE appends lines in the
+same order. To add a directive, add a row here and a typed attribute to `Config`.
 """
 
 from __future__ import annotations
@@ -35,39 +35,39 @@ from disqued.config.kinds import (
 )
 
 Part = Literal["sockets", "clients", "process", "logging", "memory", "observation", "cluster", "persistence", "none"]
-"""Which part of the server has the directive's effect; `none` for those that never have one."""
+"""The part of the server that applies a directive; `none` for directives without effect."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[_T]):
-    """One directive."""
+    """One directive: its name, kind, default and properties."""
 
     name: str
     kind: Kind[_T]
     default: _T
     part: Part
     effect: str
-    """One line for the reference page."""
+    """One line about the effect, for the reference page."""
     settable: bool = False
-    """CONFIG SET changes it."""
+    """Whether CONFIG SET can change the directive."""
     shown: bool = True
-    """CONFIG GET shows it."""
+    """Whether CONFIG GET shows the directive."""
     rewritten: bool = True
-    """CONFIG REWRITE writes it; lines of the others stay as they are."""
+    """Whether CONFIG REWRITE writes the directive; otherwise it keeps its lines as they are."""
     added: bool = False
-    """The original does not have it."""
+    """Whether the directive does not exist in the original."""
     in_file: bool = True
-    """It may stand in the file; otherwise only CONFIG SET knows it."""
+    """Whether a file may contain the directive; otherwise only CONFIG SET accepts it."""
 
     @property
     def attribute(self) -> str:
-        """The attribute of `Config` that holds the value."""
+        """The name of the attribute of `Config` that holds the value."""
         return self.name.replace("-", "_")
 
     def of(self, config: object) -> _T:
-        """The value in a `Config`, for a room that has its directive as a row of its own."""
+        """The value in a `Config`, for a room that defines a directive of its own."""
         value: _T = getattr(config, self.attribute)
         return value
 
@@ -84,7 +84,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Password(512),
         b"",
         "clients",
-        "Clients have to send AUTH with this password first; empty for none.",
+        "Password that clients must send with AUTH before other commands; empty for none.",
         settable=True,
     ),
     Option(
@@ -92,29 +92,34 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Text(optional=True),
         "",
         "sockets",
-        "Path of a Unix socket for clients; an existing file is replaced.",
+        "Path of a Unix socket for clients; an existing file is replaced. Empty for none.",
     ),
-    Option("logfile", Text(), "", "logging", "File the log is appended to; empty for standard output."),
-    Option("pidfile", Text(), "/var/run/disque.pid", "process", "File for the process ID, when daemonised."),
+    Option("logfile", Text(), "", "logging", "File to which the log is appended; empty for standard output."),
+    Option("pidfile", Text(), "/var/run/disque.pid", "process", "File for the process ID, written with `daemonize`."),
     Option(
         "maxmemory",
         Memory(),
         MemoryShare(1 << 30),
         "memory",
-        "Memory limit, in bytes or as a share, `60%`, of the container's limit or the machine's memory. Above 75 % of "
-        "it new jobs are kept by other nodes only, above 95 % memory is freed, above 100 % commands that need more are "
-        "refused. CONFIG SET takes 0 for no limit. See [memory](operations/memory.md).",
+        "Memory limit in bytes, or as a percentage (`60%`) of the memory of the container or machine. Above 75 % of "
+        "the limit, new jobs are kept only by other nodes; above 95 %, memory is freed; above 100 %, commands that "
+        "need more memory are refused. CONFIG SET accepts 0 for no limit. See [memory](operations/memory.md).",
         settable=True,
     ),
     Option(
-        "maxmemory-samples", _POSITIVE, 5, "none", "Nothing: jobs that can be freed are kept in a list.", settable=True
+        "maxmemory-samples",
+        _POSITIVE,
+        5,
+        "none",
+        "No effect: jobs that can be freed are kept in a list.",
+        settable=True,
     ),
     Option(
         "timeout",
         Integer(error="Invalid timeout value"),
         0,
         "clients",
-        "Seconds after which an idle client is closed; 0 for never.",
+        "Seconds after which the connection of an idle client is closed; 0 for never.",
         settable=True,
     ),
     Option(
@@ -122,7 +127,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _COUNT,
         100,
         "persistence",
-        "Growth in percent after which the append only file is rewritten; 0 for never.",
+        "Growth in percent after which the append-only file is rewritten; 0 for never.",
         settable=True,
     ),
     Option(
@@ -130,7 +135,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Size(),
         64 << 20,
         "persistence",
-        "Size below which the append only file is not rewritten by itself.",
+        "Size below which the append-only file is not rewritten automatically.",
         settable=True,
     ),
     Option(
@@ -138,7 +143,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(-(1 << 63), error="argument must be a whole number"),
         10000,
         "observation",
-        "Microseconds above which a command enters the slow log; negative for never.",
+        "Microseconds above which a command is added to the slow log; negative for never.",
         settable=True,
     ),
     Option(
@@ -146,10 +151,10 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _COUNT,
         0,
         "observation",
-        "Milliseconds from which on an event enters the latency monitor; 0 for never.",
+        "Milliseconds from which an event is recorded by the latency monitor; 0 for never.",
         settable=True,
     ),
-    Option("slowlog-max-len", _COUNT, 128, "observation", "Entries kept in the slow log.", settable=True),
+    Option("slowlog-max-len", _COUNT, 128, "observation", "Maximum number of entries in the slow log.", settable=True),
     Option(
         "port",
         Integer(0, 65535, "Invalid port"),
@@ -162,15 +167,15 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(error="Invalid backlog value"),
         511,
         "sockets",
-        "Connections the system queues before they are accepted.",
+        "Number of connections that the operating system queues until the server accepts them.",
     ),
-    Option("databases", _POSITIVE, 16, "none", "Nothing: there are no databases.", rewritten=False),
+    Option("databases", _POSITIVE, 16, "none", "No effect: there are no databases.", rewritten=False),
     Option(
         "maxclients",
         Integer(1, error="Invalid max clients limit"),
         10000,
         "clients",
-        "Most clients at a time; lowered at start when the process may not open as many files.",
+        "Maximum number of connected clients; lowered at start if the process may not open enough files.",
         settable=True,
     ),
     Option(
@@ -178,7 +183,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _COUNT,
         0,
         "none",
-        "Nothing: a debugging aid of the original.",
+        "No effect: a debugging aid of the original.",
         settable=True,
         rewritten=False,
         in_file=False,
@@ -188,7 +193,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Clamped(lowest=1, highest=500),
         10,
         "process",
-        "Runs of the periodic work in a second, 1 to 500; values outside are moved to the closest bound.",
+        "How often per second periodic tasks run, 1 to 500; a value outside is set to the nearest bound.",
         settable=True,
     ),
     Option(
@@ -196,7 +201,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(1, error="cluster node timeout must be 1 or greater", zero_by_set=True),
         15000,
         "cluster",
-        "Milliseconds after which a silent node counts as failing.",
+        "Milliseconds of silence after which a node is suspected to have failed.",
         settable=True,
     ),
     Option(
@@ -204,7 +209,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Seconds(error="Invalid tcp-keepalive value"),
         0,
         "sockets",
-        "Seconds between probes of idle connections; 0 or `no` for none, `yes` for 1. CONFIG GET shows `yes` or `no`.",
+        "Seconds until an idle connection is probed; 0 or `no` for never, `yes` for 1. CONFIG GET shows `yes` or `no`.",
         settable=True,
     ),
     Option(
@@ -212,17 +217,19 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _YES_NO,
         False,
         "persistence",
-        "Whether fsync pauses while the append only file is rewritten.",
+        "Whether fsync pauses while the append-only file is rewritten.",
         settable=True,
     ),
-    Option("daemonize", _YES_NO, False, "process", "Run in the background and write the pidfile."),
-    Option("activerehashing", _YES_NO, True, "none", "Nothing: tables need no rehashing.", settable=True),
+    Option(
+        "daemonize", _YES_NO, False, "process", "Whether the server runs in the background and writes the `pidfile`."
+    ),
+    Option("activerehashing", _YES_NO, True, "none", "No effect: tables need no rehashing.", settable=True),
     Option(
         "aof-rewrite-incremental-fsync",
         _YES_NO,
         True,
         "persistence",
-        "Whether a rewritten append only file is synced in steps.",
+        "Whether the append-only file is synced in steps while it is rewritten.",
         settable=True,
     ),
     Option(
@@ -230,7 +237,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _YES_NO,
         True,
         "persistence",
-        "Whether an append only file with a torn end is cut and loaded, or refused.",
+        "Whether an append-only file with an incomplete end is truncated and loaded; otherwise the start fails.",
         settable=True,
     ),
     Option(
@@ -238,7 +245,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _YES_NO,
         False,
         "persistence",
-        "Queue all jobs at the next load of the append only file, then switch itself off.",
+        "Whether the next start queues the jobs of the append-only file; it then sets this directive to `no`.",
         settable=True,
     ),
     Option(
@@ -246,7 +253,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Choice(("acks", "noeviction")),
         "acks",
         "memory",
-        "What is freed when memory is short: acknowledged and delivered at-most-once jobs, or nothing.",
+        "Jobs freed when memory is short. `acks`: acknowledged and delivered at-most-once jobs; `noeviction`: none.",
         settable=True,
     ),
     Option(
@@ -254,7 +261,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Choice(("debug", "verbose", "notice", "warning")),
         "notice",
         "logging",
-        "The least important log lines that are written.",
+        "Lowest level of the log lines that are written: `debug`, `verbose`, `notice` or `warning`.",
         settable=True,
     ),
     Option(
@@ -262,19 +269,21 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Choice(("everysec", "always", "no")),
         "everysec",
         "persistence",
-        "When the append only file is synced: every second, before replies, or when the system likes to.",
+        "When the append-only file is synced. `everysec`: once a second; `always`: before replies; `no`: by the OS.",
         settable=True,
     ),
-    Option("syslog-facility", Choice(_FACILITIES), "local0", "logging", "Facility of the lines for syslog."),
     Option(
-        "appendonly", _YES_NO, False, "persistence", "Whether jobs are logged to the append only file.", settable=True
+        "syslog-facility", Choice(_FACILITIES), "local0", "logging", "Syslog facility: `user` or `local0` to `local7`."
+    ),
+    Option(
+        "appendonly", _YES_NO, False, "persistence", "Whether jobs are logged to the append-only file.", settable=True
     ),
     Option(
         "dir",
         Directory(),
         "",
         "process",
-        "Working directory, entered at once; where relative paths start. Empty for the directory of the start.",
+        "Working directory, where relative paths start; empty for the directory in which the server is started.",
         settable=True,
     ),
     Option(
@@ -282,8 +291,8 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         OutputLimit(),
         (0, 0, 0),
         "clients",
-        "`normal HARD SOFT SECONDS`: a client is closed when its waiting replies reach the hard limit, or stay at the "
-        "soft limit for longer than that; 0 for no limit.",
+        "`normal HARD SOFT SECONDS`: a client is closed when its unsent replies reach HARD bytes, or stay at SOFT "
+        "bytes for more than SECONDS; 0 for no limit.",
         settable=True,
     ),
     Option(
@@ -298,12 +307,12 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Addresses(16),
         (),
         "sockets",
-        "Up to 16 addresses to listen on; without it all. The first one is the source of connections to other nodes.",
+        "Up to 16 addresses to listen on; empty for all. Connections to other nodes originate from the first one.",
     ),
     Option("syslog-enabled", _YES_NO, False, "logging", "Whether log lines also go to syslog.", shown=False),
-    Option("syslog-ident", Text(), "disque", "logging", "Name of the program in syslog.", shown=False),
+    Option("syslog-ident", Text(), "disque", "logging", "Program name in syslog.", shown=False),
     Option(
-        "appendfilename", FileName(), "disque.aof", "persistence", "Name of the append only file in `dir`.", shown=False
+        "appendfilename", FileName(), "disque.aof", "persistence", "Name of the append-only file in `dir`.", shown=False
     ),
     Option(
         "cluster-config-file",
@@ -318,7 +327,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(0, 65535, "Invalid cluster port"),
         0,
         "sockets",
-        "TCP port of the cluster bus; 0 for the port for clients plus 10000.",
+        "TCP port of the cluster bus; 0 for `port` plus 10000.",
         added=True,
     ),
     Option(
@@ -326,7 +335,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Address(optional=True),
         "",
         "cluster",
-        "Address at which other nodes and clients reach this node; empty for the one that they find by themselves.",
+        "IP address at which other nodes and clients reach this node; empty to let other nodes detect it.",
         settable=True,
         added=True,
     ),
@@ -335,7 +344,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         HostName(optional=True),
         "",
         "cluster",
-        "Name of this node's host: other nodes look it up whenever they connect, clients see it in HELLO.",
+        "Host name of this node. Other nodes look it up whenever they connect; clients see it in HELLO.",
         settable=True,
         added=True,
     ),
@@ -344,7 +353,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(0, 65535, "Invalid port"),
         0,
         "cluster",
-        "Port at which clients reach this node from outside; 0 for `port`.",
+        "Port at which clients reach this node; 0 for `port`.",
         settable=True,
         added=True,
     ),
@@ -353,7 +362,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(0, 65535, "Invalid bus port"),
         0,
         "cluster",
-        "Port at which other nodes reach this node from outside; 0 for the port of the bus.",
+        "Port at which other nodes reach this node; 0 for the port of the cluster bus.",
         settable=True,
         added=True,
     ),
@@ -362,8 +371,8 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Endpoints(),
         (),
         "cluster",
-        "Nodes to meet, each `host`, `host:port` or `host:port@bus-port`. Names are looked up repeatedly, and each "
-        "address found is met, so one name can stand for all nodes. Without a port, the ports are those of this node.",
+        "Nodes to meet, each as `host`, `host:port` or `host:port@bus-port`. Names are looked up repeatedly and every "
+        "address found is met, so one name can stand for all nodes. The default ports are those of this node.",
         settable=True,
         added=True,
     ),
@@ -372,7 +381,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Text(optional=True),
         "",
         "cluster",
-        "Name of the cluster. Nodes that have another name are refused, those without a name are not.",
+        "Name of the cluster. Nodes with another name are refused; nodes without a name are accepted.",
         settable=True,
         added=True,
     ),
@@ -381,7 +390,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Size(1, error="argument must be a memory size greater than zero"),
         64 << 20,
         "cluster",
-        "Bytes that may wait to be sent to another node; beyond that, the connection is closed and opened again.",
+        "Maximum number of unsent bytes to another node; above it, the connection is closed and opened again.",
         settable=True,
         added=True,
     ),
@@ -390,7 +399,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _YES_NO,
         True,
         "persistence",
-        "Whether jobs in the append only file carry a checksum, by which damage is found when they are loaded.",
+        "Whether jobs in the append-only file have a checksum, which detects damage when the file is loaded.",
         settable=True,
         added=True,
     ),
@@ -399,7 +408,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _YES_NO,
         False,
         "persistence",
-        "Whether SHUTDOWN REWRITE-AOF leaves a mark by which the next start queues all jobs as they were, once.",
+        "Whether SHUTDOWN REWRITE-AOF leaves a restart marker: the next start then queues the jobs that were queued.",
         settable=True,
         added=True,
     ),
@@ -417,9 +426,9 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Integer(0, 65535, "Invalid HTTP port"),
         DEFAULT_HTTP_PORT,
         "sockets",
-        "TCP port for probes, metrics and the console; 0 for none. The default is left to others when it is taken. See "
-        "[running](operations/running.md#http).",
-        rewritten=False,  # 0 would stand for a port that was taken this time
+        "TCP port for probes, metrics and the console; 0 for none. If the default port is taken, the server starts "
+        "without it. See [running](operations/running.md#http).",
+        rewritten=False,  # the value is 0 if the default port was taken at this start
         added=True,
     ),
     Option(
@@ -427,8 +436,8 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         _YES_NO,
         False,
         "sockets",
-        "Whether the console on the HTTP port may pause queues, requeue and delete jobs, or only show them. See "
-        "[the console](howto/console.md).",
+        "Whether the console on the HTTP port can pause queues and requeue and delete jobs; otherwise it is read-only. "
+        "See [the console](howto/console.md).",
         settable=True,
         added=True,
     ),
@@ -437,7 +446,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Count(),
         100,
         "observation",
-        "How many queues have series of their own on the page `/metrics`, the longest ones; `all` for all of them. See "
+        "Number of queues with time series of their own in `/metrics`, longest queues first; `all` for all. See "
         "[metrics](howto/metrics.md).",
         settable=True,
         added=True,
@@ -447,7 +456,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Password(512),
         b"",
         "clients",
-        "AUTH takes this password as well as `requirepass`, while clients change over; empty for none.",
+        "Former password, which AUTH also accepts while clients change to `requirepass`; empty for none.",
         settable=True,
         added=True,
     ),
@@ -456,11 +465,11 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Renames(),
         (),
         "clients",
-        '`OLD NEW`: the command answers to the new name only; `""` removes it.',
+        '`OLD NEW`: the command is available under its new name only; `""` removes it.',
         shown=False,
         rewritten=False,
     ),
 )
 
 OPTION_OF: Final = {option.name: option for option in OPTIONS}
-"""Rows by name."""
+"""The directives by name."""

@@ -1,4 +1,4 @@
-"""What `rename-command` lines make of the names of commands."""
+"""The names of commands after all `rename-command` lines."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from disqued.config.kinds import BadValueError
 
 
 def rename_commands(names: Iterable[bytes], renames: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Every name that can be called, in lower case, with the name its command had before.
+    """Map every callable name, in lower case, to the original name of its command.
 
-    Pairs (old, new) apply one after the other, an empty new name removes the command. Raises BadValueError when the old
-    name is unknown or the new one taken.
+    The pairs (old, new) apply in order; an empty new name removes the command. Raises BadValueError if the old name is
+    unknown or the new name is taken.
     """
     originals = {name.lower(): name for name in names}
     for old, new in renames:

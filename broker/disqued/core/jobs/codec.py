@@ -1,9 +1,9 @@
 """The serialised form of a job, as it is sent over the cluster bus and written to disk.
 
-Little endian: length of the rest (4), ID (40), state and GC attempts (1), flags (1), copies (2), expiry (4), creation
-(8), delay (4), retry (4), NACKs (2), deliveries (2), then queue, body and holders, each after its length or number (4)
-(Disque `serializeJob`). On the bus the expiry is relative, the seconds left plus one, and the flag DELIVERED is not
-sent.
+All integers are little endian; sizes are in bytes. The fields are the length of the rest (4), ID (40), state and GC
+attempts (1), flags (1), copies (2), expiry (4), creation (8), delay (4), retry (4), NACKs (2) and deliveries (2), then
+queue, body and holders, each preceded by its length or count (4) (Disque `serializeJob`). On the bus, the expiry is the
+seconds left plus one, and the flag DELIVERED is not sent.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
 
 _FIXED: Final = Struct("<I40sBBHIQIIHHI")
-"""Everything up to the length of the queue name."""
+"""All fields up to and including the length of the queue name."""
 _LENGTH: Final = Struct("<I")
 _LENGTH_BYTES: Final = 4
 _FIXED_BYTES: Final = 76
 LEAST_BYTES: Final = _FIXED_BYTES + 2 * _LENGTH_BYTES
-"""A job with an empty name, an empty body and no holders."""
+"""The size of a job with an empty queue name, an empty body and no holders."""
 MAX_HOLDERS: Final = 4096
-"""The largest number of holders that is accepted; a cluster has fewer nodes."""
+"""The highest number of holders that is accepted; clusters have fewer nodes."""
 ID_AT: Final = 4
 STATE_AT: Final = 44
 _FLAGS_AT: Final = 45
@@ -37,45 +37,45 @@ _RETRY_AT: Final = 64
 _NACKS_AT: Final = 68
 _DELIVERIES_AT: Final = 70
 BODY_AT: Final = _FIXED_BYTES + _LENGTH_BYTES
-"""The offsets of the fields; the body follows the name of the queue. (Native reads cost less than `Struct.unpack`.)"""
+"""The offset of the body if the queue name is empty. Reads at fixed offsets cost less than `Struct.unpack`."""
 _SENT_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
-"""Flags that are sent. The others say what this node did with the job."""
+"""Flags that are sent; the others are local to this node."""
 STORED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED
-"""Flags that are written to disk. The others mean nothing after a restart."""
+"""Flags that are written to disk; the others have no meaning after a restart."""
 _MAX_CTIME: Final = (1 << 63) - 1
 _MAX_EXPIRE: Final = (1 << 32) - 1
 
 
 def read_u16(data: bytes, at: i64) -> i64:
-    """The two bytes at `at`."""
+    """The unsigned 16-bit integer at offset `at`."""
     low: i64 = data[at]
     high: i64 = data[at + 1]
     return high << 8 | low
 
 
 def read_u32(data: bytes, at: i64) -> i64:
-    """The four bytes at `at`."""
+    """The unsigned 32-bit integer at offset `at`."""
     return read_u16(data, at + 2) << 16 | read_u16(data, at)
 
 
 class CorruptJob(Exception):
-    """The bytes are not a serialised job; the text says why."""
+    """The bytes are not a valid serialised job; the text says why."""
 
 
 @mypyc_attr(acyclic=True)
 class Unpacked:
-    """A job that was read. `job.expire_at_s` is the value as sent or stored; `holders` are the IDs, concatenated."""
+    """A deserialised job. `job.expire_at_s` is the value as sent or stored; `holders` are the concatenated IDs."""
 
     def __init__(self, job: Job, holders: bytes, state: i64, end: i64) -> None:
         self.job = job
         self.holders = holders
         self.state: i64 = state
         self.end: i64 = end
-        """The offset after the job, where the next one may begin."""
+        """The offset after the job, where the next job can begin."""
 
 
 def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes:
-    """Serialise a job; `holders` are the number of holders and their IDs (`Holders.pack`)."""
+    """Serialise a job; `holders` is the number of holders followed by their IDs (`Holders.pack`)."""
     queue = job.queue
     body = job.body
     fixed = _FIXED.pack(
@@ -96,18 +96,18 @@ def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes
 
 
 def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
-    """Serialise a job for another node, whose clock may differ."""
+    """Serialise a job for another node, with a relative expiry because its clock may differ."""
     left_s: i64 = job.expire_at_s - now_ms // 1000
     return pack(job, i64(job.state), i64(job.flags) & _SENT_FLAGS, max(left_s, 0) + 1, holders)
 
 
 def pack_for_disk(job: Job, state: i64, holders: bytes) -> bytes:
-    """Serialise a job for the append only file, with the given state."""
+    """Serialise a job for the append-only file, with the given state."""
     return pack(job, state, i64(job.flags) & STORED_FLAGS, i64(job.expire_at_s), holders)
 
 
 def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
-    """Read the job that begins at offset `at` and ends no later than `end`. Raises CorruptJob."""
+    """Deserialise the job that begins at offset `at` and ends at or before `end`. Raises CorruptJob."""
     if end - at < LEAST_BYTES:
         raise CorruptJob(f"{end - at} bytes are too few for a job")
     size = read_u32(data, at)
