@@ -73,7 +73,7 @@ def logged(member: Member, text: str) -> list[str]:
 
 
 class _Wire(Carrier):
-    """Keeps what a node writes on a link."""
+    """Records the frames that a node writes on a link."""
 
     def __init__(self) -> None:
         self.reader = FrameReader(table=ROOMS.message_table)
@@ -110,12 +110,12 @@ class ScriptedNode:
         self.link = Link(None, self.local.now_ms, remote_ip=self.ip, local_ip=b"10.0.0.1")
         self.link.carrier = self.wire
 
-    def hear(self, link: Link, frame: bytes) -> None:
+    def deliver(self, link: Link, frame: bytes) -> None:
         """Deliver a frame to the node and collect its replies."""
         self.local.node.link_bytes(link, frame, self.local.now_ms)
-        self.carry()
+        self.collect()
 
-    def carry(self) -> None:
+    def collect(self) -> None:
         """Collect what the node wrote on its links."""
         self.local.flush()
         dialed, self.local.dialed = self.local.dialed, []
@@ -123,31 +123,31 @@ class ScriptedNode:
             link.carrier = _Wire()
             link.flush()
 
-    def say(self, kind: int, *entries: bytes, clock_ms: int = 0) -> None:
+    def send_gossip(self, kind: int, *entries: bytes, clock_ms: int = 0) -> None:
         """Send PING or MEET on the link that this peer opened."""
-        self.hear(self.link, self.writer.gossip(kind, list(entries), clock_ms))
+        self.deliver(self.link, self.writer.gossip(kind, list(entries), clock_ms))
 
-    def answer(self, *entries: bytes, clock_ms: int = 0) -> None:
+    def send_pong(self, *entries: bytes, clock_ms: int = 0) -> None:
         """Send PONG on the link that the node opened to the address of this peer."""
-        self.carry()
-        link = self.called
-        assert link is not None, "the node did not connect"
+        self.collect()
+        link = self.dialed_link
+        assert link is not None, "the node did not open a link"
         link.remote_ip, link.local_ip = self.ip, b"10.0.0.1"
-        self.hear(link, self.writer.gossip(kinds.PONG, list(entries), clock_ms))
+        self.deliver(link, self.writer.gossip(kinds.PONG, list(entries), clock_ms))
 
     @property
-    def called(self) -> Link | None:
+    def dialed_link(self) -> Link | None:
         """The link that the node opened to this peer."""
         links = [peer.link for peer in self.local.node.state.view.peers.values() if peer.ip == self.ip]
         return links[0] if links else None
 
-    def heard(self, kind: int) -> list[Frame]:
+    def received(self, kind: int) -> list[Frame]:
         """The frames of one kind that the node sent on the link that this peer opened."""
         return [frame for frame in self.wire.frames if frame.kind == kind]
 
     def join(self) -> None:
         """Become a member with the handshake of the original."""
-        self.say(kinds.MEET)
+        self.send_gossip(kinds.MEET)
         self.local.run(milliseconds=200)
-        self.answer()
+        self.send_pong()
         assert self.id in self.local.node.state.view.peers

@@ -102,8 +102,8 @@ def test_new_client_port_is_announced_without_a_new_connection() -> None:
 def test_every_frame_carries_the_announced_values() -> None:
     local = LocalNode(config(cluster_name="red", cluster_announce_ip="10.1.1.1", cluster_announce_bus_port=18000))
     scripted = ScriptedNode(local, b"10.0.0.9")
-    scripted.say(kinds.PING)
-    [pong] = scripted.heard(kinds.PONG)
+    scripted.send_gossip(kinds.PING)
+    [pong] = scripted.received(kinds.PONG)
     assert (pong.announced_ip, pong.port, pong.bus_port) == (b"10.1.1.1", 7711, 18000)
     assert pong.cluster == cluster_digest(b"red")
     assert pong.incarnation == local.node.state.incarnation != NOBODY
@@ -116,8 +116,8 @@ def test_invalid_host_names_are_ignored(payload: bytes) -> None:
     local = LocalNode()
     scripted = ScriptedNode(local, b"10.0.0.9", extension=extension(FEATURE_HOST, 17711, NOBODY, b"only-run"))
     scripted.join()
-    scripted.hear(scripted.link, scripted.writer.other(kinds.HOST, b"good.example"))
-    scripted.hear(scripted.link, scripted.writer.other(kinds.HOST, payload))
+    scripted.deliver(scripted.link, scripted.writer.other(kinds.HOST, b"good.example"))
+    scripted.deliver(scripted.link, scripted.writer.other(kinds.HOST, payload))
     assert local.node.state.view.peers[scripted.id].host == (b"good.example" if payload else b"")
 
 

@@ -40,16 +40,16 @@ def is_well_formed(local: LocalNode) -> bool:
     st.integers(0, (1 << 64) - 1),
 )
 def test_node_survives_any_membership_frames(
-    said: list[tuple[bytes, bytes, int, list[bytes], bytes]], clock_ms: int
+    frames: list[tuple[bytes, bytes, int, list[bytes], bytes]], clock_ms: int
 ) -> None:
     local = LocalNode(config(cluster_node_timeout=1000))
     ScriptedNode(local, b"10.0.0.9", node_id=IDS[0]).join()
-    for node_id, extra, kind, entries, payload in said:
+    for node_id, extra, kind, entries, payload in frames:
         scripted = ScriptedNode(local, b"10.0.0.9", node_id=node_id, extension=extra)
-        scripted.say(kind, *entries, clock_ms=clock_ms)
-        scripted.hear(scripted.link, scripted.writer.other(kinds.HOST, payload))
-        if scripted.called is not None:
-            scripted.answer(*entries, clock_ms=clock_ms)
+        scripted.send_gossip(kind, *entries, clock_ms=clock_ms)
+        scripted.deliver(scripted.link, scripted.writer.other(kinds.HOST, payload))
+        if scripted.dialed_link is not None:
+            scripted.send_pong(*entries, clock_ms=clock_ms)
         local.run(milliseconds=300)
     local.run(seconds=3)
     assert is_well_formed(local)
@@ -60,10 +60,10 @@ def test_node_survives_any_membership_frames(
 def test_node_with_an_invalid_id_is_refused(node_id: bytes) -> None:
     local = LocalNode()
     scripted = ScriptedNode(local, b"10.0.0.9", node_id=node_id)
-    scripted.say(kinds.MEET)
+    scripted.send_gossip(kinds.MEET)
     assert scripted.link.closed
     assert local.node.state.view.peers == {}
     assert ask(local.client(), "CLUSTER", "MEET", "10.0.0.9", 7711) == b"OK"
     local.run(milliseconds=100)
-    scripted.answer()
+    scripted.send_pong()
     assert local.node.state.view.peers == {}

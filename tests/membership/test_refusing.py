@@ -114,13 +114,13 @@ def test_member_loses_an_address_that_another_cluster_took_over() -> None:
 
 def test_nothing_is_learned_from_the_gossip_of_another_cluster() -> None:
     local = LocalNode(config(cluster_name="red"))
-    said = extension(0, 17711, cluster_digest(b"blue"), b"another!")
-    scripted = ScriptedNode(local, b"10.0.0.9", extension=said)
+    announced = extension(0, 17711, cluster_digest(b"blue"), b"another!")
+    scripted = ScriptedNode(local, b"10.0.0.9", extension=announced)
     news = GossipEntry(b"c" * 40, 0, 0, b"10.0.0.8", 7711, 0).encode()
-    scripted.say(kinds.MEET, news)
+    scripted.send_gossip(kinds.MEET, news)
     assert scripted.link.refused
     assert scripted.link.closed
-    assert scripted.heard(kinds.PONG) == []
+    assert scripted.received(kinds.PONG) == []
     assert local.node.state.view.peers == {}
     assert local.node.state.view.ip == b""
 
@@ -130,8 +130,8 @@ def test_two_runs_of_one_node_on_one_connection_are_refused() -> None:
     scripted = ScriptedNode(local, b"10.0.0.9", extension=extension(0, 17711, NOBODY, b"run-one!"))
     scripted.join()
     local.run(milliseconds=1200)
-    scripted.answer()
+    scripted.send_pong()
     other = ScriptedNode(local, b"10.0.0.9", extension=extension(0, 17711, NOBODY, b"run-two!"))
-    other.answer()
-    assert other.called is None or other.called.created_ms == local.now_ms
+    other.send_pong()
+    assert other.dialed_link is None or other.dialed_link.created_ms == local.now_ms
     assert local.node.state.view.peers[scripted.id].incarnation == b"run-one!"
