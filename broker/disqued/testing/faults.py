@@ -350,7 +350,6 @@ def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = Fal
         member.lose_power()
     else:
         member.crash(silent=silent)
-    history.down_ms[member.number] = now_ms
     history.note(now_ms, f"node {member.number} is down")
 
 

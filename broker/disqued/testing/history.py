@@ -84,7 +84,7 @@ class Attempt:
     ack_replied_ms: int = 0
     """When the first reply to one of them was received."""
     ack_settled: bool = False
-    """Whether all nodes were reachable then, and the one that took it could know all holders."""
+    """Whether all nodes were reachable then."""
     told_ms: int = 0
     """When the node replied with the ID."""
 
@@ -132,8 +132,6 @@ class History:
         """Copies that members confirmed, to another node (GOTJOB) or to the producer, or that they loaded."""
         self.owed: dict[int, dict[bytes, int]] = {}
         """Confirmed jobs that members must have again after they are down, and when each expires."""
-        self.down_ms: dict[int, int] = {}
-        """When each member last went down by a fault."""
         self.expected: dict[int, Snapshot] = {}
         """What members that were shut down must have again."""
         self.log_off_ms: dict[int, int] = {}

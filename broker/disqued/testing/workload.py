@@ -220,8 +220,7 @@ class Producer:
     def _witness(self, attempt: Attempt, reply: Reply) -> None:
         """Record which nodes have the job when the reply leaves the node.
 
-        A node may have crashed since it confirmed its copy. A leaving node may have transferred its copy to a node that
-        was asked for one as well. A job that was acknowledged meanwhile needs no copies.
+        A node may have crashed since it confirmed its copy, and a job that was acknowledged meanwhile needs no copies.
         """
         if not isinstance(reply, bytes):
             return
@@ -235,8 +234,7 @@ class Producer:
                 attempt.holders.append((member.number, history.losses(member.number)))
         if not attempt.asynchronous and attempt.retry_s > 0 and not attempt.acks_sent_ms:
             attempt.copies_short = max(0, attempt.replicate - len(attempt.holders))
-            leaving = sum(member.alive and member.node.state.view.leaving for member in world.cluster.members)
-            excused = history.all_losses - attempt.losses_before + leaving
+            excused = history.all_losses - attempt.losses_before
             if attempt.copies_short > excused and world.now_ms < attempt.expires_ms:
                 history.violate(world.now_ms, f"job {attempt.number} has {attempt.copies_short} copies too few")
         accepting = world.cluster.members[attempt.member - 1].node.state
@@ -380,10 +378,9 @@ class Worker:
             at = caller.member.number if caller.member else 0
             self._note_unknown(caller.member, attempt)
             world.history.note(world.now_ms, f"{command} {attempt.number} to {at}")
-        # FASTACK is sent only once.
-        safely = [command == "ACKJOB" and self._knows_all_holders(caller.member, attempt) for attempt in attempts]
+        safely = command == "ACKJOB"  # FASTACK is sent only once
         caller.call(
-            lambda answer: self._finished(attempts, sent_ms, answer, safely),
+            lambda answer: self._finished(attempts, sent_ms, answer, safely=safely),
             command,
             *[job_id for job_id, _ in jobs],
         )
@@ -394,34 +391,14 @@ class Worker:
             job = member.node.state.lifecycle.table.get(attempt.deliveries[-1].job_id)
             self._world.history.rare["acknowledged at a node without the job"] += job is None
 
-    def _knows_all_holders(self, member: Member | None, attempt: Attempt) -> bool:
-        """Whether a node lists all holders of a job, or was never down since the job was added.
-
-        A file has a job with the holders that it had when it was logged. Nodes that got a copy later are not known any
-        more after a restart, so they do not receive an acknowledgement, and may deliver the job again.
-        """
+    def _finished(self, attempts: list[Attempt], sent_ms: int, answer: Answer, *, safely: bool) -> None:
         world = self._world
-        if member is None or not attempt.deliveries or world.history.down_ms.get(member.number, 0) < attempt.at_ms:
-            return True
-        job_id = attempt.deliveries[-1].job_id
-        job = member.node.state.lifecycle.table.get(job_id)
-        if job is None:
-            return True  # all nodes are asked
-        listed = job.delivered or ()
-        return all(
-            other is member or other.node.state.view.node_id in listed
-            for other in world.cluster.members
-            if other.node.state.lifecycle.table.get(job_id) is not None
-        )
-
-    def _finished(self, attempts: list[Attempt], sent_ms: int, answer: Answer, safely: list[bool]) -> None:
-        world = self._world
-        for attempt, is_safe in zip(attempts, safely, strict=True):
+        for attempt in attempts:
             if is_loading(answer):
                 attempt.acks_sent_ms.remove(sent_ms)
             elif isinstance(answer, int) and not attempt.ack_replied_ms:
                 attempt.ack_replied_ms = world.now_ms
-                attempt.ack_settled = is_safe and world.cluster.is_whole()
+                attempt.ack_settled = safely and world.cluster.is_whole()
 
     def _nack(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
         world = self._world
