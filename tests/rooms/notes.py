@@ -117,7 +117,7 @@ def note(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_ok()
 
 
-def hear_note(state: NodeState, _peer: Peer, frame: Frame) -> None:
+def handle_note(state: NodeState, _peer: Peer, frame: Frame) -> None:
     """Another node took a note."""
     key, _, text = frame.payload.partition(b"\0")
     notes_of(state).keep(key, text)
@@ -156,7 +156,7 @@ NOTES: Final = Subsystem(
             kinds.OF_UNKNOWN,
             "the node that took a note, to all that know the message",
             "the receiver keeps the note",
-            hear_note,
+            handle_note,
             feature=FEATURE,
         ),
     ),

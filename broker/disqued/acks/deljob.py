@@ -34,7 +34,7 @@ def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(deleted)
 
 
-def hear_deljob(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
+def handle_deljob(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
     """Drop the job, whatever its state."""
     job = job_of(state, frame)
     if job is not None:
@@ -49,7 +49,7 @@ MESSAGE: Final[Message] = Message(
     kinds.OF_JOB_ID,
     "a node that has all confirmations, or got FASTACK or DELJOB, to the other holders",
     "the receiver drops the job",
-    hear_deljob,
+    handle_deljob,
 )
 
 COMMAND: Final[Command] = Command(

@@ -14,7 +14,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import job_of, note_holder
 
 
-def gotack(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_gotack(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Note the confirmation, and forget the job if it was the last. `aux` is 1 when the sender has the job."""
     job = job_of(state, frame)
     if job is None or job.state != ACKED:
@@ -42,5 +42,5 @@ MESSAGE: Final[Message] = Message(
     kinds.OF_JOB_ID,
     "the receiver of SETACK, to its sender; the number is 1 if it knows the job",
     "counts for the garbage collection of the job",
-    gotack,
+    handle_gotack,
 )

@@ -22,7 +22,7 @@ _UNKNOWN: Final = 0
 _KNOWN: Final = 1
 
 
-def setack(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_setack(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Acknowledge the job. `aux` is how many holders the sender knows, 0 for one that only has the acknowledgement.
 
     A node that knows more holders does not confirm: it runs the garbage collection and asks them, the sender included.
@@ -81,5 +81,5 @@ MESSAGE: Final[Message] = Message(
     kinds.OF_JOB_ID,
     "a node that has an acknowledged job, to the other holders",
     "the receiver acknowledges the job; GOTACK",
-    setack,
+    handle_setack,
 )

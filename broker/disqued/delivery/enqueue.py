@@ -45,7 +45,7 @@ def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
     requeue_all(state, session, args, COUNT_DELIVERY)
 
 
-def hear_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
+def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
     """Queue the job now, or `aux` seconds from now: nobody else will, so nobody is told.
 
     A queue that is paused in input takes no job that comes back by itself later, unless it was queued on a node that
@@ -77,7 +77,7 @@ MESSAGE: Final[Message] = Message(
     kinds.OF_JOB_ID,
     "a node that gave a job away, to one that has it",
     "the receiver queues the job, after as many seconds as the number says",
-    hear_enqueue,
+    handle_enqueue,
 )
 
 COMMAND: Final[Command] = Command(

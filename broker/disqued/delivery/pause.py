@@ -52,7 +52,7 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_status(PAUSE_NAMES[result])
 
 
-def hear_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
+def handle_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
     """Do as another node was told."""
     _set_pause(state, frame.queue, frame.aux & _BOTH)
 
@@ -93,7 +93,7 @@ MESSAGE: Final[Message] = Message(
     kinds.OF_QUEUE,
     "PAUSE ... bcast, to all; the number is 1 for in, 2 for out, 3 for both, 0 for none",
     "the receiver pauses the queue likewise",
-    hear_pause,
+    handle_pause,
 )
 
 COMMAND: Final[Command] = Command(

@@ -46,7 +46,7 @@ def precedes(job_id: bytes, one: bytes, other: bytes) -> bool:
     return False
 
 
-def queued(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Another holder queued the job: wait for the retry time from now on, and give way if it goes first.
 
     When both queued it at once and a worker took it here before this was heard, the other one is told (WORKING): it
@@ -85,5 +85,5 @@ MESSAGE: Final[Message] = Message(
     kinds.OF_JOB_ID,
     "a node that queued a job, to the other holders",
     "the others do not queue it; if two queued it, only one keeps it queued",
-    queued,
+    handle_queued,
 )

@@ -31,7 +31,7 @@ def announce(state: NodeState, job: Job) -> None:
             state.ready.put(link, frame)
 
 
-def willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Answer if the job is queued here, or with a worker of this node whose retry time is not over.
 
     The answer goes to all holders, because they are likely to ask next. This node restarts its retry time together with
@@ -55,5 +55,5 @@ MESSAGE: Final[Message] = Message(
     kinds.OF_JOB_ID,
     "a node that will queue a job in 500 ms, to the other holders",
     "QUEUED or SETACK if the sender does not know",
-    willqueue,
+    handle_willqueue,
 )

@@ -56,7 +56,7 @@ def life_ms(state: NodeState, job: Job) -> i64:
     return min(max(life, i64(least_s) * 1000), i64(most_s) * 1000)
 
 
-def hear_working(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_working(state: NodeState, peer: Peer, frame: Frame) -> None:
     """A worker of another node is at it: do not deliver the job before the retry time is over."""
     job = job_held_with(state, peer, frame)
     if job is None:
@@ -72,7 +72,7 @@ MESSAGE: Final[Message] = Message(
     kinds.OF_JOB_ID,
     "a node that got WORKING, to the other holders",
     "a queued copy leaves its queue, the retry time starts again",
-    hear_working,
+    handle_working,
 )
 
 COMMAND: Final[Command] = Command(

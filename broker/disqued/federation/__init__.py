@@ -36,7 +36,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_QUEUE,
             "a node whose clients wait, to all or to recent sources; the number says how many jobs",
             "YOURJOBS if the receiver has any",
-            needjobs.needjobs,
+            needjobs.handle_needjobs,
         ),
         Message(
             kinds.YOURJOBS,
@@ -44,7 +44,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_JOBS,
             "a node that has queued jobs, to one that asked",
             "the receiver queues the jobs",
-            yourjobs.yourjobs,
+            yourjobs.handle_yourjobs,
         ),
         Message(
             kinds.ENOUGH,
@@ -52,7 +52,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_QUEUE,
             "a node that sent NEEDJOBS and has no waiting clients any more, to nodes with the feature",
             "the receiver forgets the request",
-            needjobs.enough,
+            needjobs.handle_enough,
             feature=FEATURE_ENOUGH,
         ),
     ),

@@ -195,7 +195,7 @@ def _forget_asking(state: NodeState, imports: Imports) -> None:
         source.expected = 0
 
 
-def hear_source(state: NodeState, queue: Queue, node_id: bytes, jobs: i64) -> Imports:
+def record_source(state: NodeState, queue: Queue, node_id: bytes, jobs: i64) -> Imports:
     """Record a node as a source of jobs: it is asked directly for more from now on."""
     imports = started_imports(queue)
     now_ms = state.now_ms

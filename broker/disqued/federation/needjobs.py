@@ -20,7 +20,7 @@ UNWANTED_MS: Final = 1000
 """If no client asked for jobs here in that time, all of them may be exported."""
 
 
-def needjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_needjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Send spare jobs, and remember the rest of the request."""
     if peer.flags & kinds.NODE_LEAVING:
         return
@@ -52,7 +52,7 @@ def _answer(state: NodeState, peer: Peer, queue: Queue, count: i64) -> i64:
     return batch.jobs
 
 
-def enough(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_enough(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Forget the request of the node."""
     queue = state.lifecycle.queues.get(frame.queue)
     if queue is not None:

@@ -17,11 +17,11 @@ from disqued.core.lifecycle.lifecycle import SILENT
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
 from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
-from disqued.federation.importing import hear_source
+from disqued.federation.importing import record_source
 from disqued.jobmessages import members_of, note_holder, send_setack, take_expiry
 
 
-def yourjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_yourjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Queue the jobs; stop at one that cannot be read."""
     at = frame.jobs_at
     end = frame.end
@@ -63,7 +63,7 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
         job.requeue_at_ms = now_ms
     queued = lifecycle.enqueue(job, now_ms, SILENT)
     queue = lifecycle.make_queue(job.queue, now_ms)
-    imports = hear_source(state, queue, peer.id, 1)
+    imports = record_source(state, queue, peer.id, 1)
     if queued:
         imports.count_import(now_ms)
         state.counters.add(JOBS_IMPORTED)

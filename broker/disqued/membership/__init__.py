@@ -8,10 +8,10 @@ from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.membership import commands, hello, hostname
-from disqued.membership.failure import hear_fail
+from disqued.membership.failure import handle_fail
 from disqued.membership.kept import NAME
 from disqued.membership.metrics import METRICS
-from disqued.membership.pinghandlers import hear_ping, hear_pong
+from disqued.membership.pinghandlers import handle_ping, handle_pong
 from disqued.membership.room import MembershipRoom
 
 SUBSYSTEM = Subsystem(
@@ -25,7 +25,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_GOSSIP,
             "every node, regularly, to one other node",
             "PONG on the same connection; the receiver takes in the gossip of a member",
-            from_anyone=hear_ping,
+            from_anyone=handle_ping,
         ),
         Message(
             kinds.MEET,
@@ -33,7 +33,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_GOSSIP,
             "a node that got CLUSTER MEET, or learned of a node by gossip",
             "as PING, and the receiver adds the sender",
-            from_anyone=hear_ping,
+            from_anyone=handle_ping,
         ),
         Message(
             kinds.PONG,
@@ -41,7 +41,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_GOSSIP,
             "the receiver of PING or MEET, to its sender",
             "the sender is alive: suspicion and failure end",
-            from_anyone=hear_pong,
+            from_anyone=handle_pong,
         ),
         Message(
             kinds.FAIL,
@@ -49,7 +49,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_NODE_ID,
             "a node that found that the majority suspects a node, to all",
             "the receiver flags that node as failed",
-            hear_fail,
+            handle_fail,
         ),
         Message(
             kinds.HOST,
@@ -57,7 +57,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_UNKNOWN,
             "a node that announces a host name, to nodes with the feature",
             "the receiver reaches the node by that name",
-            hostname.hear,
+            hostname.handle_host,
             feature=hostname.FEATURE_HOST,
         ),
     ),

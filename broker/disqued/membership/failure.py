@@ -28,7 +28,7 @@ def suspect(state: NodeState, peer: Peer) -> None:
     _log(state, peer, "does not answer, marking it as possibly failing")
 
 
-def hear_report(state: NodeState, peer: Peer, reporter: Peer, *, failing: bool) -> None:
+def handle_report(state: NodeState, peer: Peer, reporter: Peer, *, failing: bool) -> None:
     """Record whether a member considers a node failing, and count the votes."""
     if not failing:
         peer.reports.pop(reporter.id, None)
@@ -44,7 +44,7 @@ def hear_report(state: NodeState, peer: Peer, reporter: Peer, *, failing: bool) 
         _log(state, peer, "failed, says the majority")
 
 
-def hear_fail(state: NodeState, sender: Peer, frame: Frame) -> None:
+def handle_fail(state: NodeState, sender: Peer, frame: Frame) -> None:
     """Handle FAIL: the sender found that the majority suspects a node."""
     peer = state.view.peers.get(frame.about)
     if peer is not None and not peer.in_handshake and peer.flags & kinds.NODE_FAIL == 0:

@@ -58,7 +58,7 @@ def _entry(peer: Peer) -> bytes:
     ).encode()
 
 
-def hear(state: NodeState, reporter: Peer, frame: Frame) -> None:
+def handle_entries(state: NodeState, reporter: Peer, frame: Frame) -> None:
     """Take in what a member reports about other nodes."""
     view = state.view
     for entry in gossip_of(frame):
@@ -74,7 +74,7 @@ def hear(state: NodeState, reporter: Peer, frame: Frame) -> None:
             continue
         if subject is reporter or subject.in_handshake:
             continue
-        failure.hear_report(state, subject, reporter, failing=entry.flags & _FAILING != 0)
+        failure.handle_report(state, subject, reporter, failing=entry.flags & _FAILING != 0)
         lost = subject.failing or subject.flags & kinds.NODE_NOADDR
         if (
             lost

@@ -57,7 +57,7 @@ def where(link: Link, frame: Frame) -> tuple[bytes, int, int]:
     return literal(frame.announced_ip) or literal(link.remote_ip), port, bus_port_of(port, int(frame.bus_port))
 
 
-def hear_meet(state: NodeState, link: Link, frame: Frame) -> None:
+def handle_meet(state: NodeState, link: Link, frame: Frame) -> None:
     """A node that is not a member wants to join: start a handshake with it."""
     begin(state, *where(link, frame), meet=False, asked=True)
 

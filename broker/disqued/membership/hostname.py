@@ -39,7 +39,7 @@ def repeat(peer: Peer) -> None:
         peer.link.told_host = None
 
 
-def hear(state: NodeState, sender: Peer, frame: Frame) -> None:
+def handle_host(state: NodeState, sender: Peer, frame: Frame) -> None:
     """Take in a node's host name. Anything that is not a host name is ignored."""
     host = frame.payload
     if host != sender.host and (not host or is_name(host)):

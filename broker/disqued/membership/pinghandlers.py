@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 
-def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
+def handle_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
     """Answer a PING or a MEET, then take in what it says. Only MEET makes an unknown node a member."""
     if not admits(state, link, sender, frame):
         return
@@ -25,7 +25,7 @@ def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
     if frame.kind == kinds.MEET or not view.ip or membership_of(state).ip_is_old:
         nodes.learn_own_ip(state, literal(link.local_ip))
     if frame.kind == kinds.MEET and sender is None and frame.sender != view.node_id:
-        handshake.hear_meet(state, link, frame)
+        handshake.handle_meet(state, link, frame)
     send_pong(state, link, sender)
     if sender is not None and not sender.in_handshake and link is not sender.link:
         _learn_address(state, sender, link, frame)
@@ -33,7 +33,7 @@ def hear_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -
     _take_in(state, link, sender, frame)
 
 
-def hear_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
+def handle_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
     """Handle a PONG: the node at the other end of a link answers."""
     if not admits(state, link, sender, frame):
         return
@@ -98,7 +98,7 @@ def _take_in(state: NodeState, link: Link, sender: Peer | None, frame: Frame) ->
     if sender is None or sender.in_handshake or link.closed:
         return
     _learn(state, sender, frame)
-    gossip.hear(state, sender, frame)
+    gossip.handle_entries(state, sender, frame)
 
 
 def _learn(state: NodeState, peer: Peer, frame: Frame) -> None:

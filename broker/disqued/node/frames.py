@@ -41,7 +41,7 @@ class Frames:
                 frame = reader.next()
                 if frame is None:
                     break
-                self._hear(link, frame)
+                self._handle(link, frame)
         except BusError as error:
             self._give_up(link, str(error))
         except Exception as bug:  # noqa: BLE001 - no frame of another node may stop this node
@@ -56,7 +56,7 @@ class Frames:
         """Whether the last frame came from a member, as each link begins with a PING or a MEET."""
         return not link.refused and link.sender in self._state.view.peers
 
-    def _hear(self, link: Link, frame: Frame) -> None:
+    def _handle(self, link: Link, frame: Frame) -> None:
         """Handle one frame."""
         state = self._state
         message = self.messages[frame.kind] if frame.kind < kinds.KINDS else None

@@ -8,9 +8,9 @@ from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.replication.counters import COUNTERS, MEASURES
-from disqued.replication.gotjob import gotjob
+from disqued.replication.gotjob import handle_gotjob
 from disqued.replication.metrics import METRICS
-from disqued.replication.repljob import repljob
+from disqued.replication.repljob import handle_repljob
 from disqued.replication.room import NAME, ReplicationRoom
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_JOBS,
             "a node that takes a new job, to the nodes that get a copy",
             "the receiver keeps the copy; GOTJOB unless NOREPLY",
-            repljob,
+            handle_repljob,
         ),
         Message(
             kinds.GOTJOB,
@@ -40,7 +40,7 @@ SUBSYSTEM = Subsystem(
             kinds.OF_JOB_ID,
             "a node that keeps a copy, to the node that sent it",
             "counts for REPLICATE; the client is answered when there are enough",
-            gotjob,
+            handle_gotjob,
         ),
     ),
     counters=COUNTERS,

@@ -9,7 +9,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.replication.room import replication_of
 
 
-def gotjob(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_gotjob(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Count the node for the client that waits; other rooms hear about any other job that this node has."""
     job_id = frame.job_id
     room = replication_of(state)

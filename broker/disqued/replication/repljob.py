@@ -17,7 +17,7 @@ from disqued.jobmessages import members_of, take_expiry
 from disqued.replication.counters import COPIES_KEPT
 
 
-def repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
+def handle_repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Keep the job and confirm it (GOTJOB) unless NOREPLY is set. A refusal has no answer: the sender asks other nodes.
 
     A job that this node has keeps its state, and only its list of holders grows. If the node only has its

@@ -35,7 +35,7 @@ from disqued.persistence import load
 from disqued.persistence.logfile import LogFile
 from disqued.persistence.mark import RestartMark
 from disqued.persistence.rewrite import Rewrite
-from disqued.replication.repljob import repljob
+from disqued.replication.repljob import handle_repljob
 from disqued.replication.room import Replication, ReplicationRoom
 
 
@@ -85,12 +85,12 @@ def _ignore(kind: int) -> Callable[[Node], None]:
 def _never_give_way(node: Node) -> None:
     """Make a node keep a job queued although a node with precedence has queued it too."""
 
-    def queued(state: NodeState, _peer: Peer, frame: Frame) -> None:
+    def handle_queued(state: NodeState, _peer: Peer, frame: Frame) -> None:
         job = state.lifecycle.table.get(frame.job_id)
         if job is not None:
             state.lifecycle.postpone(job, state.now_ms)
 
-    node.frames.messages[kinds.QUEUED] = MessageEntry(replace(MESSAGE, handler=queued), Traffic(Counters()))
+    node.frames.messages[kinds.QUEUED] = MessageEntry(replace(MESSAGE, handler=handle_queued), Traffic(Counters()))
 
 
 def _no_cleanup(self: ReplicationRoom, job: Job) -> None:
@@ -228,7 +228,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         "copies are confirmed before they are logged",
         "logged power",
         patched=(
-            (sys.modules[repljob.__module__], "send_when_logged", _at_once),
+            (sys.modules[handle_repljob.__module__], "send_when_logged", _at_once),
             (outbox, "send_when_logged", _at_once),
         ),
         policy="always",
