@@ -214,7 +214,7 @@ def test_command_runs_as_a_process(aof: Path) -> None:
 
 def test_progress_is_shown_on_a_terminal() -> None:
     code = (
-        "import sys; from disqued.cli.aoffile import Progress; p = Progress(100 << 20, patience_s=0); "
+        "import sys; from disqued.cli.aoffile import Progress; p = Progress(100 << 20, show_after_s=0); "
         "p.update(50 << 20); input(); p.clear(); print('done')"
     )
     with disque.in_terminal(python=("-c", code)) as terminal:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HOME = b"127.0.0.1"
 FIRST_PORT = 17711
 DIRECTORY = "/var/lib/disque"
-PATIENCE_S = 10
+TIMEOUT_S = 10
 ATTEMPTS = 500
 LATER_MS = 20
 """How much later than in the recording a reply may come: messages take time here, and timers are in steps of 16 ms."""
@@ -143,7 +143,7 @@ class Troupe:
         step = self.steps[number]
         self.played.append(number)
         (recorded,) = decode_all(expected(step, self.rows))
-        self.cluster.until(question.is_answered, within_s=PATIENCE_S)
+        self.cluster.until(question.is_answered, within_s=TIMEOUT_S)
         took_ms = self.cluster.network.now_ms - since_ms
         if took_ms > step.answered_at_ms - step.asked_at_ms + LATER_MS:
             self.faults.append(f"{step.name} {asked(step.words)}: answered after {took_ms} ms")

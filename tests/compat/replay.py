@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compat.recording import Step
     from disqued.testing.processes import ServerProcess
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 PAUSE_WORTH_KEEPING_MS = 100
 """Shorter gaps between recorded requests are processing time of the recorder, not waits."""
 
@@ -32,7 +32,7 @@ class Client:
     """A raw connection that reads whole replies."""
 
     def __init__(self, server: ServerProcess) -> None:
-        self.socket = server.connect(PATIENCE_S)
+        self.socket = server.connect(TIMEOUT_S)
         self._buffer = b""
         self._ended = False
 

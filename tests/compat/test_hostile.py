@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compat.replay import PATIENCE_S, Client
+from compat.replay import TIMEOUT_S, Client
 from compat.wire import Failure, NotRespError, Reply, Status, decode_all, request
 from disqued.testing.processes import ServerProcess
 
@@ -66,7 +66,7 @@ def connect(node: ServerProcess) -> Iterator[Connect]:
 
 def until_clients(client: Client, count: int) -> None:
     """Wait until the node has `count` connections, this one included."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         text = client.call(b"INFO", b"clients")
         assert isinstance(text, bytes)

@@ -21,7 +21,7 @@ from disqued.testing.processes import ServerProcess
 if TYPE_CHECKING:
     from pathlib import Path
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 ID = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 
 
@@ -36,7 +36,7 @@ def tool(name: str) -> str:
 def run(name: str, server: ServerProcess, *arguments: str, stdin: str = "") -> str:
     """What the tool prints, after it ended well."""
     command = [tool(name), "-h", "127.0.0.1", "-p", str(server.port), *arguments]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done
     return done.stdout
 
@@ -96,7 +96,7 @@ def test_redis_cli_on_a_terminal_knows_the_commands(server: ServerProcess) -> No
         os.close(terminal)
         os.write(main, b"help addjob\nQLEN mail\nquit\n")
         shown = drain(main)
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
 
     assert "ADDJOB queue body ms-timeout" in shown
     assert "summary: " in shown

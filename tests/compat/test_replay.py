@@ -20,7 +20,7 @@ import pytest
 from compat.fournodes import SEVERAL_NODES
 from compat.normalise import anonymous
 from compat.recording import FILES, load, numbers
-from compat.replay import PATIENCE_S, Client, Session
+from compat.replay import TIMEOUT_S, Client, Session
 from compat.wire import Status
 from disqued.testing.processes import ServerProcess
 
@@ -108,7 +108,7 @@ def server_commands(session: Session) -> None:
     session.play(leaver, 223)
     assert leaver.rest() == b""
     session.play(main, 224, 225)
-    assert session.server.process.wait(PATIENCE_S) == 0
+    assert session.server.process.wait(TIMEOUT_S) == 0
 
 
 def authentication(session: Session) -> None:
@@ -333,7 +333,7 @@ def until_blocked(client: Client, queue: bytes, count: int) -> None:
 
 def until(client: Client, condition: Callable[[], bool]) -> None:
     """Poll until a condition holds; every poll is a round trip to the server under test."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, f"nothing of the kind happened, {info(client)!r}"
 

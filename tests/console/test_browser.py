@@ -14,12 +14,12 @@ from console.conftest import ConsoleNode, OpenNode
 
 HOSTILE: Final = b"\xff<img src=x onerror=alert(1)>'\"&amp;"
 HOSTILE_SHOWN: Final = "\\xff<img src=x onerror=alert(1)>'\"&amp;"
-PATIENCE_MS: Final = 20_000
+TIMEOUT_MS: Final = 20_000
 PHONE: Final = {"width": 360, "height": 740}
 
 Look: TypeAlias = Callable[..., Page]
 
-expect.set_options(timeout=PATIENCE_MS)
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def look(browser: Browser) -> Iterator[Look]:
             context = browser.new_context(**options)
             opened.callback(context.close)
             page = context.new_page()
-            page.set_default_timeout(PATIENCE_MS)
+            page.set_default_timeout(TIMEOUT_MS)
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.on("dialog", lambda dialog: wrong.append(f"a dialog: {dialog.message}"))
             page.on(

@@ -13,7 +13,7 @@ from disqued.console.selection import MAX_STEPS, MEASURED, SCANNED, QueueSelecti
 from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
 from disqued.testing.local import LocalNode
 
-PATIENCE = 400
+STEP_LIMIT = 400
 
 
 class Page:
@@ -48,7 +48,7 @@ class Page:
         """Run until all queues were scanned once more."""
         while True:
             self.step()
-            assert self.steps < PATIENCE
+            assert self.steps < STEP_LIMIT
             if self.selection.round_ended and self.selection.settled:
                 return self.selection.names
 

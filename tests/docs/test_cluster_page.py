@@ -25,7 +25,7 @@ ANY: Final = "…"
 """Lines that are left out on the page."""
 ONCE: Final = {"addjob", "getjob", "ackjob", "shutdown"}
 """What is not said again when the answer is not the one wanted; all else waits for it."""
-PATIENCE_S: Final = 30.0
+TIMEOUT_S: Final = 30.0
 LOOK_S: Final = 0.1
 
 
@@ -82,7 +82,7 @@ class Story:
 
     def follow(self, command: str, wanted: list[str]) -> None:
         """Run a command until it shows what is wanted."""
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline_s = time.monotonic() + TIMEOUT_S
         while not self._matches(lines := self._shown(self._run(command)), wanted, in_order=" nodes" not in command):
             if ONCE & set(command.split()) or time.monotonic() > deadline_s:
                 pytest.fail("\n".join(["$ " + command, *lines, "--- the page says", *wanted]))

@@ -23,7 +23,7 @@ from disqued.testing.processes import POLL_S, ServerProcess
 from durability.conftest import POLICIES, Make
 from support.durable import DurableNode
 from support.faultydisk import SYNC, WRITE, FaultyDisk
-from support.nodeclient import PATIENCE_S, NodeClient, Word
+from support.nodeclient import TIMEOUT_S, NodeClient, Word
 
 REFUSED: Final = "MISCONF Errors writing to the AOF file: "
 KILOBYTE: Final = 1 << 10
@@ -253,7 +253,7 @@ def fill_up(client: NodeClient) -> list[bytes]:
     with contextlib.suppress(TimeoutError):
         while True:
             added.append(client.call(*ADD))
-    client.socket.settimeout(PATIENCE_S)
+    client.socket.settimeout(TIMEOUT_S)
     return added
 
 
@@ -263,7 +263,7 @@ def refused_until(client: NodeClient, repair: Callable[[], object]) -> str:
         client.call(*ADD)
     assert client.call("QLEN", "work") > 0
     repair()
-    deadline_s = time.monotonic() + PATIENCE_S
+    deadline_s = time.monotonic() + TIMEOUT_S
     while True:
         try:
             client.call("PING")

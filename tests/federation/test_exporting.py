@@ -115,12 +115,12 @@ def test_job_moves_to_another_waiting_client_when_its_client_has_gone(cluster: C
     first, second, third = cluster.members
     gone = waiting(second)
     cluster.run(seconds=10)
-    patient = waiting(third)
+    third_client = waiting(third)
     cluster.run(seconds=10)
     gone.disconnect()
     job = added(first)
     cluster.run(milliseconds=100)
-    assert received(patient) == [job]
+    assert received(third_client) == [job]
     assert moves(cluster)[0] == (1, 2, 1)
 
 

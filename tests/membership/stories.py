@@ -24,7 +24,7 @@ def config(**values: object) -> Config:
     return made
 
 
-def nervous() -> Config:
+def short_node_timeout() -> Config:
     """The configuration of nodes that suspect each other after a second."""
     return config(cluster_node_timeout=1000)
 

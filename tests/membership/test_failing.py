@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from disqued.testing.cluster import Cluster
-from membership.stories import figures, flags, is_mesh, logged, nervous
+from membership.stories import figures, flags, is_mesh, logged, short_node_timeout
 
 
 def cluster_of(count: int) -> Cluster:
     """A settled cluster whose nodes suspect each other after a second of silence."""
-    cluster = Cluster(count, config=nervous)
+    cluster = Cluster(count, config=short_node_timeout)
     cluster.run(seconds=3)
     return cluster
 

@@ -6,7 +6,7 @@ from disqued.config import Config
 from disqued.testing.cluster import Cluster
 
 
-def nervous() -> Config:
+def short_node_timeout() -> Config:
     """The configuration of nodes that suspect each other after a second."""
     config = Config()
     config.cluster_node_timeout = 1000
@@ -14,7 +14,7 @@ def nervous() -> Config:
 
 
 def test_a_new_member_that_answered_is_not_suspected() -> None:
-    cluster = Cluster(3, config=nervous)
+    cluster = Cluster(3, config=short_node_timeout)
     cluster.run(seconds=5)
     lines = [line for member in cluster.members for _, line in member.host.log_lines]
     assert [line for line in lines if "does not answer" in line] == []

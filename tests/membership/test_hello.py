@@ -9,7 +9,7 @@ import pytest
 from disqued.config import Config
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import NODE_ID, LocalNode
-from membership.stories import flags, nervous
+from membership.stories import flags, short_node_timeout
 from support.asking import ask
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def rows(member: Member) -> dict[bytes, list[bytes]]:
 
 
 def test_hello_shows_all_nodes_and_their_priorities() -> None:
-    cluster = Cluster(5, config=nervous)
+    cluster = Cluster(5, config=short_node_timeout)
     one, suspect, failed, leaver, late = cluster.members
     cluster.run(seconds=2)
     leaver.admin.call("CLUSTER", "LEAVING", "yes")

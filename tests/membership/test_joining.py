@@ -5,7 +5,7 @@ from __future__ import annotations
 from disqued.membership.announcing import announce
 from disqued.membership.kept import membership_of
 from disqued.testing.cluster import PORT, Cluster
-from membership.stories import figures, is_mesh, known, nervous, nodes
+from membership.stories import figures, is_mesh, known, nodes, short_node_timeout
 
 
 def test_chained_meets_form_a_full_mesh() -> None:
@@ -42,7 +42,7 @@ def test_meet_with_its_own_address_adds_no_node_and_sets_the_address() -> None:
 
 
 def test_handshake_ends_when_no_node_answers() -> None:
-    cluster = Cluster(1, config=nervous)
+    cluster = Cluster(1, config=short_node_timeout)
     [member] = cluster.members
     for _ in range(3):
         assert member.admin.call("CLUSTER", "MEET", "10.9.9.9", PORT) == b"OK"

@@ -7,7 +7,7 @@ from disqued.bus.extension import NOBODY, cluster_digest, extension
 from disqued.bus.gossip import GossipEntry
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.local import LocalNode
-from membership.stories import ScriptedNode, config, flags, is_mesh, known, logged, nervous, nodes
+from membership.stories import ScriptedNode, config, flags, is_mesh, known, logged, nodes, short_node_timeout
 
 
 def copy_of(cluster: Cluster, member: Member) -> Member:
@@ -32,7 +32,7 @@ def test_second_node_with_the_id_of_a_live_member_is_refused() -> None:
 
 
 def test_copy_is_admitted_when_the_first_node_is_dead() -> None:
-    cluster = Cluster(3, config=nervous)
+    cluster = Cluster(3, config=short_node_timeout)
     cluster.run(seconds=2)
     one, other, first = cluster.members
     copy = copy_of(cluster, first)

@@ -6,7 +6,7 @@ import pytest
 
 from disqued.config import Config
 from disqued.testing.cluster import PORT, Cluster
-from membership.stories import config, figures, flags, is_mesh, known, nervous, nodes
+from membership.stories import config, figures, flags, is_mesh, known, nodes, short_node_timeout
 
 
 def seeded() -> Config:
@@ -62,7 +62,7 @@ def test_node_with_a_new_address_is_found_by_its_pings() -> None:
 
 
 def test_node_without_its_file_returns_as_a_new_member() -> None:
-    cluster = Cluster(3, config=nervous)
+    cluster = Cluster(3, config=short_node_timeout)
     cluster.run(seconds=1)
     one, _, lost = cluster.members
     before = lost.id

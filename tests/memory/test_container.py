@@ -19,7 +19,7 @@ from support.fixtures import clients_of
 MB = 1 << 20
 UNAVAILABLE = unavailable()
 REFUSED = ("OOM", "NOREPL")
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 pytestmark = [pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE), pytest.mark.timeout(300)]
 
@@ -28,7 +28,7 @@ class Client:
     """A connection that accepts replies of any size."""
 
     def __init__(self, server: ServerProcess) -> None:
-        self.socket = server.connect(PATIENCE_S)
+        self.socket = server.connect(TIMEOUT_S)
         self._decoder = Decoder()
         self._replies: deque[Any] = deque()
 
@@ -102,7 +102,7 @@ def drain(client: Client, count: int = 20) -> int:
 
 def recovered(client: Client, group: LimitedGroup) -> None:
     """Check that jobs are accepted again and that the process has shrunk."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while int(client.info()["memory_level"]) > 0:
         assert time.monotonic() < deadline, client.info()
         time.sleep(0.05)
@@ -210,7 +210,7 @@ def test_node_survives_copies_during_an_aof_rewrite(
     with ServerProcess(tmp_path / "other", "--maxmemory", "2gb") as other:
         adding = connect(other)
         assert adding.call("CLUSTER", "MEET", "127.0.0.1", server.port) == b"OK"
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while len(adding.call("HELLO")) < 4 or len(client.call("HELLO")) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -238,7 +238,7 @@ def test_file_larger_than_memory_is_loaded_and_new_jobs_are_refused(connect: Con
         ServerProcess(tmp_path, *words, "--maxmemory", "20%", launcher=group.launcher) as server,
     ):
         client = connect(server)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while str(client.call("PING")).startswith("LOADING"):
             assert time.monotonic() < deadline
             time.sleep(0.05)

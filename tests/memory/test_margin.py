@@ -14,7 +14,7 @@ from disqued.testing.processes import ServerProcess
 
 MB = 1 << 20
 MARGIN = 0.15
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 
 class Node:
@@ -65,7 +65,7 @@ def test_used_memory_of_jobs_matches_the_process_and_is_released(node: Node, siz
     assert used_bytes > 10 * MB
     assert abs(resident_bytes - used_bytes) <= MARGIN * used_bytes
     assert node.calls([("DELJOB", *added[start : start + 100]) for start in range(0, count, 100)])
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while node.growth()[1] > max(used_bytes // 2, 40 * MB):
         assert time.monotonic() < deadline, node.growth()
         time.sleep(0.1)

@@ -20,7 +20,7 @@ from disqued.server.disk import DIRECT_BYTES, FileDisk
 from disqued.server.files import OpenFile, behind, copy
 from disqued.testing.disk import MemoryDisk
 
-PATIENCE_S: Final = 20.0
+TIMEOUT_S: Final = 20.0
 
 
 class Turns:
@@ -35,7 +35,7 @@ class Turns:
     call_soon_threadsafe = call_soon
 
     def run_until(self, condition: Callable[[], object]) -> None:
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline_s = time.monotonic() + TIMEOUT_S
         while not condition():
             try:
                 self._calls.get(timeout=max(deadline_s - time.monotonic(), 0))()
@@ -201,7 +201,7 @@ class Gates:
 
     def _sync(self, descriptor: int) -> None:
         self.begun.release()
-        assert self.free.acquire(timeout=PATIENCE_S)
+        assert self.free.acquire(timeout=TIMEOUT_S)
         os.fdatasync(descriptor)
 
 

@@ -10,7 +10,7 @@ from disqued.testing.processes import ServerProcess
 from support.aofcontent import Content
 from support.nodeclient import NodeClient
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 def rewritten(client: NodeClient) -> bool:
@@ -24,7 +24,7 @@ def test_the_append_only_file_is_in_the_new_directory(tmp_path: Path) -> None:
     with ServerProcess(old, "--appendonly", "yes") as server, contextlib.closing(NodeClient(server.port)) as client:
         first = client.call("ADDJOB", "q", "body", 0)
         assert client.call("CONFIG", "SET", "dir", str(new)) == b"OK"
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while not rewritten(client) and time.monotonic() < until:
             time.sleep(0.01)
         second = client.call("ADDJOB", "q", "body", 0)

@@ -22,7 +22,7 @@ from support.cluster import RealCluster
 pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
 
 Run = Callable[..., tuple[int, str, str]]
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 """For a separate Spark process to start and to reach a stage, on a busy machine."""
 
 
@@ -169,7 +169,7 @@ def process(*arguments: str | Path) -> Iterator[subprocess.Popen[bytes]]:
 def kill_when(cluster: RealCluster, is_reached: Callable[[], bool], *arguments: str | Path) -> None:
     """Run the command, and kill it as soon as it has reached a stage."""
     with process(*arguments) as started:
-        cluster.wait_until(lambda: is_reached() or started.poll() is not None, within_s=PATIENCE_S)
+        cluster.wait_until(lambda: is_reached() or started.poll() is not None, within_s=TIMEOUT_S)
         assert started.poll() is None, "the command ended before it could be killed"
 
 

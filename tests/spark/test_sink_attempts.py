@@ -17,7 +17,7 @@ import pytest
 
 from support.cluster import RealCluster
 from support.jobs import bodies
-from support.nodeclient import PATIENCE_S
+from support.nodeclient import TIMEOUT_S
 from support.sparkwrites import TWO_HOSTS
 
 ROWS = 2_000
@@ -50,7 +50,7 @@ class Write:
     def half_is_there(self) -> None:
         """Wait until the faulty task has yielded half of its rows, and the nodes have some rows."""
         self._cluster.wait_until(self._is_half, "half of the rows are sent", within_s=WRITES_WITHIN_S)
-        self._cluster.wait_until(lambda: len(self.bodies()) > 0, "some rows have arrived", within_s=PATIENCE_S)
+        self._cluster.wait_until(lambda: len(self.bodies()) > 0, "some rows have arrived", within_s=TIMEOUT_S)
 
     def _is_half(self) -> bool:
         assert self._process.poll() is None, self._log.read_text()

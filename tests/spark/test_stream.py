@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from disqued.client import Client
 from support.cluster import RealCluster, RealNode
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 class Sent:
@@ -63,7 +63,7 @@ def start(
 
 def drain(spark: SparkSession, nodes: str, checkpoint: str, to: Received, **options: str) -> StreamingQuery:
     query = start(spark, nodes, checkpoint, to, None, **options)
-    assert query.awaitTermination(PATIENCE_S), "the query did not end"
+    assert query.awaitTermination(TIMEOUT_S), "the query did not end"
     return query
 
 
@@ -171,7 +171,7 @@ def test_batch_longer_than_the_retry_time_keeps_its_leases(
     sent.add(cluster.nodes[0], "long", 50, retry_s=1)
 
     def wait(_: int) -> None:
-        over.wait(PATIENCE_S)
+        over.wait(TIMEOUT_S)
 
     received = Received(wait)
     query = start(spark, nodes, checkpoint, received, "0 seconds", queue="long")

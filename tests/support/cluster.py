@@ -26,7 +26,7 @@ from typing import Final, Self
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE
 from disqued.testing.ports import LOOPBACK, free_port
 from disqued.testing.processes import ServerProcess, form_cluster, is_complete, wait_until
-from support.nodeclient import PATIENCE_S, NodeAccess
+from support.nodeclient import TIMEOUT_S, NodeAccess
 
 NODE_TIMEOUT_MS: Final = 1000
 
@@ -166,7 +166,7 @@ class RealCluster:
         """Wait until all running nodes are connected to each other, know no others and suspect none."""
         self.wait_until(lambda: is_complete([node.server for node in self.running]), "the cluster is complete")
 
-    def wait_until(self, condition: Callable[[], object], what: str = "it holds", within_s: float = PATIENCE_S) -> None:
+    def wait_until(self, condition: Callable[[], object], what: str = "it holds", within_s: float = TIMEOUT_S) -> None:
         """Wait until a condition holds; ProcessFailedError with all logs if it does not in time."""
         wait_until(condition, what, self._logs, within_s)
 

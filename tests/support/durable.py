@@ -33,7 +33,7 @@ from disqued.testing.account import JobAccount
 from disqued.testing.ports import LOOPBACK, free_port
 from disqued.testing.processes import wait_until
 from support.forkserver import ForkedProcess, ForkServer
-from support.nodeclient import PATIENCE_S, NodeAccess, Word
+from support.nodeclient import TIMEOUT_S, NodeAccess, Word
 
 AOF: Final = "disque.aof"
 AT_MOST_ONCE: Final = b"once"
@@ -83,7 +83,7 @@ class DurableNode(NodeAccess):
 
     def until(self, condition: Any, what: str) -> None:
         """Wait until a condition holds."""
-        wait_until(condition, what, lambda: self.log, PATIENCE_S)
+        wait_until(condition, what, lambda: self.log, TIMEOUT_S)
 
     @property
     def log(self) -> str:

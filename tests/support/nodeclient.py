@@ -12,7 +12,7 @@ from disqued.client.wire import Decoder, encode
 from disqued.testing.ports import LOOPBACK
 from disqued.testing.processes import sees_all
 
-PATIENCE_S: Final = 30.0
+TIMEOUT_S: Final = 30.0
 """How long tests wait for anything; a busy machine is slow."""
 
 Word: TypeAlias = bytes | str | int
@@ -21,7 +21,7 @@ Word: TypeAlias = bytes | str | int
 class NodeClient:
     """A connection to one node, without failover."""
 
-    def __init__(self, port: int, timeout_s: float = PATIENCE_S, host: str = LOOPBACK) -> None:
+    def __init__(self, port: int, timeout_s: float = TIMEOUT_S, host: str = LOOPBACK) -> None:
         self.socket = socket.create_connection((host, port), timeout=timeout_s)
         self._decoder = Decoder()
         self._replies: deque[Any] = deque()
@@ -76,7 +76,7 @@ class NodeAccess:
         self.port = port
         self._client: NodeClient | None = None
 
-    def connect(self, timeout_s: float = PATIENCE_S) -> NodeClient:
+    def connect(self, timeout_s: float = TIMEOUT_S) -> NodeClient:
         """Open another connection; the caller closes it."""
         return NodeClient(self.port, timeout_s, self.host)
 

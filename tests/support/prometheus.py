@@ -24,7 +24,7 @@ import yaml
 
 from disqued.testing.ports import LOOPBACK, free_port
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 LOOK_S = 0.25
 HOURS_S = 5
 """The duration that replaces an hour in rules."""
@@ -91,7 +91,7 @@ class Prometheus:
 
     def until(self, happened: Callable[[], bool], what: str) -> None:
         """Wait until a condition holds; fails with the log if it does not in time."""
-        end_s = time.monotonic() + PATIENCE_S
+        end_s = time.monotonic() + TIMEOUT_S
         while True:
             assert self._process.poll() is None, self._log.read_text()
             try:

@@ -25,7 +25,7 @@ from support.spark import local_spark
 
 BODY_CHARACTERS: Final = 600
 TWO_HOSTS: Final = "two hosts"
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.02
 
 Fault: TypeAlias = Callable[[int, int], None]
@@ -102,10 +102,10 @@ def _wait(path: Path) -> None:
 
 
 def _until(condition: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
+    deadline_s = time.monotonic() + TIMEOUT_S
     while not condition():
         if time.monotonic() > deadline_s:
-            raise TimeoutError(f"timed out after {PATIENCE_S:g} s waiting until {what}")
+            raise TimeoutError(f"timed out after {TIMEOUT_S:g} s waiting until {what}")
         time.sleep(POLL_S)
 
 

@@ -15,10 +15,10 @@ from disqued.persistence.parse import Damage, Entry
 from disqued.persistence.reader import EntryReader
 
 CHUNK_BYTES = 1 << 20
-PATIENCE_S = 1.0
-"""Progress is shown after this time,"""
-TELL_S = 0.2
-"""and updated at this interval."""
+SHOW_AFTER_S = 1.0
+"""Progress is shown if the work takes longer than this."""
+UPDATE_S = 0.2
+"""The interval between updates of the progress."""
 
 
 @contextmanager
@@ -55,9 +55,9 @@ def walk(file: BinaryIO, size: int) -> Iterator[Entry | Damage]:
 class Progress:
     """Shows progress on standard error if that is a terminal."""
 
-    def __init__(self, total: int, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, total: int, show_after_s: float = SHOW_AFTER_S) -> None:
         self._total = total
-        self._next_s = time.monotonic() + patience_s if total > 0 and sys.stderr.isatty() else None
+        self._next_s = time.monotonic() + show_after_s if total > 0 and sys.stderr.isatty() else None
         self._shown = False
 
     def update(self, done: int) -> None:
@@ -65,7 +65,7 @@ class Progress:
         if self._next_s is not None and time.monotonic() >= self._next_s:
             sys.stderr.write(f"\r{100 * done // self._total} % of {self._total >> 20} MB")
             sys.stderr.flush()
-            self._next_s = time.monotonic() + TELL_S
+            self._next_s = time.monotonic() + UPDATE_S
             self._shown = True
 
     def clear(self) -> None:

@@ -25,7 +25,7 @@ from disqued.core.queues.queue import PAUSED_OUT, Queue
 from disqued.core.runtime.outbox import send, tell_all
 from disqued.core.runtime.state import NodeState
 from disqued.federation.interest import (
-    LINGER_MS,
+    IDLE_TIMEOUT_MS,
     SOURCE_MS,
     Imports,
     PeerSync,
@@ -46,7 +46,7 @@ _ADHOC_MS: Final = 25
 _MAX_ADHOC_MS: Final = 2000
 _MAX_DOUBLINGS: Final = 8
 """Beyond it both pauses have long reached their bounds."""
-_MAX_PATIENCE_MS: Final = 32_000
+_MAX_IDLE_TIMEOUT_MS: Final = 32_000
 _QUEUES_PER_SYNC: Final = 1000
 _SYNCS_MS: Final = (0, 1000, 4000)
 """Times of the rounds after a node connected: the first may arrive before that node knows this one."""
@@ -67,12 +67,12 @@ class QueueImports(Imports):
             self.used_ms = now_ms
             _ask(state, queue, self, drained=False)
             timers.arm(self, max(self.next_ms, now_ms + 1))
-        elif self.asked_ms > 0 and now_ms < self.used_ms + self.patience_ms:
-            timers.arm(self, self.used_ms + self.patience_ms)
+        elif self.asked_ms > 0 and now_ms < self.used_ms + self.idle_timeout_ms:
+            timers.arm(self, self.used_ms + self.idle_timeout_ms)
         else:
             _enough(state, self)
             if queue.waiting > 0:
-                timers.arm(self, now_ms + LINGER_MS)
+                timers.arm(self, now_ms + IDLE_TIMEOUT_MS)
 
 
 def queue_empty(state: NodeState, queue: Queue, *, drained: bool) -> None:
@@ -168,7 +168,9 @@ def _note_asked(state: NodeState, imports: Imports) -> None:
         federation_of(state).imported_queues += 1
         if imports.enough_ms > 0:
             came_back = now_ms - imports.enough_ms < _MAX_BROADCAST_MS
-            imports.patience_ms = min(imports.patience_ms * 2, _MAX_PATIENCE_MS) if came_back else LINGER_MS
+            imports.idle_timeout_ms = (
+                min(imports.idle_timeout_ms * 2, _MAX_IDLE_TIMEOUT_MS) if came_back else IDLE_TIMEOUT_MS
+            )
     imports.asked_ms = now_ms
 
 
@@ -265,7 +267,7 @@ def queue_left(state: NodeState, queue: Queue) -> None:
     imports = imports_of(queue)
     if imports is not None:
         imports.used_ms = state.now_ms
-        soon_ms = state.now_ms + LINGER_MS
+        soon_ms = state.now_ms + IDLE_TIMEOUT_MS
         if imports.awake_ms == 0 or imports.awake_ms > soon_ms:
             state.lifecycle.timers.arm(imports, soon_ms)
 

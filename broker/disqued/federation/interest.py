@@ -18,7 +18,7 @@ from disqued.core.timers.alarm import Alarm
 NAME: Final = "federation"
 SOURCE_MS: Final = 5000
 """How long a node that sent jobs of a queue is asked directly for more, and how long an import rate is valid."""
-LINGER_MS: Final = 1000
+IDLE_TIMEOUT_MS: Final = 1000
 """How long a queue counts as wanted after the last client that waited for it."""
 _WINDOW_MS: Final = 1000
 _LEAST_SPAN_MS: Final = 50
@@ -46,7 +46,7 @@ class Imports(Alarm):
         """When other nodes were last asked; 0 when none of them remembers the request."""
         self.enough_ms: i64 = 0
         """When other nodes were told to forget the request (ENOUGH)."""
-        self.patience_ms: i64 = LINGER_MS
+        self.idle_timeout_ms: i64 = IDLE_TIMEOUT_MS
         """How long no client must have wanted jobs before ENOUGH is sent."""
         self.broadcast_ms: i64 = 0
         self.broadcasts: i64 = 0

@@ -57,7 +57,7 @@ UNCONFIRMED_PER_ROUND: Final = 500
 """At-most-once jobs sent without confirmation every 100 ms."""
 SETTLED_MS: Final = 2000
 """The time after which all messages that other nodes had sent before they knew that this node leaves have arrived."""
-PATIENT_ROUNDS: Final = 3
+MAX_ROUNDS: Final = 3
 """How often nodes are asked to take a job before it is left for a later pass."""
 REFUSED_MS: Final = 5000
 """How long the jobs of a queue are not transferred after the other nodes refused one of them."""
@@ -222,7 +222,7 @@ class Drain:
 
     def _ask_again(self, state: NodeState) -> None:
         """For transfers that wait for long: ask other nodes, and repeat the question to those that did not confirm."""
-        due: list[Transfer] = self.in_flight.asked_before(state.now_ms - self.targets.patience_ms)
+        due: list[Transfer] = self.in_flight.asked_before(state.now_ms - self.targets.confirm_timeout_ms)
         for transfer in due:
             job = transfer.job
             is_done = job.state == ACKED and not transfer.acknowledged
@@ -249,10 +249,10 @@ class Drain:
         if missing > 0:
             own_kind = job.retry_s == 0 and not transfer.acknowledged
             more = self.targets.choose(job, transfer.asked, missing, own_kind=own_kind)
-        if missing <= 0 or (owners and not more and transfer.rounds >= PATIENT_ROUNDS):
+        if missing <= 0 or (owners and not more and transfer.rounds >= MAX_ROUNDS):
             self._finish(state, transfer)
             return
-        if not more and transfer.rounds >= PATIENT_ROUNDS:
+        if not more and transfer.rounds >= MAX_ROUNDS:
             self._note_refusal(state, transfer)
             self._withdraw(state, transfer)
             return

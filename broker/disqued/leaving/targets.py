@@ -14,9 +14,9 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.state import NodeState
 
-PATIENCE_MS: Final = 1000
+CONFIRM_TIMEOUT_MS: Final = 1000
 """The least time that a confirmation may take before other nodes are asked."""
-MAX_PATIENCE_MS: Final = 15_000
+MAX_CONFIRM_TIMEOUT_MS: Final = 15_000
 _SHORTEST_REST_MS: Final = 2000
 _LONGEST_REST_MS: Final = 30_000
 
@@ -36,7 +36,7 @@ class Targets:
     """The nodes that jobs are transferred to."""
 
     def __init__(self) -> None:
-        self.patience_ms: i64 = PATIENCE_MS
+        self.confirm_timeout_ms: i64 = CONFIRM_TIMEOUT_MS
         self.free: list[Peer] = []
         """The nodes that can be sent jobs now; `refresh` updates the list."""
         self.willing: i64 = 0
@@ -117,7 +117,7 @@ class Targets:
         record.heard_ms = now_ms
         record.rests_until_ms = 0
         record.rest_ms = _SHORTEST_REST_MS
-        self.patience_ms = min(PATIENCE_MS + 2 * took_ms, MAX_PATIENCE_MS)
+        self.confirm_timeout_ms = min(CONFIRM_TIMEOUT_MS + 2 * took_ms, MAX_CONFIRM_TIMEOUT_MS)
 
     def silent(self, peer: Peer, now_ms: i64, asked_ms: i64) -> None:
         """Note that a node has not confirmed a job that it was asked to take at `asked_ms`."""

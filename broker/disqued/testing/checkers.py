@@ -20,7 +20,7 @@ TIE_MS = 20
 """Holders that queue a job within this time cannot learn of it from each other: clocks tick every 16 ms."""
 TRAVEL_MS = 300
 """How long a job that was queued twice may travel to the workers of distant nodes."""
-LINGER_MS = 3000
+CLEANUP_MS = 3000
 """How long a completed job may stay in memory without faults."""
 TWICE_MS = 400
 """How long a job may be in two queues without faults."""
@@ -43,7 +43,7 @@ class Watch:
             for job in member.node.state.lifecycle.table.jobs():
                 queued[job.id] += job.state == QUEUED or job.retry_s == 0
                 attempt = self._history.attempt_of(job.body)
-                if attempt is not None and attempt.retry_s > 0 and 0 < attempt.ack_replied_ms < now_ms - LINGER_MS:
+                if attempt is not None and attempt.retry_s > 0 and 0 < attempt.ack_replied_ms < now_ms - CLEANUP_MS:
                     self._history.violate(
                         now_ms,
                         f"job {attempt.number}, acknowledged at {attempt.ack_replied_ms}, is still known to "

@@ -90,7 +90,7 @@ class Simulation:
         network.capturing = False
         network.limit_bytes = LINK_BYTES
         network.congested_bytes = LINK_BYTES // 4
-        self._impatient = mutation is not None
+        self._stops_at_violation = mutation is not None
         self.history = History()
         network.tap = self.history.digest_bytes
         self._load_watch = logcheckers.LoadWatch(self.history)
@@ -186,7 +186,7 @@ class Simulation:
     @property
     def _seen_enough(self) -> bool:
         """Whether the mutation of this run was detected."""
-        return self._impatient and bool(self.history.violations)
+        return self._stops_at_violation and bool(self.history.violations)
 
     def pass_time(self, seconds: float) -> None:
         """Let virtual time pass, with periodic checks of the nodes."""

@@ -17,7 +17,7 @@ from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
 from disqued.testing.local import LocalClient, Reply
 
-PATIENCE_MS: Final = 4000
+REPLY_TIMEOUT_MS: Final = 4000
 """How long a client waits for a reply before it switches to another node."""
 AWAY_MS: Final = 1
 RECONNECT_MS: Final = 100
@@ -127,7 +127,7 @@ class Caller:
         assert connection is not None
         self._calls.append(call)
         self.world.later(AWAY_MS, lambda: self._send(connection, words))
-        self.world.later(PATIENCE_MS, lambda: self._lose_patience(call))
+        self.world.later(REPLY_TIMEOUT_MS, lambda: self._time_out(call))
 
     def _send(self, connection: LocalClient, words: tuple[bytes | str | int, ...]) -> None:
         if not connection.closed:
@@ -136,7 +136,7 @@ class Caller:
             self._connection = None
             self._lose()
 
-    def _lose_patience(self, call: _Call) -> None:
+    def _time_out(self, call: _Call) -> None:
         if not call.done and call in self._calls:
             self.hang_up()
 
