@@ -105,7 +105,7 @@ _MEMBERS: Final = Row(
             (
                 Query("disque_leaving_jobs_left{<nodes>}", "{{instance}}: left"),
                 Query("disque_leaving_jobs_held{<nodes>}", "{{instance}}: nobody takes them"),
-                Query("disque_leaving_jobs_handed_over{<nodes>}", "{{instance}}: handed over"),
+                Query("disque_leaving_jobs_transferred{<nodes>}", "{{instance}}: transferred"),
             ),
         ),
         Panel(

@@ -55,7 +55,7 @@ _FLAGS: Final = (
     (kinds.NOREPLY, "NOREPLY", "the receiver does not reply to a REPLJOB"),
     (kinds.INCR_NACKS, "INCR_NACKS", "the job was queued because of a NACK: receivers count one more NACK"),
     (kinds.INCR_DELIVERIES, "INCR_DELIV", "the job was requeued: receivers count one more delivery"),
-    (kinds.HANDOVER, "HANDOVER", "ours: a leaving node transfers the job, even if its queue is paused"),
+    (kinds.TRANSFER, "TRANSFER", "ours: a leaving node transfers the job, even if its queue is paused"),
 )
 
 _PAYLOADS: Final = {

@@ -71,7 +71,7 @@ class Client:
         return b"".join(pieces)
 
     def finish(self) -> bytes:
-        """Say that no more requests come, and hand over what the server still sends before it hangs up."""
+        """End the requests, and return what the server sends before it closes the connection."""
         with contextlib.suppress(OSError):  # the other side may have been faster
             self.socket.shutdown(socket.SHUT_WR)
         left = self.rest()

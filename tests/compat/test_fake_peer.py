@@ -131,7 +131,7 @@ def fake2_has_another_id(stage: Stage) -> None:
 # --- intended differences ---------------------------------------------------------------------------------------------
 
 SURE = "a SETACK says that its sender has the job acknowledged, which the original learns from a GOTACK only"
-HANDS_OVER = "a node that leaves hands its jobs over"
+TRANSFERS = "a node that leaves transfers its jobs"
 
 UNHEARD: dict[str, dict[str, str]] = {
     "gc-retry": {"SETACK": SURE},
@@ -148,7 +148,7 @@ EXTRA: dict[str, dict[str, str]] = {
     "setack-zero": {"WILLQUEUE": "differences 65: an owner that lists only itself lists us before it is told"},
     "yourjobs": {"WILLQUEUE": "differences 1 and 65: an importer makes itself known to those who have the job"},
     "paused-in": {"WILLQUEUE": "as above"},
-    "leaving-real": {"REPLJOB": HANDS_OVER, "YOURJOBS": HANDS_OVER},
+    "leaving-real": {"REPLJOB": TRANSFERS, "YOURJOBS": TRANSFERS},
     "needjobs-5": {"NEEDJOBS": "a client comes for jobs, otherwise our node would not keep half of them"},
     "fail-quorum": {"PONG": "the answer to our own PING, which was not recorded"},
     "forget": {"PONG": "as above"},

@@ -176,7 +176,7 @@ def test_the_progress_of_the_drain_is_shown_and_logged(cluster: Cluster) -> None
     assert isinstance(left, int)
     assert isinstance(rate, int)
     assert 0 < left < 6000
-    assert left + now["jobs-handed-over"] == 6000  # type: ignore[operator]
+    assert left + now["jobs-transferred"] == 6000  # type: ignore[operator]
     assert seconds == -(-left // rate)
     assert b"leaving_jobs_left:%d\r\n" % left in leaver.admin.raw("INFO", "leaving")
     until_done(cluster, leaver)

@@ -125,7 +125,7 @@ def test_job_queued_by_another_node_is_counted() -> None:
     page = scrape(one)
     assert page.value("disque_leaving") == 1
     assert page.value("disque_leaving_jobs_left") == 0
-    assert page.value("disque_leaving_jobs_handed_over") == 1
+    assert page.value("disque_leaving_jobs_transferred") == 1
     assert scrape(two).value("disque_jobs_requeued_total", reason="elsewhere") == 1
     assert scrape(two).by("state", "disque_cluster_nodes")["leaving"] == 1
 

@@ -298,8 +298,8 @@ def test_the_next_controlled_restart_is_like_the_first(node: LocalNode) -> None:
 # --- without this or that ---------------------------------------------------------------------------------------------
 
 
-def handed_over(*records: bytes, **options: object) -> LocalNode:
-    """A node without a configuration file that is told on the command line to take over a file."""
+def with_jobs_to_queue(*records: bytes, **options: object) -> LocalNode:
+    """A node without a configuration file whose command line has `aof-enqueue-jobs-once yes`."""
     host = FakeHost()
     if records:
         host.disk.put(FILE, b"".join(records))
@@ -320,7 +320,7 @@ def a_job(**fields: object) -> Job:
 
 @pytest.mark.parametrize("appendonly", [True, False])
 def test_without_a_configuration_file_the_log_says_what_to_do(appendonly: bool) -> None:
-    node = handed_over(kept(a_job()), appendonly=appendonly)
+    node = with_jobs_to_queue(kept(a_job()), appendonly=appendonly)
     client = node.client()
     assert client.call("QLEN", "mail") == 1
     assert client.call("CONFIG", "GET", "aof-enqueue-jobs-once") == [b"aof-enqueue-jobs-once", b"no"]
@@ -342,7 +342,7 @@ def test_configuration_file_that_cannot_be_written_is_logged(monkeypatch: pytest
 
 @pytest.mark.parametrize("appendonly", [True, False])
 def test_without_a_file_a_node_starts_empty(appendonly: bool) -> None:
-    node = handed_over(appendonly=appendonly)
+    node = with_jobs_to_queue(appendonly=appendonly)
     node.run(milliseconds=10)
     assert node.host.ended is None
     client = node.client()
@@ -352,7 +352,7 @@ def test_without_a_file_a_node_starts_empty(appendonly: bool) -> None:
 
 
 def test_an_empty_file_counts_as_loaded() -> None:
-    node = handed_over(b"")
+    node = with_jobs_to_queue(b"")
     assert node.client().call("CONFIG", "GET", "aof-enqueue-jobs-once") == [b"aof-enqueue-jobs-once", b"no"]
 
 
@@ -368,7 +368,7 @@ def test_file_that_cannot_be_renamed_is_logged() -> None:
 
 
 def test_a_torn_end_is_left_out_of_a_file_that_is_loaded_once_and_the_file_stays_as_it_was() -> None:
-    node = handed_over(kept(a_job()), b"*2\r\n$7\r\nLOAD")
+    node = with_jobs_to_queue(kept(a_job()), b"*2\r\n$7\r\nLOAD")
     assert node.client().call("QLEN", "mail") == 1
     assert bytes(node.host.disk.files[LOADED]) == kept(a_job()) + b"*2\r\n$7\r\nLOAD"
 
@@ -376,7 +376,7 @@ def test_a_torn_end_is_left_out_of_a_file_that_is_loaded_once_and_the_file_stays
 def test_a_file_of_the_original_has_its_at_most_once_jobs_queued() -> None:
     waits, delivered = a_job(retry_s=0, flags=1), a_job(retry_s=0, flags=1 | DELIVERED)
     delivered.id = delivered.id[:-6] + b"x" + delivered.id[-5:]
-    client = handed_over(kept(waits, with_sum=False), kept(delivered, with_sum=False)).client()
+    client = with_jobs_to_queue(kept(waits, with_sum=False), kept(delivered, with_sum=False)).client()
     assert client.call("QLEN", "mail") == 1
     assert client.show(waits.id)["state"] == b"queued"
     assert client.show(delivered.id)["state"] == b"active"

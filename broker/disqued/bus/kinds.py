@@ -44,8 +44,8 @@ KINDS: Final = 64
 NOREPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4
-HANDOVER: Final = 8
-"""Message flags. HANDOVER is ours, and the original ignores it: a leaving node transfers a job that is not new, so
+TRANSFER: Final = 8
+"""Message flags. TRANSFER is ours, and the original ignores it: a leaving node transfers a job that is not new, so
 REPLJOB and ENQUEUE are not refused if the input of its queue is paused."""
 
 NODE_PFAIL: Final = 1

@@ -58,7 +58,7 @@ def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa:
     lifecycle = state.lifecycle
     if job.retry_s > 0:
         queue = lifecycle.queues.get(job.queue)
-        if queue is not None and queue.pause & PAUSED_IN and not frame.message_flags & kinds.HANDOVER:
+        if queue is not None and queue.pause & PAUSED_IN and not frame.message_flags & kinds.TRANSFER:
             return
     elif job.flags & DELIVERED:
         return

@@ -22,7 +22,7 @@ At-most-once jobs are handled differently; `newowners` explains how, and has all
 Acknowledged jobs are collected as always. If that takes more than a few seconds because a holder does not answer,
 another node gets the job and its acknowledgement (REPLJOB, SETACK) and asks that holder from then on.
 
-REPLJOBs of a drain are marked HANDOVER: the jobs are not new, so nodes of our own kind take them even if their queue is
+REPLJOBs of a drain are marked TRANSFER: the jobs are not new, so nodes of our own kind take them even if their queue is
 paused for input.
 
 The work is bounded: transfers in flight have a window (`inflight`), a GOTJOB makes room for the next transfer,
@@ -207,7 +207,7 @@ class Drain:
         transfer = Transfer(job, asked, wanted, size_bytes, state.now_ms)
         transfer.acknowledged = job.state == ACKED
         newowners.list_holders(state, transfer)
-        newowners.ask(state, transfer, chosen, kinds.HANDOVER)
+        newowners.ask(state, transfer, chosen, kinds.TRANSFER)
         self.in_flight.add(transfer)
         return True
 
@@ -264,7 +264,7 @@ class Drain:
         for peer in more:
             transfer.asked = state.holders.plus(transfer.asked, peer.id)
         newowners.list_holders(state, transfer)
-        newowners.ask(state, transfer, more + again, kinds.HANDOVER)
+        newowners.ask(state, transfer, more + again, kinds.TRANSFER)
         self.in_flight.asked_again(transfer, state.now_ms)
 
     def _note_refusal(self, state: NodeState, transfer: Transfer) -> None:

@@ -35,7 +35,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         _left,
     ),
     gauge(
-        "disque_leaving_jobs_handed_over",
+        "disque_leaving_jobs_transferred",
         "Jobs that other nodes took since the node began to leave; 0 if the node does not leave.",
         _transferred,
     ),

@@ -69,7 +69,7 @@ def assign(state: NodeState, transfer: Transfer, owner: Peer, holders: list[Peer
         ask(state, transfer, holders, kinds.NOREPLY)
     delay_s = _delay_s(job, state.now_ms)
     if delay_s >= 0:
-        send(state, owner, state.bus.about_job(kinds.ENQUEUE, job.id, delay_s, kinds.HANDOVER))
+        send(state, owner, state.bus.about_job(kinds.ENQUEUE, job.id, delay_s, kinds.TRANSFER))
     if job.state == QUEUED:
         _tell_queued(state, job, owner)
     delete_copies(state, transfer, holders)

@@ -76,7 +76,7 @@ class LeavingRoom(Room):
             return NOT_FORWARDED
         if kind == kinds.ENQUEUE:
             send(state, peer, state.bus.about_job(kinds.QUEUED, job_id, 0, message_flags))
-            message_flags = kinds.HANDOVER
+            message_flags = kinds.TRANSFER
         if not send(state, peer, state.bus.about_job(kind, job_id, 0, message_flags)):
             return NOT_FORWARDED
         return entry.retry_s

@@ -50,7 +50,7 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
     """Register the copy; False when this node takes no copies now.
 
     It takes none while it leaves, is short of memory or has a failing disk, or while the queue is paused for input.
-    The pause only applies to new jobs, not to those that a leaving node transfers (HANDOVER).
+    The pause only applies to new jobs, not to those that a leaving node transfers (TRANSFER).
     """
     lifecycle = state.lifecycle
     memory = lifecycle.memory
@@ -58,7 +58,7 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
         return False
     queue = lifecycle.queues.get(job.queue)
     if queue is not None:
-        if queue.pause & PAUSED_IN and not message_flags & kinds.HANDOVER:
+        if queue.pause & PAUSED_IN and not message_flags & kinds.TRANSFER:
             return False
         job.queue = queue.name
     now_ms = state.now_ms

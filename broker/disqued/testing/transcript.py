@@ -65,7 +65,7 @@ FLAGS: Final = {
     kinds.NOREPLY: "NOREPLY",
     kinds.INCR_NACKS: "INCR_NACKS",
     kinds.INCR_DELIVERIES: "INCR_DELIV",
-    kinds.HANDOVER: "HANDOVER",
+    kinds.TRANSFER: "TRANSFER",
 }
 _SEPARATOR: Final = "----"
 _JOB_ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
