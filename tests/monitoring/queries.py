@@ -12,8 +12,8 @@ from disque_operator.metrics import Metrics
 from disqued.metrics import catalog
 
 FOREIGN = {
-    "up": "Prometheus, of each target",
-    "ALERTS": "Prometheus, of each alert",
+    "up": "Prometheus, for each target",
+    "ALERTS": "Prometheus, for each alert",
     "kubelet_volume_stats_available_bytes": "Kubernetes",
     "kubelet_volume_stats_capacity_bytes": "Kubernetes",
 }
@@ -58,12 +58,14 @@ def of_dashboards() -> Iterator[tuple[str, str]]:
 
 
 def of_variables() -> Iterator[tuple[str, Variable]]:
+    """Yield each variable with the UID of its dashboard."""
     for board in BOARDS:
         for variable in board.variables:
             yield board.uid, variable
 
 
 def of_all() -> Iterator[tuple[str, str]]:
+    """Yield each query of dashboards, variables and alerts with its place."""
     yield from of_dashboards()
     for uid, variable in of_variables():
         yield f"{uid}: ${variable.name}", variable.values

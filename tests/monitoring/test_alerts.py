@@ -1,4 +1,4 @@
-"""The alerts: what Prometheus says of them, their tests, and their pages."""
+"""Alerts: Prometheus accepts them, each one has tests, complete texts and a runbook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dashboards.alerts.alert import Alert, Severity
 from dashboards.alerts.all import ALERTS
 from dashboards.alerts.files import BEGIN, PAGES, ROOT, RULES, between
 from dashboards.all import BOARDS
-from disque_operator.kubectl.main import COMMANDS as OF_KUBECTL
+from disque_operator.kubectl.main import COMMANDS as KUBECTL_COMMANDS
 from disqued.cli.main import VIEWS
 from disqued.config.options import OPTIONS
 from disqued.node import ROOMS
@@ -28,7 +28,7 @@ each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.na
 
 
 def promtool(*arguments: str | Path) -> str:
-    """What it says; fails when it finds something wrong."""
+    """Run promtool and return its output; fails if promtool reports an error."""
     program = shutil.which("promtool")
     if program is None:
         pytest.skip("promtool is not installed")
@@ -41,22 +41,22 @@ def scenarios() -> list[dict[str, Any]]:
     return [test for path in TESTS for test in yaml.safe_load(path.read_text())["tests"]]
 
 
-def test_the_files_are_current() -> None:
+def test_files_are_up_to_date() -> None:
     command = [sys.executable, "-m", "dashboards.alerts", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_prometheus_takes_the_rules() -> None:
+def test_prometheus_accepts_the_rules() -> None:
     assert f"SUCCESS: {len(ALERTS)} rules found" in promtool("check", "rules", RULES)
 
 
-def test_the_alerts_fire_when_they_should_and_only_then() -> None:
+def test_alerts_fire_in_the_tests_of_promtool_as_expected() -> None:
     assert promtool("test", "rules", *TESTS).count("SUCCESS") == len(TESTS)
 
 
 @each_alert
-def test_there_is_a_case_in_which_it_fires_and_one_in_which_it_does_not(alert: Alert) -> None:
+def test_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not(alert: Alert) -> None:
     fired = set()
     for scenario in scenarios():
         cases = [case for case in scenario.get("promql_expr_test", ()) if f'alertname="{alert.name}"' in case["expr"]]
@@ -66,12 +66,12 @@ def test_there_is_a_case_in_which_it_fires_and_one_in_which_it_does_not(alert: A
     assert fired == {True, False}
 
 
-def test_no_two_alerts_have_one_name() -> None:
+def test_names_of_alerts_are_unique() -> None:
     assert [name for name, times in Counter(alert.name for alert in ALERTS).items() if times > 1] == []
 
 
 @each_alert
-def test_it_says_what_is_wrong(alert: Alert) -> None:
+def test_texts_of_an_alert_are_complete(alert: Alert) -> None:
     assert alert.name.startswith("Disque")
     assert alert.summary
     assert not alert.summary.endswith(".")
@@ -79,12 +79,14 @@ def test_it_says_what_is_wrong(alert: Alert) -> None:
     assert alert.description.endswith(".")
     assert re.fullmatch(r"\d+[mh]", alert.lasting)
     assert alert.board in {board.uid for board in BOARDS}
-    assert alert.severity is not Severity.CRITICAL or alert.lasting != "0m", "nobody is woken by a moment"
+    assert alert.severity is not Severity.CRITICAL or alert.lasting != "0m", (
+        "a critical alert must persist before it pages someone"
+    )
 
 
 @each_alert
-def test_messages_name_labels_that_the_alert_has(alert: Alert) -> None:
-    """An aggregation leaves the labels that it names; without one all of the series are there."""
+def test_texts_use_labels_that_the_alert_has(alert: Alert) -> None:
+    """An aggregation keeps only the labels that it lists. Without one, all labels of the series are available."""
     kept = re.findall(r"\bby \(([\w, ]+)\)", alert.expr)
     named = set(re.findall(r"\$labels\.(\w+)", alert.summary + alert.description))
     outer = set(kept[0].split(", ")) if kept and not alert.expr.startswith(("label_replace", "disque_")) else None
@@ -93,7 +95,7 @@ def test_messages_name_labels_that_the_alert_has(alert: Alert) -> None:
 
 
 @each_alert
-def test_its_page_says_what_to_do(alert: Alert) -> None:
+def test_runbook_has_all_sections(alert: Alert) -> None:
     text = (PAGES / f"{alert.name}.md").read_text()
     assert text.startswith(f"# {alert.name}\n\n{BEGIN}")
     parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
@@ -101,16 +103,16 @@ def test_its_page_says_what_to_do(alert: Alert) -> None:
     assert all(len(part.split()) > 5 for part in parts[2::2])
 
 
-def test_every_page_is_of_an_alert() -> None:
+def test_every_runbook_belongs_to_an_alert() -> None:
     assert {path.stem for path in PAGES.glob("*.md")} - {"README"} == {alert.name for alert in ALERTS}
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
-def test_commands_and_links_of_a_page_exist(page: Path) -> None:
+def test_commands_directives_and_links_of_a_runbook_exist(page: Path) -> None:
     text = page.read_text()
     known = {command.name for command in ROOMS.commands} | set(VIEWS)
     assert set(re.findall(r"`disque(?: -h \w+)? ([a-z]+)", text)) <= known
-    assert set(re.findall(r"`kubectl disque ([a-z]+)", text)) <= set(OF_KUBECTL)
+    assert set(re.findall(r"`kubectl disque ([a-z]+)", text)) <= set(KUBECTL_COMMANDS)
     directives = {option.name for option in OPTIONS}
     assert set(re.findall(r"config (?:set|get) ([a-z-]+)", text)) <= directives
     like_directives = set(re.findall(r"`((?:cluster|maxmemory|auto-aof|slowlog|tcp)-[a-z-]+)(?: \w+)?`", text))
@@ -120,7 +122,7 @@ def test_commands_and_links_of_a_page_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
-def test_headings_that_are_linked_to_exist(page: Path) -> None:
+def test_linked_headings_exist(page: Path) -> None:
     for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]*)\)", page.read_text()):
         titles = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(), re.MULTILINE)
         assert heading in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, heading

@@ -37,7 +37,7 @@ def test_prometheus_accepts_the_configuration(text: str, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_targets_without_the_prometheus_operator_have_the_labels_that_alerts_use() -> None:
+def test_configuration_for_kubernetes_sets_the_labels_that_alerts_use() -> None:
     (job,) = yaml.safe_load(CONFIGURATIONS[1])["scrape_configs"]
     targets = {rule["target_label"] for rule in job["relabel_configs"] if "target_label" in rule}
     assert targets == {"job", "namespace", "cluster", "instance"}

@@ -74,8 +74,8 @@ class Stage:
     def fires(self, *alerts: str) -> None:
         self.prometheus.until(lambda: set(alerts) <= self.prometheus.firing(), f"{alerts} fire")
 
-    def is_quiet(self, *alerts: str) -> None:
-        self.prometheus.until(lambda: not set(alerts) & self.prometheus.firing(), f"{alerts} are over")
+    def resolves(self, *alerts: str) -> None:
+        self.prometheus.until(lambda: not set(alerts) & self.prometheus.firing(), f"{alerts} stop firing")
 
 
 def say(node: RealNode, *words: bytes | str | int) -> object:
@@ -188,10 +188,10 @@ def test_every_broker_series_of_the_dashboards_exists(stage: Stage) -> None:
 
 
 def test_prometheus_evaluates_every_rule(stage: Stage) -> None:
-    def all_were() -> bool:
+    def all_evaluated() -> bool:
         return all(rule["health"] != "unknown" for rule in stage.prometheus.rules())
 
-    stage.prometheus.until(all_were, "each rule was worked out")
+    stage.prometheus.until(all_evaluated, "every rule was evaluated")
     rules = stage.prometheus.rules()
     assert {rule["name"] for rule in rules} == {alert.name for alert in ALERTS}
     wrong = {rule["name"]: rule.get("lastError") for rule in rules if rule["health"] != "ok" or rule.get("lastError")}
@@ -204,7 +204,7 @@ def test_every_series_of_the_rules_exists_or_is_explained(stage: Stage) -> None:
     def missing() -> set[str]:
         return {name for name in asked if not stage.prometheus.ask(name)}
 
-    stage.prometheus.until(lambda: missing() <= NOT_HERE.keys(), "all that there can be is there")
+    stage.prometheus.until(lambda: missing() <= NOT_HERE.keys(), "only series that cannot exist here are missing")
     assert missing() == NOT_HERE.keys()
 
 
@@ -221,7 +221,9 @@ def test_quantiles_can_exceed_the_thresholds_of_alerts(stage: Stage) -> None:
 
 
 def test_no_alert_fires_in_a_healthy_cluster(stage: Stage) -> None:
-    stage.prometheus.until(lambda: stage.prometheus.firing() <= OF_THE_LOAD.keys(), "only what the load causes fires")
+    stage.prometheus.until(
+        lambda: stage.prometheus.firing() <= OF_THE_LOAD.keys(), "no alert fires except those that the load causes"
+    )
 
 
 @pytest.mark.slow
@@ -230,7 +232,7 @@ def test_alert_fires_for_queue_without_workers(stage: Stage) -> None:
     node.call("ADDJOB", "forgotten", "body", 500)
     stage.fires("DisqueQueueStuck", "DisqueQueueNoConsumers")
     node.call("GETJOB", "FROM", "forgotten")
-    stage.is_quiet("DisqueQueueStuck")
+    stage.resolves("DisqueQueueStuck")
 
 
 @pytest.mark.slow
@@ -239,7 +241,7 @@ def test_alert_fires_for_paused_queue(stage: Stage) -> None:
     node.call("PAUSE", "mail", "in")
     stage.fires("DisqueQueuePaused")
     node.call("PAUSE", "mail", "none")
-    stage.is_quiet("DisqueQueuePaused")
+    stage.resolves("DisqueQueuePaused")
 
 
 @pytest.mark.slow
@@ -258,7 +260,7 @@ def test_alerts_fire_for_full_memory(stage: Stage) -> None:
     node.call("CONFIG", "SET", "maxmemory", "1000")
     stage.fires("DisqueMemoryHigh", "DisqueMemoryCritical")
     node.call("CONFIG", "SET", "maxmemory", limit)
-    stage.is_quiet("DisqueMemoryHigh", "DisqueMemoryCritical")
+    stage.resolves("DisqueMemoryHigh", "DisqueMemoryCritical")
 
 
 @pytest.mark.slow
@@ -269,7 +271,7 @@ def test_alerts_fire_when_the_file_cannot_be_written(stage: Stage) -> None:
     client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
     stage.fires("DisqueAOFErrors")
     resource.prlimit(node.pid, resource.RLIMIT_FSIZE, old)
-    stage.is_quiet("DisqueAOFErrors")
+    stage.resolves("DisqueAOFErrors")
     client.close()
 
 
@@ -285,7 +287,7 @@ def test_alerts_fire_for_partitioned_cluster(stage: Stage) -> None:
 
     stage.prometheus.until(fires, "the partition alerts fire")
     stage.wires.repair()
-    stage.is_quiet("DisqueClusterPartitioned", "DisqueNodeUnreachable")
+    stage.resolves("DisqueClusterPartitioned", "DisqueNodeUnreachable")
 
 
 @pytest.mark.slow
@@ -310,6 +312,6 @@ def test_alerts_fire_for_killed_node(stage: Stage) -> None:
     node = stage.cluster.nodes[2]
     node.kill()
     stage.fires("DisqueDown", "DisqueNodeUnreachable")
-    stage.is_quiet("DisqueClusterPartitioned")
+    stage.resolves("DisqueClusterPartitioned")
     node.restart()
-    stage.is_quiet("DisqueDown", "DisqueNodeUnreachable")
+    stage.resolves("DisqueDown", "DisqueNodeUnreachable")

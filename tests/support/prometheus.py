@@ -1,7 +1,7 @@
 """A real Prometheus (Debian's) with shortened times: it scrapes every second, and a minute in rules is a second.
 
     with Prometheus(directory, [{"job_name": "disque", "static_configs": …}]) as prometheus:
-        prometheus.until(lambda: prometheus.ask("up") != [], "something is read")
+        prometheus.until(lambda: prometheus.ask("up") != [], "a target was scraped")
 
 The durations in rules are shortened, and so is the age in `DisqueQueueStuck`.
 """
@@ -43,7 +43,7 @@ class Prometheus:
     def __init__(self, directory: Path, jobs: Sequence[Mapping[str, Any]], rules: str = "") -> None:
         """`jobs` are the `scrape_configs`, `rules` the text of a rules file."""
         program = shutil.which("prometheus")
-        assert program is not None, "look with `shutil.which` before"
+        assert program is not None, "prometheus is not installed; check with `shutil.which` first"
         directory.mkdir()
         (directory / "rules.yaml").write_text(rules)
         every_second = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
