@@ -258,7 +258,7 @@ _DISK: Final = Row(
 MEMORY_DISK: Final = Board(
     uids.MEMORY_DISK,
     "Disque / Memory and disk",
-    "How full the nodes are, and how the append only file does.",
+    "Memory and disk usage of the nodes, and the state of the append-only file.",
     OF_BROKERS,
     (_NOW, _MEMORY, _DISK),
 )

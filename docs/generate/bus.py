@@ -121,7 +121,7 @@ _JOBS: Final = f"""\
 A serialised job has at least {LEAST_BYTES} bytes: length of the rest (4), ID (40), state and number of collection
 attempts (1), flags (1), copies (2), seconds left plus one (4), creation in milliseconds times 1000000 (8), delay (4),
 retry (4), NACKs (2), additional deliveries (2), length (4) and name of the queue, length (4) and body, number (4) and
-IDs of the nodes that may have the job, at most {MAX_HOLDERS}. The append only file has the same format, with the expiry
+IDs of the nodes that may have the job, at most {MAX_HOLDERS}. The append-only file has the same format, with the expiry
 time instead of the seconds left. A job that cannot be decoded is ignored with a log line.
 """
 

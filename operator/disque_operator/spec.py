@@ -122,7 +122,7 @@ class Storage(Section):
 
 
 class Persistence(Section):
-    """The append only file."""
+    """The append-only file."""
 
     appendonly: bool = Field(
         default=True, description="Whether every change is written to the file, so that jobs survive a restart."

@@ -78,7 +78,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     ),
     gauge(
         "disque_loading",
-        "1 while the node loads its append only file.",
+        "1 while the node loads its append-only file.",
         lambda state: int(state.loading),
     ),
     Metric(

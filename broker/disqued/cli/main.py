@@ -32,7 +32,7 @@ VIEWS = {
     "jobs": "list jobs",
     "peek": "show queued jobs with their bodies",
     "console": "open the web console of a node",
-    "aof": "inspect append only files",
+    "aof": "inspect append-only files",
     "bench": "benchmark the server",
     "help": "show help on commands",
 }

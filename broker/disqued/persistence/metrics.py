@@ -1,4 +1,4 @@
-"""What the node counts about its append only file, for Prometheus. Without such a file all but the switch is 0."""
+"""What the node counts about its append-only file, for Prometheus. Without such a file all but the switch is 0."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _loaded_bytes(state: NodeState) -> int:
 METRICS: Final[tuple[NodeMetric, ...]] = (
     gauge(
         "disque_aof_enabled",
-        "1 while changes are written to the append only file.",
+        "1 while changes are written to the append-only file.",
         lambda state: int(aof_of(state).file.enabled),
     ),
     gauge(
         "disque_aof_size_bytes",
-        "Size of the append only file.",
+        "Size of the append-only file.",
         lambda state: int(aof_of(state).file.size_bytes),
     ),
     gauge(

@@ -16,7 +16,7 @@ USER: Final = 10001
 STOP_TIMEOUT_S: Final = 15
 """How long a deleted pod waits until it is safe to stop, in seconds, for example while another pod is replaced."""
 GRACE_S: Final = 60
-"""Termination grace period, in seconds: for that wait and for rewriting the append only file. Kubernetes checks a
+"""Termination grace period, in seconds: for that wait and for rewriting the append-only file. Kubernetes checks a
 deleted namespace again only after half of the grace period, so a longer one delays the deletion of namespaces."""
 SCRAPED: Final = {"prometheus.io/scrape": "true", "prometheus.io/port": str(names.HTTP_PORT)}
 """Annotations by which a Prometheus without the Prometheus Operator finds pods; the path is `/metrics`."""

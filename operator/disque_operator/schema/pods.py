@@ -61,7 +61,7 @@ def _pod_spec() -> Json:
         **{name: _refused(name, "Cannot be set.") for name in refused},
         "terminationGracePeriodSeconds": {
             "description": "How long a pod may take to stop, in seconds. A broker that stops waits until no job "
-            f"depends on it, then rewrites its append only file. Defaults to {GRACE_S}. Deleting a namespace takes at "
+            f"depends on it, then rewrites its append-only file. Defaults to {GRACE_S}. Deleting a namespace takes at "
             "least half of it.",
             "type": "integer",
             "format": "int32",

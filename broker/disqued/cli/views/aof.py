@@ -1,4 +1,4 @@
-"""`disque aof`: inspects append only files; needs no server.
+"""`disque aof`: inspects append-only files; needs no server.
 
 `disque aof dump FILE` prints each record as a line of JSON. `disque aof check FILE` is `disque-check-aof`.
 """
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> Exit:
     words = options.command[1:]
     action = ACTIONS.get(words[0]) if words else None
     if action is None:
-        parser = Parser("disque aof", "disque aof {dump,check} [options] FILE", "Inspect append only files.", [])
+        parser = Parser("disque aof", "disque aof {dump,check} [options] FILE", "Inspect append-only files.", [])
         parser.parse([word for word in words if word == "--help"])
         raise UsageError("disque aof: missing action, use 'dump' or 'check' (each has --help)")
     return action(words[1:])
@@ -36,10 +36,10 @@ def dump(words: list[str]) -> Exit:
     parser = Parser(
         "disque aof dump",
         None,
-        "Print each record and each damaged part of an append only file as a line of JSON.",
+        "Print each record and each damaged part of an append-only file as a line of JSON.",
         [],
     )
-    parser.add_argument("file", help="append only file; - for standard input")
+    parser.add_argument("file", help="append-only file; - for standard input")
     parser.add_argument("--jobs", action="store_true", help="print only records that contain a job")
     parser.add_argument("--queue", help="print only jobs of this queue")
     parser.add_argument(
@@ -60,8 +60,8 @@ def dump(words: list[str]) -> Exit:
 
 def check(words: list[str]) -> Exit:
     """Check the file, and repair it with `--fix`."""
-    parser = Parser("disque aof check", None, "Check an append only file, like disque-check-aof.", [])
-    parser.add_argument("file", help="append only file")
+    parser = Parser("disque aof check", None, "Check an append-only file, like disque-check-aof.", [])
+    parser.add_argument("file", help="append-only file")
     parser.add_argument("--fix", action="store_true", help="repair the file, after confirmation")
     options = parser.parse(words)
     return check_file(options.file, fix=options.fix)
