@@ -186,7 +186,7 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"auth": {"secretName": "jobs-auth"}}, "use a Secret with another name"),
     ({"service": {"type": "ExternalName"}}, 'supported values: "ClusterIP", "NodePort", "LoadBalancer"'),
     ({"service": {"port": 0}}, "should be greater than or equal to 1"),
-    ({"drain": {"onTimeout": "Drop"}}, 'supported values: "Wait", "Handoff", "Force"'),
+    ({"drain": {"onTimeout": "Drop"}}, 'supported values: "Wait", "Retain", "Force"'),
     ({"drain": {"timeoutSeconds": 0}}, "should be greater than or equal to 1"),
     ({"podDisruptionBudget": {"maxUnavailable": 0}}, "should be greater than or equal to 1"),
     ({"image": ""}, "should be at least 1 chars long"),

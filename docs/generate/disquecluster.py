@@ -54,7 +54,7 @@ _ANNOTATIONS: Final = f"""
 |---|---|---|
 | the resource | `{names.RESTART_AT}` | change its value to restart all pods, one at a time |
 | the resource | `{names.ALLOW_JOB_LOSS}` | `true`: confirms that `drain.onTimeout: Force` may drop jobs |
-| a pod | `{names.DRAIN}` | `true`: the broker hands its jobs over and accepts no new ones, until the pod is \
+| a pod | `{names.DRAIN}` | `true`: the broker transfers its jobs and accepts no new ones, until the pod is \
 replaced or the annotation is removed |
 
 ## Validation

@@ -49,7 +49,7 @@ def _changes(view: ClusterView, reserved: int, drained: int | None) -> Iterator[
             continue
         if _is_deletable(view, volume, reserved):
             if view.spec.storage.retention.when_scaled == "Delete":
-                yield DeleteChild("PersistentVolumeClaim", volume.name, volume.uid, "its jobs were handed over")
+                yield DeleteChild("PersistentVolumeClaim", volume.name, volume.uid, "its jobs were transferred")
             continue
         mark = volume.drained if volume.ordinal >= reserved or volume.ordinal == drained else ""
         owned = view.spec.storage.retention.when_deleted == "Delete"
@@ -76,7 +76,7 @@ def marking(view: ClusterView, ordinal: int, node_id: str) -> tuple[Apply, ...]:
     volume = view.volumes.get(ordinal)
     if volume is None or volume.drained == node_id:
         return ()
-    return (Apply(_manifest(view, volume, node_id, volume.size), "its broker has handed over all jobs"),)
+    return (Apply(_manifest(view, volume, node_id, volume.size), "its broker has transferred all jobs"),)
 
 
 def _manifest(view: ClusterView, volume: Volume, drained: str, size: str) -> Json:

@@ -6,7 +6,7 @@
 | ClusterFormed | every member lists exactly the members, all of them connected |
 | AllMembersReachable | every expected pod has a broker that answers and has loaded its jobs |
 | Progressing | a change is in progress that will complete without help |
-| Draining | a member hands over its jobs or is drained; false with a reason if a drain is refused or has to wait |
+| Draining | a member transfers its jobs or is drained; false with a reason if a drain is refused or has to wait |
 | Degraded | an administrator must act |
 | SpecValid | the spec can be applied |
 | ReconcileSuccess | the last round succeeded |

@@ -26,7 +26,7 @@ class Disruption:
     """The pod that would go out of service; it may already be leaving."""
     soak_s: float = 0.0
     copies: bool = False
-    """Whether jobs that wait for copies matter, as they do if the broker stops without handing over."""
+    """Whether jobs that wait for copies matter, as they do if the broker stops without transferring its jobs."""
     locked: bool = False
     """Whether brokers that reject all passwords are tolerated. What they know about other members is then unknown."""
 
@@ -84,7 +84,7 @@ def _loading(disruption: Disruption) -> str:
 
 
 def _leaving(disruption: Disruption) -> str:
-    return _named((member for member in disruption.others if _leaves(member)), "is handing over its jobs")
+    return _named((member for member in disruption.others if _leaves(member)), "is transferring its jobs")
 
 
 def _refusing(disruption: Disruption) -> str:

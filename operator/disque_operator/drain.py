@@ -1,4 +1,4 @@
-"""Drains: a broker hands its jobs over before its pod is removed. CLUSTER LEAVING does the work; this decides when.
+"""Drains: a broker transfers its jobs before its pod is removed. CLUSTER LEAVING does the work; this decides when.
 
 A drain has one of three purposes: a scale-down (`scale`), an annotation on the pod, or the replacement of a pod without
 a volume (`rollout`). The broker itself reports how far it is, so every round can continue where the last one stopped:
@@ -12,7 +12,7 @@ a volume (`rollout`). The broker itself reports how far it is, so every round ca
 | is leaving and done | the pod may be removed |
 | does not answer | wait: it restarts with its file and continues to leave; the timeout includes this time |
 
-When the timeout expires, `Wait` continues to wait and reports it, `Handoff` removes the pod if its volume keeps the
+When the timeout expires, `Wait` continues to wait and reports it, `Retain` removes the pod if its volume keeps the
 jobs, and `Force` removes the pod if the annotation allows it.
 
 A broker that leaves without a purpose (the spec changed, the annotation was removed, the pod was recreated) gets
@@ -33,7 +33,7 @@ from disque_operator.disruption import Disruption, blocker
 from disque_operator.members import ClusterView, Member
 from disque_operator.observed import Leaving
 
-Ended = Literal["no", "done", "handoff", "forced"]
+Ended = Literal["no", "done", "retained", "forced"]
 _UNKNOWN: Final = -1
 
 
@@ -53,7 +53,7 @@ def advance(view: ClusterView, member: Member, *, keeps_volume: bool, permanent:
     Args:
         view: The cluster.
         member: The member to drain.
-        keeps_volume: Whether a volume keeps the jobs that are not handed over.
+        keeps_volume: Whether a volume keeps the jobs that are not transferred.
         permanent: Whether the cluster will have one member less, so all copies must fit on the others.
     """
     broker = member.loaded
@@ -101,12 +101,12 @@ def _begin(view: ClusterView, member: Member, node_id: str, entry: Json) -> Outc
 
 def _progress(member: Member, leaving: Leaving | None) -> Note:
     if leaving is not None and leaving.waits_for:
-        return Note("Draining", "Stalled", f"{member.name} cannot hand over its jobs: {leaving.waits_for}", "Draining")
+        return Note("Draining", "Stalled", f"{member.name} cannot transfer its jobs: {leaving.waits_for}", "Draining")
     if member.loaded is None:
         why = member.pod.trouble or ("it is loading its jobs" if member.broker is not None else member.unreachable)
-        text = f"{member.name} cannot hand over its jobs: {why}"
+        text = f"{member.name} cannot transfer its jobs: {why}"
         return Note("Draining", "MemberUnreachable", text, "Draining")
-    return Note("Draining", "HandingOver", f"{member.name} is handing over its jobs to the other members", "Draining")
+    return Note("Draining", "Transferring", f"{member.name} is transferring its jobs to the other members", "Draining")
 
 
 def _policy(view: ClusterView, member: Member, entry: Json, *, keeps_volume: bool) -> tuple[Ended, tuple[Note, ...]]:
@@ -114,13 +114,13 @@ def _policy(view: ClusterView, member: Member, entry: Json, *, keeps_volume: boo
     policy = view.spec.drain
     if view.now_s - seconds(entry["startedAt"]) <= policy.timeout_s:
         return "no", ()
-    if policy.on_timeout == "Handoff" and keeps_volume:
-        return "handoff", ()
+    if policy.on_timeout == "Retain" and keeps_volume:
+        return "retained", ()
     if consents(view):
         return "forced", ()
     advice = {
-        "Wait": "set spec.drain.onTimeout to Handoff to stop the pod and keep these jobs on its volume",
-        "Handoff": "no volume would keep them, so the drain continues",
+        "Wait": "set spec.drain.onTimeout to Retain to stop the pod and keep these jobs on its volume",
+        "Retain": "no volume would keep them, so the drain continues",
         "Force": f'the annotation {names.ALLOW_JOB_LOSS}: "true" is missing, so the drain continues',
     }
     text = f"{member.name} still has jobs after spec.drain.timeoutSeconds: {advice[policy.on_timeout]}"

@@ -67,10 +67,10 @@ def _drain(before: Json, now: Json) -> Iterator[Event]:
         states = {entry["pod"]: entry["state"] for entry in now["members"]}
         goes = names.ordinal(one) >= now["replicas"] or states.get(one, "stopping") == "stopping"
         finished = goes or condition_of(now, "Draining").get("reason") == "Drained"
-        text = f"{one} has handed over its jobs" if finished else f"the drain of {one} was cancelled"
+        text = f"{one} has transferred its jobs" if finished else f"the drain of {one} was cancelled"
         yield Event("Normal", "DrainFinished" if finished else "DrainCancelled", text)
     if other:
-        yield Event("Normal", "DrainStarted", f"{other} is handing over its jobs to the other members")
+        yield Event("Normal", "DrainStarted", f"{other} is transferring its jobs to the other members")
 
 
 def _refusals(before: Json, now: Json) -> Iterator[Event]:

@@ -52,7 +52,7 @@ class Metrics:
         self._paused = self._gauge("paused", "1 while reconciliation of a cluster is paused (spec.paused).", *_CLUSTER)
         self._members = self._gauge("cluster_members", "Members of a cluster: ready, and wanted.", *_CLUSTER, "state")
         self._jobs_left = self._gauge(
-            "drain_jobs_left", "Jobs that the drained pod has not handed over yet.", *_CLUSTER
+            "drain_jobs_left", "Jobs that the drained pod has not transferred yet.", *_CLUSTER
         )
         self._seconds_left = self._gauge(
             "drain_seconds_left", "Estimated seconds until the drain is done; -1 while no job moves.", *_CLUSTER

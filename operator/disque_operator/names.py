@@ -28,7 +28,7 @@ RESTART_AT: Final = f"{GROUP}/restart-at"
 
 # Annotation that people set on a pod
 DRAIN: Final = f"{GROUP}/drain"
-"""`true`: the broker hands its jobs over and accepts no new ones, until the pod is replaced or the annotation removed.
+"""`true`: the broker transfers its jobs and accepts no new ones, until the pod is replaced or the annotation removed.
 One pod at a time, and refused like a scale-down. A replacement pod does not have the annotation, so it serves again."""
 
 # Annotations and labels that the operator sets
@@ -39,7 +39,7 @@ ROTATED_AT: Final = f"{GROUP}/rotated-at"
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 """On all objects of a cluster: the name of the resource."""
 DRAINED: Final = f"{GROUP}/drained"
-"""On a volume claim: the node ID that handed over all jobs before its pod was removed. Other claims may hold jobs."""
+"""On a volume claim: the node ID that transferred all jobs before its pod was removed. Other claims may hold jobs."""
 HIBERNATED_MEMBERS: Final = f"{GROUP}/hibernated-members"
 """On the StatefulSet of a hibernating cluster: how many members it had."""
 RESTART_HASH: Final = f"{GROUP}/restart-hash"

@@ -63,7 +63,7 @@ def _problems(decision: Decision) -> tuple[Note, ...]:
     return tuple(note for note in decision.notes if note.topic in {"Degraded", "SpecValid"})
 
 
-_MOVING: Final = ("HandingOver", "PodStopping")
+_MOVING: Final = ("Transferring", "PodStopping")
 """Reasons of a drain that makes progress."""
 
 

@@ -50,7 +50,7 @@ def _consent(spec: Spec) -> Iterator[Problem]:
         yield Problem(
             "spec.drain.onTimeout",
             f"Force drops the remaining jobs: confirm with the annotation {names.ALLOW_JOB_LOSS}: "
-            '"true", or use Wait or Handoff',
+            '"true", or use Wait or Retain',
         )
 
 

@@ -12,7 +12,7 @@ If a replaced pod does not become ready, the disruption check fails and the roll
 serve, and the condition shows why and the previous image. The rollout continues when the check passes again, or with
 the new template when the spec changes.
 
-A single member without a volume cannot hand over its jobs. It is replaced when it has none, or with the consent that
+A single member without a volume cannot transfer its jobs. It is replaced when it has none, or with the consent that
 `onTimeout: Force` needs.
 """
 
@@ -45,7 +45,7 @@ class Replacement:
     member: Member
     why: str
     drained: bool
-    """Whether it must hand over its jobs first."""
+    """Whether it must transfer its jobs first."""
 
 
 def due(view: ClusterView) -> tuple[Replacement, ...]:
@@ -116,7 +116,7 @@ def _next(view: ClusterView, due: Replacement, left: int, *, busy: bool) -> Outc
     if due.drained and view.expected > 1:
         return _drained(view, due, remaining)
     if due.drained and _must_stay(view, due):
-        text = f"cannot replace {member.name} ({due.why}): it has jobs, no volume, and no member to hand them over to"
+        text = f"cannot replace {member.name} ({due.why}): it has jobs, no volume, and no member to transfer them to"
         advice = "Set spec.replicas to 2 until the replacement is done, or finish the jobs"
         return Outcome(Decision(notes=(problem("SingleMember", f"{text}. {advice}"),)))
     reason = blocker(Disruption(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, locked=member.locked))

@@ -33,7 +33,7 @@ class Size:
     victim: int | None = None
     """The ordinal that a scale-down removes next."""
     drained: int | None = None
-    """The same ordinal, if its broker has handed over all jobs."""
+    """The same ordinal, if its broker has transferred all jobs."""
     entry: Json | None = None
     """The field `drain` of the status."""
 
@@ -108,7 +108,7 @@ def _scale_down(view: ClusterView) -> Size:
     if _is_unused(view, victim, member):
         return _lowered(victim, "it never was a member")
     if member is None or member.pod.terminating:
-        text = f"waiting for {names.pod(view.spec.name, victim)} to be ready, so that it can hand over its jobs"
+        text = f"waiting for {names.pod(view.spec.name, victim)} to be ready, so that it can transfer its jobs"
         return Size(
             here, decision=Decision(notes=(Note("Draining", "Waiting", text, "Healing", holds=False),)), victim=victim
         )
@@ -119,7 +119,7 @@ def _drain(view: ClusterView, victim: int, member: Member) -> Size:
     outcome = drain.advance(view, member, keeps_volume=_keeps_volume(view, victim))
     if outcome.ended == "no":
         return Size(view.expected, decision=outcome.decision, victim=victim, entry=outcome.entry)
-    if outcome.ended == "handoff":
+    if outcome.ended == "retained":
         return _lowered(victim, "its volume keeps the remaining jobs", outcome.entry)
     broker = member.loaded
     marks = claims.marking(view, victim, broker.node_id if broker else "forced")

@@ -34,7 +34,7 @@ NetworkPolicyPeer: TypeAlias = Annotated[
     Json,
     WithJsonSchema({EMBEDDED: "V1NetworkPolicyPeer", "description": "Pods, namespaces or address blocks."}),
 ]
-OnTimeout: TypeAlias = Literal["Wait", "Handoff", "Force"]
+OnTimeout: TypeAlias = Literal["Wait", "Retain", "Force"]
 Retention: TypeAlias = Literal["Retain", "Delete"]
 
 
@@ -191,14 +191,14 @@ class NetworkPolicy(Section):
 
 
 class Drain(Section):
-    """How a member hands its jobs over before its pod is removed."""
+    """How a member transfers its jobs before its pod is removed."""
 
     timeout_s: Annotated[int, Field(ge=1, le=_WEEK_S)] = Field(
         default=3600, description="How long a drain may take before `onTimeout` applies, in seconds."
     )
     on_timeout: OnTimeout = Field(
         default="Wait",
-        description="What happens when the timeout expires. Wait: continue draining. Handoff: stop the pod and keep "
+        description="What happens when the timeout expires. Wait: continue draining. Retain: stop the pod and keep "
         "its volume with the remaining jobs. Force: drop the remaining jobs; requires the annotation "
         f'{names.ALLOW_JOB_LOSS}: "true" on the resource.',
     )

@@ -55,7 +55,7 @@ class Member(_Part):
     queues: int = Field(default=0, description="Queues of the broker.")
     used_memory: int = Field(default=0, description="Memory used for jobs, in bytes.")
     max_memory: int = Field(default=0, description="Memory limit for jobs, in bytes.")
-    leaving: bool = Field(default=False, description="Whether the member is handing its jobs over.")
+    leaving: bool = Field(default=False, description="Whether the member is transferring its jobs.")
     safe_to_stop: bool = Field(
         default=False, description="Whether the pod can be stopped without losing or delaying any job."
     )
@@ -74,13 +74,13 @@ class DrainProgress(_Part):
 
     pod: str = Field(default="", description="The pod that is drained.")
     node_id: str = Field(default="", description="Its node ID.")
-    jobs_left: int = Field(default=0, description="Jobs that are not handed over yet.")
-    rate: Number = Field(default=0, description="Jobs handed over per second.")
+    jobs_left: int = Field(default=0, description="Jobs that are not transferred yet.")
+    rate: Number = Field(default=0, description="Jobs transferred per second.")
     seconds_left: Number = Field(
         default=0, description="Estimated time until the drain is done; -1 while no job moves."
     )
     seconds_elapsed: Number = Field(default=0, description="Time since the drain started.")
-    waits_for: str = Field(default="", description="Why jobs cannot be handed over; empty while they can.")
+    waits_for: str = Field(default="", description="Why jobs cannot be transferred; empty while they can.")
     started_at: Timestamp = Field(default="", description="When the drain started.")
 
 

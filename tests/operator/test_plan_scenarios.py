@@ -149,8 +149,8 @@ def test_scale_down_waits_for_jobs_that_need_more_copies() -> None:
     check_settled(scenario)
 
 
-def test_handoff_keeps_remaining_jobs_on_the_volume() -> None:
-    scenario = a_scenario(jobs=90, drain=Drain(timeout_s=10, on_timeout="Handoff"))
+def test_retain_keeps_remaining_jobs_on_the_volume() -> None:
+    scenario = a_scenario(jobs=90, drain=Drain(timeout_s=10, on_timeout="Retain"))
     scenario.world.edit(replicas=2)
     scenario.settle()
     check_settled(scenario)

@@ -34,7 +34,7 @@ from support.kubeworld.values import (
 )
 
 Change = Callable[[ClusterView], ClusterView]
-HANDING = Leaving(done=False, jobs_left=5, rate=1.0, seconds_left=5.0, seconds_elapsed=10.0)
+LEAVING = Leaving(done=False, jobs_left=5, rate=1.0, seconds_left=5.0, seconds_elapsed=10.0)
 DONE = Leaving(done=True, jobs_left=0, rate=0.0, seconds_left=0.0, seconds_elapsed=10.0)
 
 
@@ -63,7 +63,7 @@ FAILED_CHECKS: dict[str, tuple[Change, str]] = {
     "a broker does not answer": (lambda view: unreachable(view, 1), "mail-1 does not answer"),
     "a broker is loading": (lambda view: broker(view, 1, loading=True), "mail-1 is loading its jobs"),
     "a pod is not ready": (lambda view: pod(view, 1, ready=False), "mail-1 is not ready"),
-    "another member is leaving": (lambda view: broker(view, 1, leaving=HANDING), "mail-1 is handing over its jobs"),
+    "another member is leaving": (lambda view: broker(view, 1, leaving=LEAVING), "mail-1 is transferring its jobs"),
     "a disk is full": (lambda view: broker(view, 1, refusing="No space left on device"), "mail-1 accepts no new jobs"),
     "two members are not connected": (
         lambda view: peers(view, broker_of(view, 1).node_id, connected=False),
@@ -190,8 +190,8 @@ SIZES: dict[str, tuple[Change, list[str]]] = {
     "scale down, not below the minimum": (lambda view: changed(view, replicas=1, min_replicas=3), []),
     "scale down, too few for the copies": (lambda view: changed(broker(view, 0, max_replicate=3), replicas=2), []),
     "scale down, the check fails": (lambda view: changed(broker(view, 0, loading=True), replicas=2), []),
-    "scale down, handing over": (lambda view: changed(broker(view, 2, leaving=HANDING), replicas=2), []),
-    "scale down, handed over": (
+    "scale down, transferring": (lambda view: changed(broker(view, 2, leaving=LEAVING), replicas=2), []),
+    "scale down, transferred": (
         lambda view: changed(broker(view, 2, leaving=DONE), replicas=2),
         ["apply PersistentVolumeClaim data-mail-2"],
     ),
@@ -215,14 +215,14 @@ SIZES: dict[str, tuple[Change, list[str]]] = {
         ),
         [],
     ),
-    "scale down, cancelled": (lambda view: broker(view, 2, leaving=HANDING), ["mail-2: CLUSTER LEAVING no"]),
+    "scale down, cancelled": (lambda view: broker(view, 2, leaving=LEAVING), ["mail-2: CLUSTER LEAVING no"]),
     "scale down, cancelled when marked": (
         lambda view: volumes(broker(view, 2, leaving=DONE), 2, drained="id"),
         ["apply PersistentVolumeClaim data-mail-2", "mail-2: CLUSTER LEAVING no"],
     ),
     "hibernate": (lambda view: changed(view, hibernate=True), ["apply StatefulSet 0"]),
     "hibernate during a drain": (
-        lambda view: changed(broker(view, 2, leaving=HANDING), hibernate=True, replicas=1),
+        lambda view: changed(broker(view, 2, leaving=LEAVING), hibernate=True, replicas=1),
         ["apply StatefulSet 0"],
     ),
     "resume": (lambda view: stateful_set(view, replicas=0, hibernated_members=5), ["apply StatefulSet 5"]),
@@ -284,15 +284,15 @@ def test_refused_drain_is_reported_once(case: str) -> None:
 
 def late(view: ClusterView, drain: Drain, **fields: object) -> ClusterView:
     """Return the view with an overdue drain of the highest pod."""
-    return broker(changed(view, replicas=2, drain=drain, **fields), 2, leaving=replace(HANDING, seconds_elapsed=100.0))
+    return broker(changed(view, replicas=2, drain=drain, **fields), 2, leaving=replace(LEAVING, seconds_elapsed=100.0))
 
 
 CONSENT = {names.ALLOW_JOB_LOSS: "true"}
 OVERDUE: dict[str, tuple[Change, list[str], str]] = {
     "Wait": (lambda view: late(view, Drain(timeout_s=60, on_timeout="Wait")), [], "DrainOverdue"),
-    "Handoff": (lambda view: late(view, Drain(timeout_s=60, on_timeout="Handoff")), ["apply StatefulSet 2"], "Healthy"),
-    "Handoff, the claim is being deleted": (
-        lambda view: volumes(late(view, Drain(timeout_s=60, on_timeout="Handoff")), 2, terminating=True),
+    "Retain": (lambda view: late(view, Drain(timeout_s=60, on_timeout="Retain")), ["apply StatefulSet 2"], "Healthy"),
+    "Retain, the claim is being deleted": (
+        lambda view: volumes(late(view, Drain(timeout_s=60, on_timeout="Retain")), 2, terminating=True),
         [],
         "DrainOverdue",
     ),
@@ -301,10 +301,10 @@ OVERDUE: dict[str, tuple[Change, list[str], str]] = {
         ["apply PersistentVolumeClaim data-mail-2"],
         "Healthy",
     ),
-    "in time": (lambda view: late(view, Drain(timeout_s=200, on_timeout="Handoff")), [], "Healthy"),
-    "a broker that does not answer, Handoff": (
+    "in time": (lambda view: late(view, Drain(timeout_s=200, on_timeout="Retain")), [], "Healthy"),
+    "a broker that does not answer, Retain": (
         lambda view: status(
-            unreachable(changed(view, replicas=2, drain=Drain(timeout_s=60, on_timeout="Handoff")), 2),
+            unreachable(changed(view, replicas=2, drain=Drain(timeout_s=60, on_timeout="Retain")), 2),
             drain={"pod": "mail-2", "nodeId": "", "startedAt": "2020-01-01T00:00:00Z"},
         ),
         ["apply StatefulSet 2"],
@@ -324,7 +324,7 @@ def test_overdue_drain(case: str) -> None:
 def test_restart_of_a_leaving_broker_does_not_reset_the_timeout() -> None:
     view = late(at_rest(), Drain(timeout_s=60, on_timeout="Wait"))
     first = planned(view).status["drain"]
-    restarted = broker(status(view, drain=first), 2, leaving=replace(HANDING, seconds_elapsed=1.0))
+    restarted = broker(status(view, drain=first), 2, leaving=replace(LEAVING, seconds_elapsed=1.0))
     assert planned(restarted).status["drain"]["startedAt"] == first["startedAt"]
 
 
@@ -341,7 +341,7 @@ def test_cluster_with_an_unready_pod_is_not_running() -> None:
 def test_annotated_pod_is_drained_and_kept() -> None:
     view = pod(at_rest(), 1, drain=True)
     assert decided(view) == ["mail-1: CLUSTER LEAVING yes"]
-    assert decided(broker(view, 1, leaving=HANDING)) == []
+    assert decided(broker(view, 1, leaving=LEAVING)) == []
     rests = pod(broker(view, 1, leaving=DONE), 1, ready=False)
     assert decided(rests) == []
     assert reported(rests, "Draining") == ("True", "Drained")
@@ -352,7 +352,7 @@ def test_annotated_pod_is_drained_and_kept() -> None:
 def test_only_one_pod_is_drained_at_a_time() -> None:
     view = pod(pod(at_rest(), 1, drain=True), 0, drain=True)
     assert decided(view) == ["mail-0: CLUSTER LEAVING yes"]
-    assert decided(broker(view, 0, leaving=HANDING)) == []
+    assert decided(broker(view, 0, leaving=LEAVING)) == []
     assert decided(changed(view, replicas=2)) == ["mail-2: CLUSTER LEAVING yes"]
 
 
@@ -371,7 +371,7 @@ ROLLED: dict[str, tuple[Change, list[str]]] = {
         [],
     ),
     "the controller is late": (lambda view: stateful_set(revision(view), up_to_date=False), []),
-    "a member is being drained": (lambda view: changed(broker(revision(view), 2, leaving=HANDING), replicas=2), []),
+    "a member is being drained": (lambda view: changed(broker(revision(view), 2, leaving=LEAVING), replicas=2), []),
     "locked out": (lambda view: unreachable(view, 1, LOCKED), ["replace mail-1"]),
     "all locked out": (
         lambda view: unreachable(unreachable(unreachable(view, 0, LOCKED), 1, LOCKED), 2, LOCKED),
@@ -402,9 +402,9 @@ EPHEMERAL: dict[str, tuple[Change, list[str]]] = {
         lambda view: broker(revision(view), 0, max_replicate=3),
         ["mail-2: CLUSTER LEAVING yes"],
     ),
-    "it is handing over": (lambda view: broker(revision(view), 2, leaving=HANDING), []),
+    "it is transferring its jobs": (lambda view: broker(revision(view), 2, leaving=LEAVING), []),
     "it is drained": (lambda view: broker(revision(view), 2, leaving=DONE), ["replace mail-2"]),
-    "the leaving one is next": (lambda view: broker(revision(view), 1, leaving=HANDING), []),
+    "the leaving one is next": (lambda view: broker(revision(view), 1, leaving=LEAVING), []),
     "it may still have jobs": (lambda view: unreachable(revision(view), 2, ready=False), []),
     "it crashed": (
         lambda view: unreachable(revision(view), 2, ready=False, trouble="CrashLoopBackOff", restarts=3),

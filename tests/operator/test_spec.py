@@ -40,7 +40,7 @@ def test_every_field_is_parsed() -> None:
     assert (spec.persistence.fsync, spec.auth.rotation, spec.auth.grace_s) == ("always", 3, 60)
     assert (spec.service.type, spec.service.port) == ("LoadBalancer", 7000)
     assert (spec.pod_disruption_budget.max_unavailable, len(spec.network_policy.clients)) == (2, 1)
-    assert (spec.drain.timeout_s, spec.drain.on_timeout) == (60, "Handoff")
+    assert (spec.drain.timeout_s, spec.drain.on_timeout) == (60, "Retain")
     assert (spec.upgrade.soak_s, spec.upgrade.timeout_s) == (1, 60)
     assert spec.topology_spread_constraints is not None
     assert spec.topology_spread_constraints[0]["whenUnsatisfiable"] == "DoNotSchedule"
@@ -75,7 +75,7 @@ def test_field_names(attribute: str, field: str) -> None:
     [
         ({"replicas": 101}, "spec.replicas: Input should be less than or equal to 100, not 101"),
         ({"drain": {"timeoutSeconds": "soon"}}, "spec.drain.timeoutSeconds: Input should be a valid integer.*'soon'"),
-        ({"drain": {"onTimeout": "Drop"}}, "spec.drain.onTimeout: Input should be 'Wait', 'Handoff' or 'Force'"),
+        ({"drain": {"onTimeout": "Drop"}}, "spec.drain.onTimeout: Input should be 'Wait', 'Retain' or 'Force'"),
         ({"imagePullSecrets": [{}]}, r"spec.imagePullSecrets\[0\].name: Field required"),
     ],
 )

@@ -75,7 +75,7 @@ EVERYTHING: Final[Json] = {
     },
     "podDisruptionBudget": {"enabled": True, "maxUnavailable": 2},
     "networkPolicy": {"enabled": True, "clients": [{"podSelector": {"matchLabels": {"team": "shop"}}}]},
-    "drain": {"timeoutSeconds": 60, "onTimeout": "Handoff"},
+    "drain": {"timeoutSeconds": 60, "onTimeout": "Retain"},
     "upgrade": {"soakSeconds": 1, "timeoutSeconds": 60},
     "paused": False,
     "hibernate": False,

@@ -1,7 +1,7 @@
 """A model of brokers: their disks, their processes, how members find each other, and how a broker leaves.
 
 It has only what matters for the operator: a node ID and state on disk, known and connected members, members that are
-forgotten for a minute, jobs with copies that are handed over when a broker leaves, and directives and passwords that
+forgotten for a minute, jobs with copies that are transferred when a broker leaves, and directives and passwords that
 are read at the start and can be set later.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 
 BLACKLIST_S: Final = 60.0
 SEEDS_EVERY_S: Final = 5
-HANDED_OVER_PER_STEP: Final = 1
-"""Jobs handed over per second: few, so that the spec can change during a drain."""
+TRANSFERRED_PER_STEP: Final = 1
+"""Jobs transferred per second: few, so that the spec can change during a drain."""
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Bus:
             self._gossip(broker, by_id, now_s)
         for broker in talking:
             if broker.disk.leaving:
-                self._hand_over(broker, by_id)
+                self._transfer(broker, by_id)
         for broker in self.running.values():
             if broker not in talking:
                 broker.connected = set()
@@ -136,9 +136,9 @@ class Bus:
                     if known in by_id[node_id].leaving_members:
                         broker.leaving_members.add(known)
 
-    def _hand_over(self, broker: BrokerProcess, by_id: Mapping[str, BrokerProcess]) -> None:
+    def _transfer(self, broker: BrokerProcess, by_id: Mapping[str, BrokerProcess]) -> None:
         receivers = [by_id[node_id] for node_id in sorted(broker.connected) if not by_id[node_id].disk.leaving]
-        for number, job in enumerate(list(broker.disk.jobs)[:HANDED_OVER_PER_STEP]):
+        for number, job in enumerate(list(broker.disk.jobs)[:TRANSFERRED_PER_STEP]):
             others = [receiver for receiver in receivers if job not in receiver.disk.jobs]
             if not receivers:
                 return

@@ -330,7 +330,7 @@ def _pause(scenario: Scenario) -> None:
 def _change_drain_policy(scenario: Scenario) -> None:
     if not scenario.world.spec.storage.ephemeral:
         policy = scenario.rng.choice(
-            (Drain(), Drain(timeout_s=20, on_timeout="Handoff"), Drain(timeout_s=20, on_timeout="Wait"))
+            (Drain(), Drain(timeout_s=20, on_timeout="Retain"), Drain(timeout_s=20, on_timeout="Wait"))
         )
         scenario.world.edit(drain=policy)
 
