@@ -1,4 +1,4 @@
-"""Controlled restart: a node comes back with its queues as they were, exactly once, by the option or by a mark."""
+"""Controlled restart: a node comes back with its queues as they were, exactly once, by the option or by a marker."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def with_file(*, appendonly: bool, **options: object) -> LocalNode:
     return node
 
 
-def with_mark(*, appendonly: bool) -> LocalNode:
-    """A node that leaves a mark."""
+def with_marker(*, appendonly: bool) -> LocalNode:
+    """A node that leaves a marker."""
     node = with_file(appendonly=appendonly, aof_restart_mark=True)
     assert node.host.config_text is not None
     node.host.config_text += "aof-restart-mark yes\n"
@@ -51,8 +51,8 @@ def told_node(request: pytest.FixtureRequest) -> LocalNode:
 
 
 @pytest.fixture(
-    params=[(with_file, True), (with_file, False), (with_mark, True), (with_mark, False)],
-    ids=["appendonly", "in-memory", "appendonly-mark", "in-memory-mark"],
+    params=[(with_file, True), (with_file, False), (with_marker, True), (with_marker, False)],
+    ids=["appendonly", "in-memory", "appendonly-marker", "in-memory-marker"],
 )
 def node(request: pytest.FixtureRequest) -> LocalNode:
     make, appendonly = request.param
@@ -61,7 +61,7 @@ def node(request: pytest.FixtureRequest) -> LocalNode:
 
 
 def end(node: LocalNode) -> None:
-    """As the documentation says: option and configuration file, unless there will be a mark, SHUTDOWN REWRITE-AOF."""
+    """As the documentation says: option and configuration file, unless there will be a marker, SHUTDOWN REWRITE-AOF."""
     if not node.config.aof_restart_mark:
         client = node.client()
         assert client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes") == b"OK"

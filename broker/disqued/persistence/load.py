@@ -20,7 +20,7 @@ from disqued.core.jobs.jobid import is_made_by
 from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
 from disqued.persistence.check import fault_of
 from disqued.persistence.filedamage import FileDamage
-from disqued.persistence.mark import RestartMark
+from disqued.persistence.marker import RestartMark
 from disqued.persistence.parse import DELJOB, LOADJOB, Damage, Entry, job_of
 from disqued.persistence.progress import Progress
 from disqued.persistence.reader import EntryReader

@@ -1,10 +1,10 @@
 """Controlled restart: the next run continues with the queues of the last one, once.
 
-The last run left a file that says what was queued (`SHUTDOWN REWRITE-AOF`). Either it left a restart mark beside it
-(`persistence.mark`), or `aof-enqueue-jobs-once` was switched on and written to the configuration file. Loading the file
-puts the jobs back into their queues, oldest first, and counts nothing: to clients, the node was only unreachable.
+The last run left a file that says what was queued (`SHUTDOWN REWRITE-AOF`). Either it left a restart marker beside it
+(`persistence.marker`), or `aof-enqueue-jobs-once` was switched on and written to the configuration file. Loading the
+file puts the jobs back into their queues, oldest first, and counts nothing: to clients, the node was only unreachable.
 Other holders of a job may have queued it, delivered it and received its acknowledgement meanwhile, so they are asked
-first. Before any client is served, the mark is invalidated and the option is switched off, also in the configuration
+first. Before any client is served, the marker is invalidated and the option is switched off, also in the configuration
 file. A node with the log off renames the file then, because its jobs belong to this run.
 """
 
@@ -21,7 +21,7 @@ from disqued.core.runtime import configfile
 if TYPE_CHECKING:
     from disqued.core.jobs.job import Job
     from disqued.core.runtime.state import NodeState
-    from disqued.persistence.mark import RestartMark
+    from disqued.persistence.marker import RestartMark
 
 ASK_MS: Final = 1000
 """How long after loading the other holders of a job are asked whether they queued it: links need time to open."""
@@ -86,8 +86,8 @@ def conclude(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> 
     error = mark.use_up()
     if error and not gone:
         return (
-            f"The restart mark must not be found again, and {error}. Let the user that the server runs as write to it "
-            "and to its directory, then start again: no job was delivered, and all will be queued as they were."
+            f"The restart marker must not be found again, and {error}. Let the user that the server runs as write to "
+            "it and to its directory, then start again: no job was delivered, and all will be queued as they were."
         )
     if counted:
         state.host.log("notice", f"The queues are as the last run left them; {mark.name} said so, and is used up")

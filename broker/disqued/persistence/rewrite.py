@@ -39,7 +39,7 @@ from mypy_extensions import i64
 
 from disqued.core.host import disk
 from disqued.core.host.disk import VERB_NAMES, DiskOwner, DiskWork
-from disqued.persistence.mark import RestartMark
+from disqued.persistence.marker import RestartMark
 from disqued.persistence.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Final
 
 from disqued.server import logs
 
-_NAME: Final = re.compile(r"temp-rewriteaof-(?:bg-|mark-)?([0-9]{1,18})\.aof")
+_NAME: Final = re.compile(r"temp-rewriteaof-(?:bg-|marker-)?([0-9]{1,18})\.aof")
 
 
 def remove_leftovers(directory: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
 from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
 from disqued.core.queues.queue import PAUSE_NAMES
-from disqued.persistence.mark import MARK
+from disqued.persistence.marker import MARKER
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, History
 from disqued.testing.logged import LOG_NAME, Contents, contents
@@ -77,8 +77,8 @@ class LoadWatch:
         """
         if "aof-enqueue-jobs-once yes" in (member.host.config_text or "") or member.config.aof_enqueue_jobs_once:
             self._violate(member, "aof-enqueue-jobs-once is still on")
-        if member.host.disk.files.get(LOG_NAME + MARK):
-            self._violate(member, "the restart mark still counts")
+        if member.host.disk.files.get(LOG_NAME + MARKER):
+            self._violate(member, "the restart marker still counts")
         left = LOG_NAME in member.host.disk.files and not member.config.appendonly
         if left and not self._history.is_in_trouble(member.number, member.net.now_ms):
             self._violate(member, "the file of a controlled restart will be loaded again")

@@ -33,7 +33,7 @@ from disqued.federation import jobbatch, yourjobs
 from disqued.node import Node
 from disqued.persistence import load
 from disqued.persistence.logfile import LogFile
-from disqued.persistence.mark import RestartMark
+from disqued.persistence.marker import RestartMark
 from disqued.persistence.rewrite import Rewrite
 from disqued.replication.repljob import handle_repljob
 from disqued.replication.room import Replication, ReplicationRoom

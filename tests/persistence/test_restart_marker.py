@@ -1,4 +1,4 @@
-"""The restart mark: whatever ends the node wherever, what was queued is queued again once, and never twice."""
+"""The restart marker: whatever ends the node wherever, what was queued is queued again once, and never twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from disqued.testing.local import LocalClient
 
 FILE = "disque.aof"
-MARK = "disque.aof.restart"
+MARKER = "disque.aof.restart"
 NEVER = 1 << 62
 
 
@@ -58,7 +58,7 @@ class DeadlyHost(FakeHost):
 
 
 def marking_node(*, appendonly: bool = True, seed: int = 0) -> LocalNode:
-    """A node that has loaded its empty file, and leaves a mark when it ends."""
+    """A node that has loaded its empty file, and leaves a marker when it ends."""
     local = LocalNode(config(appendonly=appendonly, aof_restart_mark=True), DeadlyHost(seed))
     while local.node.state.loading:
         local.run(milliseconds=1)
@@ -103,9 +103,9 @@ def test_a_mark_lets_the_next_start_queue_what_was_queued(appendonly: bool) -> N
     local = marking_node(appendonly=appendonly)
     once, again = filled(local)
     end(local)
-    assert MARK in local.host.disk.files
+    assert MARKER in local.host.disk.files
     come_back(local)
-    assert MARK not in local.host.disk.files
+    assert MARKER not in local.host.disk.files
     assert "The queues are as the last run left them; disque.aof.restart said so, and is used up" in log_of(local)
     assert sorted(delivered(local)) == sorted(once + again)
 
@@ -114,7 +114,7 @@ def test_the_sealed_file_is_one_that_every_node_can_load() -> None:
     local = marking_node()
     filled(local)
     end(local)
-    text = bytes(local.host.disk.files[MARK])
+    text = bytes(local.host.disk.files[MARKER])
     seal = forget(text.split()[-1])
     content = bytes(local.host.disk.files[FILE])
     assert text == b"controlled shutdown: %d bytes, sealed by %b\n" % (len(content), text.split()[-1])
@@ -139,20 +139,20 @@ def test_a_mark_is_honoured_by_a_node_that_will_leave_none() -> None:
     assert sorted(delivered(local)) == sorted(once + again)
 
 
-def test_a_plain_end_leaves_no_mark() -> None:
+def test_a_plain_end_leaves_no_marker() -> None:
     local = marking_node()
     filled(local)
     assert local.shut_down() is None
-    assert MARK not in local.host.disk.files
+    assert MARKER not in local.host.disk.files
 
 
-# --- a mark that does not belong to the file --------------------------------------------------------------------------
+# --- a marker that does not belong to the file ------------------------------------------------------------------------
 
 
 def left_behind(local: LocalNode) -> bytes:
-    """A mark that was not removed: as by a run that knows nothing of marks, or by a person who restores files."""
+    """A marker that was not removed: as by a run that knows nothing of markers, or by a person who restores files."""
     end(local)
-    return bytes(local.host.disk.files[MARK])
+    return bytes(local.host.disk.files[MARKER])
 
 
 def changed_by_a_record(local: LocalNode) -> None:
@@ -181,7 +181,7 @@ def test_it_does_nothing_and_is_removed(appendonly: bool, change: object) -> Non
     assert callable(change)
     change(local)
     come_back(local)
-    assert MARK not in local.host.disk.files
+    assert MARKER not in local.host.disk.files
     assert "disque.aof.restart does not belong to disque.aof as it is now, and is removed" in log_of(local)
     assert not set(delivered(local)) & set(once)
 
@@ -194,7 +194,7 @@ def test_a_mark_that_comes_back_later_does_nothing() -> None:
     assert sorted(delivered(local)) == sorted(once + again)
     local.run(seconds=3)
     local.crash()
-    local.host.disk.put(MARK, text)
+    local.host.disk.put(MARKER, text)
     come_back(local)
     assert delivered(local) == []
 
@@ -206,9 +206,9 @@ def test_what_is_no_mark_does_nothing(text: bytes) -> None:
     local = marking_node()
     once, _ = filled(local)
     end(local)
-    local.host.disk.put(MARK, text)
+    local.host.disk.put(MARKER, text)
     come_back(local)
-    assert MARK not in local.host.disk.files
+    assert MARKER not in local.host.disk.files
     assert not set(delivered(local)) & set(once)
 
 
@@ -242,7 +242,7 @@ def test_an_end_anywhere_in_the_shutdown(works: int, appendonly: bool, power: bo
         deadly(local).works_left = NEVER
         if power:
             local.lose_power()
-        whole = MARK in local.host.disk.files
+        whole = MARKER in local.host.disk.files
         found = lives(local, power=power)
         at_most_once = [job_id for job_id in found if job_id in once]
         assert len(at_most_once) == len(set(at_most_once)), "delivered twice"
@@ -267,7 +267,7 @@ def test_an_end_anywhere_in_the_start(works: int, appendonly: bool, power: bool)
         deadly(local).works_left = NEVER
         if power:
             local.lose_power()
-        kept = MARK in local.host.disk.files and len(local.host.disk.files[MARK]) > 0
+        kept = MARKER in local.host.disk.files and len(local.host.disk.files[MARKER]) > 0
         found = lives(local, power=power)
         at_most_once = [job_id for job_id in found if job_id in once]
         assert len(at_most_once) == len(set(at_most_once)), "delivered twice"
@@ -291,9 +291,11 @@ def test_used_up_is_used_up_though_the_machine_forgets_that_the_file_was_removed
 # --- a disk that fails ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at", [(disk.OPEN, "mark"), (disk.APPEND, "mark"), (disk.SYNC, "mark"), (disk.REPLACE, MARK)])
+@pytest.mark.parametrize(
+    "at", [(disk.OPEN, "marker"), (disk.APPEND, "marker"), (disk.SYNC, "marker"), (disk.REPLACE, MARKER)]
+)
 @pytest.mark.parametrize("appendonly", [True, False])
-def test_restart_mark_that_cannot_be_made_leaves_no_sealed_file(appendonly: bool, at: tuple[int, str]) -> None:
+def test_restart_marker_that_cannot_be_made_leaves_no_sealed_file(appendonly: bool, at: tuple[int, str]) -> None:
     local = marking_node(appendonly=appendonly)
     once, _ = filled(local)
     deadly(local).fails_at = at
@@ -308,7 +310,7 @@ def test_restart_mark_that_cannot_be_made_leaves_no_sealed_file(appendonly: bool
         assert not set(delivered(local)) & set(once)
 
 
-def test_node_that_cannot_truncate_the_restart_mark_does_not_serve() -> None:
+def test_node_that_cannot_truncate_the_restart_marker_does_not_serve() -> None:
     local = marking_node()
     once, again = filled(local)
     end(local)
@@ -316,7 +318,7 @@ def test_node_that_cannot_truncate_the_restart_mark_does_not_serve() -> None:
     local.restart()
     local.run(seconds=1)
     assert local.host.ended is not None
-    assert "The restart mark must not be found again, and can't truncate disque.aof.restart" in local.host.ended
+    assert "The restart marker must not be found again, and can't truncate disque.aof.restart" in local.host.ended
     local.host.disk.repair()
     come_back(local)
     assert sorted(delivered(local)) == sorted(once + again)
@@ -335,7 +337,7 @@ def test_a_node_in_memory_serves_when_its_file_is_put_away() -> None:
 
 
 @pytest.mark.parametrize("appendonly", [True, False])
-def test_node_that_cannot_read_the_restart_mark_does_not_serve(appendonly: bool) -> None:
+def test_node_that_cannot_read_the_restart_marker_does_not_serve(appendonly: bool) -> None:
     local = marking_node(appendonly=appendonly)
     filled(local)
     end(local)

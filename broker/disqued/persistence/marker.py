@@ -1,16 +1,16 @@
-"""The restart mark: a small file which says that the append-only file beside it is from a controlled shutdown.
+"""The restart marker: a small file which says that the append-only file beside it is from a controlled shutdown.
 
 `SHUTDOWN REWRITE-AOF` writes it when `aof-restart-mark` is on. The next start queues the jobs as they were
 (`persistence.restart`), without a change of the configuration. Queueing them twice would deliver at-most-once jobs
-twice, so a mark is valid for one file, as it was at the shutdown, and for one start:
+twice, so a marker is valid for one file, as it was at the shutdown, and for one start:
 
-1. The file ends with a *seal*, a DELJOB of an ID that was created for this purpose and exists nowhere else. The mark
-   has the seal and the size of the file. A file that grew after the seal or was rewritten does not match, so a mark
+1. The file ends with a *seal*, a DELJOB of an ID that was created for this purpose and exists nowhere else. The marker
+   has the seal and the size of the file. A file that grew after the seal or was rewritten does not match, so a marker
    that was left by mistake, or copied, has no effect.
-2. The mark is written under a temporary name, the file gets its name, then the mark gets its own; each is synced first.
-   Whenever the process or the machine crashes, there is either no mark or the file that it belongs to.
-3. After loading, and before any client is served, the mark is truncated and synced, then removed. If its name returns
-   after a power loss it is empty and has no effect. A node that cannot invalidate the mark does not serve.
+2. The marker is written under a temporary name, the file gets its name, then the marker gets its own; each is synced
+   first. Whenever the process or the machine crashes, there is either no marker or the file that it belongs to.
+3. After loading, and before any client is served, the marker is truncated and synced, then removed. If its name returns
+   after a power loss it is empty and has no effect. A node that cannot invalidate the marker does not serve.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from disqued.persistence.records import forget
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
-MARK: Final = ".restart"
-"""The suffix that makes the name of the append-only file that of its mark."""
+MARKER: Final = ".restart"
+"""The suffix that makes the name of the append-only file that of its marker."""
 _TEXT: Final = b"controlled shutdown: %d bytes, sealed by %b\n"
 _PATTERN: Final = re.compile(rb"controlled shutdown: ([0-9]{1,18}) bytes, sealed by (D-[^ \n]{38})\n")
 _MOST_BYTES: Final = 200
-"""A limit above the size of any mark."""
+"""A limit above the size of any marker."""
 
 
 class RestartMark:
-    """The mark of one append only file."""
+    """The marker of one append only file."""
 
     def __init__(self, state: NodeState, file_name: str) -> None:
         self._state = state
         self._file_name = file_name
-        self.name = file_name + MARK
+        self.name = file_name + MARKER
         self._beside = ""
         self._seal_id = b""
         self.there: bool = False
-        """Whether the mark exists."""
+        """Whether the marker exists."""
         self.counts: bool = False
         """Whether it belongs to the append-only file as it is."""
 
@@ -62,8 +62,8 @@ class RestartMark:
         return forget(self._seal_id)
 
     def prepare(self, file_bytes: i64) -> str:
-        """Write the mark for a sealed file of this size under a temporary name. Returns the error, empty on success."""
-        self._beside = f"temp-rewriteaof-mark-{self._state.host.facts().process_id}.aof"
+        """Write the marker of a sealed file under a temporary name. Returns the error, empty on success."""
+        self._beside = f"temp-rewriteaof-marker-{self._state.host.facts().process_id}.aof"
         write = DiskWork(disk.APPEND, self._beside)
         write.data = [_TEXT % (file_bytes, self._seal_id)]
         return (
@@ -74,20 +74,20 @@ class RestartMark:
         )
 
     def leave(self) -> str:
-        """Rename the prepared mark, after the file has its name. Returns the error, empty on success."""
+        """Rename the prepared marker, after the file has its name. Returns the error, empty on success."""
         work = DiskWork(disk.REPLACE, self._beside)
         work.other = self.name
         return self._perform(work)
 
     def give_up(self) -> None:
-        """Remove the prepared mark, because the node continues."""
+        """Remove the prepared marker, because the node continues."""
         if self._beside:
             self._perform(DiskWork(disk.REMOVE, self._beside))
 
     # --- at the start of a run ----------------------------------------------------------------------------------------
 
     def look(self) -> str:
-        """Find out whether the mark exists and belongs to the file. Returns the error, empty on success."""
+        """Find out whether the marker exists and belongs to the file. Returns the error, empty on success."""
         work = DiskWork(disk.READ, self.name)
         work.size = _MOST_BYTES
         error = self._perform(work)
@@ -98,7 +98,7 @@ class RestartMark:
         found = _PATTERN.fullmatch(text)
         if found is not None:
             error = self._compare(int(found[1]), forget(found[2]))
-        if text and not self.counts and not error:  # an empty mark was used, and its name returned after a power loss
+        if text and not self.counts and not error:  # an empty marker was used, and its name returned after a power loss
             self._state.host.log(
                 "warning",
                 f"{self.name} does not belong to {self._file_name} as it is now, and is removed: what that file has is "
@@ -107,7 +107,7 @@ class RestartMark:
         return error
 
     def _compare(self, file_bytes: int, seal: bytes) -> str:
-        """Find out whether the mark names this file. Returns the error, empty on success."""
+        """Find out whether the marker names this file. Returns the error, empty on success."""
         tail = DiskWork(disk.READ, self._file_name)
         tail.offset = max(file_bytes - len(seal), 0)
         tail.size = len(seal)
@@ -116,7 +116,7 @@ class RestartMark:
         return "" if tail.missing else error
 
     def use_up(self) -> str:
-        """Invalidate the mark permanently. Returns the error, empty on success."""
+        """Invalidate the marker permanently. Returns the error, empty on success."""
         if not self.there:
             return ""
         error = self._perform(DiskWork(disk.TRUNCATE, self.name))
