@@ -72,7 +72,7 @@ BROKERS = (
 
 
 def logging(broker: Broker, policy: str) -> Broker:
-    """The broker with an append only file that is synced by `policy` and not rewritten unless the benchmark asks."""
+    """The broker with an append-only file that is synced by `policy` and not rewritten unless the benchmark asks."""
     words = ("--appendonly", "yes", "--appendfsync", policy, "--auto-aof-rewrite-percentage", "0")
     return replace(broker, arguments=(*broker.arguments, *words))
 
@@ -162,7 +162,7 @@ class Running(LocalProcess):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def file_bytes(self) -> int:
-        """Size of its append only file, or files."""
+        """Size of its append-only file, or files."""
         return sum(path.stat().st_size for path in self.directory.rglob("*.aof"))
 
     def rss_bytes(self) -> int:

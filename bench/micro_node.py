@@ -6,7 +6,7 @@
 Requests are encoded in advance and passed to `Node.client_bytes` as the server does; replies are dropped where the
 server would write them. Figures are nanoseconds per job, the best of several runs, because disturbances only make code
 slower. They do not include what `make bench` measures: system calls, and memory outside the processor cache. "Logged"
-means with an append only file whose writes are dropped.
+means with an append-only file whose writes are dropped.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def arming(_client: Client, jobs: int) -> int:
 
 
 def loading(host: FakeHost) -> int:
-    """Loading the append only file at the start of a node."""
+    """Loading the append-only file at the start of a node."""
     begin = perf_counter_ns()
     local = LocalNode(_logging(), host)
     while local.node.state.loading:

@@ -1,4 +1,4 @@
-"""The cost of the append only file: throughput under each policy, loading, rewrites, and logged copies.
+"""The cost of the append-only file: throughput under each policy, loading, rewrites, and logged copies.
 
 Every measurement alternates with one without a file or of Redis (streams, the same policy). Neither broker rewrites its
 file unless the benchmark asks, so that no round includes a rewrite by accident. Files are read from the page cache
@@ -33,7 +33,7 @@ Policies = dict[str, dict[str, dict[str, list[Measurement]]]]  # workload -> pol
 
 
 def _sides(brokers: tuple[Broker, ...]) -> tuple[Broker, ...]:
-    """The brokers that have an append only file."""
+    """The brokers that have an append-only file."""
     return tuple(broker for broker in brokers if broker in {OURS, STREAMS})
 
 

@@ -40,7 +40,7 @@ class Sizes:
     quorum: int = 20_000  # and on three nodes of RabbitMQ
     idle_s: float = 40.0  # longer than the longest pause between two asks
     few_rounds: int = 3  # of what takes long
-    logged_one: int = 40_000  # jobs added and got one at a time under each policy of the append only file,
+    logged_one: int = 40_000  # jobs added and got one at a time under each policy of the append-only file,
     logged_batch: int = 200_000  # added by 16 and got by 32,
     synced_one: int = 15_000  # and where each group is synced
     synced_batch: int = 40_000

@@ -132,7 +132,7 @@ class AuthenticationRequired(ReplyError):
 
 
 class Loading(ReplyError):
-    """The node is loading its append only file."""
+    """The node is loading its append-only file."""
 
     def __init__(self) -> None:
         super().__init__("LOADING Disque is loading the dataset in memory")

@@ -1,4 +1,4 @@
-"""PING, TIME, MONITOR, SHUTDOWN and the two commands of the append only file."""
+"""PING, TIME, MONITOR, SHUTDOWN and the two commands of the append-only file."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Each scenario replays the ranges it names with the concurrency in the notes of the recording: blocked clients, closed
 connections, requests out of order. `test_replay_cluster.py` replays exchanges with several nodes, `test_replay_aof.py`
-those with an append only file. Together they cover every exchange of every file, which is also tested.
+those with an append-only file. Together they cover every exchange of every file, which is also tested.
 """
 
 from __future__ import annotations

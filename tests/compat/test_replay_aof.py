@@ -1,4 +1,4 @@
-"""Recordings of nodes with an append only file: replies, written files and loaded files.
+"""Recordings of nodes with an append-only file: replies, written files and loaded files.
 
 The files of the original are in `tests/vectors/aof`. Ours are written without checksums here, so that both have the
 same length.

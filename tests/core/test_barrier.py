@@ -334,7 +334,7 @@ def test_a_group_without_bytes_is_safe_when_the_groups_before_it_are(local: Loca
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Three nodes with append only files; the disk of the second one hangs on writes."""
+    """Three nodes with append-only files; the disk of the second one hangs on writes."""
     cluster = Cluster(3, config=config)
     cluster.members[1].host.disk.hold(disk.APPEND)
     cluster.forget_sent()

@@ -1,4 +1,4 @@
-"""The page about the append only file: its example is what a node writes, its table is what a job is made of."""
+"""The page about the append-only file: its example is what a node writes, its table is what a job is made of."""
 
 from __future__ import annotations
 

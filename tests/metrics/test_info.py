@@ -142,7 +142,7 @@ def fields(client: LocalClient) -> set[str]:
 
 @pytest.fixture(scope="module")
 def shown() -> set[str]:
-    """The fields of a loading node, of one with an append only file, and of one that is leaving."""
+    """The fields of a loading node, of one with an append-only file, and of one that is leaving."""
     host = FakeHost()
     records = [kept(make_job(random.Random(seed), b"body %d" % seed)) for seed in range(3500)]
     host.disk.put("disque.aof", b"".join(records))

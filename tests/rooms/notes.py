@@ -1,7 +1,7 @@
 """A room that only the tests have: short notes, which all nodes of a cluster keep.
 
 It adds one of everything that a room can add: a command, a bus message with a feature bit, a kind of record in the
-append only file, a directive, a counter, events and work on a file of its own. It is added to a node by one line,
+append-only file, a directive, a counter, events and work on a file of its own. It is added to a node by one line,
 `ROOMS.and_also(NOTES)`, and by no other change.
 """
 
@@ -78,7 +78,7 @@ class NotesRoom(Room):
         self.state.host.disk.start(DiskWork(disk.OPEN, FILE))
 
     def persisted(self) -> None:
-        """The append only file has more changes."""
+        """The append-only file has more changes."""
         self.times_persisted += 1
 
     def config_changing(self, attribute: str, value: object) -> None:

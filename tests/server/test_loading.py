@@ -1,4 +1,4 @@
-"""Real processes that load an append only file: their replies, their shutdown, and errors that stop them."""
+"""Real processes that load an append-only file: their replies, their shutdown, and errors that stop them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONG = 700_000 if FLAVOUR == "compiled" else 80_000
 
 
 def write(directory: Path, *records: bytes) -> Path:
-    """An append only file."""
+    """An append-only file."""
     path = directory / "disque.aof"
     path.write_bytes(b"".join(records))
     return path

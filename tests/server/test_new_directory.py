@@ -1,4 +1,4 @@
-"""CONFIG SET dir with an append only file."""
+"""CONFIG SET dir with an append-only file."""
 
 from __future__ import annotations
 

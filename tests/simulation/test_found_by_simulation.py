@@ -13,7 +13,7 @@ from simulation import seeds
 
 
 def logging(policy: str) -> Callable[[], Config]:
-    """Configurations with the append only file on."""
+    """Configurations with the append-only file on."""
 
     def config() -> Config:
         made = Config()

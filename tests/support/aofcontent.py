@@ -1,4 +1,4 @@
-"""The contents of an append only file, parsed independently, and the jobs that a node loads from it."""
+"""The contents of an append-only file, parsed independently, and the jobs that a node loads from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes with an append only file that are killed repeatedly, and the account of what clients were told.
+"""Nodes with an append-only file that are killed repeatedly, and the account of what clients were told.
 
     with ForkServer() as fork_server:
         node = DurableNode(fork_server, tmp_path / "node", "--appendonly", "yes")

@@ -1,4 +1,4 @@
-"""A node in virtual time with an append only file on its disk in memory, and what that file contains."""
+"""A node in virtual time with an append-only file on its disk in memory, and what that file contains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REFUSAL: Final = "MISCONF Errors writing to the AOF file: "
 
 
 def config(policy: str = "everysec", **options: object) -> Config:
-    """A configuration with the append only file on."""
+    """A configuration with the append-only file on."""
     made = Config()
     made.assign("appendonly", True)
     made.assign("appendfsync", policy)

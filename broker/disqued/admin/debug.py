@@ -34,7 +34,7 @@ def _flushall(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 
 def _loadaof(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """Drop all jobs, and load them from the append only file."""
+    """Drop all jobs, and load them from the append-only file."""
     error = state.events.reload()
     if error:
         raise ReplyError(f"ERR The append only file can't be loaded: {error}")

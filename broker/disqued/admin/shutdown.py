@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def shutdown(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Stop without a reply: the connection closes. The node continues if it cannot write its changes.
 
-    With REWRITE-AOF the node writes an append only file with its complete state for the next run, even if `appendonly`
+    With REWRITE-AOF the node writes an append-only file with its complete state for the next run, even if `appendonly`
     is off.
     """
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):

@@ -1,4 +1,4 @@
-"""Reads append only files of any size, chunk by chunk, and shows the progress."""
+"""Reads append-only files of any size, chunk by chunk, and shows the progress."""
 
 from __future__ import annotations
 

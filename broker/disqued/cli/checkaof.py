@@ -1,4 +1,4 @@
-"""The command `disque-check-aof [--fix] <file>`: checks an append only file, and repairs it.
+"""The command `disque-check-aof [--fix] <file>`: checks an append-only file, and repairs it.
 
 Texts and exit statuses are those of the original's tool. The original checks only the framing; this tool also decodes
 the jobs, verifies their checksums, and finds the records after a damaged part. `--fix` truncates an incomplete end, as

@@ -1,4 +1,4 @@
-"""Persistence: turns changes into records of the append only file, and the file into jobs again.
+"""Persistence: turns changes into records of the append-only file, and the file into jobs again.
 
 The room accesses files only through `core.host.disk`: it starts work and does not wait for it. It makes no system call,
 so the simulator runs the same code on a disk that is slow, full or loses unsynced data.

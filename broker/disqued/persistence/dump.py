@@ -1,4 +1,4 @@
-"""What stands in an append only file, as objects for JSON: what `disque aof dump` prints."""
+"""What stands in an append-only file, as objects for JSON: what `disque aof dump` prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LOADJOB: a record of the append only file, not a command for clients."""
+"""LOADJOB: a record of the append-only file, not a command for clients."""
 
 from __future__ import annotations
 

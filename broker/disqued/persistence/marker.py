@@ -36,7 +36,7 @@ _MOST_BYTES: Final = 200
 
 
 class RestartMark:
-    """The marker of one append only file."""
+    """The marker of one append-only file."""
 
     def __init__(self, state: NodeState, file_name: str) -> None:
         self._state = state

@@ -19,7 +19,7 @@ _AT_ONCE_MS: Final = 1
 
 
 class PersistenceRoom(Room):
-    """Keeps the append only file."""
+    """Keeps the append-only file."""
 
     def __init__(self, state: NodeState) -> None:
         super().__init__(state)
@@ -80,7 +80,7 @@ class PersistenceRoom(Room):
 
 
 def aof_of(state: NodeState) -> Aof:
-    """The append only file of a node."""
+    """The append-only file of a node."""
     room = state.rooms[NAME]
     assert isinstance(room, PersistenceRoom)
     return room.aof

@@ -1,4 +1,4 @@
-"""The file operations of the append only file, as system calls that block until the disk responds."""
+"""The file operations of the append-only file, as system calls that block until the disk responds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removal of temporary files that interrupted rewrites of the append only file left."""
+"""Removal of temporary files that interrupted rewrites of the append-only file left."""
 
 from __future__ import annotations
 

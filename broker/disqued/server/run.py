@@ -47,7 +47,7 @@ _UNDER_WAY_S: Final = 0.3
 """Messages in transit from other nodes arrive within this time."""
 _LAST_ATTEMPTS: Final = 10
 _LAST_ATTEMPT_S: Final = 1.0
-"""How often, and at which interval, a node that received a signal retries to flush its append only file."""
+"""How often, and at which interval, a node that received a signal retries to flush its append-only file."""
 _LAST_TURNS: Final = 100
 """How often the server checks whether clients and other nodes have read everything before it ends."""
 
@@ -192,7 +192,7 @@ class Run:
             await asyncio.sleep(_UNDER_WAY_S)
 
     async def _wait_for_end(self, shell: Shell) -> bool:
-        """Wait until the node must end; False if it could not flush its append only file."""
+        """Wait until the node must end; False if it could not flush its append-only file."""
         await self._ended.wait()
         if self._failure is not None:
             raise Fatal(self._failure)

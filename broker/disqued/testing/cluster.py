@@ -147,7 +147,7 @@ class Member(LocalNode):
     def restart(self, ip: bytes | None = None, *, keep_nodes: bool = True, keep_disk: bool = True) -> None:
         """Start it again, under a new address if one is given, and as a new node unless `keep_nodes`.
 
-        It loads its append only file, if it keeps one, unless its disk is replaced (`keep_disk=False`).
+        It loads its append-only file, if it keeps one, unless its disk is replaced (`keep_disk=False`).
         """
         if self.alive:
             self.crash()

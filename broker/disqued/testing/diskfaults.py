@@ -104,7 +104,7 @@ def restart_all(faults: Faults) -> Undo | None:
     return undo if ended else None
 
 
-# --- the append only file ---------------------------------------------------------------------------------------------
+# --- the append-only file ---------------------------------------------------------------------------------------------
 
 
 def rewrite(faults: Faults) -> Undo | None:
@@ -117,7 +117,7 @@ def rewrite(faults: Faults) -> Undo | None:
 
 
 def toggle(faults: Faults) -> Undo | None:
-    """A node keeps no append only file for a while."""
+    """A node keeps no append-only file for a while."""
     member = faults.pick()
     if member is None or log_state(member) != "on":
         return None

@@ -330,7 +330,7 @@ def note_jobs(faults: Faults, member: Member, *, owed: bool = True) -> None:
 
 
 def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = False, keep_files: bool = True) -> None:
-    """Take a node down. It loses what is not on its disk: everything unless it keeps an append only file."""
+    """Take a node down. It loses what is not on its disk: everything unless it keeps an append-only file."""
     history = faults.world.history
     now_ms = faults.world.now_ms
     loading = member.node.state.loading

@@ -117,7 +117,7 @@ class History:
         self.lossy = False
         """Whether frames may be lost."""
         self.policy = ""
-        """The value of `appendfsync`; empty if nodes keep no append only files."""
+        """The value of `appendfsync`; empty if nodes keep no append-only files."""
         self.lasting = False
         """Whether no node is cut off or forgotten."""
         self.setbacks: dict[int, list[Setback]] = {}
@@ -135,7 +135,7 @@ class History:
         self.expected: dict[int, Snapshot] = {}
         """What members that were shut down must have again."""
         self.log_off_ms: dict[int, int] = {}
-        """When members last disabled their append only files."""
+        """When members last disabled their append-only files."""
         self.hold_ms = 0
         """How long a reply may wait for a healthy disk."""
         self.distance_ms = 0

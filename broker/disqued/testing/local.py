@@ -172,7 +172,7 @@ class LocalNode(Driver):
         self.held_turns = 0
         """After how many turns output waited for the disk."""
         self.held_replacements = 0
-        """How often a rewrite replaced the append only file while output waited."""
+        """How often a rewrite replaced the append-only file while output waited."""
         self.alive = True
         self.paused = False
         self._inputs: list[Callable[[], None]] = []

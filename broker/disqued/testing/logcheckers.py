@@ -1,4 +1,4 @@
-"""Checks of the guarantees of append only files, based on the files, the state of nodes and what clients saw."""
+"""Checks of the guarantees of append-only files, based on the files, the state of nodes and what clients saw."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTLED_MS: Final = 1500
 
 
 def log_state(member: Member) -> object:
-    """The state of the append only file of a node: off, wait-rewrite or on."""
+    """The state of the append-only file of a node: off, wait-rewrite or on."""
     return dict(member.node.state.events.persistence_status())["aof_state"]
 
 

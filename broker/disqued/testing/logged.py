@@ -1,4 +1,4 @@
-"""The contents of an append only file, read without the code of the broker that loads it.
+"""The contents of an append-only file, read without the code of the broker that loads it.
 
 Records are requests of the client protocol, so `hiredis` parses them. It ignores what is between them, so each is
 compared with its encoding. Jobs are decoded by the codec of the bus.
@@ -79,5 +79,5 @@ def _written(record: object) -> bytes:
 
 
 def contents(files: Mapping[str, bytearray]) -> Contents:
-    """The contents of the append only file; empty if there is none."""
+    """The contents of the append-only file; empty if there is none."""
     return Contents(bytes(files.get(LOG_NAME, b"")))

@@ -18,7 +18,7 @@ class Mix:
     configured: bool = False
     """Nodes have configuration files, which a controlled restart needs."""
     logged: bool = False
-    """Nodes also keep append only files."""
+    """Nodes also keep append-only files."""
     lasting: bool = False
     """No node is cut off or forgotten, so a job that was acknowledged without faults must not come back."""
 

@@ -235,7 +235,7 @@ class Simulation:
             self.pass_time(0.1)
 
     def _check_files(self) -> None:
-        """Check the append only files at the end."""
+        """Check the append-only files at the end."""
         self.pass_time(3)
         logcheckers.check_logs_idle(self.cluster, self.history)
         for member in self.cluster.members:

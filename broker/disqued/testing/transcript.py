@@ -26,7 +26,7 @@ beginning. What happened:
 | `1 -> 1.worker  ...` | a client gets a reply |
 | `1 job J1 queued, wakes at 299.9` | state and next wake time of a job of node 1, when they change |
 | `1 job J1 gone` | node 1 has dropped the job |
-| `1 logs LOADJOB J1` | a record is appended to the append only file |
+| `1 logs LOADJOB J1` | a record is appended to the append-only file |
 | `1 says ...` | a line in the log of the node |
 """
 
@@ -88,7 +88,7 @@ class Stage:
         self._known: dict[tuple[int, bytes], str] = {}
         """What was last said of each job of each node."""
         self._logged: dict[int, int] = {}
-        """How many bytes of each append only file were shown."""
+        """How many bytes of each append-only file were shown."""
         self._said: dict[int, int] = {}
         """How many lines of each log were shown."""
         self._clients: dict[str, LocalClient] = {}
@@ -258,7 +258,7 @@ def shown(reply: Reply) -> str:
 
 
 def records(data: bytes) -> Iterator[str]:
-    """The records in a part of an append only file."""
+    """The records in a part of an append-only file."""
     reader = EntryReader(ROOMS.record_table)
     reader.feed(data)
     reader.end()

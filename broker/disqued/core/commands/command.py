@@ -31,7 +31,7 @@ class Command:
     complexity: str = "O(1)"
     since: str = "1.0.0"
     needs_log: bool = False
-    """Refused while the append only file cannot be written."""
+    """Refused while the append-only file cannot be written."""
     needs_nothing: Callable[[Any, list[bytes]], bool] | None = None
     """Whether a request that would be refused because memory is short needs no memory."""
     before_auth: bool = False

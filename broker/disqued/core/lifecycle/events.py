@@ -34,7 +34,7 @@ class Listener:
         """A turn in which something changed ends: have the changes logged, before its output leaves."""
 
     def persisted(self) -> None:
-        """More changes reached the append only file as `appendfsync` promises (`Ready.safe`)."""
+        """More changes reached the append-only file as `appendfsync` promises (`Ready.safe`)."""
 
     def deadline_ms(self) -> i64:
         """When `due` wants to be called, 0 for never; in the past for as soon as possible."""
@@ -70,11 +70,11 @@ class Listener:
         return ""
 
     def reload(self) -> str:
-        """Forget all jobs and load them from the append only file (DEBUG LOADAOF). Returns why that is impossible."""
+        """Forget all jobs and load them from the append-only file (DEBUG LOADAOF). Returns why that is impossible."""
         return ""
 
     def persistence_status(self) -> Fields:
-        """The state of the append only file, for INFO."""
+        """The state of the append-only file, for INFO."""
         return []
 
     # --- jobs ---------------------------------------------------------------------------------------------------------

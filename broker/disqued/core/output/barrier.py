@@ -1,6 +1,6 @@
 """The durability barrier: holds back what must not be said before it is logged.
 
-The node gives the changes of a turn to the append only file as one group, number `Ready.logged`; up to number
+The node gives the changes of a turn to the append-only file as one group, number `Ready.logged`; up to number
 `Ready.safe` they reached it as `appendfsync` promises. Mostly they have by the time that the output of the turn leaves,
 and nothing is held. Otherwise three kinds of output wait:
 

@@ -66,7 +66,7 @@ class Ready:
         self.lookups: list[bytes] = []
         """Host names to resolve."""
         self.logged: i64 = 0
-        """Number of the last group of changes that was given to the append only file."""
+        """Number of the last group of changes that was given to the append-only file."""
         self.safe: i64 = 0
         """Number of the last group that reached it as `appendfsync` promises."""
         self.slow: dict[int, Session] = {}
