@@ -14,7 +14,7 @@ import yaml
 from e2e.support import operators
 from e2e.support.brokers import poll
 from e2e.support.cluster import SMALL, DisqueCluster
-from e2e.support.helm import CLUSTER, OPERATOR, RefusedError, Release, rendered, run
+from e2e.support.helm import CLUSTER, OPERATOR, Release, ToolFailedError, rendered, run
 from e2e.support.kube import Json, Kube
 from e2e.support.settings import Settings
 
@@ -135,7 +135,7 @@ def test_chart_test_passes_without_a_password_and_with_a_custom_secret(
 
 
 def test_helm_shows_the_api_servers_validation_error(namespace: str, settings: Settings) -> None:
-    with Release(namespace, "mail") as release, pytest.raises(RefusedError, match="lower minReplicas too"):
+    with Release(namespace, "mail") as release, pytest.raises(ToolFailedError, match="lower minReplicas too"):
         release.install(CLUSTER, cluster_values(settings, replicas=2, minReplicas=3))
 
 
@@ -177,7 +177,7 @@ def has_metrics(namespace: str) -> bool:
     page = f"/api/v1/namespaces/{namespace}/services/system-disque-operator-metrics:metrics/proxy/metrics"
     try:
         return "disque_operator_" in run("kubectl", "get", "--raw", page)
-    except RefusedError:
+    except ToolFailedError:
         return False
 
 
@@ -213,6 +213,6 @@ def is_allowed_as_expected(expected: bool, account: str, permission: str, namesp
     user = f"--as=system:serviceaccount:{namespace}:{account}"
     try:
         output = run("kubectl", "auth", "can-i", verb, resource, user, "--namespace", namespace)
-    except RefusedError as error:
+    except ToolFailedError as error:
         output = str(error)
     return output.startswith("yes") == expected

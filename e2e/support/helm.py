@@ -21,7 +21,7 @@ OLDEST: Final = "1.29.0"
 """The oldest Kubernetes version that the charts support; the default of `helm template` may be older."""
 
 
-class RefusedError(Exception):
+class ToolFailedError(Exception):
     """Helm or kubectl failed; the text is its output."""
 
 
@@ -33,7 +33,7 @@ def run(program: str, *arguments: str, given: str = "") -> str:
         [path, *arguments], input=given, capture_output=True, text=True, timeout=COMMAND_S, check=False
     )
     if done.returncode != 0:
-        raise RefusedError(done.stdout + done.stderr)
+        raise ToolFailedError(done.stdout + done.stderr)
     return done.stdout
 
 

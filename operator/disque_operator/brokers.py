@@ -33,7 +33,7 @@ class UnreachableError(Exception):
     """A broker did not answer: it is unreachable or rejects the password."""
 
 
-class RefusedError(Exception):
+class CommandFailedError(Exception):
     """A command failed, or its outcome is unknown."""
 
 
@@ -99,18 +99,18 @@ async def send_command(connection: Connection, node_id: str, words: Sequence[str
     """Send a command to a broker, if it has this node ID.
 
     Raises:
-        RefusedError: The command failed, or its outcome is unknown.
+        CommandFailedError: The command failed, or its outcome is unknown.
     """
     try:
         async with asyncio.timeout(3 * STEP_S), _client(connection) as client:
             found = (await client.hello()).node_id
             if found != node_id:
-                raise RefusedError(f"node {found} answers instead of {node_id}")
+                raise CommandFailedError(f"node {found} answers instead of {node_id}")
             await client.execute(*words)
     except TimeoutError:
-        raise RefusedError("no answer in time, outcome unknown") from None
+        raise CommandFailedError("no answer in time, outcome unknown") from None
     except (DisqueError, OSError) as error:
-        raise RefusedError(str(error)) from error
+        raise CommandFailedError(str(error)) from error
 
 
 def _client(connection: Connection) -> AsyncClient:

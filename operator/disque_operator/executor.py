@@ -13,7 +13,7 @@ from typing import Protocol
 
 from disque_operator import brokers
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
-from disque_operator.brokers import Connection, RefusedError
+from disque_operator.brokers import CommandFailedError, Connection
 from disque_operator.kube import CONFLICT, NAMESPACE_TERMINATING, Kube, KubeError
 from disque_operator.logs import ClusterLogger
 
@@ -80,7 +80,7 @@ async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
             if error.status == CONFLICT or NAMESPACE_TERMINATING in error.causes:
                 raise StaleError(f"{_what(action)}: {error}") from error
             raise FailedError(_REASONS.get(error.status, "ApiServerError"), f"{_what(action)}: {error}") from error
-        except RefusedError as error:
+        except CommandFailedError as error:
             raise FailedError("CommandFailed", f"{_what(action)}: {error}") from error
         context.log.info("%s: %s", _what(action), action.why)
 

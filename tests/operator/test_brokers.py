@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from disque_operator import brokers
-from disque_operator.brokers import Connection, RefusedError, UnreachableError
+from disque_operator.brokers import CommandFailedError, Connection, UnreachableError
 from disque_operator.observed import LOCKED, Broker
 from support.cluster import RealCluster, RealNode
 
@@ -98,14 +98,14 @@ def test_leaving_broker_reports_its_progress(cluster: RealCluster) -> None:
 
 def test_command_for_another_node_id_is_not_sent(cluster: RealCluster) -> None:
     one, two, _ = cluster.nodes
-    with pytest.raises(RefusedError, match=f"node {one.id} answers instead of {two.id}"):
+    with pytest.raises(CommandFailedError, match=f"node {one.id} answers instead of {two.id}"):
         asyncio.run(brokers.send_command(look(one)[1], two.id, ("CLUSTER", "LEAVING", "yes")))
     assert look(one)[0].leaving is None
 
 
 def test_error_of_a_broker_is_reported(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
-    with pytest.raises(RefusedError, match="Unknown node"):
+    with pytest.raises(CommandFailedError, match="Unknown node"):
         asyncio.run(brokers.send_command(look(one)[1], one.id, ("CLUSTER", "FORGET", "0" * 40)))
 
 

@@ -29,7 +29,7 @@ class ConnectionLostError(Exception):
     """The connection ended while a reply was expected."""
 
 
-class RefusedError(Exception):
+class CommandRefusedError(Exception):
     """The server replied with an error to a command whose reply is required."""
 
 
@@ -56,10 +56,10 @@ class Connection:
         return self.receive()
 
     def ask(self, words: list[bytes]) -> Reply:
-        """Like `execute`, but an error reply raises `RefusedError`."""
+        """Like `execute`, but an error reply raises `CommandRefusedError`."""
         reply = self.execute(words)
         if isinstance(reply, Failure):
-            raise RefusedError(reply.text.decode("utf-8", "surrogateescape"))
+            raise CommandRefusedError(reply.text.decode("utf-8", "surrogateescape"))
         return reply
 
     def send(self, data: bytes) -> None:

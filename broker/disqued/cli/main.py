@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from disqued import __version__
 from disqued.cli.arguments import Parser, UsageError, at_least
-from disqued.cli.connection import ConnectionFailedError, ConnectionLostError, RefusedError
+from disqued.cli.connection import CommandRefusedError, ConnectionFailedError, ConnectionLostError
 from disqued.cli.endpoint import choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit, guarded
 from disqued.cli.oneshot import Style, run_command
@@ -49,7 +49,7 @@ MODES = {
 
 ERRORS = {
     UsageError: Exit.USAGE,
-    RefusedError: Exit.REFUSED,
+    CommandRefusedError: Exit.REFUSED,
     ConnectionFailedError: Exit.CONNECTION,
     ConnectionLostError: Exit.CONNECTION,
     ReplyFormatError: Exit.CONNECTION,

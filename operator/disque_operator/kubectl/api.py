@@ -26,11 +26,11 @@ _NOT_INSTALLED = re.compile(rf"doesn't have a resource type \"{names.PLURAL}|cou
 _MISSING = "(NotFound)"
 
 
-class RefusedError(Exception):
+class RequestRefusedError(Exception):
     """Kubernetes or a node rejected a request. The text says why and what to do."""
 
 
-class MissingError(RefusedError):
+class MissingError(RequestRefusedError):
     """The object does not exist."""
 
 
@@ -53,7 +53,7 @@ class Kubectl:
         """Run `kubectl` with these arguments and return its standard output.
 
         Raises:
-            RefusedError: the command failed; the text is that of `kubectl`.
+            RequestRefusedError: the command failed; the text is that of `kubectl`.
             UnreachableError: the API server did not answer, or `kubectl` is not installed.
         """
         try:
@@ -110,14 +110,14 @@ def failure(message: str) -> Exception:
     if _UNREACHABLE.search(message):
         return UnreachableError(message)
     if _NOT_INSTALLED.search(message):
-        return RefusedError(
+        return RequestRefusedError(
             f"{message}\nthe resource type {names.KIND} is not installed in this Kubernetes cluster; "
             "install the operator first (docs/howto/kubernetes.md)"
         )
     if _MISSING in message:
         hint = "\nlist all clusters with: kubectl disque status --all-namespaces" if RESOURCE in message else ""
         return MissingError(f"{message}{hint}")
-    return RefusedError(message or "kubectl failed without an error message")
+    return RequestRefusedError(message or "kubectl failed without an error message")
 
 
 def output_of(process: subprocess.Popen[str]) -> IO[str]:

@@ -21,7 +21,7 @@ def forwarded(kubectl: Kubectl, pod: str, port: int) -> Iterator[int]:
     """Forward a port of a pod while the context is open; yields the local port, which listens on loopback only.
 
     Raises:
-        RefusedError: Kubernetes does not allow the forward, or the pod is not running.
+        RequestRefusedError: Kubernetes does not allow the forward, or the pod is not running.
         UnreachableError: the API server did not answer in time.
     """
     words = ("port-forward", f"pod/{pod}", f":{port}", "--address", LOOPBACK, "--pod-running-timeout", "2s")

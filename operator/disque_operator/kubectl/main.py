@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from disque_operator.kubectl.api import Kubectl, RefusedError, UnreachableError
+from disque_operator.kubectl.api import Kubectl, RequestRefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
 from disqued import __version__
 from disqued.cli.exits import exit_table, guarded
@@ -45,7 +45,7 @@ COMMANDS = {
     "wake": Command("switches", "start a hibernated cluster"),
 }
 
-ERRORS = {RefusedError: Exit.REFUSED, UnreachableError: Exit.CONNECTION}
+ERRORS = {RequestRefusedError: Exit.REFUSED, UnreachableError: Exit.CONNECTION}
 """Errors that are reported as a message, and their exit statuses."""
 
 

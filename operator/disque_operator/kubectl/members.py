@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import Kubectl, MissingError, RefusedError, UnreachableError
+from disque_operator.kubectl.api import Kubectl, MissingError, RequestRefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.forward import LOOPBACK, forwarded
 from disqued.client import Backoff, Client, DisqueError, ResponseError
@@ -56,7 +56,7 @@ class Members:
         for pod, answer in zip(queried, answers, strict=True):
             try:
                 found[pod] = answer.result()
-            except (NoReplyError, RefusedError, UnreachableError) as error:
+            except (NoReplyError, RequestRefusedError, UnreachableError) as error:
                 self.unreachable[pod] = str(error)
         return found
 
@@ -85,7 +85,7 @@ def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
     The spec is ignored: while authentication is being disabled, some nodes still require a password.
 
     Raises:
-        RefusedError: the Secret cannot be read.
+        RequestRefusedError: the Secret cannot be read.
     """
     if given := os.environ.get(PASSWORD_VARIABLE):
         return (given,)
@@ -93,9 +93,9 @@ def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
         secret = kubectl.json("get", "secret", names.auth_secret(cluster["metadata"]["name"]))
     except MissingError:
         return ()
-    except RefusedError as error:
+    except RequestRefusedError as error:
         hint = f"if you cannot read the Secret, set the password in {PASSWORD_VARIABLE}"
-        raise RefusedError(f"{error}\n{hint}") from error
+        raise RequestRefusedError(f"{error}\n{hint}") from error
     data: Mapping[str, str] = secret.get("data") or {}
     there = [data[key] for key in ("password", "former-password") if data.get(key)]
     return tuple(base64.b64decode(value).decode().rstrip("\n") for value in there)

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import Kubectl, RefusedError, UnreachableError, retrying
+from disque_operator.kubectl.api import Kubectl, RequestRefusedError, UnreachableError, retrying
 from disque_operator.kubectl.resource import drain_line, headline
 
 POLL_EVERY_S = 1.0
 DEFAULT_TIMEOUT_S = 1800.0
 
 Done: TypeAlias = Callable[[Json], bool]
-"""Whether the change is complete. Raises RefusedError if it will never complete."""
+"""Whether the change is complete. Raises RequestRefusedError if it will never complete."""
 
 
-class WaitTimeoutError(RefusedError):
+class WaitTimeoutError(RequestRefusedError):
     """The change did not complete in time; it continues in the background."""
 
 
@@ -46,7 +46,7 @@ def wait(kubectl: Kubectl, name: str, done: Done, timeout_s: float) -> Json:
 
     Raises:
         WaitTimeoutError: the change did not complete in time.
-        RefusedError: `done` found that the change will never complete.
+        RequestRefusedError: `done` found that the change will never complete.
     """
     deadline = time.monotonic() + timeout_s
     progress = Progress()

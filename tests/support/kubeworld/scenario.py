@@ -14,13 +14,14 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeletePod
+from disque_operator.brokers import CommandFailedError
 from disque_operator.decisions import Event, Plan
 from disque_operator.observed import LOCKED, Observed
 from disque_operator.plan import plan
 from disque_operator.resources import same, settings
 from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
 from support.kubeworld.objects import ConflictError
-from support.kubeworld.world import NODES, InvariantError, RefusedError, World
+from support.kubeworld.world import NODES, InvariantError, World
 
 GOOD_IMAGE: Final = "disque:1"
 SETTLED_ROUNDS: Final = 8
@@ -142,7 +143,7 @@ class Scenario:
         self.log.append(f"{self.world.now_s:.0f} {_short(action)}")
         try:
             self.world.perform(action)
-        except (ConflictError, RefusedError) as error:
+        except (ConflictError, CommandFailedError) as error:
             self.log.append(f"  {error}")
             self._due_s = self.world.now_s + 1
             return False

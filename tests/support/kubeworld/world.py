@@ -17,6 +17,7 @@ from typing import Any, Final
 from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.apivalues import Json, seconds
+from disque_operator.brokers import CommandFailedError
 from disque_operator.directives import LIVE, read
 from disque_operator.observed import LOCKED, Broker, Leaving, Observed, Passwords, Peer, Pod, StatefulSet, Volume
 from disque_operator.spec import Spec
@@ -36,10 +37,6 @@ MISSING: Final = "missing"
 
 class InvariantError(AssertionError):
     """An invariant is violated."""
-
-
-class RefusedError(Exception):
-    """A broker rejected a command."""
 
 
 @dataclass
@@ -426,7 +423,7 @@ class World:
     # --- actions ------------------------------------------------------------------------------------------------------
 
     def perform(self, action: Action) -> None:
-        """Execute an action; raises ConflictError, RefusedError or InvariantError."""
+        """Execute an action; raises ConflictError, CommandFailedError or InvariantError."""
         self.changed = True
         if isinstance(action, Apply):
             self._guard_apply(action.manifest)
@@ -510,7 +507,7 @@ class World:
     def _leave(self, broker: BrokerProcess, leaving: bool) -> None:
         stay = [one for one in self.bus.running.values() if one.node_id in broker.connected and not one.disk.leaving]
         if leaving and not stay:
-            raise RefusedError("ERR This node cannot leave: no other node stays")
+            raise CommandFailedError("ERR This node cannot leave: no other node stays")
         if leaving and any(one.disk.leaving for one in self.bus.running.values() if one is not broker):
             raise InvariantError("two brokers leave at the same time")
         if leaving != broker.disk.leaving:

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from disqued.cli.arguments import Parser, UsageError, at_least
-from disqued.cli.connection import Connection, ConnectionLostError, RefusedError
+from disqued.cli.connection import CommandRefusedError, Connection, ConnectionLostError
 from disqued.cli.endpoint import Endpoint, choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.views.client import connected_client
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> Exit:
 
 
 def measure(loader: Loader, queue: str, options: argparse.Namespace) -> Iterator[Phase]:
-    """Run the three phases. Raises `RefusedError` if the server refuses a request."""
+    """Run the three phases. Raises `CommandRefusedError` if the server refuses a request."""
     name = os.fsencode(queue)
     body = random.Random(SEED).randbytes(options.body_bytes)  # noqa: S311  load, not a secret
     copies = [b"REPLICATE", b"%d" % options.replicate] if options.replicate else []
@@ -139,7 +139,7 @@ class LoadClient:
             raise ConnectionLostError("Error: Server closed the connection")
         for reply in self._decoder.feed(data):
             if isinstance(reply, ResponseError):
-                raise RefusedError(str(reply))
+                raise CommandRefusedError(str(reply))
             replies.append(reply)
             self._missing -= 1
         return None if self._missing else (time.perf_counter() - self._sent_s) * 1000

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from disqued.cli.connection import Connection, ConnectionLostError, RefusedError
+from disqued.cli.connection import CommandRefusedError, Connection, ConnectionLostError
 from disqued.cli.endpoint import Endpoint, choose_endpoint
 from disqued.client import (
     Argument,
@@ -30,7 +30,7 @@ def connected_client(endpoint: Endpoint) -> Iterator[Client]:
         with Client([str(endpoint)], password=password, discover=False, backoff=Backoff(attempts=1)) as client:
             yield client
     except ResponseError as error:
-        raise RefusedError(str(error)) from error
+        raise CommandRefusedError(str(error)) from error
     except DisqueError as error:
         raise ConnectionLostError(f"Error: {error}") from error
 

@@ -8,7 +8,7 @@ import sys
 import webbrowser
 
 from disqued.cli.arguments import Parser
-from disqued.cli.connection import RefusedError
+from disqued.cli.connection import CommandRefusedError
 from disqued.cli.endpoint import DEFAULT_HOST, Endpoint, choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.views.client import connected_client
@@ -45,7 +45,7 @@ def _member(client: Client, asked: Endpoint, wanted: str) -> Endpoint:
             found.append(at)
     if len(found) != 1:
         how_many = "No node matches" if not found else f"{len(found)} nodes match"
-        raise RefusedError(f"{how_many} '{wanted}'; see 'disque nodes'")
+        raise CommandRefusedError(f"{how_many} '{wanted}'; see 'disque nodes'")
     return found[0]
 
 
@@ -55,6 +55,6 @@ def _address(endpoint: Endpoint) -> str:
         reply = client.execute("CONFIG", "GET", "http-port", repeat=True)
     port = reply[1].decode() if isinstance(reply, list) and len(reply) == 2 and isinstance(reply[1], bytes) else "0"
     if port == "0":
-        raise RefusedError(f"node {endpoint} has no console; set http-port in its configuration")
+        raise CommandRefusedError(f"node {endpoint} has no console; set http-port in its configuration")
     host = endpoint.host if endpoint.path is None else DEFAULT_HOST
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass, replace
 
 from disqued.cli.arguments import Parser
-from disqued.cli.connection import ConnectionFailedError, ConnectionLostError, RefusedError
+from disqued.cli.connection import CommandRefusedError, ConnectionFailedError, ConnectionLostError
 from disqued.cli.endpoint import Endpoint, choose_endpoint, endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_bytes, human_duration
@@ -100,7 +100,7 @@ def _ask(endpoint: Endpoint) -> dict[str, str]:
     try:
         with connected_client(endpoint) as client:
             return client.info()
-    except (ConnectionFailedError, ConnectionLostError, RefusedError):
+    except (ConnectionFailedError, ConnectionLostError, CommandRefusedError):
         return {}
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import Kubectl, RefusedError
+from disque_operator.kubectl.api import Kubectl, RequestRefusedError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.forward import LOOPBACK, forwarded
 from disque_operator.kubectl.members import PASSWORD_VARIABLE, accepted, passwords
@@ -37,12 +37,12 @@ def choose_pod(pods: list[Json], wanted: str | None) -> str:
     """Return the name of the wanted pod, or of the first ready pod if `wanted` is None.
 
     Raises:
-        RefusedError: no such pod exists, or no pod is ready.
+        RequestRefusedError: no such pod exists, or no pod is ready.
     """
     found = [pod["metadata"]["name"] for pod in pods if _matches(pod, wanted)]
     if not found:
         existing = ", ".join(pod["metadata"]["name"] for pod in pods) or "none"
-        raise RefusedError(
+        raise RequestRefusedError(
             f'pod "{wanted}" not found; pods of the cluster: {existing}'
             if wanted
             else f"no pod is ready; pods of the cluster: {existing}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import Kubectl, RefusedError
+from disque_operator.kubectl.api import Kubectl, RequestRefusedError
 from disque_operator.kubectl.commands.cli import choose_pod
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.resource import DRAINED, desired_replicas, drain_condition, member
@@ -44,7 +44,7 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
         wait(kubectl, chosen.name, lambda cluster: done(cluster, pod), chosen.timeout_s)
     except WaitTimeoutError:
         raise
-    except RefusedError:
+    except RequestRefusedError:
         _annotate(kubectl, pod, drain=False)  # otherwise a refused drain could start later, when nobody expects it
         raise
     sys.stdout.write(f"{pod} accepts jobs again\n" if chosen.undo else _advice(chosen.name, pod))
@@ -72,10 +72,10 @@ def _accepts_jobs(cluster: Json, pod: str) -> bool:
 
 
 def _is_drained(cluster: Json, pod: str) -> bool:
-    """Whether the drain of this pod has finished. Raises RefusedError if the operator refused it."""
+    """Whether the drain of this pod has finished. Raises RequestRefusedError if the operator refused it."""
     draining = drain_condition(cluster)
     if draining.pod == pod and draining.is_refused:
-        raise RefusedError(draining.message)
+        raise RequestRefusedError(draining.message)
     return draining.pod == pod and draining.reason == DRAINED
 
 

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import Kubectl, RefusedError, UnreachableError, output_of, retrying
+from disque_operator.kubectl.api import Kubectl, RequestRefusedError, UnreachableError, output_of, retrying
 from disque_operator.kubectl.exits import Exit
 
 POLL_EVERY_S = 2.0
@@ -54,7 +54,7 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     for pod in pods:
         try:
             logs.append(list(_existing(kubectl, pod, chosen)))
-        except RefusedError as error:
+        except RequestRefusedError as error:
             failures.append(f"{pod}: {error}")
     shown: dict[str, str] = {}
     printer = Printer(chosen.timestamps)
@@ -136,7 +136,9 @@ def _pods(kubectl: Kubectl, chosen: argparse.Namespace) -> list[str]:
     pods = [pod["metadata"]["name"] for pod in kubectl.pods(chosen.name) if _has_started(pod)]
     unknown = [pod for pod in chosen.pods if pod not in pods and not chosen.follow]
     if unknown:
-        raise RefusedError(f"no logs found for {', '.join(unknown)}; pods with logs: {', '.join(pods) or 'none'}")
+        raise RequestRefusedError(
+            f"no logs found for {', '.join(unknown)}; pods with logs: {', '.join(pods) or 'none'}"
+        )
     return [pod for pod in pods if not chosen.pods or pod in chosen.pods]
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import RESOURCE, Kubectl, RefusedError, UnreachableError
+from disque_operator.kubectl.api import RESOURCE, Kubectl, RequestRefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.members import Members, passwords
 from disque_operator.kubectl.redaction import redacted, scrubbed
@@ -185,7 +185,7 @@ class Report:
         """Return the result of `get`; if it fails, add a line to `missing` and return None."""
         try:
             return get()
-        except (RefusedError, UnreachableError) as error:
+        except (RequestRefusedError, UnreachableError) as error:
             self.missing.append(f"{what}: {' '.join(str(error).split())}")
             return None
 

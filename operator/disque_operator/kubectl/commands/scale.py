@@ -7,7 +7,7 @@ import sys
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.kubectl.api import Kubectl, RefusedError
+from disque_operator.kubectl.api import Kubectl, RequestRefusedError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.resource import drain_condition, has_seen_spec, is_ready, status
 from disque_operator.kubectl.waiting import wait, wait_options
@@ -34,7 +34,7 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
         is_removed = not drain.pod or names.ordinal(drain.pod) >= replicas
         # A refusal for a pod that this size keeps is about something else: a drain for maintenance, now or earlier.
         if has_seen_spec(cluster) and drain.is_refused and is_removed:
-            raise RefusedError(drain.message)
+            raise RequestRefusedError(drain.message)
         return is_ready(cluster) and status(cluster).get("replicas") == replicas
 
     wait(kubectl, chosen.name, done, chosen.timeout_s)
