@@ -34,6 +34,8 @@ IMAGES = Path(__file__).parents[1] / "images"
 PORTS = (7797, 7798, 7799)
 LINES = 24
 COLUMNS = 104
+PROMPT_S = 0.3
+"""The shell shows its prompt within this time. A command that is typed earlier appears above the prompt."""
 FONT_FACE = re.compile(r"@font-face\s*\{[^}]*\}")
 FONTS = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 PRODUCED = {"mail": 30, "mail-retry": 4, "thumbnails": 60, "billing:invoices": 10, "search-index": 25, "webhooks": 15}
@@ -130,6 +132,7 @@ def capture(picture: Picture, home: Path) -> str:
     path = f"PATH={Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
     shell = ["env", path, f"DISQUE_PORT={PORTS[0]}", f"HOME={home}", "PS1=$ ", "sh"]
     tmux(*session, "new-session", "-d", *size, *shell)
+    time.sleep(PROMPT_S)
     tmux(*session, "send-keys", picture.command, "Enter")
     time.sleep(picture.wait_s)
     if picture.keys:
