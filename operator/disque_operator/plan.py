@@ -36,7 +36,7 @@ from disque_operator.resources import Wanted
 from disque_operator.spec import Spec
 from disque_operator.status import status
 
-_TROUBLED_S: Final = 10.0
+_DEGRADED_S: Final = 10.0
 """Seconds until the next round while an administrator must act."""
 
 
@@ -73,9 +73,9 @@ def _again_s(decision: Decision, *, paused: bool) -> float:
         return SOON_S if decision.actions else IDLE_S
     if decision.actions or any(note.reason in _MOVING for note in decision.notes):
         return SOON_S
-    troubled = any(note.topic in {"Degraded", "SpecValid"} for note in decision.notes)
+    degraded = any(note.topic in {"Degraded", "SpecValid"} for note in decision.notes)
     moving = any(note.topic == "Progressing" and note.holds for note in decision.notes)
-    return SOON_S if moving and not troubled else _TROUBLED_S
+    return SOON_S if moving and not degraded else _DEGRADED_S
 
 
 def _decide(view: ClusterView, fresh: str) -> tuple[Decision, Json | None]:

@@ -1,6 +1,6 @@
 """Replays what was recorded on several nodes against several of ours, in virtual time.
 
-A `Troupe` is a cluster whose nodes stand for the recorded ones: `n1` of the recording is the first member, and so on.
+The nodes of a `ReplayCluster` stand for the recorded ones: `n1` of the recording is the first member, and so on.
 Requests are asked at the pace of the recording, of the node that was asked then; replies are compared as in `replay`,
 and no reply may arrive later than the recorded one.
 
@@ -86,7 +86,7 @@ class Question:
 
 
 @dataclass
-class Troupe:
+class ReplayCluster:
     """Our nodes in the roles of the recorded ones."""
 
     file: str

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from compat.fournodes import SEVERAL_NODES, Troupe
+from compat.fournodes import SEVERAL_NODES, ReplayCluster
 from compat.recording import FILES, VECTORS, numbers
 from disqued.config import Config
 from disqued.core.cluster.holders import Holders
@@ -68,9 +68,9 @@ def entries(data: bytes) -> list[Entry]:
     return found
 
 
-def said(data: bytes, troupe: Troupe | None = None) -> list[Said]:
-    """What the entries of a file say; with the IDs of the recording if the file is one of a troupe."""
-    name = troupe.names.to_recorded if troupe is not None else bytes
+def said(data: bytes, replayed: ReplayCluster | None = None) -> list[Said]:
+    """What the entries of a file say; with the IDs of the recording if the file is one of a replayed."""
+    name = replayed.names.to_recorded if replayed is not None else bytes
     found: list[Said] = []
     for entry in entries(data):
         if entry.words[0] != LOADJOB:
@@ -92,9 +92,9 @@ def recorded(name: str) -> list[Said]:
     return said((VECTORS / "aof" / f"{name}.aof").read_bytes())
 
 
-def written(member: Member, troupe: Troupe) -> list[Said]:
+def written(member: Member, replayed: ReplayCluster) -> list[Said]:
     """What the file of a node of ours says."""
-    return said(bytes(member.host.disk.files[FILE]), troupe)
+    return said(bytes(member.host.disk.files[FILE]), replayed)
 
 
 def as_we_write(entry: Said) -> Said:
@@ -141,43 +141,43 @@ def become(member: Member, node_id: bytes, name: str, *, cut: int = 0) -> None:
 
 
 def test_nodes_with_a_file_answer_and_write_as_recorded() -> None:
-    troupe = Troupe(AOF, 2, options=OPTIONS)
-    one, two = troupe.nodes.values()
+    replayed = ReplayCluster(AOF, 2, options=OPTIONS)
+    one, two = replayed.nodes.values()
     for theirs, ours in ((N1, one.id), (N2, two.id)):
-        troupe.names.bind(theirs, ours)
-        troupe.names.bind(theirs[:8], ours[:8])
+        replayed.names.bind(theirs, ours)
+        replayed.names.bind(theirs[:8], ours[:8])
     assert one.admin.call("CLUSTER", "MEET", "127.0.0.1", 17712) == b"OK"
-    troupe.cluster.until(troupe.cluster.is_whole)
+    replayed.cluster.until(replayed.cluster.is_whole)
 
-    troupe.play(1, 7)
-    troupe.cluster.run(milliseconds=5)
-    assert written(one, troupe) == list(map(as_we_write, recorded("01-addjob")))
-    assert written(two, troupe) == recorded("02-replica")
+    replayed.play(1, 7)
+    replayed.cluster.run(milliseconds=5)
+    assert written(one, replayed) == list(map(as_we_write, recorded("01-addjob")))
+    assert written(two, replayed) == recorded("02-replica")
 
-    troupe.play(8, 17)
-    troupe.cluster.run(seconds=2)
+    replayed.play(8, 17)
+    replayed.cluster.run(seconds=2)
     two.pause()
-    troupe.play(18)
+    replayed.play(18)
     two.resume()
-    troupe.play(19, 24)
+    replayed.play(19, 24)
     refused = next(entry.job_id for entry in recorded("04-full-life-replica") if entry.body == b"norepl")
-    troupe.names.bind(refused, next(entry.job_id for entry in written(two, troupe) if entry.body == b"norepl"))
+    replayed.names.bind(refused, next(entry.job_id for entry in written(two, replayed) if entry.body == b"norepl"))
     first = list(map(as_we_write, recorded("03-full-life")))
     moved, once = (entry for entry in first if entry.queue == b"fed")
     # A job that was never logged needs no record that says so; an acknowledgement at another node is received.
     first = [entry for entry in first if entry != Said(refused)]
-    assert written(one, troupe) == [*first, Said(once.job_id), Said(moved.job_id)]
+    assert written(one, replayed) == [*first, Said(once.job_id), Said(moved.job_id)]
     # Jobs that move are logged where they come to, and at-most-once jobs are gone when they are delivered.
     second = recorded("04-full-life-replica")
     here = [replace(moved, state=b"active", flags=7, nodes=(N2, N1)), replace(once, flags=5, nodes=(N2,))]
-    assert written(two, troupe) == [*second[:-1], *here, Said(once.job_id), second[-1]]
+    assert written(two, replayed) == [*second[:-1], *here, Said(once.job_id), second[-1]]
 
-    troupe.play(25, 26)
+    replayed.play(25, 26)
     left = [entry for entry in map(as_we_write, recorded("05-after-bgrewriteaof")) if entry.job_id != moved.job_id]
-    assert sorted(written(one, troupe), key=str) == sorted(left, key=str)
+    assert sorted(written(one, replayed), key=str) == sorted(left, key=str)
 
-    troupe.check()
-    assert troupe.played == list(numbers(LOGGING))
+    replayed.check()
+    assert replayed.played == list(numbers(LOGGING))
 
 
 def test_file_after_a_controlled_shutdown_is_as_recorded() -> None:
@@ -250,48 +250,48 @@ def test_truncated_file_is_repaired_as_by_the_original() -> None:
 
 
 def test_a_node_that_loaded_answers_as_recorded() -> None:
-    troupe = Troupe(AOF, 2, options=OPTIONS)
-    member = troupe["n1"]
+    replayed = ReplayCluster(AOF, 2, options=OPTIONS)
+    member = replayed["n1"]
     assert member.admin.call("CLUSTER", "MEET", "127.0.0.1", 17712) == b"OK"
-    troupe.cluster.until(troupe.cluster.is_whole)
+    replayed.cluster.until(replayed.cluster.is_whole)
     become(member, N1, "05-after-bgrewriteaof")
-    troupe.play(27, 29)
+    replayed.play(27, 29)
     become(member, N1, "05-after-bgrewriteaof", cut=7)
-    troupe.play(30)
+    replayed.play(30)
 
-    troupe.check()
-    assert troupe.played == list(numbers(RESTARTED))
+    replayed.check()
+    assert replayed.played == list(numbers(RESTARTED))
 
 
 def test_a_node_that_was_restarted_in_a_controlled_way_answers_as_recorded() -> None:
-    troupe = Troupe(AOF, 1)
-    member = troupe["n1"]
+    replayed = ReplayCluster(AOF, 1)
+    member = replayed["n1"]
     member.host.config_text = "port 17711\n"
-    troupe.play(31, 32)
-    troupe.ask(33)
-    troupe.played.append(33)
+    replayed.play(31, 32)
+    replayed.ask(33)
+    replayed.played.append(33)
     assert member.host.ended == "shutdown"
     become(member, SINGLE, "09-shutdown-rewrite")
-    troupe.play(34, 39)
+    replayed.play(34, 39)
 
-    troupe.check()
-    assert troupe.played == list(numbers(CONTROLLED))
+    replayed.check()
+    assert replayed.played == list(numbers(CONTROLLED))
     assert "\naof-enqueue-jobs-once no\n" in member.host.config_text
 
 
 def test_a_node_that_loads_answers_as_recorded() -> None:
-    troupe = Troupe(LOADING, 1, options=OPTIONS)
-    member = troupe["n1"]
+    replayed = ReplayCluster(LOADING, 1, options=OPTIONS)
+    member = replayed["n1"]
     member.crash()
     data = renewed((VECTORS / "aof" / "01-addjob.aof").read_bytes(), START_MS)
     member.host.disk.put(FILE, data * 20_000)
     member.host.disk.delay_ms[disk.READ] = 100
     member.restart()
-    troupe.cluster.run(milliseconds=250)
-    troupe.play(1, 8)
+    replayed.cluster.run(milliseconds=250)
+    replayed.play(1, 8)
 
-    troupe.check()
-    assert troupe.played == list(numbers(SEVERAL_NODES[LOADING]))
+    replayed.check()
+    assert replayed.played == list(numbers(SEVERAL_NODES[LOADING]))
 
 
 def test_all_that_was_recorded_is_replayed_here() -> None:

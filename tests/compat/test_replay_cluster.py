@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compat.fournodes import SEVERAL_NODES, States, Troupe
+from compat.fournodes import SEVERAL_NODES, ReplayCluster, States
 from compat.recording import FILES, numbers
 
 if TYPE_CHECKING:
@@ -19,21 +19,21 @@ CLUSTER = FILES[3]
 
 
 def test_four_nodes_answer_as_recorded() -> None:
-    troupe = Troupe(CLUSTER, 4)
+    replayed = ReplayCluster(CLUSTER, 4)
 
-    meeting(troupe)
-    copies(troupe)
-    queueing_again(troupe)
-    acknowledging(troupe)
-    slow_and_dead_peers(troupe)
-    federation(troupe)
-    pausing(troupe)
-    leaving(troupe)
-    short_of_memory(troupe)
-    failing_and_forgetting(troupe)
+    meeting(replayed)
+    copies(replayed)
+    queueing_again(replayed)
+    acknowledging(replayed)
+    slow_and_dead_peers(replayed)
+    federation(replayed)
+    pausing(replayed)
+    leaving(replayed)
+    short_of_memory(replayed)
+    failing_and_forgetting(replayed)
 
-    troupe.check()
-    assert troupe.played == list(numbers(SEVERAL_NODES[CLUSTER]))
+    replayed.check()
+    assert replayed.played == list(numbers(SEVERAL_NODES[CLUSTER]))
 
 
 def at(**states: str) -> States:
@@ -41,139 +41,139 @@ def at(**states: str) -> States:
     return {f"n{number}": states.get(f"n{number}") for number in range(1, 5)}
 
 
-def meeting(troupe: Troupe) -> None:
+def meeting(replayed: ReplayCluster) -> None:
     """Forming the cluster."""
-    troupe.play(1, 7)
+    replayed.play(1, 7)
 
 
-def copies(troupe: Troupe) -> None:
+def copies(replayed: ReplayCluster) -> None:
     """The holders of a job after ADDJOB, with and without ASYNC."""
-    troupe.chance(8, 8, at(n1="queued", n2="active", n4="active"))
-    troupe.play(9, 13)
-    troupe.chance(14, 14, at(n1="active", n2="queued", n4="active"), after_ms=5)
-    troupe.play(15)
+    replayed.chance(8, 8, at(n1="queued", n2="active", n4="active"))
+    replayed.play(9, 13)
+    replayed.chance(14, 14, at(n1="active", n2="queued", n4="active"), after_ms=5)
+    replayed.play(15)
 
 
-def queueing_again(troupe: Troupe) -> None:
+def queueing_again(replayed: ReplayCluster) -> None:
     """A queued job stays where it is; one that was fetched comes back once; NACK, ENQUEUE, WORKING."""
-    troupe.chance(16, 16, at(n1="queued", n3="active", n4="active"))
-    troupe.play(17)
+    replayed.chance(16, 16, at(n1="queued", n3="active", n4="active"))
+    replayed.play(17)
     # The second of three was the first to queue it again. With us that is hardly ever so: the others have to be kept
     # from it.
-    troupe.before = {18: partial(_pause, troupe, "none"), 20: partial(_pause, troupe, "in")}
-    troupe.chance(18, 20, at(n1="active", n2="queued", n3="active"))
-    troupe.play(21, 23)
-    _pause(troupe, "none")
-    troupe.chance(24, 24, at(n1="queued", n2="active", n3="active"))
-    troupe.play(25, 34)
+    replayed.before = {18: partial(_pause, replayed, "none"), 20: partial(_pause, replayed, "in")}
+    replayed.chance(18, 20, at(n1="active", n2="queued", n3="active"))
+    replayed.play(21, 23)
+    _pause(replayed, "none")
+    replayed.chance(24, 24, at(n1="queued", n2="active", n3="active"))
+    replayed.play(25, 34)
 
 
-def acknowledging(troupe: Troupe) -> None:
+def acknowledging(replayed: ReplayCluster) -> None:
     """ACKJOB and FASTACK at nodes with and without the job, also if one does not respond."""
-    troupe.play(35, 39)
-    troupe.chance(40, 40, at(n1="queued", n3="active"))
-    troupe.play(41)
-    troupe.sees(41, 40, within_ms=300)
-    troupe.play(42, 45)
-    troupe["n4"].pause()
-    troupe.play(46, 48)
-    troupe["n4"].resume()
-    troupe.sees(48, 45, within_ms=300)
-    troupe.chance(49, 49, at(n1="queued", n3="active", n4="active"))
-    troupe.play(50)
-    troupe.sees(50, 49, within_ms=100)
-    troupe.chance(51, 51, at(n1="queued", n3="active", n4="active"))
-    troupe.play(52)
-    troupe.sees(52, 51, within_ms=100)
+    replayed.play(35, 39)
+    replayed.chance(40, 40, at(n1="queued", n3="active"))
+    replayed.play(41)
+    replayed.sees(41, 40, within_ms=300)
+    replayed.play(42, 45)
+    replayed["n4"].pause()
+    replayed.play(46, 48)
+    replayed["n4"].resume()
+    replayed.sees(48, 45, within_ms=300)
+    replayed.chance(49, 49, at(n1="queued", n3="active", n4="active"))
+    replayed.play(50)
+    replayed.sees(50, 49, within_ms=100)
+    replayed.chance(51, 51, at(n1="queued", n3="active", n4="active"))
+    replayed.play(52)
+    replayed.sees(52, 51, within_ms=100)
 
 
-def slow_and_dead_peers(troupe: Troupe) -> None:
+def slow_and_dead_peers(replayed: ReplayCluster) -> None:
     """ADDJOB that waits for unresponsive nodes, and whose client disconnects."""
-    n1, n3, n4 = troupe["n1"], troupe["n3"], troupe["n4"]
+    n1, n3, n4 = replayed["n1"], replayed["n3"], replayed["n4"]
     n3.pause()
     n4.pause()
-    troupe.play(53)
+    replayed.play(53)
     n3.resume()
-    troupe.cluster.run(milliseconds=500)
+    replayed.cluster.run(milliseconds=500)
     for number in range(54, 60):
         # Whether the stopped node was among the first two that were asked.
         asked = 3 if number == 58 else 4
-        troupe.until_as_recorded(number, number, partial(_is_held_by, asked, n1))
+        replayed.until_as_recorded(number, number, partial(_is_held_by, asked, n1))
     n4.resume()
-    troupe.play(60)
+    replayed.play(60)
 
-    troupe.flush()
+    replayed.flush()
     n3.pause()
     n4.pause()
     client = n1.client()
     client.send("ADDJOB", "tq", "x", 5000, "REPLICATE", 3)
-    troupe.cluster.run(milliseconds=250)
-    troupe.play(61, 62)
+    replayed.cluster.run(milliseconds=250)
+    replayed.play(61, 62)
     client.disconnect()
-    troupe.play(63)
+    replayed.play(63)
     n3.resume()
     n4.resume()
-    troupe.cluster.run(milliseconds=100)
+    replayed.cluster.run(milliseconds=100)
 
 
-def federation(troupe: Troupe) -> None:
+def federation(replayed: ReplayCluster) -> None:
     """Jobs are on one node and consumers on another."""
-    n1 = troupe["n1"].admin
+    n1 = replayed["n1"].admin
     for number in range(12):
         n1.add("fed", f"j{number}", "REPLICATE", 1)
     n1.add("fed", "last-at-most-once", "REPLICATE", 1, "RETRY", 0)
-    troupe.play(64, 82)
-    waiting = troupe.ask(83)
-    troupe.cluster.run(seconds=4)
-    now_ms = troupe.cluster.network.now_ms
+    replayed.play(64, 82)
+    waiting = replayed.ask(83)
+    replayed.cluster.run(seconds=4)
+    now_ms = replayed.cluster.network.now_ms
     n1.add("late", "x", "REPLICATE", 1)
-    troupe.hear(83, waiting, now_ms)
+    replayed.hear(83, waiting, now_ms)
 
 
-def pausing(troupe: Troupe) -> None:
+def pausing(replayed: ReplayCluster) -> None:
     """PAUSE with BCAST, and a queue that takes no copies."""
-    troupe.play(84, 93)
+    replayed.play(84, 93)
 
 
-def leaving(troupe: Troupe) -> None:
+def leaving(replayed: ReplayCluster) -> None:
     """The replies of a leaving node and of the others, and where new jobs are placed."""
-    troupe.play(94, 99)
-    troupe.chance(100, 100, at(n2="active", n4="queued"), after_ms=5)
-    troupe.play(101)
-    troupe.chance(102, 102, at(n3="active", n4="active"), after_ms=5)
-    troupe.play(103, 108)
-    troupe.chance(109, 109, at(n4="queued"), after_ms=5)
-    troupe.play(110, 112)
+    replayed.play(94, 99)
+    replayed.chance(100, 100, at(n2="active", n4="queued"), after_ms=5)
+    replayed.play(101)
+    replayed.chance(102, 102, at(n3="active", n4="active"), after_ms=5)
+    replayed.play(103, 108)
+    replayed.chance(109, 109, at(n4="queued"), after_ms=5)
+    replayed.play(110, 112)
 
 
-def short_of_memory(troupe: Troupe) -> None:
+def short_of_memory(replayed: ReplayCluster) -> None:
     """A node that uses more than 75 % of its memory, then more than 95 %."""
-    n1 = troupe["n1"].admin
-    used_bytes = int(troupe["n1"].node.state.lifecycle.memory.used_bytes)
+    n1 = replayed["n1"].admin
+    used_bytes = int(replayed["n1"].node.state.lifecycle.memory.used_bytes)
     assert n1.call("CONFIG", "SET", "maxmemory", used_bytes * 100 // 85) == b"OK"
-    troupe.chance(113, 113, at(n2="queued", n3="active"), after_ms=5)
-    troupe.play(114, 115)
+    replayed.chance(113, 113, at(n2="queued", n3="active"), after_ms=5)
+    replayed.play(114, 115)
     assert n1.call("CONFIG", "SET", "maxmemory", 1) == b"OK"
-    troupe.play(116, 119)
-    troupe.cluster.run(milliseconds=5)  # GETJOB asked the others for jobs
-    troupe.play(120)
+    replayed.play(116, 119)
+    replayed.cluster.run(milliseconds=5)  # GETJOB asked the others for jobs
+    replayed.play(120)
     assert n1.call("CONFIG", "SET", "maxmemory", "1gb") == b"OK"
 
 
-def failing_and_forgetting(troupe: Troupe) -> None:
+def failing_and_forgetting(replayed: ReplayCluster) -> None:
     """A node is killed and comes back, is forgotten by one of the others; another one becomes a new node."""
-    for member in troupe.nodes.values():
+    for member in replayed.nodes.values():
         assert member.admin.call("CONFIG", "SET", "cluster-node-timeout", 1000) == b"OK"
-    troupe["n4"].crash()
-    troupe.play(121, 124)
-    troupe["n4"].restart()
-    troupe.play(125, 132)
+    replayed["n4"].crash()
+    replayed.play(121, 124)
+    replayed["n4"].restart()
+    replayed.play(125, 132)
 
 
-def _pause(troupe: Troupe, option: str) -> None:
+def _pause(replayed: ReplayCluster, option: str) -> None:
     """Let two of three nodes put jobs back into their queue, or not."""
     for name in ("n1", "n3"):
-        assert troupe[name].admin.call("PAUSE", "rq", option) == option.encode()
+        assert replayed[name].admin.call("PAUSE", "rq", option) == option.encode()
 
 
 def _is_held_by(count: int, member: Member, job_id: bytes) -> bool:

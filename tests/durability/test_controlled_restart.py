@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from support.durable import DurableNode, nap
+from support.durable import DurableNode, sleep_up_to
 
 OPTION: Final = "aof-enqueue-jobs-once"
 ROUNDS: Final = 6
@@ -78,7 +78,7 @@ def test_repeated_controlled_restarts_keep_jobs_and_order(
         for _ in range(KILLS):
             saved = {path: path.read_bytes() for path in (node.file, node.node.aof)}
             node.node.begin()
-            nap(chance, 80)
+            sleep_up_to(chance, 80)
             node.node.kill()
             killed += node.is_wanted()
             if not node.is_wanted():  # it had loaded all: that was the restart, and this is another try

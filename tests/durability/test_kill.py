@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from durability.conftest import LONG, POLICIES, Make
-from support.durable import DurableNode, StoredJobs, fill, load, nap
+from support.durable import DurableNode, StoredJobs, fill, load, sleep_up_to
 
 LIVES: Final = 10
 """How many processes use one file before a new one is started."""
@@ -31,7 +31,7 @@ def test_no_answered_job_is_lost_when_killed_during_adds(make: Make, policy: str
         node.start()
         for life in range(LIVES):
             with load(node, stored, seed=(policy, number, life)):
-                nap(chance, 60)
+                sleep_up_to(chance, 60)
                 node.kill()
             node.start()
             stored.check(node.jobs(stored.bodies))
@@ -67,7 +67,7 @@ def test_no_answered_job_is_lost_when_killed_during_rewrites(make: Make, policy:
             with load(node, stored, seed=(policy, number, life)):
                 if not by_itself:
                     node.call("BGREWRITEAOF")
-                nap(chance, took_ms * 1.5)
+                sleep_up_to(chance, took_ms * 1.5)
                 node.kill()
             begun += bool(list(node.directory.glob(TEMPORARY)))
             node.start()
@@ -85,12 +85,12 @@ def test_no_answered_job_is_lost_when_killed_during_loading(make: Make, points: 
     node.start()
     fill(node, stored, 4000)
     with load(node, stored):
-        nap(chance, 100)
+        sleep_up_to(chance, 100)
         node.kill()
     loaded, loading = node.log.count("DB loaded"), node.log.count("Loading the append only file")
     for _ in range(points):
         node.begin()
-        nap(chance, 150)
+        sleep_up_to(chance, 150)
         number = chance.choice((signal.SIGKILL, signal.SIGTERM))
         assert node.end(number) in {0, -number}, "a signal that comes before it listens to any ends it as well"
     assert node.log.count("DB loaded") - loaded < points, "some were killed before they had loaded all"
@@ -117,9 +117,9 @@ def test_no_answered_job_is_lost_when_killed_during_shutdown(make: Make, command
         node.start()
         for life in range(LIVES):
             with load(node, stored, seed=(command, number, life)), contextlib.closing(node.connect()) as ending:
-                nap(chance, 20)
+                sleep_up_to(chance, 20)
                 ending.send(*command)
-                nap(chance, took_ms * 1.5)
+                sleep_up_to(chance, took_ms * 1.5)
                 ends[node.kill()] += 1
             node.start()
             stored.check(node.jobs(stored.bodies))

@@ -12,7 +12,7 @@ import pytest
 
 from disqued.testing.ports import LOOPBACK
 from durability.conftest import LONG, POLICIES, Make
-from support.durable import DurableNode, StoredJobs, is_once, load, nap
+from support.durable import DurableNode, StoredJobs, is_once, load, sleep_up_to
 
 
 def wait_whole(nodes: list[DurableNode]) -> None:
@@ -39,7 +39,7 @@ def test_answered_jobs_keep_two_copies_when_nodes_are_killed(make: Make, killed:
         with contextlib.ExitStack() as loads:
             for node in nodes:
                 loads.enter_context(load(node, stored, "REPLICATE", 2, clients=2, seed=(killed, life, node.port)))
-            nap(chance, 100)
+            sleep_up_to(chance, 100)
             victims = chance.sample(nodes, killed)
             for node in victims:
                 node.signal(signal.SIGKILL)

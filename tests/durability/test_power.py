@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from durability.conftest import LONG, POLICIES, Make
-from support.durable import StoredJobs, load, nap
+from support.durable import StoredJobs, load, sleep_up_to
 from support.faultydisk import last_sync, lose_power
 
 LIVES: Final = 10
@@ -38,10 +38,10 @@ def test_always_loses_no_answered_job_at_power_loss(make_faulty: Make, points: i
         node.start()
         for life in range(LIVES):
             with load(node, stored, seed=(number, life)):
-                nap(chance, 60)
+                sleep_up_to(chance, 60)
                 if life % 2:
                     node.call("BGREWRITEAOF")
-                nap(chance, 60)
+                sleep_up_to(chance, 60)
                 node.kill()
             size = node.aof.stat().st_size
             unsynced += lose_power(node.aof, chance).size < size
@@ -63,12 +63,12 @@ def test_everysec_loses_at_most_its_window_at_power_loss(make_faulty: Make, node
         for life in range(LONG_LIVES):
             began_s = time.monotonic()
             with load(node, stored, clients=1, seed=(number, life), pause_s=0.01):
-                nap(chance, 2500)
+                sleep_up_to(chance, 2500)
                 node.kill()
             since_s = max(began_s, lose_power(node.aof, chance).began_s)
             node.start()
             found = node.jobs(stored.bodies)
-            last_s = stored.forgive(found, since_s)
+            last_s = stored.drop_unsynced(found, since_s)
             lost += last_s > 0
             assert last_s - since_s < WINDOW_S + REFUSAL_S + SPARE_S
             stored.check(found)
@@ -83,12 +83,12 @@ def test_no_loads_only_jobs_that_were_added_after_power_loss(make_faulty: Make) 
         node, stored = make_faulty(str(life), "no"), StoredJobs()
         node.start()
         with load(node, stored, seed=life):
-            nap(chance, 100)
+            sleep_up_to(chance, 100)
             node.kill()
         assert lose_power(node.aof, chance).size == 0
         node.start()
         found = node.jobs()
-        stored.forgive(found, 0.0)
+        stored.drop_unsynced(found, 0.0)
         stored.check(found)
         node.kill()
 
@@ -101,7 +101,7 @@ def test_clean_shutdown_syncs_everything(make_faulty: Make, policy: str) -> None
         node.start()
         stored.check(node.jobs(stored.bodies))
         with load(node, stored, seed=(policy, life)):
-            nap(chance, 60)
+            sleep_up_to(chance, 60)
             assert node.end(number) == 0
         assert last_sync(node.aof).size == node.aof.stat().st_size
     node.start()

@@ -173,7 +173,7 @@ class StoredJobs(JobAccount[bytes]):
             assert known == body, f"{job_id!r} has another body: {body!r}, not {known!r}"
             assert job_id in self.bodies or body not in self.added, f"{body!r} is stored under another ID"
 
-    def forgive(self, found: Mapping[bytes, bytes], since_s: float) -> float:
+    def drop_unsynced(self, found: Mapping[bytes, bytes], since_s: float) -> float:
         """Forget what was answered since a time and is not true; returns when the last of it was answered, 0 if none.
 
         Jobs that were added since then may be missing, and those that were completed may be stored.
@@ -229,22 +229,22 @@ class Client(threading.Thread):
     def _command(self) -> list[Word]:
         """The next command, recorded as one that may take effect."""
         stored = self._stored
-        luck = self._chance.random()
-        if luck < 0.25 and self._mine:
+        draw = self._chance.random()
+        if draw < 0.25 and self._mine:
             job_id, body = self._mine.pop(self._chance.randrange(len(self._mine)))
             with stored.lock:
                 stored.doubtful.add(body)
             return [self._chance.choice(("ACKJOB", "FASTACK", "DELJOB")), job_id]
-        if luck < 0.3:
+        if draw < 0.3:
             return ["GETJOB", "NOHANG", "COUNT", 3, "FROM", AT_MOST_ONCE]
-        once = luck < 0.4
+        once = draw < 0.4
         with stored.lock:
             number = next(stored.numbers)
             body = b"%b %d %b" % (AT_MOST_ONCE if once else b"work", number, b"x" * self._chance.randrange(200))
             stored.attempted.add(body)
         if once:
             return ["ADDJOB", AT_MOST_ONCE, body, 0, "RETRY", 0]
-        delay: list[Word] = ["DELAY", 1000] if luck < 0.5 else []
+        delay: list[Word] = ["DELAY", 1000] if draw < 0.5 else []
         return ["ADDJOB", "work", body, 0, "RETRY", 2000, *delay, *self._options]
 
     def _note(self, words: list[Word], reply: Any) -> None:
@@ -297,6 +297,6 @@ def fill(node: DurableNode, stored: StoredJobs, jobs: int) -> None:
         stored.bodies[job_id] = body
 
 
-def nap(chance: random.Random, most_ms: float) -> None:
+def sleep_up_to(chance: random.Random, most_ms: float) -> None:
     """Sleep for a random time, so that what follows happens at a random point."""
     time.sleep(chance.random() * most_ms / 1000)

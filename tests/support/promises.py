@@ -45,17 +45,17 @@ class Promises:
     def act(self) -> None:
         """Have a client ask for something."""
         chance = self._chance
-        luck = chance.random()
+        draw = chance.random()
         kept = self._kept()
-        if luck < 0.35 and kept:
+        if draw < 0.35 and kept:
             job_id = chance.choice(kept)
             self._jobs.doubtful.add(job_id)
             self._ask("ack", job_id, "ACKJOB", job_id)
-        elif luck < 0.45:
+        elif draw < 0.45:
             self._ask("take", b"", "GETJOB", "NOHANG", "FROM", "once")
-        elif luck < 0.6:
+        elif draw < 0.6:
             self._ask("add once", b"", "ADDJOB", "once", chance.randbytes(9), 0, "RETRY", 0)
-        elif luck < 0.7:
+        elif draw < 0.7:
             queue = chance.choice(QUEUES)
             self._ask("pause", queue, "PAUSE", queue, chance.choice(PAUSES))
         else:

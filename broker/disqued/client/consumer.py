@@ -51,8 +51,8 @@ class Consumer:
             ResponseError: the node refuses GETJOB, for example because it requires a password.
         """
         helpers = [threading.Thread(target=self._work, daemon=True) for _ in range(self._plan.concurrency)]
-        keeper = threading.Thread(target=self._keep_renewing, daemon=True)
-        for thread in (*helpers, keeper):
+        renewer = threading.Thread(target=self._keep_renewing, daemon=True)
+        for thread in (*helpers, renewer):
             thread.start()
         try:
             self._fetch_until_stopped()
@@ -63,7 +63,7 @@ class Consumer:
             self._ended.set()
             for _ in helpers:
                 self._inbox.put(None)
-            keeper.join()
+            renewer.join()
             self._return_jobs(self._plan.schedule.release_all())
 
     def request_stop(self) -> None:

@@ -100,11 +100,11 @@ def _tell_queued(state: NodeState, job: Job, owner: Peer) -> None:
             send(state, peer, frame)
 
 
-def delete_copies(state: NodeState, transfer: Transfer, keepers: list[Peer]) -> None:
-    """Send DELJOB to the nodes that were asked, except to `keepers` and to former holders."""
+def delete_copies(state: NodeState, transfer: Transfer, owners: list[Peer]) -> None:
+    """Send DELJOB to the nodes that were asked, except to `owners` and to former holders."""
     for node_id in transfer.asked:
         peer = state.view.peers.get(node_id)
-        if peer is None or peer in keepers or (transfer.former is not None and node_id in transfer.former):
+        if peer is None or peer in owners or (transfer.former is not None and node_id in transfer.former):
             continue
         send(state, peer, state.bus.about_job(kinds.DELJOB, transfer.job.id))
 

@@ -25,7 +25,7 @@ class _Record:
     """When a node last took a job, and when it is asked again."""
 
     def __init__(self) -> None:
-        self.heard_ms: i64 = 0
+        self.confirmed_ms: i64 = 0
         """When it last confirmed a job."""
         self.rests_until_ms: i64 = 0
         """It is not asked before this time."""
@@ -114,7 +114,7 @@ class Targets:
     def confirmed(self, peer: Peer, now_ms: i64, took_ms: i64) -> None:
         """Note that a node took a job, `took_ms` after it was asked."""
         record = self._record(peer)
-        record.heard_ms = now_ms
+        record.confirmed_ms = now_ms
         record.rests_until_ms = 0
         record.rest_ms = _SHORTEST_REST_MS
         self.confirm_timeout_ms = min(CONFIRM_TIMEOUT_MS + 2 * took_ms, MAX_CONFIRM_TIMEOUT_MS)
@@ -122,7 +122,7 @@ class Targets:
     def silent(self, peer: Peer, now_ms: i64, asked_ms: i64) -> None:
         """Note that a node has not confirmed a job that it was asked to take at `asked_ms`."""
         record = self._record(peer)
-        if record.heard_ms >= asked_ms or record.rests_until_ms > now_ms:
+        if record.confirmed_ms >= asked_ms or record.rests_until_ms > now_ms:
             return
         record.rests_until_ms = now_ms + record.rest_ms
         record.rest_ms = min(record.rest_ms * 2, _LONGEST_REST_MS)

@@ -36,7 +36,7 @@ _SERVER: Final = b"disque"
 def hello(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with the nodes, or perform the handshake of Redis."""
     if len(args) > 1:
-        _shake_hands(state, session, args)
+        _handshake(state, session, args)
         return
     if state.password and not session.authenticated:
         raise AuthenticationRequired
@@ -94,7 +94,7 @@ class _Handshake:
                 )
 
 
-def _shake_hands(state: NodeState, session: Session, args: list[bytes]) -> None:
+def _handshake(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Authenticate, name the connection, switch the protocol, and reply with a map in the new one."""
     wanted = _Handshake(args[1:])
     if wanted.credentials is not None:

@@ -87,7 +87,7 @@ class Bus(Network):
 
     def _expect_frame(self, carrier: PeerLink) -> None:
         """Close a connection on which no frame has arrived."""
-        if not carrier.heard and carrier in self._links:
+        if not carrier.received_frame and carrier in self._links:
             who = carrier.name()
             self._log("verbose", f"Closing the bus link with {who}: no frame arrived within cluster-node-timeout.")
             self._shell.node.link_closed(carrier.link, self._shell.clock.now_ms())

@@ -35,7 +35,7 @@ class _Pipe(Transport):
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         """Receive replies in parts."""
         if self._caller is not None:
-            self._caller.heard(list_of_data)
+            self._caller.received(list_of_data)
 
     def close(self) -> None:
         """The node closes the connection."""
@@ -96,7 +96,7 @@ class Caller:
             self._asked.append((len(requests), then))
             connection.data_received(b"".join(map(request, requests)))
 
-    def heard(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
+    def received(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
         """Take replies. The node is writing its output, so `then` is called in a later turn."""
         self._received += read_replies(parts, self._most_bytes)
         while self._admitted and self._asked and len(self._received) >= self._asked[0][0]:

@@ -108,7 +108,7 @@ class FileDisk:
         self._slow = False
         """Whether the last write was slow."""
         self._handed_in: SimpleQueue[tuple[Worker, DiskWork]] = SimpleQueue()
-        self._untold: deque[DiskWork] = deque()
+        self._unreported: deque[DiskWork] = deque()
         """Work that finished while `perform` waited for other work."""
         self._loop: AbstractEventLoop | None = None
         self._done: Callable[[DiskWork], None] | None = None
@@ -147,8 +147,8 @@ class FileDisk:
         while not work.finished:
             done = self._end(*self._handed_in.get())
             if done is not work:
-                self._untold.append(done)
-        if self._untold and self._loop is not None:
+                self._unreported.append(done)
+        if self._unreported and self._loop is not None:
             self._loop.call_soon(self._collect)
 
     def _names(self, work: DiskWork) -> tuple[str, ...]:
@@ -195,8 +195,8 @@ class FileDisk:
 
     def _collect(self) -> None:
         """Report all finished work to the node."""
-        while self._untold:
-            self._tell(self._untold.popleft())
+        while self._unreported:
+            self._tell(self._unreported.popleft())
         while not self._handed_in.empty():
             self._tell(self._end(*self._handed_in.get()))
 

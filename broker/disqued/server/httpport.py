@@ -54,7 +54,7 @@ _REASONS: Final = {
 }
 _NO_BODY: Final = "this page accepts no request body"
 _NO_LENGTH: Final = "the request needs a Content-Length header"
-_NONSENSE: Final = "this is not an HTTP request"
+_NOT_HTTP: Final = "this is not an HTTP request"
 _FULL: Final = "too many connections"
 _WAITING: Final = "too many pending requests for this page"
 OTHER_PAGE: Final = "other"
@@ -86,9 +86,9 @@ class HttpConnection:
         """The body that has arrived so far."""
         self._ahead_bytes = 0
         """How many bytes have arrived since the last request was taken."""
-        self._deaf = False
+        self._ignores_input = False
         """Whether input is ignored from now on."""
-        self._stuck = False
+        self._write_paused = False
         """Whether the client has not read all that was sent."""
         self._said_all = False
         """Whether the client has closed its side."""
@@ -107,19 +107,19 @@ class HttpConnection:
         transport.set_write_buffer_limits(high=0)  # take the next request when the last answer is sent
         self._arm()
         if not self._port.admit(self):
-            self._deaf = True
+            self._ignores_input = True
             self._write(Answer(UNAVAILABLE, _FULL, _CLOSE))
             transport.close()
 
     def data_received(self, data: bytes) -> None:
         """A part of a request, or more, has arrived."""
         self._ahead_bytes += len(data)
-        if self._deaf:
+        if self._ignores_input:
             if self._ahead_bytes > MOST_IGNORED_BYTES:
                 self.hang_up()
             return
         if self._ahead_bytes > 2 * MOST_BYTES:
-            if self._exchange is not None or self._stuck:
+            if self._exchange is not None or self._write_paused:
                 self.hang_up()
             else:
                 self._refuse(TOO_LONG, _REASONS[TOO_LONG])
@@ -130,7 +130,7 @@ class HttpConnection:
     def eof_received(self) -> bool:
         """The client closed its side: a request that was just sent is answered, one that is pending is dropped."""
         self._said_all = True
-        if self._deaf or self._exchange is not None:
+        if self._ignores_input or self._exchange is not None:
             return False
         self._parser.receive_data(b"")
         self._want_turn()
@@ -138,13 +138,13 @@ class HttpConnection:
 
     def pause_writing(self) -> None:
         """The client reads too slowly."""
-        self._stuck = True
+        self._write_paused = True
         if self._streaming:
             self._arm()
 
     def resume_writing(self) -> None:
         """The client has read everything."""
-        self._stuck = False
+        self._write_paused = False
         if self._streaming:
             self._disarm()
         self._want_turn()
@@ -183,19 +183,19 @@ class HttpConnection:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _want_turn(self) -> None:
-        if not self.in_line and self._exchange is None and not self._stuck and not self._deaf:
+        if not self.in_line and self._exchange is None and not self._write_paused and not self._ignores_input:
             self._port.line_up(self)
 
     def take(self) -> None:
         """Take one request, if it is complete."""
-        if self._transport is None or self._exchange is not None or self._stuck or self._deaf:
+        if self._transport is None or self._exchange is not None or self._write_paused or self._ignores_input:
             return
         try:
             self._parse()
         except h11.RemoteProtocolError as error:
             error.__traceback__ = None  # it refers to the error: a cycle
             status = error.error_status_hint
-            self._refuse(status, _REASONS.get(status, _NONSENSE))
+            self._refuse(status, _REASONS.get(status, _NOT_HTTP))
 
     def _parse(self) -> None:
         """Parse the input, and start to answer the request if it is complete."""
@@ -253,7 +253,7 @@ class HttpConnection:
     @property
     def reads(self) -> bool:
         """Whether the client has read everything that was sent."""
-        return not self._stuck
+        return not self._write_paused
 
     def deliver(self, answer: Answer) -> None:
         """Send the answer and end the exchange."""
@@ -299,7 +299,7 @@ class HttpConnection:
 
     def _refuse(self, status: int, text: str) -> None:
         """Answer with an error and close: further input cannot be parsed."""
-        self._deaf = True
+        self._ignores_input = True
         self._ahead_bytes = 0
         self._page = OTHER_PAGE
         self._write(Answer(status, text, _CLOSE))

@@ -48,7 +48,7 @@ class PeerLink(Carrier):
         """Unsent bytes after the last write; 0 if the network had taken all before it. Kept here because a transport
         no longer knows how much it did not send once its connection breaks."""
         self._received_bytes: i64 = 0
-        self.heard: bool = False
+        self.received_frame: bool = False
         """A frame arrived: the other end speaks the protocol."""
         self._set_limit(shell.node.state.config.cluster_link_sendbuf_limit)
 
@@ -79,9 +79,9 @@ class PeerLink(Carrier):
         shell = self._shell
         link = self.link
         shell.node.link_bytes(link, data, shell.clock.now_ms())
-        if not self.heard:
+        if not self.received_frame:
             self._received_bytes += len(data)
-            self.heard = not link.closed and self._received_bytes > link.reader.buffered_bytes
+            self.received_frame = not link.closed and self._received_bytes > link.reader.buffered_bytes
         shell.settle()
 
     def eof_received(self) -> bool:

@@ -221,7 +221,7 @@ def _excused(attempt: Attempt, before: Delivery, after: Delivery, history: Histo
     """
     if any(before.at_ms <= at_ms <= after.at_ms for at_ms in attempt.nacks_ms):
         return True
-    heard_ms = after.at_ms - 2 - 2 * history.distance_ms - history.hold_ms
-    held_ms = after.at_ms - max([before.at_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < heard_ms]])
-    acknowledged = any(at_ms < heard_ms for at_ms in attempt.acks_sent_ms)
+    known_ms = after.at_ms - 2 - 2 * history.distance_ms - history.hold_ms
+    held_ms = after.at_ms - max([before.at_ms, *[at_ms for at_ms in attempt.works_ms if at_ms < known_ms]])
+    acknowledged = any(at_ms < known_ms for at_ms in attempt.acks_sent_ms)
     return held_ms >= attempt.retry_s * SPENT_MS_PER_S - EARLY_MS and not acknowledged

@@ -67,10 +67,10 @@ class _File:
         if start < size:
             left = chance.choice((start, size, chance.randint(start, size), chance.randint(start, size)))
             del self.data[left:]
-            luck = chance.random()
-            if luck < 0.25:
+            draw = chance.random()
+            if draw < 0.25:
                 self._blank(chance.randint(start, left), left)
-            elif luck < 0.4:
+            elif draw < 0.4:
                 self._blank(*sorted((chance.randint(start, left), chance.randint(start, left))))
         self.synced_bytes = len(self.data)
 

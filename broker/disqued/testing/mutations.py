@@ -123,7 +123,7 @@ def _send_and_keep(self: jobbatch.JobBatch, state: NodeState) -> None:
 _wait = ReplicationRoom._wait  # noqa: SLF001 - mutations patch internals
 
 
-def _in_a_hurry(self: ReplicationRoom, wait: Replication, chosen: list[Peer]) -> None:
+def _reply_early(self: ReplicationRoom, wait: Replication, chosen: list[Peer]) -> None:
     """Reply before the copies are confirmed."""
     wait.wanted = 1
     _wait(self, wait, chosen)
@@ -161,7 +161,7 @@ def _not_strict(self: LogFile, rewriting: bool) -> bool:
 _sync_done = LogFile._sync_done  # noqa: SLF001 - mutations patch internals
 
 
-def _trusting(self: LogFile, work: DiskWork) -> None:
+def _ignore_sync_error(self: LogFile, work: DiskWork) -> None:
     """Ignore a failed sync."""
     work.error = ""
     _sync_done(self, work)
@@ -206,7 +206,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         patched=((jobbatch.JobBatch, "send", _send_and_keep),),
     ),
     "answer-early": Mutation(
-        "clients get a reply before there are copies", "far", patched=((ReplicationRoom, "_wait", _in_a_hurry),)
+        "clients get a reply before there are copies", "far", patched=((ReplicationRoom, "_wait", _reply_early),)
     ),
     "skip-log": Mutation("new jobs are not logged", "logged kills", patched=((Journal, "keep", _silent),)),
     "skip-log-of-ends": Mutation(
@@ -236,7 +236,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "trust-after-failed-sync": Mutation(
         "data that a sync failed to write is considered safe",
         "logged disks",
-        patched=((LogFile, "_sync_done", _trusting),),
+        patched=((LogFile, "_sync_done", _ignore_sync_error),),
         policy="always",
     ),
     "forget-groups": Mutation(

@@ -125,7 +125,7 @@ class End(Carrier):
         for frame, raw in frames:
             if network.watch(self, frame):
                 continue
-            for extra_ms in network.fate(path, frame):
+            for extra_ms in network.delays_ms(path, frame):
                 if extra_ms > 0:
                     network.later(extra_ms, lambda raw=raw: self._send(raw, path))  # type: ignore[misc]
                 else:
@@ -353,7 +353,7 @@ class Network:
             watch(sent)
         return any(lose(sent) for lose in self.filters)
 
-    def fate(self, path: Path, frame: Frame) -> list[int]:
+    def delays_ms(self, path: Path, frame: Frame) -> list[int]:
         """After how many milliseconds a frame is written, one entry for each time it arrives.
 
         Frames that transfer jobs are not duplicated: no connection does that, and the receiver could not tell.

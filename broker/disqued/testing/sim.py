@@ -216,7 +216,7 @@ class Simulation:
         self._load()
         self.faults.repair()
         self.pass_time(3)
-        self.world.careful = True
+        self.world.always_acks = True
         for member in self.cluster.members:
             for queue in QUEUES:
                 member.tell("PAUSE", queue, "none")

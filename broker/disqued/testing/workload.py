@@ -41,7 +41,7 @@ class World:
         self.history = history
         self.chance = chance
         self.producing = True
-        self.careful = False
+        self.always_acks = False
         """Whether workers acknowledge every job at once."""
 
     @property
@@ -61,9 +61,9 @@ class World:
 class _Call:
     """A command that waits for its reply."""
 
-    def __init__(self, then: Then, witness: Callable[[Reply], None] | None) -> None:
+    def __init__(self, then: Then, on_sent: Callable[[Reply], None] | None) -> None:
         self.then = then
-        self.witness = witness
+        self.on_sent = on_sent
         self.done = False
 
     def finish(self, answer: Answer) -> None:
@@ -96,7 +96,7 @@ class Caller:
         if not alive:
             return False
         world = self.world
-        stay = world.careful or world.chance.random() < 0.8
+        stay = world.always_acks or world.chance.random() < 0.8
         at_home = [member for member in alive if member.number == self.home]
         self._member = at_home[0] if at_home and stay else world.chance.choice(alive)
         connection = self._member.client()
@@ -117,9 +117,9 @@ class Caller:
         for call in calls:
             self.world.later(AWAY_MS, lambda call=call: call.finish(LOST))  # type: ignore[misc]
 
-    def call(self, then: Then, *words: bytes | str | int, witness: Callable[[Reply], None] | None = None) -> None:
-        """Send a command. `witness` is called when the reply leaves the node, and `then` when it arrives."""
-        call = _Call(then, witness)
+    def call(self, then: Then, *words: bytes | str | int, on_sent: Callable[[Reply], None] | None = None) -> None:
+        """Send a command. `on_sent` is called when the reply leaves the node, and `then` when it arrives."""
+        call = _Call(then, on_sent)
         if not self.connect():
             self.world.later(RECONNECT_MS, lambda: call.finish(LOST))
             return
@@ -146,8 +146,8 @@ class Caller:
             return
         for reply in connection.replies():
             call = self._calls.popleft()
-            if call.witness is not None:
-                call.witness(reply)
+            if call.on_sent is not None:
+                call.on_sent(reply)
             self.world.later(AWAY_MS, lambda call=call, reply=reply: call.finish(reply))  # type: ignore[misc]
         if connection.closed:
             self._connection = None
@@ -180,7 +180,7 @@ class Producer:
         self._caller.call(
             lambda answer: self._answered(attempt, answer),
             *words,
-            witness=lambda reply: self._witness(attempt, reply),
+            on_sent=lambda reply: self._reply_sent(attempt, reply),
         )
         if world.chance.random() < 0.02:
             world.later(1 + world.chance.random() * 20, self._caller.hang_up)
@@ -217,7 +217,7 @@ class Producer:
             words.append("ASYNC")
         return words
 
-    def _witness(self, attempt: Attempt, reply: Reply) -> None:
+    def _reply_sent(self, attempt: Attempt, reply: Reply) -> None:
         """Record which nodes have the job when the reply leaves the node.
 
         A node may have crashed since it confirmed its copy, and a job that was acknowledged meanwhile needs no copies.
@@ -308,11 +308,11 @@ class Worker:
         count = 1 if world.chance.random() < 0.8 else 3
         member = self._caller.member
         assert member is not None
-        queues = QUEUES if world.careful else tuple(world.chance.sample(QUEUES, 2))
+        queues = QUEUES if world.always_acks else tuple(world.chance.sample(QUEUES, 2))
         words: list[bytes | str | int] = ["GETJOB", "WITHCOUNTERS", "TIMEOUT", 1500, "COUNT", count, "FROM", *queues]
-        self._caller.call(self._got, *words, witness=lambda reply: self._witness(member.number, reply))
+        self._caller.call(self._got, *words, on_sent=lambda reply: self._reply_sent(member.number, reply))
 
-    def _witness(self, member: int, reply: Reply) -> None:
+    def _reply_sent(self, member: int, reply: Reply) -> None:
         """Record the delivery of jobs when they leave the node."""
         world = self._world
         history = world.history
@@ -344,21 +344,21 @@ class Worker:
     def _work(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
         """Treat the jobs in a random way, then fetch more."""
         world = self._world
-        luck = 0.0 if world.careful else world.chance.random()
+        draw = 0.0 if world.always_acks else world.chance.random()
         delay_ms = 1.0
-        if luck < 0.70:
+        if draw < 0.70:
             self._finish(jobs, "ACKJOB", self._caller)
-        elif luck < 0.78:
+        elif draw < 0.78:
             self._finish(jobs, "ACKJOB", self._other)
-        elif luck < 0.83:
+        elif draw < 0.83:
             # Between distant nodes, a holder may not know the last node that was asked for a copy: FASTACK does not
             # reach it.
             self._finish(jobs, "ACKJOB" if world.history.distance_ms > 0 else "FASTACK", self._caller)
-        elif luck < 0.88:
+        elif draw < 0.88:
             self._nack(jobs)
-        elif luck < 0.93:
+        elif draw < 0.93:
             world.later(world.chance.random() * 2500, lambda: self._finish(jobs, "ACKJOB", self._later))
-        elif luck < 0.97:
+        elif draw < 0.97:
             for later_ms in (1, 600, 1200, 1800):
                 world.later(later_ms, lambda: self._work_on(jobs))
             world.later(1900, lambda: self._finish(jobs, "ACKJOB", self._later))
@@ -435,21 +435,21 @@ class Observer:
         if not world.producing:
             return
         queue = chance.choice(QUEUES)
-        luck = chance.random()
+        draw = chance.random()
         attempts = world.history.attempts
-        if luck < 0.2 and attempts:
+        if draw < 0.2 and attempts:
             job_id = chance.choice(attempts[-20:]).job_id
             if job_id is not None:
                 self._caller.call(self._looked, "SHOW", job_id)
-        elif luck < 0.35:
+        elif draw < 0.35:
             self._caller.call(self._looked, "QPEEK", queue, 3)
-        elif luck < 0.5:
+        elif draw < 0.5:
             self._caller.call(self._looked, "QSTAT", queue)
-        elif luck < 0.6:
+        elif draw < 0.6:
             self._caller.call(self._looked, "JSCAN", "0", "REPLY", "all")
-        elif luck < 0.7:
+        elif draw < 0.7:
             self._pause(queue, chance.choice(("in", "out", "all")))
-        elif luck < 0.8:
+        elif draw < 0.8:
             self._caller.call(self._looked, "CLUSTER", "NODES")
         world.later(200 + chance.random() * 800, self._look)
 

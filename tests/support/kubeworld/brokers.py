@@ -47,7 +47,7 @@ class BrokerProcess:
     left_s: float = 0.0
     """When it started to leave, since its last start."""
     forgotten: dict[str, float] = field(default_factory=dict)
-    heard_s: dict[str, float] = field(default_factory=dict)
+    contact_s: dict[str, float] = field(default_factory=dict)
     connected: set[str] = field(default_factory=set)
     leaving_members: set[str] = field(default_factory=set)
     """Members that announced that they are leaving."""
@@ -71,7 +71,7 @@ class BrokerProcess:
             self.forgotten.pop(other.node_id, None)
         if other.node_id != self.node_id and self.forgotten.get(other.node_id, 0.0) <= now_s:
             self.disk.known[other.node_id] = other.host
-            self.heard_s.setdefault(other.node_id, now_s)
+            self.contact_s.setdefault(other.node_id, now_s)
 
     def forget(self, node_id: str, now_s: float) -> None:
         """Execute CLUSTER FORGET."""
@@ -119,7 +119,7 @@ class Bus:
         broker.connected = {node_id for node_id in broker.disk.known if node_id in by_id}
         for node_id in sorted(broker.connected):
             other = by_id[node_id]
-            broker.heard_s[node_id] = now_s
+            broker.contact_s[node_id] = now_s
             broker.disk.known[node_id] = other.host
             (broker.leaving_members.add if other.disk.leaving else broker.leaving_members.discard)(node_id)
             if broker.node_id not in other.disk.known:
@@ -132,7 +132,7 @@ class Bus:
                 is_news = known != broker.node_id and known not in broker.disk.known
                 if is_news and broker.forgotten.get(known, 0.0) <= now_s:
                     broker.disk.known[known] = host
-                    broker.heard_s.setdefault(known, now_s)
+                    broker.contact_s.setdefault(known, now_s)
                     if known in by_id[node_id].leaving_members:
                         broker.leaving_members.add(known)
 

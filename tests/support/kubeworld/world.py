@@ -239,7 +239,7 @@ class World:
             former,
             left_s=self.now_s,
         )
-        broker.heard_s = dict.fromkeys(disk.known, self.now_s)
+        broker.contact_s = dict.fromkeys(disk.known, self.now_s)
         self.bus.running[pod.name] = broker
         self.changed = True
 
@@ -401,7 +401,7 @@ class World:
                 node_id in broker.connected,
                 False,
                 node_id in broker.leaving_members,
-                self.now_s - broker.heard_s.get(node_id, broker.started_s),
+                self.now_s - broker.contact_s.get(node_id, broker.started_s),
             )
             for node_id, host in disk.known.items()
         )
