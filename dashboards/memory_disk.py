@@ -101,7 +101,7 @@ _MEMORY: Final = Row(
             "short",
             (
                 Query("disque_memory_level{<nodes>}", "{{instance}}"),
-                Query("disque_memory_squeezed{<nodes>} * 3", "{{instance}}: the process is too large"),
+                Query("disque_memory_resident_exceeded{<nodes>} * 3", "{{instance}}: the process is too large"),
             ),
             Kind.STATES,
             names=_LEVELS,

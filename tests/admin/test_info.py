@@ -21,7 +21,7 @@ SECTIONS = {
     "Clients": "connected_clients client_longest_output_list client_biggest_input_buf blocked_clients",
     "Memory": "used_memory used_memory_human used_memory_rss used_memory_peak used_memory_peak_human "
     "mem_fragmentation_ratio mem_allocator used_memory_startup used_memory_buffers maxmemory maxmemory_human "
-    "maxmemory_policy maxmemory_resident memory_limit memory_limit_source memory_level memory_squeezed "
+    "maxmemory_policy maxmemory_resident memory_limit memory_limit_source memory_level memory_resident_exceeded "
     "requests_refused_unread clients_closed_for_memory",
     "Jobs": "registered_jobs queued_jobs jobs_waiting_for_copies max_replicate",
     "Queues": "registered_queues",

@@ -93,7 +93,7 @@ def test_a_process_whose_resident_memory_exceeds_the_margin_is_full() -> None:
     process.resident_bytes += 20 * MB
     memory.look()
     assert memory.level() == FULL
-    assert memory.squeezed
+    assert memory.resident_exceeded
     assert not memory.fits(1)
     process.resident_bytes -= 30 * MB
     memory.look()

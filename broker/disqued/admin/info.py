@@ -128,7 +128,7 @@ def _memory(state: NodeState) -> Fields:
         ("memory_limit", limit.size_bytes),
         ("memory_limit_source", limit.source),
         ("memory_level", int(memory.level())),
-        ("memory_squeezed", int(memory.squeezed)),
+        ("memory_resident_exceeded", int(memory.resident_exceeded)),
         ("requests_refused_unread", state.counters.value(REQUESTS_REFUSED_UNREAD)),
         ("clients_closed_for_memory", state.counters.value(CLOSED_FOR_MEMORY)),
     ]

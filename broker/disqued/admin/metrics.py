@@ -166,8 +166,8 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         lambda state: int(state.lifecycle.memory.level()),
     ),
     gauge(
-        "disque_memory_squeezed",
+        "disque_memory_resident_exceeded",
         "1 while resident memory is too high for more, whatever the count says.",
-        lambda state: int(state.lifecycle.memory.squeezed),
+        lambda state: int(state.lifecycle.memory.resident_exceeded),
     ),
 )

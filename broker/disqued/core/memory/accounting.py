@@ -108,7 +108,7 @@ class Memory:
         """Resident memory beyond that, when it was last read."""
         self.most_resident_bytes: i64 = _NEVER
         """The limit of `resident_bytes`."""
-        self.squeezed: bool = False
+        self.resident_exceeded: bool = False
         """Resident memory exceeds its limit: the level is FULL, whatever the count says."""
         self._counted_then: i64 = 0
         """The count when resident memory was last read."""
@@ -131,7 +131,7 @@ class Memory:
         self.maximum_bytes = maxmemory_bytes
         self.system_bytes = system_bytes
         self._count_level = 0
-        self.squeezed = False
+        self.resident_exceeded = False
         self.most_resident_bytes = _NEVER
         if maxmemory_bytes > 0:
             left_bytes: i64 = (system_bytes - self.startup_bytes) // 100 * _LIMIT_PERCENT
@@ -164,9 +164,9 @@ class Memory:
             self.resident_bytes = i64(self._resident()) - self.startup_bytes
             most: i64 = self.most_resident_bytes
             if self.resident_bytes > most:
-                self.squeezed = True
+                self.resident_exceeded = True
             elif self.resident_bytes <= most - most // 32:
-                self.squeezed = False
+                self.resident_exceeded = False
         self._judge(counted)
 
     def _judge(self, counted: i64) -> None:
@@ -189,7 +189,7 @@ class Memory:
         if level < FULL:
             self._rises_at = min(self._rises_at, _ENTER_PERCENT[level + 1] * hundredth)
         self._count_level = level
-        self._level = FULL if self.squeezed else level
+        self._level = FULL if self.resident_exceeded else level
 
     def has_room_for(self, size: i64) -> bool:
         """Whether a job of this size fits. A small job always does: the levels are enough for it."""

@@ -145,7 +145,7 @@ class Queue:
             wait.next = None
 
     @property
-    def deserted(self) -> bool:
+    def is_unused(self) -> bool:
         """Whether the queue can be removed and nothing but its statistics would be lost."""
         if self.length != 0 or self.waiting != 0 or self.pause != 0:
             return False

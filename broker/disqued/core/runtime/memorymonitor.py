@@ -117,7 +117,7 @@ class MemoryMonitor:
 
 def remove_if_idle(state: NodeState, queue: Queue, idle_ms: int = IDLE_MS[0]) -> bool:
     """Remove a queue that is empty, not paused, without waiting clients, and unused for `idle_ms`."""
-    if not queue.deserted or state.now_ms - queue.used_ms < idle_ms:
+    if not queue.is_unused or state.now_ms - queue.used_ms < idle_ms:
         return False
     state.lifecycle.remove_queue(queue)
     return True
