@@ -198,7 +198,7 @@ static void say(int fd, struct buffer *out) {
     }
 }
 
-static void hear_bytes(int fd, char *at, size_t length) {
+static void receive_bytes(int fd, char *at, size_t length) {
     for (size_t got = 0; got < length;) {
         ssize_t more = read(fd, at + got, length - got);
         if (more <= 0) {
@@ -212,12 +212,12 @@ static void hear_bytes(int fd, char *at, size_t length) {
 static struct text hear(int fd, enum method method) {
     static char reply[REPLY_MAX];
     char head[HEAD_BYTES];
-    hear_bytes(fd, head, sizeof head);
+    receive_bytes(fd, head, sizeof head);
     size_t length = number_at(head + 3, 4);
     if (length + 1 > sizeof reply) {
         refuse("the broker's greeting is too long");
     }
-    hear_bytes(fd, reply, length + 1);
+    receive_bytes(fd, reply, length + 1);
     struct text payload = {reply, length};
     if (!is(payload, method)) {
         refuse("the broker answered with another AMQP method than the expected one");
