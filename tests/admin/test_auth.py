@@ -26,7 +26,7 @@ def test_nothing_runs_before_the_password(guarded: LocalClient) -> None:
     assert guarded.raw("PING") == b"+PONG\r\n"
 
 
-def test_a_wrong_password_takes_away_what_was_given(guarded: LocalClient) -> None:
+def test_a_wrong_password_ends_an_earlier_authentication(guarded: LocalClient) -> None:
     guarded.raw("AUTH", "s3cret")
     assert guarded.raw("AUTH", "wrong") == WRONG
     assert guarded.raw("PING") == NO_AUTH
@@ -38,7 +38,7 @@ def test_clients_of_redis_name_the_only_user(guarded: LocalClient) -> None:
     assert guarded.raw("AUTH", "default", "s3cret") == b"+OK\r\n"
 
 
-def test_the_former_password_is_taken_as_long_as_it_is_set(guarded: LocalClient) -> None:
+def test_the_former_password_is_accepted_while_it_is_set(guarded: LocalClient) -> None:
     guarded.raw("AUTH", "s3cret")
     assert guarded.raw("CONFIG", "SET", "requirepass-former", "s3cret") == b"+OK\r\n"
     assert guarded.raw("CONFIG", "SET", "requirepass", "fresh") == b"+OK\r\n"
@@ -54,7 +54,7 @@ def test_the_former_password_is_taken_as_long_as_it_is_set(guarded: LocalClient)
     assert client.raw("AUTH", "fresh") == b"+OK\r\n"
 
 
-def test_whoever_is_in_stays_in_while_the_password_changes(guarded: LocalClient) -> None:
+def test_authenticated_clients_stay_authenticated_when_the_password_changes(guarded: LocalClient) -> None:
     guarded.raw("AUTH", "s3cret")
     guarded.raw("CONFIG", "SET", "requirepass-former", "s3cret")
     guarded.raw("CONFIG", "SET", "requirepass", "fresh")
@@ -62,7 +62,7 @@ def test_whoever_is_in_stays_in_while_the_password_changes(guarded: LocalClient)
     assert guarded.raw("PING") == b"+PONG\r\n"
 
 
-def test_a_former_password_alone_guards_nothing(client: LocalClient) -> None:
+def test_a_former_password_alone_requires_no_authentication(client: LocalClient) -> None:
     client.raw("CONFIG", "SET", "requirepass-former", "s3cret")
     assert client.raw("PING") == b"+PONG\r\n"
     assert client.raw("AUTH", "s3cret") == b"-ERR Client sent AUTH, but no password is set\r\n"
@@ -76,7 +76,7 @@ def test_large_requests_are_read_after_the_password_only(guarded: LocalClient) -
     assert guarded.closed
 
 
-def test_without_a_password_there_is_nothing_to_show(client: LocalClient) -> None:
+def test_auth_is_an_error_if_no_password_is_set(client: LocalClient) -> None:
     assert client.raw("AUTH", "x") == b"-ERR Client sent AUTH, but no password is set\r\n"
 
 

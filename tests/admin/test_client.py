@@ -172,7 +172,7 @@ def test_an_unknown_reply_mode_is_refused(client: LocalClient) -> None:
     assert client.raw("CLIENT", "REPLY", "BAD") == b"-ERR syntax error\r\n"
 
 
-def test_what_modern_clients_send_is_accepted(client: LocalClient) -> None:
+def test_commands_of_modern_clients_are_accepted(client: LocalClient) -> None:
     assert client.raw("CLIENT", "ID") == b":1\r\n"
     assert client.raw("CLIENT", "SETINFO", "lib-name", "redis-py") == b"+OK\r\n"
     assert client.raw("CLIENT", "SETINFO", "LIB-VER", "8.0") == b"+OK\r\n"
@@ -186,7 +186,7 @@ def test_what_modern_clients_send_is_accepted(client: LocalClient) -> None:
 @pytest.mark.parametrize(
     "words", ["SETINFO lib-name", "SETINFO lib-what x", "NO-EVICT maybe", "NO-TOUCH", "ID 5", "MAINT_NOTIFICATIONS ON"]
 )
-def test_mistakes_of_modern_clients_are_errors(client: LocalClient, words: str) -> None:
+def test_invalid_commands_of_modern_clients_are_errors(client: LocalClient, words: str) -> None:
     assert client.raw("CLIENT", *words.split()).startswith(b"-ERR ")
 
 

@@ -36,7 +36,7 @@ def test_the_table_is_that_of_the_original(client: LocalClient) -> None:
     assert ask(client, "COMMAND", "COUNT") == 32
 
 
-def test_single_commands_can_be_asked_for(client: LocalClient) -> None:
+def test_command_info_returns_the_commands_that_are_named(client: LocalClient) -> None:
     found = client.raw("COMMAND", "INFO", "QPEEK", "nosuch")
     assert found == b"*2\r\n*6\r\n$5\r\nqpeek\r\n:3\r\n*1\r\n+readonly\r\n:0\r\n:0\r\n:0\r\n$-1\r\n"
     assert client.raw("COMMAND", "INFO") == b"*0\r\n"

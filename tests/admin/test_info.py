@@ -62,7 +62,7 @@ def test_all_sections_come_in_order(client: LocalClient) -> None:
 
 
 @pytest.mark.parametrize("title", [*SECTIONS, *ON_REQUEST])
-def test_one_section_can_be_asked_for_in_any_case(client: LocalClient, title: str) -> None:
+def test_a_section_is_found_by_its_name_in_any_case(client: LocalClient, title: str) -> None:
     assert list(info(client, title.upper())) == [title]
 
 
@@ -99,7 +99,7 @@ def test_jobs_queues_and_blocked_clients_are_counted(local: LocalNode, client: L
     assert shown["Clients"]["connected_clients"] == "2"
 
 
-def test_what_the_jobs_of_a_node_wait_for_is_counted() -> None:
+def test_jobs_are_counted_by_what_they_wait_for() -> None:
     cluster = Cluster(3)
     one, two, _ = cluster.members
     assert info(one.admin)["Jobs"] == {
@@ -128,7 +128,7 @@ def test_what_the_jobs_of_a_node_wait_for_is_counted() -> None:
     assert info(two.admin)["Jobs"]["max_replicate"] == info(one.admin)["Jobs"]["max_replicate"] == "1"
 
 
-def test_input_that_waits_shows(local: LocalNode, client: LocalClient) -> None:
+def test_waiting_input_is_shown(local: LocalNode, client: LocalClient) -> None:
     local.client().send_bytes(b"*2\r\n$4\r\nPING\r\n$1000\r\n" + b"x" * 100)
     assert int(info(client, "clients")["Clients"]["client_biggest_input_buf"]) >= 100
 

@@ -73,7 +73,7 @@ def test_the_doctor_says_how_to_begin(client: LocalClient) -> None:
 
 
 @pytest.mark.usefixtures("slow_events")
-def test_the_doctor_tells_what_was_slow_and_what_to_look_at(client: LocalClient) -> None:
+def test_the_doctor_names_slow_events_and_what_to_check(client: LocalClient) -> None:
     diagnosis, pointer, advice = ask(client, "LATENCY", "DOCTOR").decode().splitlines()
     assert diagnosis == "command: slow in 2 of 2 seconds, 8 ms on average, 11 ms at most, 11 ms ever."
     assert "SLOWLOG GET" in pointer

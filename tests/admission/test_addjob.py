@@ -97,7 +97,7 @@ def test_queue_names_and_bodies_are_any_bytes(client: LocalClient) -> None:
         (["REPLICATE", 2, "ASYNC"], FEW),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_creates_nothing(
+def test_invalid_options_are_refused_and_create_nothing(
     client: LocalClient, options: list[str | int], text: str
 ) -> None:
     assert refusal(client, *options) == text
@@ -111,7 +111,7 @@ def test_the_timeout_is_checked(client: LocalClient, timeout: str | int, text: s
     assert refusal(client, timeout=timeout) == text
 
 
-def test_of_several_faults_the_first_in_the_order_of_checks_is_named(client: LocalClient) -> None:
+def test_the_first_of_several_errors_in_the_order_of_checks_is_reported(client: LocalClient) -> None:
     client.add("mail")
     client.call("PAUSE", "mail", "in")
     faults: list[tuple[str, list[str | int], str | int]] = [
@@ -143,9 +143,7 @@ def test_maxlen_counts_what_waits_in_the_queue(client: LocalClient) -> None:
     client.add("mail", "4", "MAXLEN", 2)
 
 
-def test_maxlen_is_looked_at_when_the_job_is_added_not_when_its_delay_ends(
-    local: LocalNode, client: LocalClient
-) -> None:
+def test_maxlen_is_checked_when_the_job_is_added_not_when_its_delay_ends(local: LocalNode, client: LocalClient) -> None:
     for _ in range(3):
         client.add("mail", "later", "DELAY", 1, "MAXLEN", 1)
     local.run(seconds=2)

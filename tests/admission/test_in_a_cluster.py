@@ -20,7 +20,7 @@ def answer(cluster: Cluster, *options: str | int, timeout: str | int = 1) -> str
     return str(client.next_reply())
 
 
-def test_the_first_fault_is_told(cluster: Cluster) -> None:
+def test_the_first_error_in_the_order_of_checks_is_reported(cluster: Cluster) -> None:
     first = cluster.members[0]
     first.admin.add("mail", "body", "REPLICATE", 1)
     first.admin.call("PAUSE", "mail", "in")
@@ -39,7 +39,7 @@ def test_the_first_fault_is_told(cluster: Cluster) -> None:
     assert answer(cluster, *given, "TTL", 0, timeout=-1) == "ERR TTL must be a number > 0"
 
 
-def test_at_most_once_needs_a_word_about_copies_only_where_there_would_be_several(cluster: Cluster) -> None:
+def test_an_at_most_once_job_needs_replicate_1_if_the_default_is_larger(cluster: Cluster) -> None:
     assert answer(cluster, "RETRY", 0) == ONCE
     assert answer(cluster, "RETRY", 0, "REPLICATE", 1).startswith("b'D-")
     assert answer(Cluster(1), "RETRY", 0).startswith("b'D-")

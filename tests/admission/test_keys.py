@@ -120,7 +120,7 @@ def test_a_job_that_is_done_is_not_added_again(local: LocalNode, client: LocalCl
     assert remembered(local) == 1
 
 
-def test_nor_is_one_whose_time_is_over(local: LocalNode, client: LocalClient) -> None:
+def test_an_expired_job_is_not_added_again_within_its_window(local: LocalNode, client: LocalClient) -> None:
     job_id = client.add("mail", "body", "TTL", 1, "KEY", "k")
     local.run(seconds=3)
     assert client.show(job_id) == {}
@@ -168,7 +168,7 @@ ACTS = st.one_of(
 
 
 @given(st.lists(ACTS, max_size=40))
-def test_whatever_happens_an_add_is_answered_as_a_list_of_all_adds_says(acts: list[tuple[str, Any, int]]) -> None:
+def test_adds_with_keys_match_a_model_that_remembers_every_add(acts: list[tuple[str, Any, int]]) -> None:
     local = LocalNode()
     client = local.client()
     jobs: list[bytes] = []
@@ -210,7 +210,7 @@ def test_whatever_happens_an_add_is_answered_as_a_list_of_all_adds_says(acts: li
         (["WINDOW", 60], "ERR WINDOW is of use with a KEY only"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_creates_nothing(
+def test_invalid_options_are_refused_and_create_nothing(
     local: LocalNode, client: LocalClient, options: list[str | int], text: str
 ) -> None:
     assert str(client.call("ADDJOB", "mail", "body", 0, *options)) == text
@@ -218,13 +218,13 @@ def test_what_makes_no_sense_is_refused_and_creates_nothing(
     assert remembered(local) == 0
 
 
-def test_a_wrong_option_is_told_though_the_job_was_added(client: LocalClient) -> None:
+def test_an_invalid_option_is_an_error_although_the_job_was_added(client: LocalClient) -> None:
     client.add("mail", "body", "KEY", "k")
     assert str(client.call("ADDJOB", "mail", "body", 0, "KEY", "k", "TTL", 0)) == "ERR TTL must be a number > 0"
     assert str(client.call("ADDJOB", "mail", "body", -1, "KEY", "k")) == "ERR timeout is negative"
 
 
-def test_who_adds_again_gets_the_id_whatever_would_be_refused_now(client: LocalClient) -> None:
+def test_a_repeated_add_returns_the_id_even_if_a_new_job_would_be_refused(client: LocalClient) -> None:
     job_id = client.add("mail", "body", "KEY", "k")
     client.call("PAUSE", "mail", "in")
     again = ("ADDJOB", "mail", "body", 0, "KEY", "k", "MAXLEN", 1, "REPLICATE", 2)
@@ -236,7 +236,7 @@ def test_who_adds_again_gets_the_id_whatever_would_be_refused_now(client: LocalC
         assert str(client.call(*words)).startswith("OOM"), words
 
 
-def test_what_was_refused_is_not_remembered(local: LocalNode, client: LocalClient) -> None:
+def test_the_key_of_a_refused_add_is_not_remembered(local: LocalNode, client: LocalClient) -> None:
     client.add("mail", "body")
     assert str(client.call("ADDJOB", "mail", "body", 0, "KEY", "k", "MAXLEN", 1)).startswith("MAXLEN")
     assert str(client.call("ADDJOB", "mail", "body", 0, "KEY", "k", "REPLICATE", 2)).startswith("NOREPL")
@@ -284,7 +284,7 @@ def test_many_keys_end_in_small_steps_and_all_of_them_soon(local: LocalNode, cli
     assert max(gone) <= 2000
 
 
-def test_what_was_added_once_is_counted(local: LocalNode, client: LocalClient) -> None:
+def test_repeated_adds_are_counted(local: LocalNode, client: LocalClient) -> None:
     for key in ("a", "b", "a", "a"):
         client.add("mail", "body", "KEY", key)
     text = client.call("INFO", "admission")

@@ -56,7 +56,7 @@ def test_a_job_with_copies_is_added_once(cluster: Cluster) -> None:
     assert [int(member.node.state.lifecycle.table.count) for member in cluster.members] == [1, 1, 1]
 
 
-def test_a_key_is_known_where_it_was_used_and_nowhere_else(cluster: Cluster) -> None:
+def test_a_key_is_known_only_to_the_node_where_it_was_used(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     one, other = answer(cluster, first), answer(cluster, second)
     assert one != other
@@ -66,7 +66,7 @@ def test_a_key_is_known_where_it_was_used_and_nowhere_else(cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize("options", [("REPLICATE", 3), ("REPLICATE", 2, "WINDOW", 1)])
-def test_while_the_first_add_waits_for_its_copies_the_second_is_refused(
+def test_a_second_add_is_refused_while_the_first_waits_for_its_copies(
     cluster: Cluster, options: tuple[str | int, ...]
 ) -> None:
     first = cluster.members[0]
@@ -131,7 +131,7 @@ def test_an_add_that_failed_is_forgotten_and_the_next_one_is_a_new_job(
     assert answer(cluster, first, "REPLICATE", 3) == job_id
 
 
-def test_what_expires_before_it_has_its_copies_is_forgotten(cluster: Cluster) -> None:
+def test_the_key_of_a_job_that_expires_before_its_copies_exist_is_forgotten(cluster: Cluster) -> None:
     first = cluster.members[0]
     cut_off(cluster, first)
     client = adding(first, "REPLICATE", 3, "TTL", 1, timeout_ms=0)
@@ -158,7 +158,7 @@ def test_a_job_acknowledged_elsewhere_is_not_added_again(cluster: Cluster) -> No
     assert answer(cluster, first, "REPLICATE", 3) == job_id
 
 
-def test_nor_one_that_is_done_and_then_deleted_here(cluster: Cluster) -> None:
+def test_a_job_acknowledged_and_then_deleted_is_not_added_again(cluster: Cluster) -> None:
     first, _, third = cluster.members
     job_id = answer(cluster, first, "REPLICATE", 3)
     assert isinstance(job_id, bytes)
@@ -170,7 +170,7 @@ def test_nor_one_that_is_done_and_then_deleted_here(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("cause", [leave, run_short_of_memory])
 @pytest.mark.parametrize("options", [("REPLICATE", 2), ("REPLICATE", 1), ("REPLICATE", 2, "ASYNC")])
-def test_a_job_that_others_keep_is_added_once_too(
+def test_a_job_that_only_other_nodes_keep_is_added_once(
     cluster: Cluster, cause: Callable[[Member], None], options: tuple[str | int, ...]
 ) -> None:
     first = cluster.members[0]
@@ -185,7 +185,7 @@ def test_a_job_that_others_keep_is_added_once_too(
     assert len(cluster.copies(job_id, "queued")) == 1
 
 
-def test_a_job_that_others_were_to_keep_and_did_not_is_forgotten(cluster: Cluster) -> None:
+def test_the_key_is_forgotten_if_no_other_node_keeps_the_job(cluster: Cluster) -> None:
     first = cluster.members[0]
     leave(first)
     cut_off(cluster, first)

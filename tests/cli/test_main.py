@@ -39,7 +39,7 @@ def test_error_reply_sets_the_exit_status(disque: Disque) -> None:
     assert (done.returncode, done.stdout) == (Exit.REFUSED, b"BADID Invalid Job ID format.\n\n")
 
 
-def test_one_refused_run_sets_the_exit_status(disque: Disque) -> None:
+def test_one_refused_command_sets_the_exit_status(disque: Disque) -> None:
     disque.ok("addjob", "once", "body", "0")
     done = disque("-r", "2", "addjob", "once", "body", "0", "maxlen", "2")
     assert (done.returncode, done.stdout.splitlines()[1][:6]) == (Exit.REFUSED, b"MAXLEN")

@@ -21,7 +21,7 @@ def client(server: ServerProcess) -> Any:
     connected.get_connection().close()
 
 
-def test_it_finds_the_node(client: Any, server: ServerProcess) -> None:
+def test_hello_describes_the_node(client: Any, server: ServerProcess) -> None:
     version, node_id, (same_id, _, port, priority) = client.hello()
 
     assert version == 1

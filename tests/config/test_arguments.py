@@ -39,6 +39,6 @@ def test_command_lines(argv: list[str], meaning: ServerArguments) -> None:
         lambda word: not word.startswith("--")
     )
 )
-def test_a_value_is_taken_as_it_is(value: str) -> None:
+def test_a_value_is_used_as_it_is(value: str) -> None:
     arguments = parse_arguments(["--logfile", value])
     assert load("", arguments.lines, str).logfile == value

@@ -49,7 +49,7 @@ SETS = [arguments for arguments in recorded("SET") if len(arguments[0]) == 2 and
 
 
 @pytest.mark.parametrize(("arguments", "reply"), SETS)
-def test_a_recorded_change_has_the_recorded_answer(arguments: list[str], reply: bytes) -> None:
+def test_config_set_has_the_recorded_reply(arguments: list[str], reply: bytes) -> None:
     name, value = arguments
     config = Config()
     if reply == b"+OK\r\n" or (name, value) in ACCEPTED_HERE:
@@ -62,7 +62,7 @@ def test_a_recorded_change_has_the_recorded_answer(arguments: list[str], reply: 
 
 
 @pytest.mark.parametrize(("arguments", "reply"), [get for get in recorded("GET") if len(get[0]) == 1])
-def test_a_recorded_question_has_the_recorded_answer(arguments: list[str], reply: bytes) -> None:
+def test_config_get_has_the_recorded_reply(arguments: list[str], reply: bytes) -> None:
     config = Config()
     config.port = 17711
     config.logfile = "log.txt"
@@ -148,7 +148,7 @@ VALUES = st.binary(max_size=12) | st.sampled_from(
 
 
 @given(NAMES, VALUES)
-def test_any_change_is_taken_and_shown_or_refused(name: bytes, value: bytes) -> None:
+def test_any_change_is_applied_and_shown_or_refused(name: bytes, value: bytes) -> None:
     config = Config()
     before: dict[str, Any] = dict(vars(config))
     refused = None

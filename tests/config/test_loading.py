@@ -177,7 +177,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(st.lists(WORDS, max_size=5).map(" ".join), max_size=6).map("\n".join))
-def test_junk_is_read_or_refused_with_its_line(text: str) -> None:
+def test_any_text_is_loaded_or_refused_with_its_line(text: str) -> None:
     error = None
     try:
         read(text)

@@ -77,14 +77,14 @@ def test_lines_change_where_they_stand(before: str, after: list[str]) -> None:
     assert rewritten(before) == after
 
 
-def test_what_differs_from_the_default_is_added_once_under_a_mark() -> None:
+def test_values_that_differ_from_the_default_are_added_once_below_a_marker() -> None:
     once = rewritten("port 1", (b"timeout", b"5"), (b"maxmemory", b"2gb"))
     assert once == ["port 1", MARK, "maxmemory 2gb", "timeout 5"]
     twice = rewritten("\n".join(once), (b"hz", b"50"))
     assert twice == [*once, "hz 50"]
 
 
-def test_a_password_taken_away_leaves_no_line() -> None:
+def test_a_removed_password_leaves_no_line() -> None:
     assert rewritten("requirepass x\nport 1", (b"requirepass", b"")) == ["", "port 1"]
 
 

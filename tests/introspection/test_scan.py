@@ -54,7 +54,7 @@ def test_an_unbounded_call_goes_to_the_end(
 
 
 @pytest.mark.parametrize("scan", SCANS)
-def test_what_comes_and_goes_does_not_hide_what_stays(client: LocalClient, scan: str) -> None:
+def test_a_scan_returns_all_that_stays_while_others_come_and_go(client: LocalClient, scan: str) -> None:
     staying = {ask(client, "ADDJOB", f"stays-{number}", "body", 0) for number in range(200)}
     leaving = [ask(client, "ADDJOB", f"goes-{number}", "body", 0) for number in range(200)]
     found: list[Any] = []
@@ -123,7 +123,7 @@ def test_a_cursor_beyond_the_end_ends_the_iteration(client: LocalClient, scan: s
 @pytest.mark.usefixtures("jobs")
 @pytest.mark.parametrize("scan", SCANS)
 @pytest.mark.parametrize("cursor", ["", "+0", "-18446744073709551615"])
-def test_a_cursor_is_what_strtoul_takes(client: LocalClient, scan: str, cursor: str) -> None:
+def test_cursors_are_read_as_strtoul_reads_numbers(client: LocalClient, scan: str, cursor: str) -> None:
     _, page = ask(client, scan, cursor, "BUSYLOOP")
     assert len(page) >= 295
 
@@ -161,5 +161,5 @@ def test_bad_words_are_refused(client: LocalClient, scan: str, words: list[str |
         ("JSCAN MINLEN 1", b"-ERR invalid cursor or option name\r\n"),
     ],
 )
-def test_bad_options_of_one_of_them_are_refused(client: LocalClient, words: str, error: bytes) -> None:
+def test_invalid_options_of_one_scan_are_refused(client: LocalClient, words: str, error: bytes) -> None:
     assert client.raw(*words.split()) == error

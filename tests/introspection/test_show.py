@@ -97,5 +97,5 @@ def test_an_unknown_job_is_null_in_both_protocols(client: LocalClient) -> None:
 
 
 @pytest.mark.parametrize("word", ["bad", "", "X-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"])
-def test_what_is_no_job_id_is_refused(client: LocalClient, word: str) -> None:
+def test_an_invalid_job_id_is_refused(client: LocalClient, word: str) -> None:
     assert client.raw("SHOW", word) == b"-BADID Invalid Job ID format.\r\n"

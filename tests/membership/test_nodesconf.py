@@ -43,7 +43,7 @@ def test_a_leaving_node_is_written_as_the_original_writes_it() -> None:
     st.sampled_from([b"", b"10.0.0.1", b"::1"]),
     st.booleans(),
 )
-def test_what_is_written_is_read_back(seed: bytes, port: int, ip: bytes, leaving: bool) -> None:
+def test_a_written_file_is_read_back(seed: bytes, port: int, ip: bytes, leaving: bool) -> None:
     view = ClusterView(seed.hex().encode(), port)
     view.ip = ip
     view.leaving = leaving

@@ -110,7 +110,7 @@ def size_limit() -> Iterator[Callable[[int], None]]:
 # --- guarantees of both disks -----------------------------------------------------------------------------------------
 
 
-def test_what_is_appended_is_read(either: Owner) -> None:
+def test_appended_data_is_read_back(either: Owner) -> None:
     assert either.do(disk.OPEN, "a").size == 0
     either.do(disk.APPEND, "a", b"one", b"", b"two")
     either.do(disk.APPEND, "a", b"three")
