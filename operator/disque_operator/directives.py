@@ -26,7 +26,7 @@ _RESTARTS: Final = "the operator restarts pods in a way that restores their queu
 
 OWNED: Final[Mapping[str, str]] = {
     "aof-enqueue-jobs-once": _RESTARTS,
-    "aof-restart-mark": _RESTARTS,
+    "aof-restart-marker": _RESTARTS,
     "appendfilename": _FILES,
     "appendfsync": "set spec.persistence.fsync",
     "appendonly": "set spec.persistence.appendonly to true or false",

@@ -98,7 +98,7 @@ def value_of(name: bytes, config: Config) -> bytes:
         (b"dir", b"/tmp/\xff", b"/tmp/\xff"),
         (b"timeout", b"+5", b"5"),
         (b"shutdown-on-sigterm", b"Rewrite-AOF", b"rewrite-aof"),
-        (b"aof-restart-mark", b"YES", b"yes"),
+        (b"aof-restart-marker", b"YES", b"yes"),
         (b"requirepass-former", b"one before", b"one before"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_changed_value_is_shown(name: bytes, value: bytes, shown: bytes) -> No
         (b"requirepass", b"x" * 513),
         (b"requirepass-former", b"x" * 513),
         (b"shutdown-on-sigterm", b"nosave"),
-        (b"aof-restart-mark", b"1"),
+        (b"aof-restart-marker", b"1"),
         (b"dir", b"/tmp/\0"),
         (b"timeout", b"1_000"),
         (b"timeout", b"9223372036854775808"),

@@ -38,9 +38,9 @@ def with_file(*, appendonly: bool, **options: object) -> LocalNode:
 
 def with_marker(*, appendonly: bool) -> LocalNode:
     """A node that leaves a marker."""
-    node = with_file(appendonly=appendonly, aof_restart_mark=True)
+    node = with_file(appendonly=appendonly, aof_restart_marker=True)
     assert node.host.config_text is not None
-    node.host.config_text += "aof-restart-mark yes\n"
+    node.host.config_text += "aof-restart-marker yes\n"
     return node
 
 
@@ -62,7 +62,7 @@ def node(request: pytest.FixtureRequest) -> LocalNode:
 
 def end(node: LocalNode) -> None:
     """As the documentation says: option and configuration file, unless there will be a marker, SHUTDOWN REWRITE-AOF."""
-    if not node.config.aof_restart_mark:
+    if not node.config.aof_restart_marker:
         client = node.client()
         assert client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes") == b"OK"
         assert client.call("CONFIG", "REWRITE") == b"OK"

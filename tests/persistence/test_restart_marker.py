@@ -59,7 +59,7 @@ class DeadlyHost(FakeHost):
 
 def marking_node(*, appendonly: bool = True, seed: int = 0) -> LocalNode:
     """A node that has loaded its empty file, and leaves a marker when it ends."""
-    local = LocalNode(config(appendonly=appendonly, aof_restart_mark=True), DeadlyHost(seed))
+    local = LocalNode(config(appendonly=appendonly, aof_restart_marker=True), DeadlyHost(seed))
     while local.node.state.loading:
         local.run(milliseconds=1)
     return local
@@ -124,7 +124,7 @@ def test_the_sealed_file_is_one_that_every_node_can_load() -> None:
 @pytest.mark.parametrize("appendonly", [True, False])
 def test_without_the_directive_there_is_no_mark_and_no_seal(appendonly: bool) -> None:
     local = marking_node(appendonly=appendonly)
-    assert local.client().call("CONFIG", "SET", "aof-restart-mark", "no") == b"OK"
+    assert local.client().call("CONFIG", "SET", "aof-restart-marker", "no") == b"OK"
     end(local)
     assert set(local.host.disk.files) == {FILE}
     assert not local.host.disk.files[FILE]
@@ -134,7 +134,7 @@ def test_a_mark_is_honoured_by_a_node_that_will_leave_none() -> None:
     local = marking_node()
     once, again = filled(local)
     end(local)
-    local.config.assign("aof_restart_mark", False)
+    local.config.assign("aof_restart_marker", False)
     come_back(local)
     assert sorted(delivered(local)) == sorted(once + again)
 

@@ -240,7 +240,7 @@ def test_sigterm_is_a_controlled_restart_with_rewrite_aof(
     """With a read-only configuration, as in a container."""
     port = free_port()
     path = tmp_path / "disque.conf"
-    path.write_text(f"port {port}\nbind 127.0.0.1\nappendonly {appendonly}\naof-restart-mark yes\n")
+    path.write_text(f"port {port}\nbind 127.0.0.1\nappendonly {appendonly}\naof-restart-marker yes\n")
     path.chmod(0o444)
 
     def serve(*arguments: str) -> tuple[ServerProcess, Client]:
@@ -266,7 +266,7 @@ def test_sigterm_is_a_controlled_restart_with_rewrite_aof(
     server, client = serve()
     assert client.call(b"QLEN", b"q") == 0
     assert server.stop() == 0
-    assert path.read_text().endswith("aof-restart-mark yes\n")
+    assert path.read_text().endswith("aof-restart-marker yes\n")
 
 
 def test_sigterm_ends_the_server_when_the_file_cannot_be_written(

@@ -66,7 +66,7 @@ class Config:
     cluster_name: str
     cluster_link_sendbuf_limit: int
     aof_checksums: bool
-    aof_restart_mark: bool
+    aof_restart_marker: bool
     shutdown_on_sigterm: str
     http_port: int
     http_actions: bool

@@ -404,7 +404,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
-        "aof-restart-mark",
+        "aof-restart-marker",
         _YES_NO,
         False,
         "persistence",

@@ -20,7 +20,7 @@ from disqued.core.jobs.jobid import is_made_by
 from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
 from disqued.persistence.check import fault_of
 from disqued.persistence.filedamage import FileDamage
-from disqued.persistence.marker import RestartMark
+from disqued.persistence.marker import RestartMarker
 from disqued.persistence.parse import DELJOB, LOADJOB, Damage, Entry, job_of
 from disqued.persistence.progress import Progress
 from disqued.persistence.reader import EntryReader
@@ -51,15 +51,15 @@ class Loaded:
 
 
 class Loader(DiskOwner):
-    """Loads one file, once. Without a `mark` it reloads the file (DEBUG LOADAOF), and waits for each read."""
+    """Loads one file, once. Without a `marker` it reloads the file (DEBUG LOADAOF), and waits for each read."""
 
-    def __init__(self, state: NodeState, name: str, total_bytes: i64, mark: RestartMark | None) -> None:
+    def __init__(self, state: NodeState, name: str, total_bytes: i64, marker: RestartMarker | None) -> None:
         super().__init__()
         self._state = state
         self._name = name
-        self._mark = mark
-        self._controlled: bool = mark is not None and (mark.counts or state.config.aof_enqueue_jobs_once)
-        self._at_once: bool = mark is None
+        self._marker = marker
+        self._controlled: bool = marker is not None and (marker.counts or state.config.aof_enqueue_jobs_once)
+        self._at_once: bool = marker is None
         self._reader = EntryReader(state.lifecycle.journal.formats)
         self._requeue = Requeue()
         self._recent = Recent()
@@ -256,9 +256,9 @@ class Loader(DiskOwner):
         """End loading."""
         state = self._state
         why = self.damage.repair()
-        mark = self._mark
-        if mark is not None and not why:
-            why = conclude(state, mark, self._name, found=self._controlled and not self._missing)
+        marker = self._marker
+        if marker is not None and not why:
+            why = conclude(state, marker, self._name, found=self._controlled and not self._missing)
         if why:
             self._fail(why)
             return
@@ -281,8 +281,8 @@ def open_log(state: NodeState, name: str) -> Loader | None:
     After an error the node must not serve.
     """
     config = state.config
-    mark = RestartMark(state, name)
-    error = mark.look()
+    marker = RestartMarker(state, name)
+    error = marker.look()
     if error:
         state.loading = True
         state.host.fail(
@@ -290,8 +290,8 @@ def open_log(state: NodeState, name: str) -> Loader | None:
             "read the file, then start again. Nothing was changed."
         )
         return None
-    if not config.appendonly and not config.aof_enqueue_jobs_once and not mark.counts:
-        mark.use_up()  # no job is loaded or queued, so the mark must not become valid again
+    if not config.appendonly and not config.aof_enqueue_jobs_once and not marker.counts:
+        marker.use_up()  # no job is loaded or queued, so the marker must not become valid again
         return None
     size_bytes: i64 = 0
     if config.appendonly:
@@ -305,4 +305,4 @@ def open_log(state: NodeState, name: str) -> Loader | None:
             )
             return None
         size_bytes = work.size
-    return Loader(state, name, size_bytes, mark)
+    return Loader(state, name, size_bytes, marker)

@@ -1,6 +1,6 @@
 """The restart marker: a small file which says that the append-only file beside it is from a controlled shutdown.
 
-`SHUTDOWN REWRITE-AOF` writes it when `aof-restart-mark` is on. The next start queues the jobs as they were
+`SHUTDOWN REWRITE-AOF` writes it when `aof-restart-marker` is on. The next start queues the jobs as they were
 (`persistence.restart`), without a change of the configuration. Queueing them twice would deliver at-most-once jobs
 twice, so a marker is valid for one file, as it was at the shutdown, and for one start:
 
@@ -35,7 +35,7 @@ _MOST_BYTES: Final = 200
 """A limit above the size of any marker."""
 
 
-class RestartMark:
+class RestartMarker:
     """The marker of one append-only file."""
 
     def __init__(self, state: NodeState, file_name: str) -> None:

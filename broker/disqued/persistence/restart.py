@@ -21,7 +21,7 @@ from disqued.core.runtime import configfile
 if TYPE_CHECKING:
     from disqued.core.jobs.job import Job
     from disqued.core.runtime.state import NodeState
-    from disqued.persistence.marker import RestartMark
+    from disqued.persistence.marker import RestartMarker
 
 ASK_MS: Final = 1000
 """How long after loading the other holders of a job are asked whether they queued it: links need time to open."""
@@ -73,7 +73,7 @@ class Requeue:
         return False
 
 
-def conclude(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> str:
+def conclude(state: NodeState, marker: RestartMarker, name: str, *, found: bool) -> str:
     """After loading, ensure that no other start queues the same jobs.
 
     `found`: the jobs of the last run were in the file. Returns why the node must not serve; empty if it may.
@@ -82,15 +82,15 @@ def conclude(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> 
     if config.aof_enqueue_jobs_once:
         _switch_off(state)
     gone = found and not config.appendonly and _put_away(state, name)
-    counted = mark.counts
-    error = mark.use_up()
+    counted = marker.counts
+    error = marker.use_up()
     if error and not gone:
         return (
             f"The restart marker must not be found again, and {error}. Let the user that the server runs as write to "
             "it and to its directory, then start again: no job was delivered, and all will be queued as they were."
         )
     if counted:
-        state.host.log("notice", f"The queues are as the last run left them; {mark.name} said so, and is used up")
+        state.host.log("notice", f"The queues are as the last run left them; {marker.name} said so, and is used up")
     return ""
 
 
@@ -112,7 +112,7 @@ def _switch_off(state: NodeState) -> None:
             "warning",
             f"aof-enqueue-jobs-once is done, but the configuration file can't be written: {error.strerror}. Set it to "
             "no there by hand, or jobs that were delivered meanwhile may be queued by the next start. (With "
-            "aof-restart-mark yes the file need not be written.)",
+            "aof-restart-marker yes the file need not be written.)",
         )
 
 

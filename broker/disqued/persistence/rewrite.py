@@ -39,7 +39,7 @@ from mypy_extensions import i64
 
 from disqued.core.host import disk
 from disqued.core.host.disk import VERB_NAMES, DiskOwner, DiskWork
-from disqued.persistence.marker import RestartMark
+from disqued.persistence.marker import RestartMarker
 from disqued.persistence.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ class Rewrite:
         self.settle()
         name = f"temp-rewriteaof-{state.host.facts().process_id}.aof"
         snapshot = Snapshot(state, controlled=controlled)
-        mark = RestartMark(state, self._file.name) if controlled and state.config.aof_restart_mark else None
+        marker = RestartMarker(state, self._file.name) if controlled and state.config.aof_restart_marker else None
         size_bytes: i64 = 0
         error = self._perform(DiskWork(disk.REMOVE, name)) or self._perform(DiskWork(disk.OPEN, name))
         while not error and not snapshot.over:
@@ -382,19 +382,19 @@ class Rewrite:
                 work.data = [part]
                 size_bytes += len(part)
                 error = self._perform(work)
-        if not error and mark is not None:
+        if not error and marker is not None:
             work = DiskWork(disk.APPEND, name)
-            work.data = [mark.seal()]
+            work.data = [marker.seal()]
             size_bytes += len(work.data[0])
-            error = self._perform(work) or mark.prepare(size_bytes)
+            error = self._perform(work) or marker.prepare(size_bytes)
         if not error:
             work = DiskWork(disk.REPLACE, name)
             work.other = self._file.name
             error = self._perform(work)
         if error:
             self._disk.perform(DiskWork(disk.REMOVE, name))
-            if mark is not None:
-                mark.give_up()
+            if marker is not None:
+                marker.give_up()
             return error
         self.succeeded += 1
         self.base_bytes = size_bytes
@@ -402,17 +402,17 @@ class Rewrite:
         self._file.replaced(size_bytes, state.ready.logged, outdated=False)
         if not self._file.enabled:
             self._disk.start(DiskWork(disk.CLOSE, self._file.name))
-        return self._leave_mark(mark) if mark is not None else ""
+        return self._leave_marker(marker) if marker is not None else ""
 
-    def _leave_mark(self, mark: RestartMark) -> str:
-        """Put the restart mark beside the file. Returns the error, empty on success.
+    def _leave_marker(self, marker: RestartMarker) -> str:
+        """Put the restart marker beside the file. Returns the error, empty on success.
 
         After an error the node continues. With the log on it needs a file of its own; with the log off it must not
         leave this file.
         """
-        error = mark.leave()
+        error = marker.leave()
         if error:
-            mark.give_up()
+            marker.give_up()
             if self._file.enabled:
                 self.start()
             else:

@@ -69,7 +69,7 @@ def _shut_down(faults: Faults, member: Member) -> bool:
     A node that writes a restart marker needs no directive before.
     """
     history = faults.world.history
-    told = not member.config.aof_restart_mark
+    told = not member.config.aof_restart_marker
     for words in _BEFORE if told else ():
         member.tell(*words)
     before = snapshot(member)

@@ -33,7 +33,7 @@ from disqued.federation import jobbatch, yourjobs
 from disqued.node import Node
 from disqued.persistence import load
 from disqued.persistence.logfile import LogFile
-from disqued.persistence.marker import RestartMark
+from disqued.persistence.marker import RestartMarker
 from disqued.persistence.rewrite import Rewrite
 from disqued.replication.repljob import handle_repljob
 from disqued.replication.room import Replication, ReplicationRoom
@@ -171,9 +171,9 @@ def _silent(self: object, what: object) -> None:
     """Do nothing."""
 
 
-def _once_more(state: NodeState, mark: RestartMark, name: str, *, found: bool) -> str:
+def _once_more(state: NodeState, marker: RestartMarker, name: str, *, found: bool) -> str:
     """Leave the marker as it is for the next start."""
-    del state, mark, name, found
+    del state, marker, name, found
     return ""
 
 

@@ -48,7 +48,7 @@ COMMAND_NS: Final = 1_000_000
 LOADED_WITHIN_S: Final = 20
 """How long nodes may take to load their jobs after healing."""
 _CONFIG: Final = f"cluster-node-timeout {NODE_TIMEOUT_MS}\n"
-_MARK_CONFIG: Final = "aof-restart-mark yes\n"
+_MARK_CONFIG: Final = "aof-restart-marker yes\n"
 _LOG_CONFIG: Final = """\
 appendonly yes
 appendfsync {policy}

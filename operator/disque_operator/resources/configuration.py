@@ -28,7 +28,7 @@ def _settings(spec: Spec) -> str:
         "cluster-name": names.cluster_name(spec.name, spec.namespace),
         "cluster-seeds": f"{names.members_service(spec.name)}.{spec.namespace}.svc",
         "shutdown-on-sigterm": "rewrite-aof",
-        "aof-restart-mark": "yes",
+        "aof-restart-marker": "yes",
     }
     return "\n".join(
         [
