@@ -52,7 +52,7 @@ def test_a_job_is_kept_and_its_end_is_noted(local: LocalNode, client: LocalClien
     assert written(local).endswith(encode("DELJOB", job_id))
 
 
-def test_what_happens_to_a_job_meanwhile_is_not_written(local: LocalNode, client: LocalClient) -> None:
+def test_deliveries_and_counters_of_a_job_are_not_written(local: LocalNode, client: LocalClient) -> None:
     job_id = client.add("mail", "body", "RETRY", 10)
     before = written(local)
     assert client.take("mail") == [job_id]
@@ -66,7 +66,7 @@ def test_what_happens_to_a_job_meanwhile_is_not_written(local: LocalNode, client
     assert written(local) == before
 
 
-def test_an_at_most_once_job_is_forgotten_when_it_is_taken(local: LocalNode, client: LocalClient) -> None:
+def test_an_at_most_once_job_is_forgotten_when_it_is_delivered(local: LocalNode, client: LocalClient) -> None:
     job_id = client.add("mail", "body", "RETRY", 0)
     assert keeps(written(local), job_id)
     assert client.take("mail") == [job_id]
@@ -79,13 +79,13 @@ def test_a_job_that_expires_is_forgotten(local: LocalNode, client: LocalClient) 
     assert forgets(written(local), job_id)
 
 
-def test_what_changes_in_one_turn_is_written_at_once(local: LocalNode, client: LocalClient) -> None:
+def test_changes_of_one_turn_are_written_together(local: LocalNode, client: LocalClient) -> None:
     client.send_bytes(b"".join(encode("ADDJOB", "mail", f"body {number}", 0) for number in range(100)))
     assert len(client.replies()) == 100
     assert appends(local) == 1
 
 
-def test_what_comes_while_the_disk_writes_is_written_together(local: LocalNode) -> None:
+def test_changes_during_a_write_are_written_together(local: LocalNode) -> None:
     local.host.disk.hold(disk.APPEND)
     for _ in range(100):
         local.client().send("ADDJOB", "mail", "body", 0)
@@ -93,7 +93,7 @@ def test_what_comes_while_the_disk_writes_is_written_together(local: LocalNode) 
     assert appends(local) == 2
 
 
-def test_a_node_without_a_log_writes_nothing() -> None:
+def test_a_node_without_an_append_only_file_writes_nothing() -> None:
     local = LocalNode()
     job_id = local.client().add("mail")
     local.client().call("ACKJOB", job_id)
@@ -146,7 +146,7 @@ def jobs_after_restart(local: LocalNode) -> set[bytes]:
     return {job.id for job in local.node.state.lifecycle.table.jobs()}
 
 
-def test_switched_on_it_has_the_jobs_from_before_and_after() -> None:
+def test_a_file_that_is_switched_on_has_earlier_and_later_jobs() -> None:
     local = LocalNode()
     client = local.client()
     before = {client.add("mail") for _ in range(100)}
@@ -158,7 +158,7 @@ def test_switched_on_it_has_the_jobs_from_before_and_after() -> None:
     assert jobs_after_restart(local) == before | after | {last}
 
 
-def test_while_it_is_written_for_the_first_time_nobody_waits_for_it() -> None:
+def test_no_client_waits_for_the_first_rewrite() -> None:
     local = LocalNode()
     local.host.disk.hold(disk.OPEN)
     client = local.client()
@@ -172,7 +172,7 @@ def test_while_it_is_written_for_the_first_time_nobody_waits_for_it() -> None:
     assert AOF not in local.host.disk.files
 
 
-def test_what_comes_while_the_first_rewrite_ends_is_in_the_file() -> None:
+def test_changes_while_the_first_rewrite_ends_are_in_the_file() -> None:
     local = LocalNode()
     client = local.client()
     added = {client.add("mail")}
@@ -187,7 +187,7 @@ def test_what_comes_while_the_first_rewrite_ends_is_in_the_file() -> None:
     assert jobs_after_restart(local) == added
 
 
-def test_the_first_rewrite_is_tried_until_it_succeeds() -> None:
+def test_the_first_rewrite_is_retried_until_it_succeeds() -> None:
     local = LocalNode()
     local.host.disk.fail(disk.APPEND)
     client = local.client()
@@ -204,7 +204,7 @@ def test_the_first_rewrite_is_tried_until_it_succeeds() -> None:
     assert jobs_after_restart(local) == added
 
 
-def test_switched_off_it_has_all_until_then_and_nothing_later(local: LocalNode, client: LocalClient) -> None:
+def test_a_file_that_is_switched_off_has_all_changes_until_then(local: LocalNode, client: LocalClient) -> None:
     job_id = client.add("mail")
     switch(client, "no")
     assert info(client)["aof_enabled"] == "0"
@@ -217,7 +217,7 @@ def test_switched_off_it_has_all_until_then_and_nothing_later(local: LocalNode, 
 
 
 @pytest.mark.parametrize("verb", [disk.APPEND, disk.SYNC])
-def test_who_waits_is_answered_when_the_log_is_switched_off(verb: int) -> None:
+def test_waiting_clients_are_answered_when_the_file_is_switched_off(verb: int) -> None:
     """Switching the file off lets a node continue without a disk that hangs."""
     local = logging_node("always")
     client, admin = local.client(), local.client()
@@ -230,7 +230,7 @@ def test_who_waits_is_answered_when_the_log_is_switched_off(verb: int) -> None:
     assert isinstance(admin.add("mail"), bytes)
 
 
-def test_what_waited_when_it_was_switched_off_is_written_nevertheless(local: LocalNode) -> None:
+def test_waiting_records_are_written_when_the_file_is_switched_off(local: LocalNode) -> None:
     local.host.disk.hold(disk.APPEND)
     clients = [local.client() for _ in range(3)]
     for client in clients:
@@ -242,7 +242,7 @@ def test_what_waited_when_it_was_switched_off_is_written_nevertheless(local: Loc
     assert all(isinstance(job_id, bytes) and keeps(synced(local), job_id) for job_id in ids)
 
 
-def test_it_can_be_switched_off_and_on_again(local: LocalNode, client: LocalClient) -> None:
+def test_the_file_can_be_switched_off_and_on_again(local: LocalNode, client: LocalClient) -> None:
     added = set()
     for _ in range(5):
         added.add(client.add("mail"))
@@ -254,7 +254,7 @@ def test_it_can_be_switched_off_and_on_again(local: LocalNode, client: LocalClie
     assert jobs_after_restart(local) == added
 
 
-def test_switched_on_while_a_single_rewrite_ends_it_misses_nothing() -> None:
+def test_a_file_switched_on_while_a_rewrite_ends_is_complete() -> None:
     local = LocalNode()
     client = local.client()
     added = {client.add("mail") for _ in range(10)}
@@ -273,9 +273,7 @@ def test_switched_on_while_a_single_rewrite_ends_it_misses_nothing() -> None:
     assert jobs_after_restart(local) == added
 
 
-def test_who_drops_everything_while_a_file_with_all_of_it_is_put_in_place_waits_for_the_next_one(
-    local: LocalNode, client: LocalClient
-) -> None:
+def test_flushall_during_a_replace_waits_for_the_next_rewrite(local: LocalNode, client: LocalClient) -> None:
     client.add("mail")
     local.host.disk.hold(disk.REPLACE)
     client.call("BGREWRITEAOF")
@@ -297,7 +295,7 @@ def test_who_drops_everything_while_a_file_with_all_of_it_is_put_in_place_waits_
 
 
 @pytest.mark.parametrize("policy", ["no", "everysec", "always"])
-def test_a_node_that_ends_has_all_on_disk(policy: str) -> None:
+def test_everything_is_on_disk_after_shutdown(policy: str) -> None:
     local = logging_node(policy)
     local.host.disk.hold(disk.APPEND, disk.SYNC)
     clients = [local.client() for _ in range(3)]
@@ -338,11 +336,11 @@ def test_info_shows_the_fields_of_the_original_first(client: LocalClient) -> Non
     ]
 
 
-def test_info_shows_no_sizes_of_a_file_that_is_not_there() -> None:
+def test_info_shows_no_sizes_while_the_file_is_off() -> None:
     assert list(info(LocalNode().client())) == ORIGINAL_FIELDS
 
 
-def test_info_shows_how_much_is_written_and_how_much_of_it_is_safe(local: LocalNode, client: LocalClient) -> None:
+def test_info_shows_written_and_unsynced_bytes(local: LocalNode, client: LocalClient) -> None:
     client.add("mail")
     local.run(seconds=2)
     client.add("mail")  # the last sync was long ago
@@ -363,7 +361,7 @@ def test_info_shows_how_much_is_written_and_how_much_of_it_is_safe(local: LocalN
     assert waiting == len(written(local)) - before
 
 
-def test_info_shows_a_sync_that_lasts(local: LocalNode, client: LocalClient) -> None:
+def test_info_shows_a_running_sync(local: LocalNode, client: LocalClient) -> None:
     local.host.disk.delay_ms[disk.SYNC] = 700
     client.add("mail")
     local.run(milliseconds=1100)

@@ -45,11 +45,11 @@ FRAMING = {
 
 
 @pytest.mark.parametrize(("data", "text"), FRAMING.values(), ids=FRAMING)
-def test_faults_of_framing_are_told_as_by_the_original(data: bytes, text: str) -> None:
+def test_framing_errors_have_the_texts_of_the_original(data: bytes, text: str) -> None:
     assert fault(data) == text
 
 
-def test_the_fault_of_a_file_that_the_original_cut_off() -> None:
+def test_a_file_truncated_by_the_original_has_its_error() -> None:
     data = (VECTORS / "06-truncated.aof").read_bytes()
     assert fault(data, 316) == "0x             153: Expected to read 172 bytes, got 165 bytes"
 
@@ -71,7 +71,7 @@ def test_a_sound_file_is_counted() -> None:
         (paused(b"mail", b"now"), "PAUSE with b'now' instead of none, in, out or all"),
     ],
 )
-def test_a_record_may_be_wrong_inside(record: bytes, why: str) -> None:
+def test_a_record_with_invalid_content_is_reported(record: bytes, why: str) -> None:
     check = checked(SOUND + record + JOB)
     assert [(item.offset, item.end, item.why) for item in check.faults] == [
         (len(SOUND), len(SOUND) + len(record), why),
@@ -79,7 +79,7 @@ def test_a_record_may_be_wrong_inside(record: bytes, why: str) -> None:
     assert not check.is_torn_only
 
 
-def test_a_file_with_checksums_is_mended_by_leaving_out_what_is_damaged() -> None:
+def test_a_file_with_checksums_is_repaired_by_dropping_damaged_records() -> None:
     data = SOUND + b"garbage" + JOB + b"more" + JOB + b"\0"
     parts = checked(data).sound_parts()
     assert b"".join(data[begin:end] for begin, end in parts) == SOUND + JOB + JOB
@@ -87,7 +87,7 @@ def test_a_file_with_checksums_is_mended_by_leaving_out_what_is_damaged() -> Non
     assert checked(b"garbage" + JOB).sound_parts() == [(7, 7 + len(JOB))]
 
 
-def test_a_file_without_checksums_is_mended_by_cutting_it_off() -> None:
+def test_a_file_without_checksums_is_repaired_by_truncation() -> None:
     data = b"".join(make_records(1, 30, with_sum=False))
     assert checked(data).sound_parts() == [(0, len(data))]
     check = checked(data + b"garbage" + data)
@@ -95,7 +95,7 @@ def test_a_file_without_checksums_is_mended_by_cutting_it_off() -> None:
     assert check.ok_up_to == len(data)
 
 
-def test_only_a_torn_end_is_torn_only() -> None:
+def test_a_file_is_only_torn_if_nothing_else_is_damaged() -> None:
     assert checked(SOUND + JOB[:-1]).is_torn_only
     assert checked(SOUND + bytes(100)).is_torn_only
     assert not checked(SOUND + b"garbage").is_torn_only

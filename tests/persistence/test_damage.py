@@ -199,7 +199,7 @@ def struck_files(file: Written, fate: int, count: int) -> Iterator[Struck]:
 # --- what must come of it ---------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_one_that_shows_something() -> None:
+def test_the_sample_file_has_all_kinds_of_records() -> None:
     file = written(3 * TAIL_BYTES)
     kinds = [record.words[0] for record in file.records]
     assert {kind: kinds.count(kind) > 3 for kind in set(kinds)} == {b"LOADJOB": True, b"DELJOB": True, b"PAUSE": True}
@@ -208,7 +208,7 @@ def test_the_file_is_one_that_shows_something() -> None:
 
 
 @pytest.mark.parametrize("fate", range(len(FATES)), ids=[fate.__name__ for fate in FATES])
-def test_what_is_hit_is_lost_and_nothing_else(fate: int) -> None:
+def test_damage_loses_only_the_records_that_it_hit(fate: int) -> None:
     for least_bytes in (TAIL_BYTES, 3 * TAIL_BYTES):
         file = written(least_bytes)
         left, ever = file.left, file.ever
@@ -266,7 +266,7 @@ def info(node: LocalNode) -> str:
 
 
 @pytest.mark.parametrize("fate", range(len(FATES)), ids=[fate.__name__ for fate in FATES])
-def test_a_node_starts_with_what_is_sound(fate: int) -> None:
+def test_a_node_starts_with_the_sound_records(fate: int) -> None:
     file = written(TAIL_BYTES)
     for data, _ in struck_files(file, fate, 100):
         node = started(data)
@@ -283,7 +283,7 @@ def test_a_node_starts_with_what_is_sound(fate: int) -> None:
 
 
 @pytest.mark.parametrize("directive", ["aof-checksums yes", "aof-checksums no"])
-def test_a_file_cut_off_anywhere_brings_back_what_is_whole(directive: str) -> None:
+def test_a_file_truncated_anywhere_loads_its_complete_records(directive: str) -> None:
     file = written(TAIL_BYTES + 100, directive)
     edges = [0, *(record.end for record in file.records)]
     expected = {edge: fields(replayed(record for record in file.records if record.end <= edge)) for edge in edges}
@@ -302,7 +302,7 @@ def test_a_file_cut_off_anywhere_brings_back_what_is_whole(directive: str) -> No
         assert all(f"{size - whole} bytes from {whole} on" in text for text in told)
 
 
-def test_every_cut_of_the_end_gives_the_records_before_it() -> None:
+def test_every_truncation_leaves_the_records_before_it() -> None:
     for directive in ("aof-checksums yes", "aof-checksums no"):
         file = written(TAIL_BYTES + 100, directive)
         for size in range(len(file.data) - TAIL_BYTES, len(file.data) + 1):
@@ -317,7 +317,7 @@ def test_every_cut_of_the_end_gives_the_records_before_it() -> None:
                 assert len(torn) == (len(data) > sum(record.end - record.offset for record in whole))
 
 
-def test_a_torn_end_is_refused_where_the_configuration_says_so() -> None:
+def test_a_torn_end_is_refused_if_aof_load_truncated_is_no() -> None:
     file = written(TAIL_BYTES + 100)
     edges = {0, *(record.end for record in file.records)}
     for size in range(len(file.data) - 500, len(file.data), 7):
@@ -326,7 +326,7 @@ def test_a_torn_end_is_refused_where_the_configuration_says_so() -> None:
         assert node.host.disk.files[NAME] == file.data[:size]
 
 
-def test_damage_in_a_file_without_checksums_is_refused_with_the_place() -> None:
+def test_damage_in_a_file_without_checksums_is_refused_with_its_offset() -> None:
     file = written(TAIL_BYTES, "aof-checksums no")
     refused = 0
     for data, [(at, _)] in struck_files(file, 0, 200):

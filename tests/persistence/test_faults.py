@@ -57,7 +57,7 @@ def is_answered(client: LocalClient) -> bytes:
 
 @pytest.mark.parametrize("policy", ["no", "everysec", "always"])
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EIO])
-def test_what_could_not_be_written_is_answered_when_it_is(policy: str, error: int) -> None:
+def test_an_add_is_answered_when_its_write_succeeds_at_last(policy: str, error: int) -> None:
     local = logging_node(policy)
     local.host.disk.fail(disk.APPEND, error=error)
     client = add_unanswered(local)
@@ -100,7 +100,7 @@ def test_reads_deliveries_and_acknowledgements_continue(local: LocalNode) -> Non
     assert client.next_reply() == 1
 
 
-def test_a_failed_write_is_tried_again_each_second(local: LocalNode) -> None:
+def test_a_failed_write_is_retried_each_second(local: LocalNode) -> None:
     local.host.disk.fail(disk.APPEND)
     add_unanswered(local)
     local.run(seconds=60)
@@ -147,7 +147,7 @@ def test_large_backlog_is_not_rewritten_at_every_retry(local: LocalNode) -> None
     assert int(info(client)["aof_current_size"]) == len(written(local))
 
 
-def test_a_full_disk_that_gets_space_again(local: LocalNode) -> None:
+def test_jobs_are_accepted_again_when_a_full_disk_has_space(local: LocalNode) -> None:
     client = local.client()
     client.add("mail")
     local.host.disk.fill(spare_bytes=100)
@@ -160,7 +160,7 @@ def test_a_full_disk_that_gets_space_again(local: LocalNode) -> None:
     assert refused(client) == ""
 
 
-def test_what_changes_is_told_to_the_log_once(local: LocalNode) -> None:
+def test_a_change_of_the_refusal_is_logged_once(local: LocalNode) -> None:
     local.host.disk.fail(disk.APPEND, error=errno.ENOSPC)
     add_unanswered(local)
     local.run(seconds=30)
@@ -224,7 +224,7 @@ def test_nothing_is_confirmed_and_new_jobs_are_refused_until_it_is_rewritten(pol
     assert refused(local.client()) == ""
 
 
-def test_a_rewrite_after_a_failed_sync_is_tried_until_it_succeeds() -> None:
+def test_a_rewrite_after_a_failed_sync_is_retried_until_it_succeeds() -> None:
     local = logging_node("always")
     local.host.disk.fail(disk.SYNC, disk.REPLACE)
     client = add_unanswered(local)
@@ -237,7 +237,7 @@ def test_a_rewrite_after_a_failed_sync_is_tried_until_it_succeeds() -> None:
 
 
 @pytest.mark.parametrize("under_way", [0, 1])
-def test_a_node_that_ends_does_not_take_a_failed_sync_for_a_good_one(under_way: int) -> None:
+def test_shutdown_notices_a_failed_sync(under_way: int) -> None:
     """The system tells of it once: the next sync succeeds, and says nothing about what was lost."""
     local = logging_node("everysec")
     job_id = local.client().add("mail")
@@ -253,7 +253,7 @@ def test_a_node_that_ends_does_not_take_a_failed_sync_for_a_good_one(under_way: 
     assert keeps(synced(local), job_id)
 
 
-def test_what_comes_during_the_rewrite_after_a_failed_sync_is_in_the_new_file() -> None:
+def test_changes_during_the_rewrite_after_a_failed_sync_are_in_the_new_file() -> None:
     local = logging_node("always")
     workers = [local.client() for _ in range(5)]
     ids = [worker.add("mail") for worker in workers]
@@ -303,7 +303,7 @@ def test_a_slow_sync_is_counted_once(local: LocalNode) -> None:
     assert info(client)["aof_delayed_fsync"] == "2"
 
 
-def test_a_rewrite_that_hangs_at_its_end_is_a_disk_that_does_not_finish(local: LocalNode) -> None:
+def test_new_jobs_are_refused_while_a_replace_hangs(local: LocalNode) -> None:
     local.host.disk.hold(disk.REPLACE)
     client = local.client()
     client.add("mail")
@@ -334,7 +334,7 @@ def test_new_jobs_are_refused_if_the_rewrite_after_a_flush_fails(local: LocalNod
     assert refused(client) == ""
 
 
-def test_the_node_answers_within_its_turn_while_the_disk_hangs(local: LocalNode) -> None:
+def test_reads_are_answered_in_their_turn_while_the_disk_hangs(local: LocalNode) -> None:
     local.host.disk.hold()
     for _ in range(20):
         add_unanswered(local)
@@ -380,7 +380,7 @@ def test_no_copies_are_taken_while_the_disk_fails() -> None:
     assert len(cluster.copies(is_answered(client))) == 3
 
 
-def test_jobs_that_other_nodes_give_away_are_kept_while_the_disk_fails() -> None:
+def test_transferred_jobs_are_kept_while_the_disk_fails() -> None:
     """They are nowhere else: the sender forgets an at-most-once job when it hands it over."""
     cluster = Cluster(2, config=config)
     first, second = cluster.members
@@ -502,7 +502,7 @@ def inject(local: LocalNode, worker: Worker, number: int, step: str, value: int 
 
 @settings(max_examples=400, deadline=None)
 @given(st.booleans(), st.sampled_from(["everysec", "always"]), STEPS)
-def test_whatever_happens_what_was_confirmed_is_found_by_the_next_process(
+def test_confirmed_jobs_are_found_by_the_next_process_after_any_faults(
     power: bool, policy: str, steps: list[tuple[str, int | str]]
 ) -> None:
     local = logging_node(policy)
@@ -529,7 +529,7 @@ def test_whatever_happens_what_was_confirmed_is_found_by_the_next_process(
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(["everysec", "always"]), STEPS)
-def test_whatever_happens_everybody_is_answered_when_the_disk_works_again(
+def test_every_client_is_answered_when_the_disk_recovers_from_any_faults(
     policy: str, steps: list[tuple[str, int | str]]
 ) -> None:
     local = logging_node(policy)

@@ -76,7 +76,7 @@ def log_of(node: LocalNode) -> str:
 # --- what comes back --------------------------------------------------------------------------------------------------
 
 
-def test_a_job_is_there_again_and_is_queued_after_its_retry_time(node: LocalNode) -> None:
+def test_a_loaded_job_is_queued_after_its_retry_time(node: LocalNode) -> None:
     job_id = node.client().add("mail", "hello", "RETRY", 60)
 
     client = back(node)
@@ -90,7 +90,7 @@ def test_a_job_is_there_again_and_is_queued_after_its_retry_time(node: LocalNode
 
 
 @pytest.mark.parametrize("how", ["ACKJOB", "FASTACK", "DELJOB"])
-def test_what_is_done_does_not_come_back(node: LocalNode, how: str) -> None:
+def test_a_finished_job_is_not_loaded(node: LocalNode, how: str) -> None:
     client = node.client()
     done, left = client.add("mail"), client.add("mail")
     assert client.call(how, done) == 1
@@ -100,7 +100,7 @@ def test_what_is_done_does_not_come_back(node: LocalNode, how: str) -> None:
     assert client.show(left)["state"] == b"active"
 
 
-def test_a_job_that_a_worker_had_comes_back(node: LocalNode) -> None:
+def test_a_job_that_a_worker_had_is_queued_again(node: LocalNode) -> None:
     client = node.client()
     job_id = client.add("mail", "body", "RETRY", 10)
     assert client.take("mail") == [job_id]
@@ -121,24 +121,24 @@ def test_counters_and_holders_are_as_they_were_written() -> None:
     assert shown["body"] == job.body
 
 
-def test_a_node_that_has_a_job_lists_itself() -> None:
+def test_a_node_is_among_the_holders_of_a_loaded_job() -> None:
     job = a_job(delivered=(NODE_IDS[1],))
     assert found(started(kept(job)), job).delivered == (NODE_IDS[1], NODE_ID)
 
 
-def test_of_two_records_of_a_job_the_first_stays() -> None:
+def test_the_first_of_two_records_of_a_job_counts() -> None:
     first, second = a_job(), a_job()
     second.body = b"another"
     client = started(kept(first), kept(second)).client()
     assert client.show(first.id)["body"] == first.body
 
 
-def test_a_job_that_was_forgotten_and_kept_again_is_there() -> None:
+def test_a_job_that_was_forgotten_and_kept_again_is_loaded() -> None:
     job = a_job()
     assert started(kept(job), forget(job.id), kept(job)).client().show(job.id)
 
 
-def test_jobs_whose_time_is_over_are_left_out(node: LocalNode) -> None:
+def test_expired_jobs_are_not_loaded(node: LocalNode) -> None:
     client = node.client()
     short, long = client.add("mail", "body", "TTL", 5), client.add("mail", "body", "TTL", 500)
     node.crash()
@@ -162,7 +162,7 @@ def test_delay_is_counted_from_the_creation_of_the_job_after_a_restart(node: Loc
     assert client.take("mail") == [job_id]
 
 
-def test_a_delay_that_ended_while_the_node_was_away_gives_way_to_the_retry_time(node: LocalNode) -> None:
+def test_a_job_whose_delay_ended_during_the_downtime_waits_for_its_retry_time(node: LocalNode) -> None:
     job_id = node.client().add("mail", "body", "DELAY", 60, "RETRY", 100, "TTL", 5000)
     node.crash()
     node.host.now_ms += 70_000
@@ -196,14 +196,14 @@ def test_an_at_most_once_job_is_kept_and_never_queued_again(node: LocalNode) -> 
     assert client.take("mail") == []
 
 
-def test_an_at_most_once_job_that_was_delivered_is_gone(node: LocalNode) -> None:
+def test_a_delivered_at_most_once_job_is_not_loaded(node: LocalNode) -> None:
     client = node.client()
     job_id = client.add("mail", "body", "RETRY", 0)
     assert client.take("mail") == [job_id]
     assert back(node).show(job_id) == {}
 
 
-def test_an_at_most_once_job_whose_delay_is_not_over_was_not_delivered_and_is_queued_then(node: LocalNode) -> None:
+def test_an_at_most_once_job_is_queued_when_its_delay_ends_after_the_restart(node: LocalNode) -> None:
     job_id = node.client().add("mail", "body", "RETRY", 0, "DELAY", 30)
     node.run(seconds=10)
 
@@ -216,7 +216,7 @@ def test_an_at_most_once_job_whose_delay_is_not_over_was_not_delivered_and_is_qu
 
 
 @pytest.mark.parametrize("word", ["in", "out", "all"])
-def test_pauses_come_back(node: LocalNode, word: str) -> None:
+def test_pauses_are_loaded(node: LocalNode, word: str) -> None:
     client = node.client()
     client.call("PAUSE", "mail", word)
     client.call("PAUSE", "print", "all")
@@ -227,7 +227,7 @@ def test_pauses_come_back(node: LocalNode, word: str) -> None:
     assert client.call("PAUSE", "print", "state") == b"none"
 
 
-def test_what_is_logged_after_loading_stands_behind_what_was_there(node: LocalNode) -> None:
+def test_changes_after_loading_are_appended(node: LocalNode) -> None:
     first = node.client().add("mail")
     client = back(node)
     second = client.add("mail")
@@ -262,7 +262,7 @@ def test_loaded_jobs_take_as_much_memory_as_others(node: LocalNode) -> None:
     assert all(job.delivered is None for job in jobs)
 
 
-def test_with_the_file_off_nothing_is_loaded() -> None:
+def test_nothing_is_loaded_while_the_file_is_off() -> None:
     host = FakeHost()
     host.disk.put(FILE, kept(a_job()))
     node = LocalNode(Config(), host)
@@ -274,7 +274,7 @@ def test_with_the_file_off_nothing_is_loaded() -> None:
 MANY = [kept(a_job(seed)) for seed in range(3500)]
 
 
-def test_clients_are_told_to_wait_and_can_look_how_far_it_is() -> None:
+def test_clients_get_loading_errors_and_can_read_the_progress() -> None:
     node = started(*MANY)
     client = node.client()
     for words in (("PING",), ("GETJOB", "FROM", "q"), ("CONFIG", "GET", "port"), ("HELLO",), ("ADDJOB", "q", "b", 0)):
@@ -299,14 +299,14 @@ def test_clients_are_told_to_wait_and_can_look_how_far_it_is() -> None:
     assert node.node.state.lifecycle.table.count == len(MANY)
 
 
-def test_files_larger_than_what_is_read_at_once_are_loaded_chunk_by_chunk() -> None:
+def test_large_files_are_loaded_in_chunks() -> None:
     jobs = [a_job(seed, body=random.Random(seed).randbytes(70_000)) for seed in range(80)]
     node = started(*[kept(job) for job in jobs])
     node.run(seconds=1)
     assert [found(node, job).body for job in jobs] == [job.body for job in jobs]
 
 
-def test_the_disk_reads_on_while_a_chunk_is_taken_in() -> None:
+def test_the_next_chunk_is_read_while_one_is_loaded() -> None:
     jobs = [a_job(seed, body=bytes(70_000)) for seed in range(80)]
     node = started(*[kept(job) for job in jobs])
     node.host.disk.hold(disk.READ)
@@ -318,7 +318,7 @@ def test_the_disk_reads_on_while_a_chunk_is_taken_in() -> None:
         assert node.node.state.lifecycle.table.count in range(count * 14, count * 16)
 
 
-def test_a_slow_disk_keeps_nobody_from_being_answered() -> None:
+def test_clients_are_answered_while_a_slow_disk_reads() -> None:
     node = started(*MANY)
     node.host.disk.delay_ms[disk.READ] = 30_000
     client = back(node)
@@ -329,7 +329,7 @@ def test_a_slow_disk_keeps_nobody_from_being_answered() -> None:
     assert client.call("PING") == b"PONG"
 
 
-def test_wake_times_stand_still_until_all_is_there() -> None:
+def test_no_timer_fires_while_the_file_is_loaded() -> None:
     """A job that is due is neither queued nor forgotten before all records were seen."""
     job = a_job(retry_s=1)
     big = [kept(a_job(seed, body=bytes(70_000))) for seed in range(1, 40)]
@@ -342,7 +342,7 @@ def test_wake_times_stand_still_until_all_is_there() -> None:
     assert node.client().show(job.id) == {}
 
 
-def test_the_log_says_how_far_it_is_and_what_came_of_it() -> None:
+def test_the_progress_and_the_result_of_loading_are_logged() -> None:
     node = started(*[kept(a_job(seed, body=bytes(70_000))) for seed in range(60)])
     node.host.disk.delay_ms[disk.READ] = 2000
     node.host.log_lines.clear()
@@ -355,7 +355,7 @@ def test_the_log_says_how_far_it_is_and_what_came_of_it() -> None:
     assert f"seconds, 60 jobs, {len(node.host.disk.files[FILE])} bytes" in lines[-1]
 
 
-def test_other_nodes_do_not_find_a_node_that_loads() -> None:
+def test_a_node_that_loads_sends_nothing_to_other_nodes() -> None:
     cluster = Cluster(3, config=lambda: logging(cluster_node_timeout=2000))
     one, two, _ = cluster.members
     one.admin.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3, "RETRY", 300)
@@ -376,7 +376,7 @@ def test_other_nodes_do_not_find_a_node_that_loads() -> None:
 
 
 @pytest.mark.parametrize("words", [("SHUTDOWN",), ("SHUTDOWN", "REWRITE-AOF")])
-def test_the_end_of_a_node_that_loads_leaves_the_file_as_it_was(words: tuple[str, ...]) -> None:
+def test_shutdown_while_loading_leaves_the_file_unchanged(words: tuple[str, ...]) -> None:
     node = started(*MANY)
     client = node.client()
     assert str(client.call("PING")).startswith("LOADING")
@@ -407,7 +407,7 @@ def known(node: LocalNode) -> list[int]:
 @pytest.mark.parametrize(
     "tail", [RECORDS[5][:-1], RECORDS[5][:40], b"*", b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-", bytes(4096)]
 )
-def test_an_end_that_was_cut_off_is_left_out(records: list[bytes], tail: bytes) -> None:
+def test_a_torn_end_is_dropped(records: list[bytes], tail: bytes) -> None:
     node = started(*records[:5], tail)
     assert node.host.ended is None
     assert known(node) == [0, 1, 2, 3, 4]
@@ -429,7 +429,7 @@ def test_torn_end_stops_the_node_if_it_is_configured_so() -> None:
 
 @pytest.mark.parametrize("bad", [b"garbage\r\n", b"*1\r\n$4\r\nPING\r\n", b"*2\r\n$7\r\nLOADJOB\r\n$3\r\nabc\r\n"])
 @pytest.mark.parametrize("behind", [3, 6])
-def test_without_checksums_nobody_knows_what_else_is_wrong_and_the_node_does_not_serve(bad: bytes, behind: int) -> None:
+def test_damage_without_checksums_ends_the_node(bad: bytes, behind: int) -> None:
     node = started(*PLAIN[:3], bad, *PLAIN[behind:])
     assert node.host.ended is not None
     assert node.host.ended.startswith("failed: Bad file format reading the append only file disque.aof at byte ")
@@ -439,7 +439,7 @@ def test_without_checksums_nobody_knows_what_else_is_wrong_and_the_node_does_not
     assert str(node.client().call("PING")).startswith("LOADING")
 
 
-def test_a_file_whose_only_job_is_damaged_is_known_by_its_checksum_though_it_is_wrong() -> None:
+def test_a_wrong_checksum_of_the_only_job_shows_that_the_file_has_checksums() -> None:
     """Simulation, mix "logged restarts", seed 6: the node did not start."""
     damaged = bytearray(RECORDS[0])
     damaged[100] ^= 1
@@ -450,7 +450,7 @@ def test_a_file_whose_only_job_is_damaged_is_known_by_its_checksum_though_it_is_
 
 
 @pytest.mark.parametrize("behind", [forget(JOBS[1].id), paused(b"mail", b"in")])
-def test_zeros_that_a_loss_of_power_left_are_passed_over_where_no_job_tells_of_checksums(behind: bytes) -> None:
+def test_zeros_left_by_a_power_loss_are_skipped_without_checksums(behind: bytes) -> None:
     """Simulation, mix "logged power", seed 2: the node did not start after a loss of power."""
     node = started(bytes(300), behind)
     assert node.host.ended is None
@@ -488,14 +488,14 @@ def test_damaged_file_is_rewritten() -> None:
     assert info(client)["aof_damaged_records"] == "0"
 
 
-def test_a_job_in_a_state_in_which_none_is_kept_is_damage() -> None:
+def test_a_job_in_a_state_that_is_never_stored_is_damage() -> None:
     odd = a_job(9, state=0)
     node = started(*RECORDS, kept(odd))
     assert known(node) == list(range(6))
     assert "no job is kept in state 0" in log_of(node)
 
 
-def test_damage_in_a_pause_or_a_deletion_is_passed_over_too() -> None:
+def test_damage_in_a_pause_or_a_deletion_is_skipped() -> None:
     node = started(*RECORDS[:2], paused(b"mail", b"inn"), forget(JOBS[0].id).replace(b"D-", b"d-"), *RECORDS[2:])
     assert known(node) == list(range(6))
     assert info(node.client())["aof_damaged_records"] == "2"

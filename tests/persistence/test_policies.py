@@ -25,7 +25,7 @@ def age_of_unsynced_ms(local: LocalNode, added: dict[bytes, int]) -> int:
 # --- always -----------------------------------------------------------------------------------------------------------
 
 
-def test_always_syncs_before_it_answers() -> None:
+def test_always_syncs_before_the_reply() -> None:
     local = logging_node("always")
     client = local.client()
     for _ in range(5):
@@ -34,7 +34,7 @@ def test_always_syncs_before_it_answers() -> None:
     assert local.host.disk.done["sync"] == 5
 
 
-def test_groups_that_come_during_a_sync_share_the_next_one() -> None:
+def test_groups_logged_during_a_sync_share_the_next_one() -> None:
     local = logging_node("always")
     local.host.disk.hold(disk.SYNC)
     clients = [local.client() for _ in range(50)]
@@ -48,7 +48,7 @@ def test_groups_that_come_during_a_sync_share_the_next_one() -> None:
     assert local.host.disk.done["sync"] == 2
 
 
-def test_a_sync_is_not_for_what_is_written_after_it_began() -> None:
+def test_a_sync_does_not_cover_later_writes() -> None:
     local = logging_node("always")
     local.host.disk.delay_ms = {disk.APPEND: 100, disk.SYNC: 10}
     first, second = local.client(), local.client()
@@ -73,7 +73,7 @@ def test_nothing_is_synced_while_nothing_changes() -> None:
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec"])
-def test_what_was_written_but_not_synced_when_the_node_was_killed_is_synced_by_the_next_run(policy: str) -> None:
+def test_unsynced_data_of_a_killed_node_is_synced_by_the_next_run(policy: str) -> None:
     """Seen in the simulator: the file was taken for synced, and the jobs were lost with the power long after."""
     local = logging_node(policy)
     local.host.disk.hold(disk.SYNC)
@@ -89,7 +89,7 @@ def test_what_was_written_but_not_synced_when_the_node_was_killed_is_synced_by_t
 
 
 @pytest.mark.parametrize("every_ms", [1, 7, 90, 450, 999, 1001, 2500])
-def test_everysec_syncs_what_is_a_second_old(every_ms: int) -> None:
+def test_everysec_syncs_data_that_is_a_second_old(every_ms: int) -> None:
     local = logging_node("everysec")
     client = local.client()
     added: dict[bytes, int] = {}
@@ -109,7 +109,7 @@ def test_everysec_syncs_once_per_second() -> None:
     assert 9 <= local.host.disk.done["sync"] <= 11
 
 
-def test_a_node_that_has_nothing_more_to_do_syncs_what_it_wrote() -> None:
+def test_an_idle_node_syncs_its_last_write() -> None:
     local = logging_node("everysec")
     client = local.client()
     client.add("mail")
@@ -122,7 +122,7 @@ def test_a_node_that_has_nothing_more_to_do_syncs_what_it_wrote() -> None:
     assert local.host.disk.done["sync"] == syncs
 
 
-def test_a_node_that_hardly_wakes_syncs_in_time_as_well() -> None:
+def test_a_node_that_rarely_wakes_syncs_in_time() -> None:
     local = logging_node("everysec", hz=1)
     client = local.client()
     client.add("mail")
@@ -143,7 +143,7 @@ def test_everysec_does_not_wait_for_the_sync() -> None:
         local.run(milliseconds=100)
 
 
-def test_a_loss_of_power_takes_what_came_since_the_last_sync_began() -> None:
+def test_a_power_loss_takes_the_changes_since_the_last_sync_began() -> None:
     local = logging_node("everysec")
     local.host.disk.delay_ms[disk.SYNC] = 700
     client = local.client()
@@ -176,7 +176,7 @@ def change(local: LocalNode, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["everysec", "no"])
-def test_who_waits_for_a_sync_is_answered_when_none_is_needed_any_more(policy: str) -> None:
+def test_waiting_clients_are_answered_when_always_is_switched_off(policy: str) -> None:
     local = logging_node("always")
     local.host.disk.hold(disk.SYNC)
     waiting = [local.client() for _ in range(3)]
@@ -189,7 +189,7 @@ def test_who_waits_for_a_sync_is_answered_when_none_is_needed_any_more(policy: s
 
 
 @pytest.mark.parametrize("before", ["everysec", "no"])
-def test_who_waits_for_a_write_is_answered_after_the_sync_that_is_asked_for_now(before: str) -> None:
+def test_clients_that_wait_for_a_write_wait_for_a_sync_when_always_is_switched_on(before: str) -> None:
     local = logging_node(before)
     local.host.disk.hold(disk.APPEND)
     client = local.client()
@@ -208,7 +208,7 @@ def test_who_waits_for_a_write_is_answered_after_the_sync_that_is_asked_for_now(
 
 
 @pytest.mark.parametrize("before", ["everysec", "no"])
-def test_what_was_written_without_a_sync_is_not_called_safe_when_syncs_are_asked_for(before: str) -> None:
+def test_unsynced_writes_are_not_safe_when_always_is_switched_on(before: str) -> None:
     """An acknowledgement that was written, not synced: who repeats it under `always` waits for the sync."""
     local = logging_node(before)
     client, other = local.client(), local.client()
@@ -224,7 +224,7 @@ def test_what_was_written_without_a_sync_is_not_called_safe_when_syncs_are_asked
     assert other.next_reply() == 0
 
 
-def test_what_was_not_synced_is_when_syncs_are_asked_for() -> None:
+def test_unsynced_writes_are_synced_when_syncs_are_switched_on() -> None:
     local = logging_node("no")
     job_id = local.client().add("mail")
     change(local, "always")
@@ -266,7 +266,7 @@ def test_no_appendfsync_on_rewrite_means_no_syncs_until_it_is_over(policy: str) 
 
 
 @pytest.mark.parametrize("policy", ["no", "everysec", "always"])
-def test_what_comes_while_the_names_change_is_not_called_safe_by_that(policy: str) -> None:
+def test_changes_during_a_replace_are_not_safe_after_it(policy: str) -> None:
     local = logging_node(policy)
     local.host.disk.hold(disk.REPLACE)
     client = local.client()
@@ -287,7 +287,7 @@ def test_what_comes_while_the_names_change_is_not_called_safe_by_that(policy: st
 # --- in a cluster -----------------------------------------------------------------------------------------------------
 
 
-def test_with_always_no_node_confirms_a_copy_that_a_loss_of_power_could_take() -> None:
+def test_with_always_a_copy_is_confirmed_after_its_sync() -> None:
     cluster = Cluster(3, config=lambda: config("always"))
     for member in cluster.members:
         member.host.disk.delay_ms[disk.SYNC] = 30

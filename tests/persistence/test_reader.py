@@ -62,7 +62,7 @@ def bodies(*pieces: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("path", sorted(VECTORS.glob("*.aof")), ids=lambda path: path.stem)
-def test_a_file_of_the_original(path: Path) -> None:
+def test_a_file_of_the_original_is_read(path: Path) -> None:
     expected = json.loads(path.with_suffix(".aof.json").read_text())["entries"]
     found = read(path.read_bytes())
     assert [item.offset for item in found] == [entry["offset"] for entry in expected]
@@ -79,7 +79,7 @@ def test_a_file_of_the_original(path: Path) -> None:
             assert job_of(item).job.id.decode() == entry["job"]["id"]
 
 
-def test_records_of_all_kinds_come_out_as_they_went_in() -> None:
+def test_records_of_all_kinds_round_trip() -> None:
     records = make_records(1, 200)
     found = entries(*records)
     edges = list(itertools.pairwise(starts(records)))
@@ -88,7 +88,7 @@ def test_records_of_all_kinds_come_out_as_they_went_in() -> None:
     assert all(entry.checksum == SUM_RIGHT for entry in found if entry.words[0] == b"LOADJOB")
 
 
-def test_the_name_of_a_command_may_be_in_small_letters() -> None:
+def test_the_name_of_a_record_may_be_in_lower_case() -> None:
     data = STRUCK.replace(b"LOADJOB", b"loadjob") + FORGET.replace(b"DELJOB", b"deljob")
     assert [entry.words[0] for entry in entries(data)] == [b"LOADJOB", b"DELJOB"]
     assert bodies(data) == [b"two" * 50]
@@ -98,7 +98,7 @@ def test_other_commands_are_records_too() -> None:
     assert entries(b"*1\r\n$4\r\nping\r\n")[0].words == [b"PING"]
 
 
-def test_reading_may_begin_anywhere() -> None:
+def test_offsets_count_from_where_reading_begins() -> None:
     reader = EntryReader(ROOMS.record_table, 1000)
     reader.feed(STRUCK)
     entry = reader.next()
@@ -106,14 +106,14 @@ def test_reading_may_begin_anywhere() -> None:
     assert (entry.offset, entry.end, reader.offset) == (1000, 1000 + len(STRUCK), 1000 + len(STRUCK))
 
 
-def test_a_record_cut_off_by_the_end_is_torn() -> None:
+def test_an_incomplete_last_record_is_torn() -> None:
     for size in range(1, len(STRUCK)):
         found = items(BEFORE + STRUCK[:size])
         assert len(found) == 2
         assert found[1] == (STRUCK_AT, STRUCK_AT + size, (TORN, "the end of the file cuts the record off"))
 
 
-def test_nul_bytes_up_to_the_end_are_torn_too() -> None:
+def test_nul_bytes_up_to_the_end_are_a_torn_end() -> None:
     for size in range(len(STRUCK)):
         for more in (1, len(STRUCK) - size, 5000):
             found = damages(BEFORE + STRUCK[:size] + bytes(more))
@@ -121,7 +121,7 @@ def test_nul_bytes_up_to_the_end_are_torn_too() -> None:
 
 
 @pytest.mark.parametrize("tail", [b"garbage\r\n", bytes(20) + b"x", b"*3\r\n$5\r\nPAUSE\r\nx", b"*0\r\n", b"*x"])
-def test_what_is_no_record_up_to_the_end_is_garbage(tail: bytes) -> None:
+def test_invalid_bytes_up_to_the_end_are_garbage(tail: bytes) -> None:
     found = damages(BEFORE + tail)
     assert [(damage.offset, damage.end, damage.kind) for damage in found] == [
         (STRUCK_AT, STRUCK_AT + len(tail), GARBAGE)
@@ -143,7 +143,7 @@ def other_letter(at: int, bit: int) -> bool:
     return bit == 5 and 8 <= at < 8 + len(b"LOADJOB") and STRUCK[at : at + 1].isalpha()
 
 
-def test_a_flipped_bit_costs_one_job_and_is_found_where_it_is() -> None:
+def test_a_flipped_bit_damages_one_job_at_its_offset() -> None:
     for at, bit in itertools.product(range(len(STRUCK)), range(8)):
         if other_letter(at, bit):
             continue
@@ -166,7 +166,7 @@ def test_a_flipped_bit_in_a_deljob_is_found_or_names_another_job() -> None:
 
 
 @pytest.mark.parametrize("length", [b"0", b"7", b"83", b"999999999", b"9999999999", b"99999999999", b"-5", b"", b"1e3"])
-def test_a_wrong_length_is_not_waited_for(length: bytes) -> None:
+def test_an_invalid_length_does_not_wait_for_more_bytes(length: bytes) -> None:
     start = STRUCK.index(b"$", 10) + 1
     data = BEFORE + STRUCK[:start] + length + STRUCK[STRUCK.index(b"\r", start) :] + BEHIND
     reader = EntryReader(ROOMS.record_table)
@@ -179,21 +179,21 @@ def test_a_wrong_length_is_not_waited_for(length: bytes) -> None:
 
 
 @pytest.mark.parametrize("head", [b"*2\r\n$6\r\nDELJOB\r\n$999999999\r\n", b"*999999999\r\n", b"*2\r\n$9999999999\r\n"])
-def test_other_wrong_lengths_are_not_waited_for_either(head: bytes) -> None:
+def test_other_invalid_lengths_do_not_wait_for_more_bytes(head: bytes) -> None:
     reader = EntryReader(ROOMS.record_table)
     reader.feed(BEFORE + head + STRUCK + BEHIND)
     found = [reader.next() for _ in range(3)]
     assert [isinstance(item, Entry) for item in found] == [True, False, True]
 
 
-def test_an_argument_longer_than_the_file_does_not_hide_what_follows() -> None:
+def test_an_argument_longer_than_the_file_does_not_hide_later_records() -> None:
     data = BEFORE + b"*2\r\n$7\r\nUNKNOWN\r\n$999999\r\n" + STRUCK + BEHIND
     assert bodies(data) == [b"one", b"two" * 50, b"three"]
     assert [damage.kind for damage in damages(data)] == [SKIPPED]
 
 
 @pytest.mark.parametrize("count", [b"*1", b"*2", b"*3", b"*4"])
-def test_records_with_too_few_or_too_many_words_are_none(count: bytes) -> None:
+def test_records_with_too_few_or_too_many_words_are_damage(count: bytes) -> None:
     for record in (STRUCK, FORGET, PAUSED):
         data = BEFORE + count + record[2:] + BEHIND
         found = [(item.offset, item.end) for item in damages(data)]
@@ -201,7 +201,7 @@ def test_records_with_too_few_or_too_many_words_are_none(count: bytes) -> None:
 
 
 @pytest.mark.parametrize("sure", [STRUCK, FORGET, PAUSED])
-def test_a_search_ends_at_what_is_sure_to_be_a_record(sure: bytes) -> None:
+def test_a_search_ends_at_a_certain_record(sure: bytes) -> None:
     data = BEFORE + b"some garbage" + sure + BEHIND
     assert [damage.end - damage.offset for damage in damages(data)] == [len(b"some garbage")]
 
@@ -216,7 +216,7 @@ def test_a_search_ends_at_what_is_sure_to_be_a_record(sure: bytes) -> None:
         b"*1\r\n$4\r\nPING\r\n",
     ],
 )
-def test_a_search_passes_over_what_is_not(unsure: bytes) -> None:
+def test_a_search_skips_uncertain_records(unsure: bytes) -> None:
     data = BEFORE + b"garbage" + unsure + BEHIND
     assert [(item.offset, item.end) for item in damages(data)] == [(STRUCK_AT, len(data) - len(BEHIND))]
     assert bodies(data) == [b"one", b"three"]
@@ -263,13 +263,13 @@ def test_checksums_are_checked() -> None:
     assert all(checksum_of(flip(packed, at)) == SUM_WRONG for at in range(len(packed)))
 
 
-def test_a_damaged_job_is_none() -> None:
+def test_a_damaged_job_is_corrupt() -> None:
     entry = entries(flip(STRUCK, len(STRUCK) - 30))[0]
     with pytest.raises(CorruptJob, match="checksum of the job is wrong"):
         job_of(entry)
 
 
-def test_right_checksums_are_counted() -> None:
+def test_correct_checksums_are_counted() -> None:
     reader = EntryReader(ROOMS.record_table)
     reader.feed(BEFORE + kept(make_job(CHANCE), with_sum=False) + flip(STRUCK, 90) + FORGET + BEHIND)
     while reader.next():
@@ -296,7 +296,7 @@ files = st.lists(pieces_of_files, max_size=8).map(b"".join)
 @example(STRUCK[:100] + bytes(100), [50, 150])
 @example(bytes(8) + b"+" + STRUCK[1:], [8 + len(STRUCK) - 5])
 @example(STRUCK.replace(b"D-", b"E-"), [76])
-def test_no_cut_changes_what_is_read(data: bytes, places: list[int]) -> None:
+def test_chunk_boundaries_do_not_change_the_result(data: bytes, places: list[int]) -> None:
     whole = items(data)
     assert items(*cut(data, places)) == whole
     assert items(*(data[at : at + 1] for at in range(len(data)))) == whole

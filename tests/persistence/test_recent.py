@@ -55,7 +55,7 @@ def test_the_same_key_finds_its_job_after_a_restart(node: LocalNode, rewritten: 
     assert client.add("post", "body", "KEY", "k") != job_id
 
 
-def test_it_does_so_for_the_usual_window(node: LocalNode) -> None:
+def test_a_key_is_known_for_the_default_window_after_a_restart(node: LocalNode) -> None:
     job_id = node.client().add("mail", "body", "KEY", "k", "WINDOW", 600)
     client = back(node)
     node.run(seconds=299)
@@ -76,7 +76,7 @@ def test_no_window_becomes_longer_by_a_restart(node: LocalNode) -> None:
 
 
 @pytest.mark.parametrize("verb", ["DELJOB", "ACKJOB"])
-def test_what_was_not_there_any_more_is_added_again(node: LocalNode, verb: str) -> None:
+def test_a_job_that_was_not_loaded_is_added_again(node: LocalNode, verb: str) -> None:
     client = node.client()
     job_id = client.add("mail", "body", "KEY", "k")
     assert client.call(verb, job_id) == 1
@@ -85,7 +85,7 @@ def test_what_was_not_there_any_more_is_added_again(node: LocalNode, verb: str) 
     assert client.add("mail", "body", "KEY", "k") != job_id
 
 
-def test_loading_the_file_again_is_a_restart_for_keys_too(node: LocalNode) -> None:
+def test_reloading_the_file_keeps_the_keys(node: LocalNode) -> None:
     client = node.client()
     done, job_id = client.add("mail", "body", "KEY", "done"), client.add("mail", "body", "KEY", "k")
     assert client.call("ACKJOB", done) == 1
@@ -94,7 +94,7 @@ def test_loading_the_file_again_is_a_restart_for_keys_too(node: LocalNode) -> No
     assert client.add("mail", "body", "KEY", "done") != done
 
 
-def test_only_the_last_minute_before_the_end_counts(node: LocalNode) -> None:
+def test_only_jobs_of_the_last_minute_are_remembered(node: LocalNode) -> None:
     client = node.client()
     old = client.add("mail", "body", "KEY", "old")
     node.run(seconds=61)
@@ -105,7 +105,7 @@ def test_only_the_last_minute_before_the_end_counts(node: LocalNode) -> None:
     assert client.add("mail", "body", "KEY", "old") != old
 
 
-def test_a_job_from_the_future_counts_as_one_of_now(node: LocalNode) -> None:
+def test_a_creation_time_in_the_future_counts_as_now(node: LocalNode) -> None:
     client = node.client()
     job_id = client.add("mail", "body", "KEY", "k")
     node.run(seconds=50)
@@ -130,7 +130,7 @@ def test_copies_of_other_nodes_jobs_are_not_remembered() -> None:
     assert [remembered(member) for member in cluster.members] == [1, 0]
 
 
-def test_where_memory_is_short_nothing_is_remembered(node: LocalNode) -> None:
+def test_nothing_is_remembered_while_memory_is_short(node: LocalNode) -> None:
     client = node.client()
     for number in range(100):
         client.add("mail", b"x" * 10_000, "KEY", f"{number}")
@@ -147,7 +147,7 @@ def made(at_ms: int, number: int) -> Job:
     return job
 
 
-def test_so_many_are_remembered_and_no_more(node: LocalNode) -> None:
+def test_the_number_of_remembered_jobs_is_bounded(node: LocalNode) -> None:
     recent = Recent()
     state = node.node.state
     jobs = [made(NOW_MS + number // 40_000 * 1000, number) for number in range(MAX_KEPT + 50_000)]
@@ -163,7 +163,7 @@ def test_so_many_are_remembered_and_no_more(node: LocalNode) -> None:
     assert all(state.lifecycle.keys.get(job.id[11:27]) is not None for job in jobs[-10_000:])
 
 
-def test_of_one_second_too() -> None:
+def test_the_number_of_remembered_jobs_of_one_second_is_bounded() -> None:
     recent = Recent()
     for number in range(MAX_KEPT + 10):
         recent.note(made(NOW_MS, number), NOW_MS)

@@ -19,7 +19,7 @@ from persistence.samples import NODE_IDS, VECTORS, make_job
 
 
 @pytest.mark.parametrize("path", sorted(VECTORS.glob("*.aof")), ids=lambda path: path.stem)
-def test_records_of_the_original_are_written_as_they_were(path: Path) -> None:
+def test_records_of_the_original_are_written_identically(path: Path) -> None:
     data = path.read_bytes()
     entries = json.loads(path.with_suffix(".aof.json").read_text())["entries"]
     for entry in [entry for entry in entries if "length" in entry]:
@@ -34,7 +34,7 @@ def test_records_of_the_original_are_written_as_they_were(path: Path) -> None:
             assert keep(found.job, holders, NODE_IDS[0], found.state, with_sum=False) == record
 
 
-def test_the_sum_stands_behind_the_job_inside_its_argument() -> None:
+def test_the_checksum_follows_the_job_inside_its_argument() -> None:
     job = make_job(random.Random(1))
     packed = pack_for_disk(job, QUEUED, Holders().pack(NODE_IDS[: job.repl]))
     record = keep(job, Holders(), NODE_IDS[0], QUEUED, with_sum=True)
@@ -43,7 +43,7 @@ def test_the_sum_stands_behind_the_job_inside_its_argument() -> None:
     assert unpack(packed + sum_bytes, 0, len(packed) + 8).end == len(packed), "the original reads no further"
 
 
-def test_a_job_that_nobody_else_has_names_the_node_that_writes() -> None:
+def test_a_job_without_other_holders_names_the_writing_node() -> None:
     job = make_job(random.Random(1))
     job.delivered = None
     assert keep(job, Holders(), NODE_IDS[2], ACTIVE, with_sum=False).endswith(b"\x01\0\0\0" + NODE_IDS[2] + b"\r\n")

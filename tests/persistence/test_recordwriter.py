@@ -44,7 +44,7 @@ alike = st.lists(st.tuples(st.sampled_from([b"body", b"card"]), st.integers(1, (
 
 
 @given(st.lists(st.tuples(new_jobs, alike, st.booleans(), st.sampled_from(NODES[:2])), max_size=12))
-def test_a_record_made_of_parts_is_the_record_that_the_codec_makes(
+def test_a_record_of_shared_parts_equals_the_record_of_the_codec(
     specs: list[tuple[Spec, list[tuple[bytes, int]], bool, bytes]],
 ) -> None:
     holders = Holders()
@@ -60,7 +60,7 @@ def test_a_record_made_of_parts_is_the_record_that_the_codec_makes(
 
 
 @given(st.lists(st.one_of(new_jobs, st.integers(0, 3)), max_size=12))
-def test_a_group_is_the_records_of_all_that_changed_in_order(changes: list[Spec | int]) -> None:
+def test_a_group_has_the_records_of_all_changes_in_order(changes: list[Spec | int]) -> None:
     """A number stands for the end of one of the jobs before it."""
     holders, journal = Holders(), Journal()
     journal.on = True

@@ -96,7 +96,7 @@ def log_of(node: LocalNode) -> str:
 
 
 @pytest.mark.parametrize("retry", [300, 0])
-def test_what_was_queued_is_queued_and_counts_no_delivery(node: LocalNode, retry: int) -> None:
+def test_queued_jobs_are_queued_again_without_counting_a_delivery(node: LocalNode, retry: int) -> None:
     for number in range(50):
         node.client().add("mail", f"body {number}", "RETRY", retry)
 
@@ -107,7 +107,7 @@ def test_what_was_queued_is_queued_and_counts_no_delivery(node: LocalNode, retry
     assert getjob(client) == [], "once"
 
 
-def test_counters_are_as_they_were(node: LocalNode) -> None:
+def test_counters_survive_a_controlled_restart(node: LocalNode) -> None:
     client = node.client()
     job_id = client.add("mail", "body", "RETRY", 5)
     client.take("mail")
@@ -119,7 +119,7 @@ def test_counters_are_as_they_were(node: LocalNode) -> None:
     assert getjob(client) == [(b"body", 1, 1)]
 
 
-def test_a_job_that_a_worker_has_comes_back_after_its_retry_time_only(node: LocalNode) -> None:
+def test_a_job_that_a_worker_has_is_queued_after_its_retry_time(node: LocalNode) -> None:
     client = node.client()
     job_id = client.add("mail", "body", "RETRY", 60)
     assert client.take("mail") == [job_id]
@@ -131,7 +131,7 @@ def test_a_job_that_a_worker_has_comes_back_after_its_retry_time_only(node: Loca
     assert getjob(client) == [(b"body", 0, 1)]
 
 
-def test_an_acknowledgement_is_heard_after_the_restart_too(node: LocalNode) -> None:
+def test_an_acknowledgement_after_the_restart_ends_the_job(node: LocalNode) -> None:
     client = node.client()
     job_id = client.add("mail", "body", "RETRY", 5)
     assert client.take("mail") == [job_id]
@@ -142,7 +142,7 @@ def test_an_acknowledgement_is_heard_after_the_restart_too(node: LocalNode) -> N
     assert getjob(client) == []
 
 
-def test_an_at_most_once_job_that_was_delivered_is_not_again(node: LocalNode) -> None:
+def test_a_delivered_at_most_once_job_is_not_delivered_again(node: LocalNode) -> None:
     client = node.client()
     client.add("mail", "delivered", "RETRY", 0)
     client.add("mail", "waits", "RETRY", 0)
@@ -182,7 +182,7 @@ def test_a_paused_queue_is_paused_and_has_its_jobs(node: LocalNode, word: str) -
     assert getjob(client) == [(b"body", 0, 0)]
 
 
-def test_queues_have_their_order(node: LocalNode) -> None:
+def test_queues_keep_their_order(node: LocalNode) -> None:
     client = node.client()
     bodies = [f"body {number}".encode() for number in range(2500)]
     for body in bodies:
@@ -196,7 +196,7 @@ def test_queues_have_their_order(node: LocalNode) -> None:
     assert queue.jobs_in == 2500
 
 
-def test_jobs_come_back_without_a_search_tree(node: LocalNode) -> None:
+def test_jobs_are_queued_in_order_without_a_search_tree(node: LocalNode) -> None:
     """They are queued oldest first, whatever their order in the file: each goes to the end of the line."""
     for number in range(300):
         node.client().add("mail", f"body {number}")
@@ -254,7 +254,7 @@ def test_a_node_in_memory_does_not_load_the_file_twice() -> None:
     assert crash(node).call("QLEN", "mail") == 0
 
 
-def test_a_node_with_a_file_that_crashes_later_has_what_was_logged() -> None:
+def test_a_later_crash_loads_the_changes_logged_since() -> None:
     node = with_file(appendonly=True)
     client = node.client()
     done = client.add("mail", "done", "RETRY", 5)
@@ -284,7 +284,7 @@ def test_file_stops_listing_at_most_once_jobs_as_queued() -> None:
     assert crash(node).call("QLEN", "mail") == 0
 
 
-def test_the_next_controlled_restart_is_like_the_first(node: LocalNode) -> None:
+def test_a_second_controlled_restart_works_like_the_first(node: LocalNode) -> None:
     client = node.client()
     client.add("mail", "first", "RETRY", 0)
     client = restart(node)
@@ -367,7 +367,7 @@ def test_file_that_cannot_be_renamed_is_logged() -> None:
     assert "can't be renamed to disque.aof.loaded" in log_of(node)
 
 
-def test_a_torn_end_is_left_out_of_a_file_that_is_loaded_once_and_the_file_stays_as_it_was() -> None:
+def test_a_torn_end_is_dropped_without_changing_a_file_that_is_loaded_once() -> None:
     node = with_jobs_to_queue(kept(a_job()), b"*2\r\n$7\r\nLOAD")
     assert node.client().call("QLEN", "mail") == 1
     assert bytes(node.host.disk.files[LOADED]) == kept(a_job()) + b"*2\r\n$7\r\nLOAD"
@@ -420,7 +420,7 @@ def added(cluster: Cluster, member: Member, *options: str | int) -> bytes:
     return job_id
 
 
-def test_a_job_with_copies_is_queued_where_it_was_when_the_others_were_asked() -> None:
+def test_a_job_with_copies_is_queued_after_the_other_holders_were_asked() -> None:
     cluster = cluster_of(3)
     one, *_ = cluster.members
     job_id = added(cluster, one, "REPLICATE", 3, "RETRY", 100)
@@ -439,7 +439,7 @@ def test_a_job_that_another_node_queued_meanwhile_is_in_one_queue() -> None:
     assert cluster.copies(job_id, "queued") == [two]
 
 
-def test_a_job_that_was_done_meanwhile_is_not_delivered() -> None:
+def test_a_job_finished_during_the_restart_is_not_delivered() -> None:
     cluster = cluster_of(2)
     one, two = cluster.members
     job_id = added(cluster, one, "REPLICATE", 2, "RETRY", 60)
@@ -454,7 +454,7 @@ def test_a_job_that_was_done_meanwhile_is_not_delivered() -> None:
     assert cluster.copies(job_id) == []
 
 
-def test_a_job_that_a_worker_of_another_node_has_is_left_to_it() -> None:
+def test_a_job_that_a_worker_of_another_node_has_is_not_queued() -> None:
     cluster = cluster_of(2)
     one, two = cluster.members
     job_id = added(cluster, one, "REPLICATE", 2, "RETRY", 10)

@@ -99,7 +99,7 @@ def filled(local: LocalNode) -> tuple[list[bytes], list[bytes]]:
 
 
 @pytest.mark.parametrize("appendonly", [True, False])
-def test_a_mark_lets_the_next_start_queue_what_was_queued(appendonly: bool) -> None:
+def test_a_marker_makes_the_next_start_queue_the_jobs_again(appendonly: bool) -> None:
     local = marking_node(appendonly=appendonly)
     once, again = filled(local)
     end(local)
@@ -110,7 +110,7 @@ def test_a_mark_lets_the_next_start_queue_what_was_queued(appendonly: bool) -> N
     assert sorted(delivered(local)) == sorted(once + again)
 
 
-def test_the_sealed_file_is_one_that_every_node_can_load() -> None:
+def test_a_sealed_file_is_loaded_by_any_node() -> None:
     local = marking_node()
     filled(local)
     end(local)
@@ -122,7 +122,7 @@ def test_the_sealed_file_is_one_that_every_node_can_load() -> None:
 
 
 @pytest.mark.parametrize("appendonly", [True, False])
-def test_without_the_directive_there_is_no_mark_and_no_seal(appendonly: bool) -> None:
+def test_without_the_directive_there_is_no_marker_and_no_seal(appendonly: bool) -> None:
     local = marking_node(appendonly=appendonly)
     assert local.client().call("CONFIG", "SET", "aof-restart-marker", "no") == b"OK"
     end(local)
@@ -130,7 +130,7 @@ def test_without_the_directive_there_is_no_mark_and_no_seal(appendonly: bool) ->
     assert not local.host.disk.files[FILE]
 
 
-def test_a_mark_is_honoured_by_a_node_that_will_leave_none() -> None:
+def test_a_marker_is_used_by_a_node_that_writes_none() -> None:
     local = marking_node()
     once, again = filled(local)
     end(local)
@@ -139,7 +139,7 @@ def test_a_mark_is_honoured_by_a_node_that_will_leave_none() -> None:
     assert sorted(delivered(local)) == sorted(once + again)
 
 
-def test_a_plain_end_leaves_no_marker() -> None:
+def test_a_plain_shutdown_leaves_no_marker() -> None:
     local = marking_node()
     filled(local)
     assert local.shut_down() is None
@@ -174,7 +174,7 @@ def gone(local: LocalNode) -> None:
 
 @pytest.mark.parametrize("change", [changed_by_a_record, rewritten_with_the_same_size, cut_off, gone])
 @pytest.mark.parametrize("appendonly", [True, False])
-def test_it_does_nothing_and_is_removed(appendonly: bool, change: object) -> None:
+def test_a_marker_of_another_file_is_ignored_and_removed(appendonly: bool, change: object) -> None:
     local = marking_node(appendonly=appendonly)
     once, _ = filled(local)
     left_behind(local)
@@ -186,7 +186,7 @@ def test_it_does_nothing_and_is_removed(appendonly: bool, change: object) -> Non
     assert not set(delivered(local)) & set(once)
 
 
-def test_a_mark_that_comes_back_later_does_nothing() -> None:
+def test_a_used_marker_that_reappears_is_ignored() -> None:
     local = marking_node()
     once, again = filled(local)
     text = left_behind(local)
@@ -202,7 +202,7 @@ def test_a_mark_that_comes_back_later_does_nothing() -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"controlled shutdown", b"controlled shutdown: x bytes, sealed by y\n", b"\0" * 300]
 )
-def test_what_is_no_mark_does_nothing(text: bytes) -> None:
+def test_an_invalid_marker_is_ignored(text: bytes) -> None:
     local = marking_node()
     once, _ = filled(local)
     end(local)
@@ -232,7 +232,7 @@ def lives(local: LocalNode, *, power: bool) -> list[bytes]:
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
 @pytest.mark.parametrize("appendonly", [True, False])
 @pytest.mark.parametrize("works", range(13))
-def test_an_end_anywhere_in_the_shutdown(works: int, appendonly: bool, power: bool) -> None:
+def test_a_crash_at_any_step_of_the_shutdown_repeats_no_delivery(works: int, appendonly: bool, power: bool) -> None:
     for seed in range(4):
         local = marking_node(appendonly=appendonly, seed=seed)
         once, again = filled(local)
@@ -256,7 +256,7 @@ def test_an_end_anywhere_in_the_shutdown(works: int, appendonly: bool, power: bo
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
 @pytest.mark.parametrize("appendonly", [True, False])
 @pytest.mark.parametrize("works", range(10))
-def test_an_end_anywhere_in_the_start(works: int, appendonly: bool, power: bool) -> None:
+def test_a_crash_at_any_step_of_the_start_repeats_no_delivery(works: int, appendonly: bool, power: bool) -> None:
     for seed in range(4):
         local = marking_node(appendonly=appendonly, seed=seed)
         once, again = filled(local)
@@ -275,7 +275,7 @@ def test_an_end_anywhere_in_the_start(works: int, appendonly: bool, power: bool)
             assert set(once + again) <= set(found), "not used up, so all is queued"
 
 
-def test_used_up_is_used_up_though_the_machine_forgets_that_the_file_was_removed() -> None:
+def test_a_used_marker_is_ignored_if_a_power_loss_undoes_its_removal() -> None:
     for seed in range(30):
         local = marking_node(seed=seed)
         once, _ = filled(local)
@@ -324,7 +324,7 @@ def test_node_that_cannot_truncate_the_restart_marker_does_not_serve() -> None:
     assert sorted(delivered(local)) == sorted(once + again)
 
 
-def test_a_node_in_memory_serves_when_its_file_is_put_away() -> None:
+def test_a_node_without_a_log_serves_when_its_file_is_renamed() -> None:
     local = marking_node(appendonly=False)
     once, again = filled(local)
     end(local)

@@ -45,7 +45,7 @@ def running(client: LocalClient) -> bool:
 # --- what is in the file ----------------------------------------------------------------------------------------------
 
 
-def test_the_new_file_has_a_record_of_each_job_that_is_there() -> None:
+def test_the_new_file_has_a_record_of_each_job() -> None:
     local = logging_node()
     client = local.client()
     ids = [client.add("q", f"body {number}", "RETRY", 60) for number in range(5000)]
@@ -76,7 +76,7 @@ def test_pauses_of_queues_are_in_the_new_file() -> None:
     assert ask(local.client(), "PAUSE", "q7", "state") == b"none"
 
 
-def test_a_job_that_was_delivered_at_most_once_is_in_no_new_file() -> None:
+def test_a_delivered_at_most_once_job_is_not_in_the_new_file() -> None:
     local = logging_node()
     client = local.client()
     taken, waiting = client.add("q", "taken", "RETRY", 0), client.add("q", "waiting", "RETRY", 0)
@@ -87,7 +87,7 @@ def test_a_job_that_was_delivered_at_most_once_is_in_no_new_file() -> None:
     assert content.jobs[waiting].state == 1  # active: a later reader cannot know whether it was delivered
 
 
-def test_what_other_changes_say_while_the_file_is_written_is_in_it_too() -> None:
+def test_changes_during_a_rewrite_are_in_the_new_file() -> None:
     local = logging_node()
     client = local.client()
     ids = [client.add("q", "old", "RETRY", 60) for _ in range(5000)]
@@ -108,7 +108,7 @@ def test_what_other_changes_say_while_the_file_is_written_is_in_it_too() -> None
     assert job_ids(local) == {*ids, *later}
 
 
-def test_jobs_that_go_just_before_the_walk_comes_to_them_are_not_in_the_new_file() -> None:
+def test_jobs_dropped_before_the_walk_reaches_them_are_not_in_the_new_file() -> None:
     local = logging_node()
     client = local.client()
     ids = [client.add("q", "body", "RETRY", 60) for _ in range(3000)]
@@ -138,7 +138,7 @@ def test_changes_continue_in_the_new_file() -> None:
     assert int(shown["aof_current_size"]) == len(written(local))
 
 
-def test_what_a_process_of_the_same_number_left_behind_gets_into_no_file() -> None:
+def test_a_leftover_file_of_a_process_with_the_same_id_is_not_used() -> None:
     local = logging_node()
     client = local.client()
     local.host.disk.put(TEMP, b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-")
@@ -148,7 +148,7 @@ def test_what_a_process_of_the_same_number_left_behind_gets_into_no_file() -> No
     assert list(local.host.disk.files) == [AOF]
 
 
-def test_with_the_log_off_a_file_of_that_moment_is_left_behind() -> None:
+def test_a_rewrite_while_the_log_is_off_leaves_a_file_of_that_moment() -> None:
     local = logging_node()
     client = local.client()
     client.call("CONFIG", "SET", "appendonly", "no")
@@ -223,7 +223,7 @@ def test_a_percentage_of_zero_means_never() -> None:
     assert local.host.disk.done["replace"] == 0
 
 
-def test_a_new_directory_gets_a_whole_file() -> None:
+def test_a_new_directory_gets_a_complete_file() -> None:
     local = logging_node()
     client = local.client()
     client.add("q")
@@ -236,7 +236,7 @@ def test_a_new_directory_gets_a_whole_file() -> None:
 # --- slices -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_slice_ends_when_its_time_is_over() -> None:
+def test_a_slice_ends_at_its_time_limit() -> None:
     local = logging_node()
     client = local.client()
     for _ in range(4000):
@@ -281,7 +281,7 @@ def test_the_new_file_is_synced_in_steps(*, incremental: bool, syncs: int) -> No
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_when_the_disk_fails_the_old_file_stays_and_the_new_one_goes(verb: int) -> None:
+def test_a_failed_rewrite_keeps_the_old_file_and_removes_the_new_one(verb: int) -> None:
     local = logging_node("no")
     client = local.client()
     ids = {client.add("q") for _ in range(100)}
@@ -302,7 +302,7 @@ def test_when_the_disk_fails_the_old_file_stays_and_the_new_one_goes(verb: int) 
     assert set(Content(written(local)).jobs) == ids
 
 
-def test_groups_that_waited_for_a_change_of_names_that_failed_go_to_the_old_file() -> None:
+def test_groups_that_waited_for_a_failed_replace_go_to_the_old_file() -> None:
     local = logging_node()
     client, other = local.client(), local.client()
     first = client.add("q")
@@ -318,7 +318,7 @@ def test_groups_that_waited_for_a_change_of_names_that_failed_go_to_the_old_file
     assert list(local.host.disk.files) == [AOF]
 
 
-def test_a_rewrite_that_failed_is_tried_again_later_and_later() -> None:
+def test_a_failed_rewrite_is_retried_with_growing_delays() -> None:
     local = logging_node(auto_aof_rewrite_min_size=1000)
     client = local.client()
     for _ in range(20):
@@ -334,7 +334,7 @@ def test_a_rewrite_that_failed_is_tried_again_later_and_later() -> None:
 # --- on and off -------------------------------------------------------------------------------------------------------
 
 
-def test_a_log_that_is_switched_on_counts_when_it_was_written_for_the_first_time() -> None:
+def test_a_file_that_is_switched_on_counts_after_its_first_rewrite() -> None:
     local = logging_node("always")
     client = local.client()
     client.call("CONFIG", "SET", "appendonly", "no")
@@ -352,7 +352,7 @@ def test_a_log_that_is_switched_on_counts_when_it_was_written_for_the_first_time
     assert job_ids(local) == ids
 
 
-def test_switching_on_is_tried_until_it_succeeds() -> None:
+def test_switching_on_is_retried_until_it_succeeds() -> None:
     local = logging_node()
     client = local.client()
     client.call("CONFIG", "SET", "appendonly", "no")
@@ -368,7 +368,7 @@ def test_switching_on_is_tried_until_it_succeeds() -> None:
     assert list(Content(written(local)).jobs) == [job_id]
 
 
-def test_switching_off_ends_a_rewrite_and_leaves_what_was_promised() -> None:
+def test_switching_off_stops_a_rewrite_and_keeps_confirmed_changes() -> None:
     local = logging_node("always")
     client = local.client()
     ids = {client.add("q") for _ in range(3000)}
@@ -387,7 +387,7 @@ def test_switching_off_ends_a_rewrite_and_leaves_what_was_promised() -> None:
     assert set(Content(written(local)).jobs) == ids
 
 
-def test_a_log_switched_off_while_the_names_change_and_on_again_is_whole() -> None:
+def test_a_file_switched_off_and_on_during_a_replace_is_complete() -> None:
     local = logging_node()
     client = local.client()
     ids = {client.add("q")}
@@ -411,7 +411,7 @@ def test_a_log_switched_off_while_the_names_change_and_on_again_is_whole() -> No
 # --- everything dropped at once ---------------------------------------------------------------------------------------
 
 
-def test_jobs_that_were_all_dropped_at_once_do_not_come_back() -> None:
+def test_jobs_dropped_by_flushall_are_not_loaded() -> None:
     local = logging_node("always")
     client = local.client()
     for number in range(5000):
@@ -452,7 +452,7 @@ def test_flushall_is_answered_when_the_dropped_jobs_cannot_return(works: int) ->
     assert works < 11 or answered
 
 
-def test_a_pause_that_is_asked_for_again_is_answered_when_it_is_logged() -> None:
+def test_a_repeated_pause_is_answered_when_it_is_logged() -> None:
     local = logging_node()
     client, other = local.client(), local.client()
     local.host.disk.hold(disk.APPEND)
@@ -472,9 +472,7 @@ STEPS = 28
 
 @pytest.mark.parametrize("step", range(STEPS))
 @pytest.mark.parametrize(("policy", "end"), [("always", "power"), ("everysec", "kill"), ("no", "kill")])
-def test_whenever_it_ends_all_that_was_acknowledged_is_there_and_nothing_comes_back(
-    policy: str, end: str, step: int
-) -> None:
+def test_a_crash_at_any_time_loses_no_confirmed_change(policy: str, end: str, step: int) -> None:
     local = logging_node(policy)
     promises = Promises(local, random.Random(step))
     for _ in range(60):
@@ -501,7 +499,7 @@ def test_whenever_it_ends_all_that_was_acknowledged_is_there_and_nothing_comes_b
     promises.check()
 
 
-def test_a_busy_log_and_a_slow_disk_do_not_keep_a_rewrite_from_its_end() -> None:
+def test_a_rewrite_ends_despite_constant_changes_and_a_slow_disk() -> None:
     local = logging_node("always")
     promises = Promises(local, random.Random(0))
     local.host.disk.delay_ms = {disk.APPEND: 30, disk.SYNC: 100}

@@ -21,7 +21,7 @@ SYNCHRONOUS_TEMP = "temp-rewriteaof-1.aof"
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec", "no"])
-def test_what_came_in_one_packet_with_the_end_survives_a_loss_of_power(policy: str) -> None:
+def test_changes_in_the_packet_of_the_shutdown_survive_a_power_loss(policy: str) -> None:
     local = logging_node(policy)
     client = local.client()
     gone = client.add("q")
@@ -35,7 +35,7 @@ def test_what_came_in_one_packet_with_the_end_survives_a_loss_of_power(policy: s
     assert ask(local.client(), "PAUSE", "q", "state") == b"in"
 
 
-def test_replies_that_waited_for_the_disk_are_sent_before_the_end() -> None:
+def test_held_replies_are_sent_before_the_node_ends() -> None:
     local = logging_node("always")
     clients = [local.client() for _ in range(3)]
     local.host.disk.hold()
@@ -86,7 +86,7 @@ def test_node_that_cannot_sync_its_file_ends_if_it_can_rewrite_it() -> None:
     assert job_ids(local) == {kept}
 
 
-def test_nothing_changes_after_the_end() -> None:
+def test_nothing_changes_after_the_shutdown() -> None:
     local = logging_node()
     client, other, waiting = local.client(), local.client(), local.client()
     job_id = client.add("q")
@@ -101,7 +101,7 @@ def test_nothing_changes_after_the_end() -> None:
     assert job_ids(local) == {job_id}
 
 
-def test_a_node_that_still_loads_ends_and_leaves_the_file_alone() -> None:
+def test_shutdown_during_loading_changes_no_file() -> None:
     before = logging_node()
     ids = {before.client().add("q") for _ in range(3000)}
     data = written(before)
@@ -118,7 +118,7 @@ def test_a_node_that_still_loads_ends_and_leaves_the_file_alone() -> None:
     assert job_ids(local) == ids
 
 
-def test_a_log_that_is_not_complete_yet_keeps_the_node_from_ending() -> None:
+def test_an_incomplete_file_refuses_a_shutdown() -> None:
     local = logging_node()
     client = local.client()
     client.call("CONFIG", "SET", "appendonly", "no")
@@ -133,7 +133,7 @@ def test_a_log_that_is_not_complete_yet_keeps_the_node_from_ending() -> None:
     assert job_ids(local) == ids
 
 
-def test_a_log_that_is_not_complete_yet_is_when_it_is_written_at_the_end() -> None:
+def test_shutdown_with_a_rewrite_completes_an_incomplete_file() -> None:
     local = logging_node()
     client = local.client()
     client.call("CONFIG", "SET", "appendonly", "no")
@@ -160,7 +160,7 @@ def test_signals_end_a_node_as_the_command_does() -> None:
 
 @pytest.mark.parametrize("step", range(16))
 @pytest.mark.parametrize("options", [(), ("REWRITE-AOF",)])
-def test_the_end_in_the_middle_of_a_rewrite_keeps_every_promise(step: int, options: tuple[str, ...]) -> None:
+def test_shutdown_during_a_rewrite_loses_nothing(step: int, options: tuple[str, ...]) -> None:
     local = logging_node("always")
     promises = Promises(local, Random(step))
     for _ in range(50):
@@ -184,7 +184,7 @@ def test_the_end_in_the_middle_of_a_rewrite_keeps_every_promise(step: int, optio
 
 
 @pytest.mark.parametrize("appendonly", [True, False])
-def test_the_file_that_is_left_behind_says_everything_as_it_is(*, appendonly: bool) -> None:
+def test_the_file_of_a_controlled_shutdown_has_the_exact_state(*, appendonly: bool) -> None:
     local = logging_node()
     client = local.client()
     if not appendonly:
@@ -230,7 +230,7 @@ def test_node_does_not_end_if_its_file_cannot_be_rewritten(verb: int) -> None:
 # --- DEBUG ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_restart_on_request_is_an_end_like_others() -> None:
+def test_debug_restart_is_a_shutdown() -> None:
     local = logging_node("no")
     client = local.client()
     client.send_bytes(b"ADDJOB q body 0\r\nDEBUG RESTART\r\n")
@@ -241,7 +241,7 @@ def test_a_restart_on_request_is_an_end_like_others() -> None:
     assert job_ids(local) == {job_id}
 
 
-def test_a_restart_on_request_needs_the_disk() -> None:
+def test_debug_restart_is_refused_while_the_disk_fails() -> None:
     local = logging_node("no")
     client = local.client()
     client.add("q")
@@ -252,7 +252,7 @@ def test_a_restart_on_request_needs_the_disk() -> None:
     assert client.add("q")
 
 
-def test_file_is_loaded_again_on_request() -> None:
+def test_debug_loadaof_loads_the_file_again() -> None:
     local = logging_node()
     client = local.client()
     ids = {client.add("q", f"{number}", "RETRY", 60) for number in range(3000)}
