@@ -9,7 +9,7 @@ import pytest
 from disqued.acks.room import JOBS_PER_VISIT
 from disqued.bus import kinds
 from disqued.testing.cluster import Cluster
-from support.stories import LETTERS, added, job_at, talk, tell
+from support.stories import JOB_MESSAGES, added, job_at, job_messages, tell
 
 REPLICATED = ("REPLICATE", 3, "RETRY", 60, "TTL", 3600)
 
@@ -21,13 +21,13 @@ def test_job_is_collected_with_six_messages_in_a_healthy_cluster(cluster: Cluste
     assert cluster.copies(job, "acked") == [first]
     cluster.run(milliseconds=10)
     assert cluster.copies(job) == []
-    assert talk(cluster) == ["SETACK", "SETACK", "GOTACK", "GOTACK", "DELJOB", "DELJOB"]
+    assert job_messages(cluster) == ["SETACK", "SETACK", "GOTACK", "GOTACK", "DELJOB", "DELJOB"]
     assert {int(sent.frame.aux) for sent in cluster.sent("SETACK")} == {3}
     assert {int(sent.frame.aux) for sent in cluster.sent("GOTACK")} == {1}
     assert [member.node.state.lifecycle.acked_jobs for member in cluster.members] == [0, 0, 0]
     cluster.forget_sent()
     cluster.run(seconds=100)
-    assert talk(cluster) == []
+    assert job_messages(cluster) == []
 
 
 def test_job_acknowledged_at_a_replica_leaves_the_queue_of_its_node(cluster: Cluster) -> None:
@@ -50,7 +50,7 @@ def test_job_without_other_holders_is_dropped_without_messages(cluster: Cluster)
     job = added(cluster, "REPLICATE", 1)
     assert cluster.members[0].admin.call("ACKJOB", job) == 1
     assert cluster.copies(job) == []
-    assert talk(cluster) == []
+    assert job_messages(cluster) == []
 
 
 def test_job_is_kept_as_acked_until_an_unreachable_holder_returns(cluster: Cluster) -> None:
@@ -119,7 +119,7 @@ def test_setack_is_repeated_at_increasing_intervals(cluster: Cluster) -> None:
     assert len(gaps) > 9
     for gap, expected in zip(gaps, [1, 2, 4, 8, 16, 32, 64, 128, 180, 180], strict=False):
         assert abs(gap - expected * 1000) <= 250 + 32
-    assert talk(cluster, by=second, to=first).count("GOTACK") == 1, "a node that confirmed is not asked again"
+    assert job_messages(cluster, by=second, to=first).count("GOTACK") == 1, "a node that confirmed is not asked again"
 
 
 @pytest.mark.parametrize("kind", ["SETACK", "GOTACK", "DELJOB"])
@@ -173,11 +173,11 @@ def test_node_that_knows_more_holders_takes_over_the_collection(cluster: Cluster
     kept.delivered = (first.id, second.id)
     second.admin.call("ACKJOB", job)
     cluster.run(milliseconds=10)
-    assert talk(cluster, by=first, to=second) == ["DELJOB"], (
+    assert job_messages(cluster, by=first, to=second) == ["DELJOB"], (
         "the first does not confirm: the second would drop the job without the third"
     )
     assert [int(sent.frame.aux) for sent in cluster.sent("SETACK", by=first)] == [3]
-    assert talk(cluster, by=third, to=first) == ["GOTACK"]
+    assert job_messages(cluster, by=third, to=first) == ["GOTACK"]
     assert cluster.copies(job) == []
 
 
@@ -201,7 +201,7 @@ def test_sole_holder_that_learns_of_another_one_waits_for_it(cluster: Cluster) -
     tell(first, second.node.state.bus.about_job(kinds.SETACK, job, 2))
     assert first.admin.show(job)["state"] == b"acked"
     assert sorted(first.admin.show(job)["nodes-delivered"]) == sorted([first.id, second.id])  # type: ignore[arg-type, type-var]
-    assert talk(cluster) == ["GOTACK"]
+    assert job_messages(cluster) == ["GOTACK"]
     cluster.run(seconds=3)
     assert cluster.copies(job) == []
 
@@ -244,7 +244,7 @@ def test_repeated_messages_change_nothing(cluster: Cluster) -> None:
     repeated = [
         sent.frame.data[sent.frame.start : sent.frame.end]
         for sent in cluster.sent()
-        if sent.frame.kind in LETTERS and sent.kind != "GOTJOB"
+        if sent.frame.kind in JOB_MESSAGES and sent.kind != "GOTJOB"
     ]
     other = added(cluster, *REPLICATED)
     for moment in ("queued", "delivered", "acknowledged"):
@@ -265,7 +265,7 @@ def test_unexpected_job_messages_are_ignored(cluster: Cluster) -> None:
     job = added(cluster, *REPLICATED)
     tell(first, second.node.state.bus.about_job(kinds.GOTACK, job, 1))
     assert first.admin.show(job)["state"] == b"queued"
-    for kind in LETTERS:
+    for kind in JOB_MESSAGES:
         tell(first, second.node.state.bus.about_job(kind, b"x" * 40, 1))
     assert cluster.copies(job) == cluster.members
 
@@ -291,7 +291,7 @@ def test_fastack_deletes_the_job_on_all_holders_at_once(cluster: Cluster) -> Non
     assert second.admin.call("FASTACK", job) == 1
     cluster.run(milliseconds=5)
     assert cluster.copies(job) == []
-    assert talk(cluster) == ["DELJOB", "DELJOB"]
+    assert job_messages(cluster) == ["DELJOB", "DELJOB"]
 
 
 def test_fastack_of_an_unknown_job_sends_deljob_to_all(cluster: Cluster) -> None:
@@ -300,7 +300,7 @@ def test_fastack_of_an_unknown_job_sends_deljob_to_all(cluster: Cluster) -> None
     assert second.admin.call("FASTACK", job) == 0
     cluster.run(milliseconds=5)
     assert cluster.copies(job) == []
-    assert talk(cluster) == ["DELJOB", "DELJOB"]
+    assert job_messages(cluster) == ["DELJOB", "DELJOB"]
 
 
 def test_deljob_deletes_on_one_node_only(cluster: Cluster) -> None:
@@ -309,4 +309,4 @@ def test_deljob_deletes_on_one_node_only(cluster: Cluster) -> None:
     assert first.admin.call("DELJOB", job) == 1
     cluster.run(milliseconds=5)
     assert cluster.copies(job) == [second, third]
-    assert talk(cluster) == []
+    assert job_messages(cluster) == []

@@ -6,7 +6,7 @@ import pytest
 
 from disqued.bus import kinds
 from disqued.testing.cluster import Cluster, Member
-from support.stories import added, disguise, talk, tell, without_job
+from support.stories import added, as_original, job_messages, tell, without_job
 
 UNKNOWN = b"D-0badcafe-" + b"A" * 24 + b"-05a1"
 ONE_COPY = ("REPLICATE", 1, "RETRY", 60, "TTL", 3600)
@@ -53,7 +53,7 @@ def test_acknowledgement_of_an_unknown_job_is_dropped_when_all_nodes_answered(cl
     assert cluster.copies(UNKNOWN) == [first]
     cluster.run(milliseconds=10)
     assert cluster.copies(UNKNOWN) == []
-    assert sorted(talk(cluster)) == ["GOTACK", "GOTACK", "SETACK", "SETACK"]
+    assert sorted(job_messages(cluster)) == ["GOTACK", "GOTACK", "SETACK", "SETACK"]
 
 
 def test_acknowledgement_is_kept_until_an_unreachable_node_returns(cluster: Cluster) -> None:
@@ -86,7 +86,7 @@ def test_no_dummy_acknowledgement_is_kept_for_an_at_most_once_job(cluster: Clust
     first = cluster.members[0]
     assert first.admin.call("ACKJOB", UNKNOWN[:-4] + suffix) == 0
     assert cluster.copies(UNKNOWN[:-4] + suffix) == []
-    assert talk(cluster) == []
+    assert job_messages(cluster) == []
 
 
 def test_one_of_two_nodes_keeps_the_acknowledgement_until_the_holder_returns(cluster: Cluster) -> None:
@@ -106,7 +106,7 @@ def test_one_of_two_nodes_keeps_the_acknowledgement_until_the_holder_returns(clu
 
 def test_acknowledgement_of_an_original_node_is_left_to_it(cluster: Cluster) -> None:
     first, second, third = cluster.members
-    original = disguise(third)
+    original = as_original(third)
     second.node.state.view.peers[third.id].features = 0
     first.crash()
     second.admin.call("ACKJOB", UNKNOWN)
@@ -121,14 +121,14 @@ def test_fastack_of_a_dummy_acknowledgement_sends_deljob_to_all(cluster: Cluster
     first.admin.call("ACKJOB", UNKNOWN)
     cluster.forget_sent()
     assert first.admin.call("FASTACK", UNKNOWN) == 1
-    assert talk(cluster) == ["DELJOB", "DELJOB"]
+    assert job_messages(cluster) == ["DELJOB", "DELJOB"]
 
 
 def test_repeated_acknowledgement_sends_setack_again(cluster: Cluster) -> None:
     first = cluster.members[0]
     cluster.lose("SETACK")
     assert [first.admin.call("ACKJOB", UNKNOWN) for _ in range(2)] == [0, 0]
-    assert talk(cluster) == ["SETACK"] * 4
+    assert job_messages(cluster) == ["SETACK"] * 4
 
 
 def test_leaving_node_forwards_acknowledgements_and_keeps_none(cluster: Cluster) -> None:
@@ -142,4 +142,4 @@ def test_leaving_node_forwards_acknowledgements_and_keeps_none(cluster: Cluster)
     assert cluster.copies(job) == []
     assert cluster.copies(UNKNOWN) == []
     assert figures(first)["acks_forwarded"] == 2
-    assert sorted(talk(cluster)) == ["GOTACK"] * 4 + ["SETACK"] * 4
+    assert sorted(job_messages(cluster)) == ["GOTACK"] * 4 + ["SETACK"] * 4

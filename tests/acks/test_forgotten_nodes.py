@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disqued.testing.cluster import Cluster
-from support.stories import added, job_at, talk
+from support.stories import added, job_at, job_messages
 
 REPLICATED = ("REPLICATE", 3, "RETRY", 60, "TTL", 3600)
 
@@ -69,4 +69,4 @@ def test_acknowledgements_are_dropped_when_the_last_other_node_is_forgotten(clus
         first.admin.call("CLUSTER", "FORGET", other.id)
     cluster.run(milliseconds=300)
     assert first.admin.show(foreign) == {}
-    assert "DELJOB" not in talk(cluster)
+    assert "DELJOB" not in job_messages(cluster)

@@ -31,7 +31,7 @@ JOB_ID = re.compile(rb"D-d72cb83f-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 
 
 @dataclass(eq=False)
-class Actor:
+class ScriptedPeer:
     """A scripted node."""
 
     name: str
@@ -54,20 +54,20 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SentFrame:
     """A frame that our node sent."""
 
-    actor: str
+    peer: str
     connection: str
     fields: Fields
 
 
 class Wire(Carrier):
-    """Our node's end of a connection with an actor."""
+    """Our node's end of a connection with a peer."""
 
-    def __init__(self, network: ScriptedNetwork, actor: Actor, link: Link, connection: str) -> None:
+    def __init__(self, network: ScriptedNetwork, peer: ScriptedPeer, link: Link, connection: str) -> None:
         self.network = network
-        self.actor = actor
+        self.peer = peer
         self.link = link
         self.connection = connection
         self.open = True
@@ -75,9 +75,9 @@ class Wire(Carrier):
     def write(self, data: bytes) -> None:
         """Note the frames; a PING or MEET is answered when the node is done with writing."""
         for frame in cut(data):
-            self.network.heard.append(Heard(self.actor.name, self.connection, decoded(frame)))
-            if frame.kind in {kinds.PING, kinds.MEET} and self.actor.answering:
-                self.network.answers.append((self.link, self.actor.pong()))
+            self.network.frames.append(SentFrame(self.peer.name, self.connection, decoded(frame)))
+            if frame.kind in {kinds.PING, kinds.MEET} and self.peer.answering:
+                self.network.answers.append((self.link, self.peer.pong()))
 
     def unsent_bytes(self) -> int:
         """The network takes everything."""
@@ -89,16 +89,16 @@ class Wire(Carrier):
 
 
 class ScriptedNetwork(Network):
-    """Connects the node with the actors."""
+    """Connects the node with the peers."""
 
-    def __init__(self, actors: list[Actor]) -> None:
+    def __init__(self, peers: list[ScriptedPeer]) -> None:
         super().__init__(START_MS)
-        self.actors = {actor.port: actor for actor in actors}
-        self.heard: list[Heard] = []
+        self.peers = {peer.port: peer for peer in peers}
+        self.frames: list[SentFrame] = []
         self.answers: list[tuple[Link, bytes]] = []
 
     def carried(self, local: Endpoint) -> bool:
-        """Give the node the answers of the actors."""
+        """Give the node the answers of the peers."""
         answers, self.answers = self.answers, []
         for link, data in answers:
             if isinstance(link.carrier, Wire) and link.carrier.open:
@@ -106,22 +106,22 @@ class ScriptedNetwork(Network):
         return len(answers) > 0
 
     def dial(self, local: Endpoint, link: Link) -> None:
-        """Connect a link to the actor that listens there."""
+        """Connect a link to the peer that listens there."""
         assert link.peer is not None
-        actor = self.actors.get(int(link.peer.bus_port) - 10000)
-        if actor is None:
+        peer = self.peers.get(int(link.peer.bus_port) - 10000)
+        if peer is None:
             local.node.link_closed(link, local.now_ms)
             return
-        link.carrier = Wire(self, actor, link, "real opened")
+        link.carrier = Wire(self, peer, link, "real opened")
         link.local_ip = link.remote_ip = HOME
 
 
 @dataclass
 class Stage:
-    """Our node and the actors around it."""
+    """Our node and the peers around it."""
 
-    fake: Actor
-    fake2: Actor
+    fake: ScriptedPeer
+    fake2: ScriptedPeer
     seed: int
     """The seed of the node's random numbers."""
     real: LocalNode = field(init=False)
@@ -129,8 +129,8 @@ class Stage:
     admin: LocalClient = field(init=False)
     recorded_ids: list[bytes] = field(default_factory=list)
     """IDs of jobs that the recorded node created, in the order of their first mention: the order of ours."""
-    _doors: dict[str, Link] = field(default_factory=dict)
-    """Connections that the actors opened."""
+    _incoming: dict[str, Link] = field(default_factory=dict)
+    """Connections that the peers opened."""
 
     def __post_init__(self) -> None:
         """Start the node."""
@@ -157,30 +157,30 @@ class Stage:
         """Let time pass."""
         self.real.run(milliseconds=milliseconds)
 
-    def hears(self, actor: Actor, data: bytes) -> None:
-        """Our node gets bytes from an actor, on the connection that the actor opened."""
-        self.real.node.link_bytes(self.door(actor), data, self.real.now_ms)
+    def receives(self, peer: ScriptedPeer, data: bytes) -> None:
+        """Our node gets bytes from a peer, on the connection that the peer opened."""
+        self.real.node.link_bytes(self.incoming(peer), data, self.real.now_ms)
         self.real.flush()
 
-    def door(self, actor: Actor) -> Link:
-        """The connection that an actor opened; a new one if it was closed."""
-        link = self._doors.get(actor.name)
-        if link is None or self.closed(actor):
+    def incoming(self, peer: ScriptedPeer) -> Link:
+        """The connection that a peer opened; a new one if it was closed."""
+        link = self._incoming.get(peer.name)
+        if link is None or self.closed(peer):
             link = Link(None, self.real.now_ms, remote_ip=HOME, local_ip=HOME)
-            link.carrier = Wire(self.network, actor, link, f"{actor.name} opened")
-            self._doors[actor.name] = link
+            link.carrier = Wire(self.network, peer, link, f"{peer.name} opened")
+            self._incoming[peer.name] = link
         return link
 
-    def closed(self, actor: Actor) -> bool:
-        """Whether our node closed the connection that an actor opened."""
-        link = self._doors[actor.name]
+    def closed(self, peer: ScriptedPeer) -> bool:
+        """Whether our node closed the connection that a peer opened."""
+        link = self._incoming[peer.name]
         return isinstance(link.carrier, Wire) and not link.carrier.open
 
     def our_ids(self) -> list[bytes]:
         """IDs of jobs that our node created, in the order of their first mention."""
         found: dict[bytes, None] = {}
-        for heard in self.network.heard:
-            for job in heard.fields.get("jobs", []):
+        for sent in self.network.frames:
+            for job in sent.fields.get("jobs", []):
                 if JOB_ID.fullmatch(job["id"].encode()):
                     found[job["id"].encode()] = None
         return list(found)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bus.recorded import Fields, lines
-from compat.fakepeer import NODE_TIMEOUT_MS, Actor, Heard, Stage, comparable
+from compat.fakepeer import NODE_TIMEOUT_MS, ScriptedPeer, SentFrame, Stage, comparable
 from disqued.bus import kinds
 from disqued.bus.gossip import GossipEntry
 from disqued.node import ROOMS
@@ -63,9 +63,9 @@ def before(step: str, observation: int) -> Callable[[Callable[[Stage], None]], C
     return note
 
 
-def gossip(kind: int, actor: Actor, about: Actor | None = None, flags: int = 0, port: int = 0) -> bytes:
+def gossip(kind: int, peer: ScriptedPeer, about: ScriptedPeer | None = None, flags: int = 0, port: int = 0) -> bytes:
     entries = [GossipEntry(about.node_id, 0, 0, b"127.0.0.1", about.port, flags).encode()] if about else []
-    return actor.writer(port).gossip(kind, entries, 0)
+    return peer.writer(port).gossip(kind, entries, 0)
 
 
 def until(stage: Stage, within_ms: int, condition: Callable[[bytes], bool]) -> None:
@@ -88,7 +88,7 @@ def fake2_falls_silent(stage: Stage) -> None:
 
 @before("fail-quorum", 0)
 def fake_reports_fake2(stage: Stage) -> None:
-    stage.hears(stage.fake, gossip(kinds.PING, stage.fake, stage.fake2, kinds.NODE_PFAIL))
+    stage.receives(stage.fake, gossip(kinds.PING, stage.fake, stage.fake2, kinds.NODE_PFAIL))
 
 
 @before("fail-cleared", 0)
@@ -99,26 +99,26 @@ def fake2_answers_again(stage: Stage) -> None:
 
 @before("address-change", 0)
 def fake2_says_another_port(stage: Stage) -> None:
-    stage.hears(stage.fake2, gossip(kinds.PING, stage.fake2, port=17799))
+    stage.receives(stage.fake2, gossip(kinds.PING, stage.fake2, port=17799))
     stage.run(150)
 
 
 @before("address-change", 1)
 def fake2_says_its_port(stage: Stage) -> None:
-    stage.hears(stage.fake2, gossip(kinds.PING, stage.fake2))
+    stage.receives(stage.fake2, gossip(kinds.PING, stage.fake2))
     stage.run(300)
 
 
 @before("forget", 2)
 def forgotten_node_is_gossiped_and_connects(stage: Stage) -> None:
-    stage.hears(stage.fake, gossip(kinds.PING, stage.fake, stage.fake2))
-    stage.hears(stage.fake2, gossip(kinds.PING, stage.fake2))
+    stage.receives(stage.fake, gossip(kinds.PING, stage.fake, stage.fake2))
+    stage.receives(stage.fake2, gossip(kinds.PING, stage.fake2))
     stage.run(300)
 
 
 @before("forget", 3)
 def a_forgotten_node_wants_to_meet(stage: Stage) -> None:
-    stage.hears(stage.fake2, gossip(kinds.MEET, stage.fake2))
+    stage.receives(stage.fake2, gossip(kinds.MEET, stage.fake2))
     stage.run(500)
 
 
@@ -191,15 +191,15 @@ class Player:
     """Plays the file; `faults` are the differences found."""
 
     def __init__(self, seed: int = 1) -> None:
-        self.stage = Stage(Actor("fake", FAKE, 17720), Actor("fake2", FAKE2, 17721), seed)
+        self.stage = Stage(ScriptedPeer("fake", FAKE, 17720), ScriptedPeer("fake2", FAKE2, 17721), seed)
         self.client = self.stage.real.client()
         self.faults: list[str] = []
         self.played: list[int] = []
         self.step = ""
         self.observations = 0
-        self.heard_before = 0
+        self.frames_before = 0
         self.latest_ms = 0
-        self.expected: list[Heard] = []
+        self.expected: list[SentFrame] = []
 
     def play(self) -> None:
         for number, line in enumerate(FILE):
@@ -214,7 +214,7 @@ class Player:
 
     def begin(self, step: str) -> None:
         self.end()
-        self.heard_before = len(self.stage.network.heard)
+        self.frames_before = len(self.stage.network.frames)
         frames = [line for line in FILE if line.get("step") == step and "hex" in line]
         if frames:
             first = min(frames, key=lambda line: line["t_ms"])
@@ -233,17 +233,17 @@ class Player:
         if line["direction"] == "real->fake":
             stage.note_mentioned(line["fields"])
             to = "fake2" if self.about_fake2(line) else "fake"
-            self.expected.append(Heard(to, line["connection"], line["fields"]))
+            self.expected.append(SentFrame(to, line["connection"], line["fields"]))
         elif line["connection"] == "fake opened":
             stage.run_to(line["t_ms"])
             stage.fake.leaving = bool(line.get("fields", {}).get("flags", 0) & kinds.NODE_LEAVING)
-            stage.hears(stage.fake, stage.to_ours(bytes.fromhex(line["hex"])))
+            stage.receives(stage.fake, stage.to_ours(bytes.fromhex(line["hex"])))
             if line["type"] == kinds.NEEDJOBS:  # our node remembers who asked; the original, which we play, does not
-                stage.hears(stage.fake, stage.fake.writer().about_queue(kinds.ENOUGH, cut_queue(line), 0))
-        else:  # the actors answer by themselves, with the recorded bytes
-            actor = stage.fake2 if self.about_fake2(line) else stage.fake
-            assert actor.pong().hex() == line["hex"]
-            assert actor.answering
+                stage.receives(stage.fake, stage.fake.writer().about_queue(kinds.ENOUGH, cut_queue(line), 0))
+        else:  # the peers answer by themselves, with the recorded bytes
+            peer = stage.fake2 if self.about_fake2(line) else stage.fake
+            assert peer.pong().hex() == line["hex"]
+            assert peer.answering
 
     def about_fake2(self, line: dict[str, Any]) -> bool:
         """Whether a frame was on a connection with fake2: two were recorded, both with its MEET."""
@@ -276,14 +276,14 @@ class Player:
         if not self.step:
             return
         self.stage.run_to(self.latest_ms)
-        heard = self.stage.network.heard[self.heard_before :]
+        sent = self.stage.network.frames[self.frames_before :]
         skipped = UNHEARD.get(self.step, {})
         wanted = told([frame for frame in self.expected if name(frame) not in skipped], None)
         extra = EXTRA.get(self.step, {})
-        kept = [frame for frame in heard if name(frame) not in skipped and name(frame) not in extra]
-        got = told([frame for frame in kept if frame.actor == "fake" or self.step == "gossip-new"], self.stage)
+        kept = [frame for frame in sent if name(frame) not in skipped and name(frame) not in extra]
+        got = told([frame for frame in kept if frame.peer == "fake" or self.step == "gossip-new"], self.stage)
         self.compare(f"{self.step}: frames", wanted, got)
-        missing = [kind for kind in extra if kind not in {name(frame) for frame in heard}]
+        missing = [kind for kind in extra if kind not in {name(frame) for frame in sent}]
         self.compare(f"{self.step}: frames of ours that are missing", [], missing)
 
     def compare(self, what: str, expected: object, ours: object) -> None:
@@ -297,21 +297,21 @@ def cut_queue(line: dict[str, Any]) -> bytes:
     return queue.encode()
 
 
-def name(heard: Heard) -> str:
-    return ROOMS.message_table.names[heard.fields["type"]]
+def name(sent: SentFrame) -> str:
+    return ROOMS.message_table.names[sent.fields["type"]]
 
 
-def told(frames: list[Heard], stage: Stage | None) -> list[str]:
+def told(frames: list[SentFrame], stage: Stage | None) -> list[str]:
     """Frames as they are compared: without the PINGs of our own rounds, repetitions counted as one."""
     shown = [
-        f"{name(frame)} to {frame.actor} on {frame.connection}: {the_same(frame, stage)}"
+        f"{name(frame)} to {frame.peer} on {frame.connection}: {the_same(frame, stage)}"
         for frame in frames
         if not (frame.fields["type"] == kinds.PING and frame.connection == "real opened")
     ]
     return [line for line, _ in groupby(shown)]
 
 
-def the_same(frame: Heard, stage: Stage | None) -> Fields:
+def the_same(frame: SentFrame, stage: Stage | None) -> Fields:
     """The fields that have to be the same."""
     fields = comparable(frame.fields, stage)
     for key in ALWAYS_OTHERWISE.get(name(frame), ()):

@@ -103,7 +103,7 @@ def test_a_verb_leads_to_the_state_in_the_table_or_leaves_the_job_unchanged(verb
     assert job.state in reached(verb, state)
 
 
-class Scenes(Life):
+class Calls(Life):
     """Calls of the verbs that together use every row of the table."""
 
     def shared(self, retry_s: int = 60) -> Job:
@@ -191,13 +191,13 @@ class Scenes(Life):
 @pytest.mark.skipif(not POSSIBLE, reason="compiled functions cannot be wrapped; the interpreted build runs this")
 def test_every_row_of_the_table_is_reached(check: TransitionCheck) -> None:
     for scene in (
-        Scenes.become_known,
-        Scenes.be_queued,
-        Scenes.leave_the_queue,
-        Scenes.be_postponed,
-        Scenes.be_woken,
+        Calls.become_known,
+        Calls.be_queued,
+        Calls.leave_the_queue,
+        Calls.be_postponed,
+        Calls.be_woken,
     ):
-        scene(Scenes())
+        scene(Calls())
     for state in range(len(STATE_NAMES)):
         life = Life()
         for end in (life.lifecycle.dequeue, life.lifecycle.drop):

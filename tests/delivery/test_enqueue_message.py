@@ -7,7 +7,7 @@ import pytest
 from disqued.bus import kinds
 from disqued.core.jobs.job import Job
 from disqued.testing.cluster import Cluster, Member
-from support.stories import added, talk, tell
+from support.stories import added, job_messages, tell
 
 
 def copy_of(cluster: Cluster, *, retry_s: int = 60, delay_s: int = 0) -> bytes:
@@ -34,7 +34,7 @@ def test_enqueue_message_queues_the_job_without_further_messages(pair: Cluster, 
     second = enqueue(pair, job)
     assert second.admin.show(job)["additional-deliveries"] == 0
     assert second.admin.take("mail") == [job]
-    assert talk(pair) == []
+    assert job_messages(pair) == []
 
 
 @pytest.mark.parametrize("retry_s", [60, 0])
@@ -46,7 +46,7 @@ def test_delay_counts_from_the_enqueue_message(pair: Cluster, retry_s: int) -> N
     pair.run(seconds=0.2)
     assert second.admin.show(job)["additional-deliveries"] == 0
     assert second.admin.take("mail") == [job]
-    assert "QUEUED" not in talk(pair)
+    assert "QUEUED" not in job_messages(pair)
 
 
 def test_at_most_once_job_is_queued_once_for_repeated_enqueue_messages(pair: Cluster) -> None:

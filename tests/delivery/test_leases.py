@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disqued.core.jobs.job import BY_TIMER, LEASED
 from disqued.testing.cluster import Cluster
-from support.stories import added, job_at, talk
+from support.stories import added, job_at, job_messages
 
 RETRY_S = 5
 REPLICATED = ("REPLICATE", 3, "RETRY", RETRY_S, "TTL", 3600)
@@ -32,7 +32,7 @@ def test_other_holders_wait_for_the_worker_of_a_job_that_waited_long(cluster: Cl
     for _ in range(44):
         cluster.run(milliseconds=100)
         assert in_queues(cluster) == 0
-    assert "WORKING" in talk(cluster, by=first)
+    assert "WORKING" in job_messages(cluster, by=first)
     cluster.run(seconds=1.5)
     assert in_queues(cluster) == 1
     assert job_at(first, job).additional_deliveries == 1

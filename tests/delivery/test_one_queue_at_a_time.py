@@ -11,7 +11,7 @@ from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVE
 from disqued.delivery.queued import precedes
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.host import FakeHost
-from support.stories import added, job_at, talk, tell, without_job
+from support.stories import added, job_at, job_messages, tell, without_job
 
 REPLICATED = ("REPLICATE", 3, "RETRY", 5, "TTL", 3600)
 
@@ -34,7 +34,7 @@ def test_job_that_waits_for_a_worker_stays_in_one_queue(cluster: Cluster) -> Non
         assert queues(cluster) == [1, 0, 0]
     assert first.admin.stat("mail")["jobs-in"] == 1
     assert [deliveries(member, job) for member in cluster.members] == [(0, 0)] * 3
-    assert set(talk(cluster)) == {"WILLQUEUE", "QUEUED"}
+    assert set(job_messages(cluster)) == {"WILLQUEUE", "QUEUED"}
     assert first.node.state.counters.value(REQUEUES_PREVENTED) > 10
 
 
@@ -66,7 +66,7 @@ def test_holders_send_willqueue_half_a_second_before_requeueing(cluster: Cluster
     cluster.run(seconds=4.7)
     for sent in cluster.sent("WILLQUEUE"):
         assert 0 <= sent.at_ms - (due_ms[sent.sender] - 500) <= 16  # type: ignore[index]
-    assert talk(cluster).count("WILLQUEUE") >= 2
+    assert job_messages(cluster).count("WILLQUEUE") >= 2
 
 
 def test_holder_learns_that_the_job_is_done_when_its_copy_asks(cluster: Cluster) -> None:
@@ -79,7 +79,7 @@ def test_holder_learns_that_the_job_is_done_when_its_copy_asks(cluster: Cluster)
     cluster.network.filters.clear()
     cluster.run(seconds=20)
     assert cluster.copies(job) == []
-    assert "QUEUED" not in talk(cluster)
+    assert "QUEUED" not in job_messages(cluster)
 
 
 def test_job_is_requeued_by_another_holder_when_its_node_dies(cluster: Cluster) -> None:
@@ -184,7 +184,7 @@ def test_sender_that_does_not_know_that_the_job_is_done_gets_setack(cluster: Clu
     first.admin.call("ACKJOB", job)
     cluster.forget_sent()
     tell(first, second.node.state.bus.about_job(kind, job))
-    assert talk(cluster) == ["SETACK"]
+    assert job_messages(cluster) == ["SETACK"]
     assert [(sent.receiver, int(sent.frame.aux)) for sent in cluster.sent("SETACK")] == [(second, 3)]
 
 
@@ -195,8 +195,8 @@ def test_no_willqueue_is_sent_over_a_congested_link(cluster: Cluster) -> None:
     assert link is not None
     link.congested = True
     cluster.run(seconds=4.8)
-    assert talk(cluster, by=first, to=second) == []
-    assert "WILLQUEUE" in talk(cluster, by=first, to=third)
+    assert job_messages(cluster, by=first, to=second) == []
+    assert "WILLQUEUE" in job_messages(cluster, by=first, to=third)
 
 
 def test_job_with_one_copy_causes_no_messages(cluster: Cluster) -> None:
@@ -206,7 +206,7 @@ def test_job_with_one_copy_causes_no_messages(cluster: Cluster) -> None:
         first.admin.take("mail")
         first.admin.call(command, job)
     cluster.run(seconds=5)
-    assert talk(cluster) == []
+    assert job_messages(cluster) == []
 
 
 def test_working_postpones_the_requeue_on_all_holders(cluster: Cluster) -> None:
@@ -220,7 +220,7 @@ def test_working_postpones_the_requeue_on_all_holders(cluster: Cluster) -> None:
         assert first.admin.call("WORKING", job) == 5
         cluster.run(milliseconds=5)
         assert queues(cluster) == [0, 0, 0]
-    assert talk(cluster).count("WORKING") == 10
+    assert job_messages(cluster).count("WORKING") == 10
 
 
 @pytest.mark.parametrize("skew_s", [-3600, 0, 3600])

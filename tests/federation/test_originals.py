@@ -16,7 +16,7 @@ from disqued.federation.interest import requests_of
 from disqued.node import ROOMS
 from disqued.testing.cluster import START_MS, Cluster, Member
 from federation.moving import added, holders, jobs_at, length_at, needjobs, received, waiting, yourjobs
-from support.stories import disguise, tell
+from support.stories import as_original, tell
 
 OURS: Final = {name for number, name in ROOMS.message_table.names.items() if number >= 32}
 _numbers = count(1)
@@ -28,10 +28,10 @@ class Mixed:
     def __init__(self) -> None:
         self.cluster = Cluster(3, meet=False)
         self.first, self.second, self.original = self.cluster.members
-        disguise(self.original)
+        as_original(self.original)
         self.cluster.meet()
         self.cluster.run(seconds=10)
-        self.writer: FrameWriter = disguise(self.original)
+        self.writer: FrameWriter = as_original(self.original)
         self.cluster.network.filters.append(
             lambda sent: sent.receiver is self.original and sent.frame.kind not in {kinds.PING, kinds.PONG}
         )

@@ -8,16 +8,16 @@ from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter
 from disqued.testing.cluster import Cluster
 from leaving.leaver import add, add_copied, drain, is_done, jobs_at, leave, reason, stay, until_done, work
-from support.stories import added, deaf, disguise, talk, tell
+from support.stories import added, as_original, drop_job_messages, job_messages, tell
 
 
 @pytest.fixture
 def mixed() -> tuple[Cluster, FrameWriter]:
     """A node of ours and an original, and a writer of the original's frames."""
     cluster = Cluster(2, meet=False)
-    disguise(cluster.members[1])
+    as_original(cluster.members[1])
     cluster.meet()
-    original = disguise(cluster.members[1])
+    original = as_original(cluster.members[1])
     cluster.run(seconds=3)
     cluster.forget_sent()
     assert cluster.members[0].node.state.view.peers[cluster.members[1].id].features == 0
@@ -64,7 +64,7 @@ def test_a_queued_job_is_kept_until_it_is_confirmed_and_then_enqueued(mixed: tup
     cluster, original = mixed
     first, second = cluster.members
     job = added(cluster, "REPLICATE", 1, "RETRY", 60)
-    deaf(cluster, second)
+    drop_job_messages(cluster, second)
     cluster.lose("REPLJOB", to=second)
     leave(first)
     cluster.run(milliseconds=300)
@@ -72,17 +72,17 @@ def test_a_queued_job_is_kept_until_it_is_confirmed_and_then_enqueued(mixed: tup
     assert not sent.frame.message_flags & kinds.NOREPLY
     assert jobs_at(first) == 1, "the node keeps the job until the other node has it"
     tell(first, original.about_job(kinds.GOTJOB, job))
-    assert talk(cluster, to=second) == ["ENQUEUE"]
+    assert job_messages(cluster, to=second) == ["ENQUEUE"]
     assert jobs_at(first) == 0
     tell(first, original.about_job(kinds.GOTJOB, job))
-    assert talk(cluster, to=second) == ["ENQUEUE"], "a repeated confirmation has no effect"
+    assert job_messages(cluster, to=second) == ["ENQUEUE"], "a repeated confirmation has no effect"
 
 
 def test_an_unexpected_confirmation_changes_nothing(mixed: tuple[Cluster, FrameWriter]) -> None:
     cluster, original = mixed
     first, second = cluster.members
     job = added(cluster, "REPLICATE", 1, "RETRY", 60)
-    deaf(cluster, second)
+    drop_job_messages(cluster, second)
     cluster.lose("REPLJOB", to=second)
     tell(first, original.about_job(kinds.GOTJOB, job))
     leave(first)
@@ -92,7 +92,7 @@ def test_an_unexpected_confirmation_changes_nothing(mixed: tuple[Cluster, FrameW
     stay(first)
     tell(first, original.about_job(kinds.GOTJOB, job))
     assert jobs_at(first) == 1
-    assert talk(cluster, to=second) == []
+    assert job_messages(cluster, to=second) == []
 
 
 def test_a_silent_node_is_asked_less_and_less_often(mixed: tuple[Cluster, FrameWriter]) -> None:

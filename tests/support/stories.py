@@ -9,7 +9,7 @@ from disqued.core.jobs.job import Job
 from disqued.node import ROOMS
 from disqued.testing.cluster import PORT, Cluster, Member
 
-LETTERS = {message.number: message.name for message in ROOMS.messages if message.payload == kinds.OF_JOB_ID}
+JOB_MESSAGES = {message.number: message.name for message in ROOMS.messages if message.payload == kinds.OF_JOB_ID}
 
 
 def added(cluster: Cluster, *options: str | int, by: int = 1, queue: str = "mail") -> bytes:
@@ -36,9 +36,11 @@ def without_job(cluster: Cluster, job_id: bytes) -> Member:
     return next(member for member in cluster.members if member not in cluster.copies(job_id))
 
 
-def talk(cluster: Cluster, *, to: Member | None = None, by: Member | None = None) -> list[str]:
+def job_messages(cluster: Cluster, *, to: Member | None = None, by: Member | None = None) -> list[str]:
     """The messages about jobs that were sent, oldest first."""
-    return [LETTERS[int(sent.frame.kind)] for sent in cluster.sent(to=to, by=by) if sent.frame.kind in LETTERS]
+    return [
+        JOB_MESSAGES[int(sent.frame.kind)] for sent in cluster.sent(to=to, by=by) if sent.frame.kind in JOB_MESSAGES
+    ]
 
 
 def tell(receiver: Member, frame: bytes) -> None:
@@ -47,12 +49,12 @@ def tell(receiver: Member, frame: bytes) -> None:
     receiver.flush()
 
 
-def disguise(member: Member) -> FrameWriter:
+def as_original(member: Member) -> FrameWriter:
     """Make a member announce only the protocol of the original; returns a writer of its frames."""
     member.node.state.bus = FrameWriter(member.id, PORT)
     return member.node.state.bus
 
 
-def deaf(cluster: Cluster, member: Member) -> None:
+def drop_job_messages(cluster: Cluster, member: Member) -> None:
     """Lose all messages about jobs to a member, so that the test decides its replies."""
-    cluster.network.filters.append(lambda sent: sent.receiver is member and sent.frame.kind in LETTERS)
+    cluster.network.filters.append(lambda sent: sent.receiver is member and sent.frame.kind in JOB_MESSAGES)
