@@ -18,7 +18,7 @@ LONG: Final = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def nodes_of(fork_server: ForkServer, directory: Path) -> Iterator[Make]:
-    """A function that makes nodes with an append only file, from a name, a policy and directives; killed at the end."""
+    """A function that makes nodes with an append-only file, from a name, a policy and directives; killed at the end."""
     with contextlib.ExitStack() as made:
 
         def node(name: str, policy: str, *arguments: str) -> DurableNode:

@@ -42,7 +42,7 @@ class Restarted:
         call("PAUSE", "mail", "in" if number % 2 else "none")
 
     def known(self) -> dict[str, Any]:
-        """All that has to be the same afterwards; what was delivered at most once is done."""
+        """Everything that must be the same after the restart. At-most-once jobs that were delivered are done."""
         node = self.node
         jobs = [job for job_id in node.jobs() if (job := node.show(job_id)) is not None]
         return {
@@ -56,7 +56,7 @@ class Restarted:
         }
 
     def is_wanted(self) -> bool:
-        """Whether the next process is to queue what was queued."""
+        """Whether the next process must queue the jobs again."""
         return f"{OPTION} yes" in self.file.read_text()
 
 

@@ -1,4 +1,4 @@
-"""A node with an append only file is killed (SIGKILL) at random points: everything that was answered survives.
+"""A node with an append-only file is killed (SIGKILL) at random points: every confirmed change survives.
 
 This holds with each policy, because written data outlives the process. The long runs are marked slow.
 """

@@ -1,4 +1,4 @@
-"""Append only files for tests: jobs of all kinds, records of all kinds, and what a reader makes of bytes."""
+"""Append-only files for tests: jobs of all kinds, records of all kinds, and what a reader makes of bytes."""
 
 from __future__ import annotations
 

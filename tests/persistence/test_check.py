@@ -107,7 +107,7 @@ def test_a_file_is_only_torn_if_nothing_else_is_damaged() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(VECTORS.glob("*.aof")), ids=lambda path: path.stem)
-def test_a_dump_of_a_file_of_the_original(path: Path) -> None:
+def test_a_dump_shows_every_record_of_a_file_of_the_original(path: Path) -> None:
     expected = json.loads(path.with_suffix(".aof.json").read_text())["entries"]
     found = [Wanted().describe(item) for item in read(path.read_bytes())]
     for fields, entry in zip(found, expected, strict=True):
@@ -177,7 +177,7 @@ def test_a_flag_without_a_name_is_shown_as_its_number() -> None:
     assert fields["job"]["flags"] == ["delivered", "64"]
 
 
-def test_what_is_wanted() -> None:
+def test_a_dump_shows_only_the_selected_records() -> None:
     data = SOUND + b"garbage" + JOB
     everything = [item for item in read(data) if isinstance(item, Entry)]
     jobs = [item for item in everything if item.words[0] == b"LOADJOB"]

@@ -1,8 +1,8 @@
-"""Damaged files: a node that starts with one never crashes, never has a job that was not added, and loses what was hit.
+"""A node with a damaged file never crashes, never has a job that was not added, and loses only what was hit.
 
-Files are written by a node under load. Then they are cut off at every byte of their end, bits of them are flipped, runs
-of bytes are blanked or replaced, and blocks are copied over others or change places, thousands of times from fixed
-seeds. What the reader makes of each is judged; nodes start with some of them, and have to come to the same.
+A node under load writes the files. The tests truncate them at every byte of their end, flip bits, blank or replace runs
+of bytes, and copy or swap blocks, thousands of times from fixed seeds. They check what the reader finds in each file. A
+node starts with some of the files and must find the same.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def started(data: bytes, *directives: str, held: tuple[int, ...] = (), failing: 
 
 
 def reported(node: LocalNode) -> list[Range]:
-    """The damage that the log tells of."""
+    """The damaged ranges that the node logged."""
     found = (REPORT.match(text) for _, text in node.host.log_lines)
     return [(int(match[1]), int(match[2])) for match in found if match]
 
 
 def replayed(items: Iterable[Entry | Damage]) -> Jobs:
-    """The jobs that are there after all that is sound was done."""
+    """The jobs that exist after all sound records were loaded."""
     left: Jobs = {}
     for item in items:
         if isinstance(item, Entry) and fault_of(item) is None:
@@ -125,23 +125,23 @@ def written(least_bytes: int, *directives: str) -> Written:
 
 # --- damage to a file -------------------------------------------------------------------------------------------------
 
-Struck = tuple[bytes, list[Range]]
-"""What became of the file, and which places of the sound one are concerned."""
+Damaged = tuple[bytes, list[Range]]
+"""The damaged file, and the ranges of the sound file that were hit."""
 
 
-def flipped(data: bytes, chance: random.Random) -> Struck:
+def flipped(data: bytes, chance: random.Random) -> Damaged:
     at = chance.randrange(len(data))
     return data[:at] + bytes((data[at] ^ 1 << chance.randrange(8),)) + data[at + 1 :], [(at, at + 1)]
 
 
-def run_replaced(data: bytes, chance: random.Random) -> Struck:
+def run_replaced(data: bytes, chance: random.Random) -> Damaged:
     length = chance.choice((2, 8, 40, 64, 128, BLOCK_BYTES))
     at = chance.randrange(len(data) - length)
     new = chance.choice((bytes(length), b"\xff" * length, chance.randbytes(length)))
     return data[:at] + new + data[at + length :], [(at, at + length)]
 
 
-def many_struck(data: bytes, chance: random.Random) -> Struck:
+def many_damaged(data: bytes, chance: random.Random) -> Damaged:
     changed = bytearray(data)
     places = [chance.randrange(len(data)) for _ in range(chance.randrange(2, 12))]
     for at in places:
@@ -156,12 +156,12 @@ def blocks(data: bytes, chance: random.Random) -> tuple[int, int, int]:
     return one, other, length
 
 
-def block_in_the_wrong_place(data: bytes, chance: random.Random) -> Struck:
+def block_in_the_wrong_place(data: bytes, chance: random.Random) -> Damaged:
     one, other, length = blocks(data, chance)
     return data[:one] + data[other : other + length] + data[one + length :], [(one, one + length)]
 
 
-def blocks_swapped(data: bytes, chance: random.Random) -> Struck:
+def blocks_swapped(data: bytes, chance: random.Random) -> Damaged:
     one, other, length = blocks(data, chance)
     changed = bytearray(data)
     changed[one : one + length] = data[other : other + length]
@@ -169,12 +169,12 @@ def blocks_swapped(data: bytes, chance: random.Random) -> Struck:
     return bytes(changed), [(one, one + length), (other, other + length)]
 
 
-def block_doubled(data: bytes, chance: random.Random) -> Struck:
+def block_doubled(data: bytes, chance: random.Random) -> Damaged:
     one, other, length = blocks(data, chance)
     return data[:one] + data[other : other + length] + data[one:], [(one, one + 1)]
 
 
-def block_missing(data: bytes, chance: random.Random) -> Struck:
+def block_missing(data: bytes, chance: random.Random) -> Damaged:
     one, _, length = blocks(data, chance)
     return data[:one] + data[one + length :], [(one, one + length)]
 
@@ -182,7 +182,7 @@ def block_missing(data: bytes, chance: random.Random) -> Struck:
 FATES = (
     flipped,
     run_replaced,
-    many_struck,
+    many_damaged,
     block_in_the_wrong_place,
     blocks_swapped,
     block_doubled,
@@ -190,7 +190,7 @@ FATES = (
 )
 
 
-def struck_files(file: Written, fate: int, count: int) -> Iterator[Struck]:
+def struck_files(file: Written, fate: int, count: int) -> Iterator[Damaged]:
     chance = random.Random(f"{len(file.data)} {fate}")
     for _ in range(count):
         yield FATES[fate](file.data, chance)

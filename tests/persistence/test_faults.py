@@ -127,7 +127,7 @@ def test_records_keep_their_order_through_failures(local: LocalNode) -> None:
 
 
 def test_large_backlog_is_not_rewritten_at_every_retry(local: LocalNode) -> None:
-    """A disk that is full takes a part of it each time, which then has to be cut off."""
+    """A full disk accepts a part of it each time, which the node must truncate."""
     client = local.client()
     client.send_bytes(b"".join(encode("ADDJOB", "mail", "body", 0) for _ in range(30_000)))
     ids = client.replies()
@@ -423,11 +423,11 @@ class Worker:
         self.clients: list[tuple[LocalClient, str, bytes]] = []
         """Which client waits for which reply."""
         self.here: dict[bytes, int] = {}
-        """Jobs that were confirmed, and when;"""
+        """When jobs were confirmed."""
         self.gone: dict[bytes, int] = {}
-        """jobs whose end was confirmed."""
+        """When the end of jobs was confirmed."""
         self.unsure: set[bytes] = set()
-        """Jobs whose end was asked for."""
+        """Jobs whose end a client requested."""
 
     def ask(self, kind: str, job_id: bytes, *words: bytes | str | int) -> None:
         client = self.local.client()

@@ -1,4 +1,4 @@
-"""Loading: what a node has again after a restart, what its clients see meanwhile, and what it does not stand for."""
+"""Loading: what a node has after a restart, what its clients see meanwhile, and which damage ends the node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE = "disque.aof"
 
 
 def logging(**options: object) -> Config:
-    """A configuration with the append only file on."""
+    """A configuration with the append-only file on."""
     config = Config()
     for attribute, value in {"appendonly": True, **options}.items():
         config.assign(attribute, value)
@@ -40,7 +40,7 @@ def started(*records: bytes, **options: object) -> LocalNode:
 
 
 def back(node: LocalNode) -> LocalClient:
-    """The node is killed and starts again: a client of it then."""
+    """Kill the node and start it again; returns a client of the new process."""
     node.restart()
     return node.client()
 

@@ -171,7 +171,7 @@ def test_no_never_syncs() -> None:
 
 
 def change(local: LocalNode, policy: str) -> None:
-    """CONFIG SET appendfsync, by somebody who does nothing else."""
+    """CONFIG SET appendfsync, by a client that does nothing else."""
     assert local.client().call("CONFIG", "SET", "appendfsync", policy) == b"OK"
 
 
@@ -209,7 +209,7 @@ def test_clients_that_wait_for_a_write_wait_for_a_sync_when_always_is_switched_o
 
 @pytest.mark.parametrize("before", ["everysec", "no"])
 def test_unsynced_writes_are_not_safe_when_always_is_switched_on(before: str) -> None:
-    """An acknowledgement that was written, not synced: who repeats it under `always` waits for the sync."""
+    """A client that repeats a written, unsynced acknowledgement under `always` waits for the sync."""
     local = logging_node(before)
     client, other = local.client(), local.client()
     job_id = client.add("mail")

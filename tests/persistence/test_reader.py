@@ -1,4 +1,4 @@
-"""The reader of append only files: what is a record, where damage ends, and that no cut of the bytes changes it."""
+"""The reader of append-only files: what a record is, where damage ends, and that chunks of any size give the same."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PAUSED = paused(b"mail", b"in")
 DAMAGED_AT = len(BEFORE)
 AFTER_AT = DAMAGED_AT + len(DAMAGED)
 AN_AOF = b"".join(make_records(6, 20))
-"""A file of somebody else, which may be the body of a job."""
+"""Another file, which may be the body of a job."""
 
 
 def flip(data: bytes, at: int, bit: int = 0) -> bytes:

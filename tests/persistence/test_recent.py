@@ -1,4 +1,4 @@
-"""Keys after a restart: an add of which nobody knows whether it was done finds the job that it made."""
+"""Keys after a restart: a repeated add finds the job of an add whose reply was lost."""
 
 from __future__ import annotations
 

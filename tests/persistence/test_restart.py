@@ -61,7 +61,7 @@ def node(request: pytest.FixtureRequest) -> LocalNode:
 
 
 def end(node: LocalNode) -> None:
-    """As the documentation says: option and configuration file, unless there will be a marker, SHUTDOWN REWRITE-AOF."""
+    """Controlled shutdown as documented: the option in the file unless there is a marker, then SHUTDOWN REWRITE-AOF."""
     if not node.config.aof_restart_marker:
         client = node.client()
         assert client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes") == b"OK"
@@ -272,7 +272,7 @@ def test_a_later_crash_loads_the_changes_logged_since() -> None:
 
 
 def test_file_stops_listing_at_most_once_jobs_as_queued() -> None:
-    """Or a node that loses power with the option on again could queue one that it delivered in its last second."""
+    """Otherwise a node that loses power with the option on could queue a job that it delivered in its last second."""
     node = with_file(appendonly=True)
     node.client().add("mail", "body", "RETRY", 0)
     restart(node)

@@ -29,7 +29,7 @@ class Killed(BaseException):
 
 
 class DeadlyDisk(MemoryDisk):
-    """Kills the process when it asks for one thing more than it may, or fails at one thing."""
+    """Kills the process after a number of disk works, or fails at one of them."""
 
     works_left = NEVER
     fails_at: tuple[int, str] | None = None
@@ -150,7 +150,7 @@ def test_a_plain_shutdown_leaves_no_marker() -> None:
 
 
 def left_behind(local: LocalNode) -> bytes:
-    """A marker that was not removed: as by a run that knows nothing of markers, or by a person who restores files."""
+    """A marker that was not removed, as by an older version or by an administrator who restores files."""
     end(local)
     return bytes(local.host.disk.files[MARKER])
 
