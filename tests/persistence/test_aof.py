@@ -230,8 +230,11 @@ def test_waiting_clients_are_answered_when_the_file_is_switched_off(verb: int) -
     assert isinstance(admin.add("mail"), bytes)
 
 
-def test_waiting_records_are_written_when_the_file_is_switched_off(local: LocalNode) -> None:
+@pytest.mark.parametrize("rewriting", [False, True])
+def test_waiting_records_are_written_when_the_file_is_switched_off(local: LocalNode, rewriting: bool) -> None:
     local.host.disk.hold(disk.APPEND)
+    if rewriting:
+        local.client().call("BGREWRITEAOF")
     clients = [local.client() for _ in range(3)]
     for client in clients:
         client.send("ADDJOB", "mail", "body", 0)
