@@ -19,6 +19,9 @@ from e2e.support.times import Times, clear, collect
 
 FAILED = pytest.StashKey[bool]()
 ALONE = "alone"
+OWN = "disque.dev/e2e"
+"""A label of the namespaces that tests create."""
+DELETION_S = 180
 INSTALLED = RESULTS / "installed"
 """Exists if this run installed the operator."""
 
@@ -79,12 +82,23 @@ def times() -> Times:
 
 @pytest.fixture(autouse=True)
 def _exclusion(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Hold a shared lock during a test, or an exclusive lock if it is marked `alone`."""
+    """Hold a shared lock during a test, or an exclusive lock if it is marked `alone`.
+
+    A test marked `alone` also waits until the namespaces of earlier tests are gone: while Kubernetes deletes their
+    objects, the operator sees every change, and the nodes have less to give.
+    """
     alone = request.node.get_closest_marker(ALONE) is not None
     RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / "alone.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        if alone:
+            what = "the namespaces of earlier tests are gone"
+            Kube().wait("Namespace", "", _none_is_deleted, what, labels=OWN, within_s=DELETION_S)
         yield
+
+
+def _none_is_deleted(namespaces: list[Json]) -> bool:
+    return not any("deletionTimestamp" in item["metadata"] for item in namespaces)
 
 
 @pytest.fixture(scope="session")
@@ -111,7 +125,7 @@ def namespaces(
 
     def make() -> str:
         name = f"e2e-{secrets.token_hex(3)}"
-        labels = {"pod-security.kubernetes.io/enforce": "restricted", "disque.dev/e2e": "true"}
+        labels = {"pod-security.kubernetes.io/enforce": "restricted", OWN: "true"}
         kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
         created.append(name)
         return name
