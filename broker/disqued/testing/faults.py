@@ -230,7 +230,7 @@ def swizzle(faults: Faults) -> Undo:
     return undo
 
 
-def slow(faults: Faults) -> Undo:
+def high_latency(faults: Faults) -> Undo:
     """One node has a high latency."""
     member = faults.chance.choice(faults.world.cluster.members)
     paths = [faults.network.path(*pair) for pair in faults.pairs() if member in pair]
@@ -244,7 +244,7 @@ def slow(faults: Faults) -> Undo:
     return undo
 
 
-def narrow(faults: Faults) -> Undo:
+def low_bandwidth(faults: Faults) -> Undo:
     """The bandwidth to one node is low."""
     member = faults.chance.choice(faults.world.cluster.members)
     paths = [faults.network.path(*pair) for pair in faults.pairs() if pair[1] is member]
@@ -258,7 +258,7 @@ def narrow(faults: Faults) -> Undo:
     return undo
 
 
-def disturbed(faults: Faults) -> Undo:
+def faulty_frames(faults: Faults) -> Undo:
     """Frames are lost, duplicated and reordered in some directions."""
     paths = [faults.network.path(*pair) for pair in faults.pairs() if faults.chance.random() < 0.5]
     for path in paths:
@@ -478,7 +478,7 @@ def join(faults: Faults) -> Undo | None:
     return lambda: None
 
 
-def squeeze(faults: Faults) -> Undo | None:
+def low_memory(faults: Faults) -> Undo | None:
     """A node is so short of memory that it keeps no copies of new jobs."""
     member = faults.pick()
     if member is None:

@@ -23,7 +23,7 @@ class Mix:
     """No node is cut off or forgotten, so a job that was acknowledged without faults must not come back."""
 
 
-HARMLESS: Final[tuple[Fault, ...]] = (faults.slow, faults.move_clock, disks.rewrite)
+HARMLESS: Final[tuple[Fault, ...]] = (faults.high_latency, faults.move_clock, disks.rewrite)
 """Faults that lose nothing. (Broken links are not among them: a node may have no link when it needs one.)"""
 
 _NETWORK: Final[tuple[Fault, ...]] = (
@@ -36,9 +36,9 @@ _NETWORK: Final[tuple[Fault, ...]] = (
 )
 _CRASHES: Final[tuple[Fault, ...]] = (faults.kill, faults.power_off, faults.lose_disk)
 _BANDWIDTH: Final[tuple[Fault, ...]] = (
-    faults.slow,
-    faults.narrow,
-    faults.disturbed,
+    faults.high_latency,
+    faults.low_bandwidth,
+    faults.faulty_frames,
     faults.resets,
     faults.stop_process,
 )
@@ -47,7 +47,7 @@ _MEMBERSHIP: Final[tuple[Fault, ...]] = (
     faults.forget,
     faults.reset_node,
     faults.join,
-    faults.squeeze,
+    faults.low_memory,
 )
 _KILLS: Final[tuple[Fault, ...]] = (faults.kill, disks.kill_some, disks.kill_all, disks.rewrite)
 _POWER: Final[tuple[Fault, ...]] = (faults.power_off, disks.power_cut, disks.slow_sync, faults.kill, disks.rewrite)
@@ -65,11 +65,11 @@ _RESTARTS: Final[tuple[Fault, ...]] = (disks.controlled_restart, disks.restart_a
 MIXES: Final[dict[str, Mix]] = {
     "calm": Mix(),
     "far": Mix(),
-    "delays": Mix((faults.slow,)),
+    "delays": Mix((faults.high_latency,)),
     "partitions": Mix(_NETWORK),
     "crashes": Mix(_CRASHES),
     "slow": Mix(_BANDWIDTH),
-    "clocks": Mix((faults.move_clock, faults.stop_process, faults.slow)),
+    "clocks": Mix((faults.move_clock, faults.stop_process, faults.high_latency)),
     "membership": Mix(_MEMBERSHIP),
     "all": Mix((*_NETWORK, *_BANDWIDTH[:3], *_CRASHES, faults.stop_process, faults.move_clock, *_MEMBERSHIP)),
     "logged calm": Mix(configured=True, logged=True),
