@@ -1,4 +1,4 @@
-"""Append-only files for tests: jobs of all kinds, records of all kinds, and what a reader makes of bytes."""
+"""Append-only files for tests: random jobs, records of every kind, and the entries that a reader finds in bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from disqued.persistence.reader import EntryReader
 from disqued.persistence.records import forget, keep
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "aof"
-"""Files of the original and what stands in them."""
+"""Files that the original wrote, with their contents."""
 NODE_IDS = (b"5ca1ab1e" * 5, b"0ddba11a" * 5, b"cafef00d" * 5)
 BORN_MS = 1_800_000_000_000
 ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 Item = tuple[int, int, tuple[object, ...]]
-"""Where it begins, where it ends, what it is."""
+"""Offset of the beginning, offset of the end, and contents."""
 
 
 def job_id(chance: random.Random) -> bytes:
@@ -30,7 +30,7 @@ def job_id(chance: random.Random) -> bytes:
 
 
 def make_job(chance: random.Random, body: bytes | None = None) -> Job:
-    """Some job; its body is unlike that of any other."""
+    """Return a random job with a unique body."""
     job = Job(
         job_id(chance),
         chance.choice((b"mail", b"images", b"\x00\xff\r\n")),
@@ -50,17 +50,17 @@ def make_job(chance: random.Random, body: bytes | None = None) -> Job:
 
 
 def kept(job: Job, *, with_sum: bool = True) -> bytes:
-    """The record of a job."""
+    """Return the record of a job."""
     return keep(job, Holders(), NODE_IDS[0], int(job.state), with_sum=with_sum)
 
 
 def paused(queue: bytes, word: bytes) -> bytes:
-    """The record of a pause."""
+    """Return the record of a pause."""
     return b"*3\r\n$5\r\nPAUSE\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(queue), queue, len(word), word)
 
 
 def make_records(seed: int, count: int, *, with_sum: bool = True) -> list[bytes]:
-    """So many records: mostly jobs, some forgotten again, a pause here and there."""
+    """Return random records: mostly jobs, some deletions of these jobs, and a few pauses."""
     chance = random.Random(seed)
     ids: list[bytes] = []
     records: list[bytes] = []
@@ -78,18 +78,18 @@ def make_records(seed: int, count: int, *, with_sum: bool = True) -> list[bytes]
 
 
 def starts(records: Iterable[bytes]) -> list[int]:
-    """Where in the file each record begins, and where the file ends."""
+    """Return the offset of each record in the file, and the length of the file."""
     return [0, *itertools.accumulate(len(record) for record in records)]
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
-    """The data in pieces, cut at the given places."""
+    """Return the data in pieces, cut at these offsets."""
     edges = [0, *sorted(min(place, len(data)) for place in places), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 
 
 def read(*pieces: bytes) -> list[Entry | Damage]:
-    """All that a reader makes of a file that is fed in these pieces."""
+    """Return everything that a reader finds in a file that is fed in these pieces."""
     reader = EntryReader(ROOMS.record_table)
     found: list[Entry | Damage] = []
     for piece in (*pieces, None):
@@ -103,7 +103,7 @@ def read(*pieces: bytes) -> list[Entry | Damage]:
 
 
 def items(*pieces: bytes) -> list[Item]:
-    """The same in a form that can be compared."""
+    """Return the same as `read`, as values that can be compared."""
     return [
         (item.offset, item.end, (*item.words, item.checksum) if isinstance(item, Entry) else (item.kind, item.why))
         for item in read(*pieces)

@@ -1,4 +1,4 @@
-"""The log of a node that runs: what is written, how it is switched on and off, and what INFO and LATENCY say of it."""
+"""The append-only file of a running node: what is written, switching it on and off, INFO and LATENCY."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def local() -> LocalNode:
 
 
 def appends(local: LocalNode) -> int:
-    """How often something was written."""
+    """Return the number of writes to files."""
     return local.host.disk.done["write to"]
 
 
@@ -139,7 +139,7 @@ def switch(client: LocalClient, value: str) -> None:
 
 
 def jobs_after_restart(local: LocalNode) -> set[bytes]:
-    """What a process finds that starts after this one was killed."""
+    """Return the jobs that the next process loads after this one is killed."""
     local.restart()
     while local.node.state.loading:
         local.run(milliseconds=1)
@@ -218,7 +218,7 @@ def test_a_file_that_is_switched_off_has_all_changes_until_then(local: LocalNode
 
 @pytest.mark.parametrize("verb", [disk.APPEND, disk.SYNC])
 def test_waiting_clients_are_answered_when_the_file_is_switched_off(verb: int) -> None:
-    """Switching the file off lets a node continue without a disk that hangs."""
+    """An administrator can switch the file off so that the node continues while its disk hangs."""
     local = logging_node("always")
     client, admin = local.client(), local.client()
     local.host.disk.hold(verb)
@@ -377,7 +377,7 @@ def test_info_shows_a_running_sync(local: LocalNode, client: LocalClient) -> Non
 
 
 def latest(client: LocalClient) -> dict[bytes, int]:
-    """LATENCY LATEST: the last time of each kind of event, in milliseconds."""
+    """Return the last duration of each kind of event in LATENCY LATEST, in milliseconds."""
     reply = client.call("LATENCY", "LATEST")
     assert isinstance(reply, list)
     return {event: last for event, _at, last, _worst in reply}  # type: ignore[misc, str-unpack]

@@ -1,4 +1,4 @@
-"""What `disque-check-aof` and `disque aof dump` say of a file, without the file itself."""
+"""The output of `disque-check-aof` and `disque aof dump`, computed from records in memory."""
 
 from __future__ import annotations
 

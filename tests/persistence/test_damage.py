@@ -31,11 +31,11 @@ NOT_THERE = b"D-5ca1ab1e-" + b"x" * 24 + b"-05a1"
 
 Range = tuple[int, int]
 Jobs = dict[bytes, bytes]
-"""Jobs by ID, each as it is stored."""
+"""Jobs in their stored form, by ID."""
 
 
 def started(data: bytes, *directives: str, held: tuple[int, ...] = (), failing: tuple[int, ...] = ()) -> LocalNode:
-    """A node that found this file when it started, on a disk that holds or fails some verbs."""
+    """Return a node that started with this file, on a disk that holds back or fails some verbs."""
     host = FakeHost()
     host.disk.put(NAME, data)
     if held:
@@ -46,13 +46,13 @@ def started(data: bytes, *directives: str, held: tuple[int, ...] = (), failing: 
 
 
 def reported(node: LocalNode) -> list[Range]:
-    """The damaged ranges that the node logged."""
+    """Return the damaged ranges that the node logged."""
     found = (REPORT.match(text) for _, text in node.host.log_lines)
     return [(int(match[1]), int(match[2])) for match in found if match]
 
 
 def replayed(items: Iterable[Entry | Damage]) -> Jobs:
-    """The jobs that exist after all sound records were loaded."""
+    """Return the jobs that exist after all sound records were loaded."""
     left: Jobs = {}
     for item in items:
         if isinstance(item, Entry) and fault_of(item) is None:
@@ -64,13 +64,13 @@ def replayed(items: Iterable[Entry | Damage]) -> Jobs:
 
 
 def job_id(record: Entry) -> bytes:
-    """The job that a LOADJOB or DELJOB is about."""
+    """Return the ID of the job in a LOADJOB or DELJOB record."""
     return record.words[1] if record.words[0] == b"DELJOB" else record.words[1][4:44]
 
 
 @dataclass(frozen=True)
 class Written:
-    """A file that a node wrote, and what it brings back."""
+    """A file that a node wrote, its records, and the jobs that loading it restores."""
 
     data: bytes
     records: tuple[Entry, ...]
@@ -81,15 +81,15 @@ class Written:
 
     @property
     def ever(self) -> Jobs:
-        """All jobs that were ever in it."""
+        """Return all jobs that the file ever contained, deleted ones included."""
         return replayed(record for record in self.records if record.words[0] == b"LOADJOB")
 
     def at(self, place: int) -> Entry:
-        """The record that has this byte."""
+        """Return the record that contains this byte."""
         return next(record for record in self.records if record.offset <= place < record.end)
 
     def hit(self, *ranges: Range) -> set[bytes]:
-        """The jobs whose records are in these ranges, wholly or in part."""
+        """Return the IDs of the jobs whose records overlap these ranges."""
         return {
             job_id(record)
             for record in self.records
@@ -100,7 +100,7 @@ class Written:
 
 @cache
 def written(least_bytes: int, *directives: str) -> Written:
-    """What a busy node wrote."""
+    """Return the file of a busy node."""
     chance = random.Random(f"{least_bytes} {directives}")
     node = LocalNode(load("\n".join(("appendonly yes", *directives)), (), no_include), FakeHost(least_bytes))
     client = node.client()
@@ -126,7 +126,7 @@ def written(least_bytes: int, *directives: str) -> Written:
 # --- damage to a file -------------------------------------------------------------------------------------------------
 
 Damaged = tuple[bytes, list[Range]]
-"""The damaged file, and the ranges of the sound file that were hit."""
+"""The damaged file, and the damaged ranges as offsets in the sound file."""
 
 
 def flipped(data: bytes, chance: random.Random) -> Damaged:
@@ -150,7 +150,7 @@ def many_damaged(data: bytes, chance: random.Random) -> Damaged:
 
 
 def blocks(data: bytes, chance: random.Random) -> tuple[int, int, int]:
-    """Two blocks and their length."""
+    """Return the offsets of two random blocks, and their length."""
     length = chance.choice((64, 128, BLOCK_BYTES))
     one, other = (chance.randrange(len(data) // length) * length for _ in range(2))
     return one, other, length
@@ -237,7 +237,7 @@ def test_a_flipped_bit_is_reported_where_the_record_begins() -> None:
 
 
 def stored(node: LocalNode) -> dict[bytes, tuple[object, ...]]:
-    """All that the jobs of a node were stored with."""
+    """Return the stored fields of all jobs of a node, by ID."""
     return {
         job.id: (
             (job.queue, job.body, job.ctime, job.expire_at_s, job.delay_s, job.retry_s, job.repl),
@@ -248,7 +248,7 @@ def stored(node: LocalNode) -> dict[bytes, tuple[object, ...]]:
 
 
 def fields(jobs: Jobs) -> dict[bytes, tuple[object, ...]]:
-    """The same of jobs in their stored form."""
+    """Return the same fields of jobs in their stored form."""
     found: dict[bytes, tuple[object, ...]] = {}
     for name, packed in jobs.items():
         job = job_of(Entry(0, 0, [b"LOADJOB", packed], 0)).job
@@ -355,7 +355,7 @@ def test_node_continues_with_a_repaired_file() -> None:
 
 
 HIDING_HEAD = kept(make_job(random.Random(8), bytes(5000)))[:128]
-"""The beginning of a job from somewhere else: read as a record it hides all that is written behind it."""
+"""The beginning of a record with a large length: a reader that trusts it skips everything that is written after it."""
 
 
 def test_nothing_is_confirmed_after_a_bad_end_until_the_file_is_rewritten() -> None:

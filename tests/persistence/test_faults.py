@@ -1,5 +1,6 @@
-"""A disk that is full, fails, hangs or is slow: new jobs are refused with the reason, nothing promised is lost, and the
-node continues by itself when the disk does.
+"""Disks that are full, fail, hang or are slow.
+
+The node refuses new jobs with the reason, loses no confirmed job, and recovers by itself when the disk works again.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def local() -> LocalNode:
 
 
 def add_unanswered(local: LocalNode, queue: str = "mail") -> LocalClient:
-    """A client that adds a job, whose record does not reach the disk."""
+    """Return a client that waits for the reply of ADDJOB, because the record cannot be written."""
     client = local.client()
     client.send("ADDJOB", queue, "body", 0, "REPLICATE", 1)
     assert client.silent
@@ -46,7 +47,7 @@ def add_unanswered(local: LocalNode, queue: str = "mail") -> LocalClient:
 
 
 def is_answered(client: LocalClient) -> bytes:
-    """The ID that the client was told."""
+    """Return the ID in the next reply of the client."""
     job_id = client.next_reply()
     assert isinstance(job_id, bytes), job_id
     return job_id
@@ -127,7 +128,7 @@ def test_records_keep_their_order_through_failures(local: LocalNode) -> None:
 
 
 def test_large_backlog_is_not_rewritten_at_every_retry(local: LocalNode) -> None:
-    """A full disk accepts a part of it each time, which the node must truncate."""
+    """A full disk accepts a part of each write. The node must truncate that part."""
     client = local.client()
     client.send_bytes(b"".join(encode("ADDJOB", "mail", "body", 0) for _ in range(30_000)))
     ids = client.replies()
@@ -238,7 +239,7 @@ def test_a_rewrite_after_a_failed_sync_is_retried_until_it_succeeds() -> None:
 
 @pytest.mark.parametrize("under_way", [0, 1])
 def test_shutdown_notices_a_failed_sync(under_way: int) -> None:
-    """The system tells of it once: the next sync succeeds, and says nothing about what was lost."""
+    """The kernel reports a failed sync only once. The next sync succeeds, although data was lost."""
     local = logging_node("everysec")
     job_id = local.client().add("mail")
     if under_way:
@@ -381,7 +382,7 @@ def test_no_copies_are_taken_while_the_disk_fails() -> None:
 
 
 def test_transferred_jobs_are_kept_while_the_disk_fails() -> None:
-    """They are nowhere else: the sender forgets an at-most-once job when it hands it over."""
+    """No other node has a copy: the sender of an at-most-once job forgets it."""
     cluster = Cluster(2, config=config)
     first, second = cluster.members
     second.host.disk.fail(disk.APPEND)
@@ -416,18 +417,18 @@ STEPS = st.lists(
 
 
 class Worker:
-    """Adds jobs, takes at-most-once jobs and acknowledges; notes when what was confirmed."""
+    """Clients that add, fetch and acknowledge jobs, with the time of each confirmation."""
 
     def __init__(self, local: LocalNode) -> None:
         self.local = local
         self.clients: list[tuple[LocalClient, str, bytes]] = []
-        """Which client waits for which reply."""
+        """Clients with the reply that each waits for."""
         self.here: dict[bytes, int] = {}
-        """When jobs were confirmed."""
+        """When each job was confirmed, in milliseconds."""
         self.gone: dict[bytes, int] = {}
-        """When the end of jobs was confirmed."""
+        """When the end of each job was confirmed, in milliseconds."""
         self.unsure: set[bytes] = set()
-        """Jobs whose end a client requested."""
+        """Jobs that a client tried to end; they may or may not exist."""
 
     def ask(self, kind: str, job_id: bytes, *words: bytes | str | int) -> None:
         client = self.local.client()
@@ -435,7 +436,7 @@ class Worker:
         self.clients.append((client, kind, job_id))
 
     def hear(self) -> None:
-        """Note what was answered."""
+        """Record the replies that arrived."""
         waiting = []
         for client, kind, job_id in self.clients:
             replies = client.replies()
@@ -455,7 +456,7 @@ class Worker:
         self.clients = waiting
 
     def step(self, number: int, kind: str) -> None:
-        """Do something."""
+        """Send a command of this kind."""
         if kind == "add":
             once = number % 3 == 0
             self.ask("add", b"", "ADDJOB", "once" if once else "mail", "body", 0, "RETRY", 0 if once else 300)
@@ -473,7 +474,7 @@ class Worker:
 
 
 def inject(local: LocalNode, worker: Worker, number: int, step: str, value: int | str) -> None:
-    """One step."""
+    """Execute one step of the scenario."""
     disk_in_memory = local.host.disk
     match step, value:
         case "pass", int():

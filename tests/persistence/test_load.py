@@ -1,4 +1,4 @@
-"""Loading: what a node has after a restart, what its clients see meanwhile, and which damage ends the node."""
+"""Loading the file: the state after a restart, the replies to clients meanwhile, and the damage that stops the node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE = "disque.aof"
 
 
 def logging(**options: object) -> Config:
-    """A configuration with the append-only file on."""
+    """Return a configuration with the append-only file on."""
     config = Config()
     for attribute, value in {"appendonly": True, **options}.items():
         config.assign(attribute, value)
@@ -33,20 +33,20 @@ def node() -> LocalNode:
 
 
 def started(*records: bytes, **options: object) -> LocalNode:
-    """A node that finds a file with these records."""
+    """Return a node that starts with a file of these records."""
     host = FakeHost()
     host.disk.put(FILE, b"".join(records))
     return LocalNode(logging(**options), host)
 
 
 def back(node: LocalNode) -> LocalClient:
-    """Kill the node and start it again; returns a client of the new process."""
+    """Kill the node, start it again, and return a client of the new process."""
     node.restart()
     return node.client()
 
 
 def a_job(seed: int = 0, **fields: object) -> Job:
-    """A job that waits in its queue, with some fields otherwise."""
+    """Return a queued job with these fields changed."""
     job = make_job(random.Random(seed))
     job.queue, job.state, job.flags = b"mail", QUEUED, BCAST_QUEUED | BCAST_WILLQUEUE
     job.retry_s, job.delay_s, job.nacks, job.additional_deliveries = 300, 0, 0, 0
@@ -57,7 +57,7 @@ def a_job(seed: int = 0, **fields: object) -> Job:
 
 
 def found(node: LocalNode, job: Job) -> Job:
-    """What the node made of a job."""
+    """Return a job as the node loaded it."""
     known = node.node.state.lifecycle.table.get(job.id)
     assert known is not None
     return known
@@ -330,7 +330,7 @@ def test_clients_are_answered_while_a_slow_disk_reads() -> None:
 
 
 def test_no_timer_fires_while_the_file_is_loaded() -> None:
-    """A job that is due is neither queued nor forgotten before all records were seen."""
+    """A due job is neither queued nor deleted before all records are loaded."""
     job = a_job(retry_s=1)
     big = [kept(a_job(seed, body=bytes(70_000))) for seed in range(1, 40)]
     node = started(kept(job), *big, forget(job.id))
@@ -399,7 +399,7 @@ PLAIN = [kept(job, with_sum=False) for job in JOBS]
 
 
 def known(node: LocalNode) -> list[int]:
-    """Which of the jobs the node has."""
+    """Return the numbers of the jobs that the node has."""
     return [number for number, job in enumerate(JOBS) if node.node.state.lifecycle.table.get(job.id) is not None]
 
 
@@ -440,7 +440,7 @@ def test_damage_without_checksums_ends_the_node(bad: bytes, behind: int) -> None
 
 
 def test_a_wrong_checksum_of_the_only_job_shows_that_the_file_has_checksums() -> None:
-    """Simulation, mix "logged restarts", seed 6: the node did not start."""
+    """Found by the simulator (mix "logged restarts", seed 6): the node did not start."""
     damaged = bytearray(RECORDS[0])
     damaged[100] ^= 1
     node = started(bytes(damaged), forget(JOBS[1].id))
@@ -451,7 +451,7 @@ def test_a_wrong_checksum_of_the_only_job_shows_that_the_file_has_checksums() ->
 
 @pytest.mark.parametrize("behind", [forget(JOBS[1].id), paused(b"mail", b"in")])
 def test_zeros_left_by_a_power_loss_are_skipped_without_checksums(behind: bytes) -> None:
-    """Simulation, mix "logged power", seed 2: the node did not start after a loss of power."""
+    """Found by the simulator (mix "logged power", seed 2): the node did not start after a power loss."""
     node = started(bytes(300), behind)
     assert node.host.ended is None
     assert info(node.client())["aof_damaged_records"] == "1"

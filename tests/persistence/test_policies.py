@@ -1,4 +1,4 @@
-"""appendfsync: what survives the end of the process, what a loss of power, and what happens when the policy changes."""
+"""appendfsync: what survives a killed process or a power loss under each policy, and what a change of policy does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WINDOW_MS = 1000
 
 
 def age_of_unsynced_ms(local: LocalNode, added: dict[bytes, int]) -> int:
-    """For how long the oldest of the jobs has been waiting to survive a loss of power; those that do are taken out."""
+    """Remove the synced jobs, and return the age of the oldest remaining one in milliseconds; 0 if none remains."""
     data = synced(local)
     for job_id, at_ms in list(added.items()):
         if job_id not in data:
@@ -74,7 +74,7 @@ def test_nothing_is_synced_while_nothing_changes() -> None:
 
 @pytest.mark.parametrize("policy", ["always", "everysec"])
 def test_unsynced_data_of_a_killed_node_is_synced_by_the_next_run(policy: str) -> None:
-    """Seen in the simulator: the file was taken for synced, and the jobs were lost with the power long after."""
+    """Found by the simulator: the node took the file for synced, and a power loss destroyed the jobs much later."""
     local = logging_node(policy)
     local.host.disk.hold(disk.SYNC)
     local.client().send("ADDJOB", "mail", "body", 0)
@@ -171,7 +171,7 @@ def test_no_never_syncs() -> None:
 
 
 def change(local: LocalNode, policy: str) -> None:
-    """CONFIG SET appendfsync, by a client that does nothing else."""
+    """Set appendfsync through a connection of its own."""
     assert local.client().call("CONFIG", "SET", "appendfsync", policy) == b"OK"
 
 
@@ -236,7 +236,7 @@ def test_unsynced_writes_are_synced_when_syncs_are_switched_on() -> None:
 
 
 def rewriting(local: LocalNode) -> LocalClient:
-    """Have a rewrite begin, and not end."""
+    """Start a rewrite that does not complete."""
     local.host.disk.hold(disk.OPEN)
     client = local.client()
     assert client.call("BGREWRITEAOF") == b"Background append only file rewriting started"

@@ -1,4 +1,4 @@
-"""The reader of append-only files: what a record is, where damage ends, and that chunks of any size give the same."""
+"""The reader of append-only files: records, the extent of damage, and equal results for chunks of any size."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PAUSED = paused(b"mail", b"in")
 DAMAGED_AT = len(BEFORE)
 AFTER_AT = DAMAGED_AT + len(DAMAGED)
 AN_AOF = b"".join(make_records(6, 20))
-"""Another file, which may be the body of a job."""
+"""Another file, used as the body of a job."""
 
 
 def flip(data: bytes, at: int, bit: int = 0) -> bytes:
@@ -57,7 +57,7 @@ def flip(data: bytes, at: int, bit: int = 0) -> bytes:
 
 
 def bodies(*pieces: bytes) -> list[bytes]:
-    """The bodies of the jobs that are sound."""
+    """Return the bodies of all jobs with a correct checksum."""
     return [job_of(entry).job.body for entry in entries(*pieces) if entry.checksum == SUM_RIGHT]
 
 
@@ -129,7 +129,7 @@ def test_invalid_bytes_up_to_the_end_are_garbage(tail: bytes) -> None:
 
 
 def is_sound(item: Entry | Damage) -> bool:
-    """Whether a record can be taken as it is."""
+    """Return whether a record can be loaded."""
     if not isinstance(item, Entry) or item.words[0] not in {b"LOADJOB", b"DELJOB", b"PAUSE"}:
         return False
     try:
@@ -139,7 +139,7 @@ def is_sound(item: Entry | Damage) -> bool:
 
 
 def other_letter(at: int, bit: int) -> bool:
-    """Whether the flip makes a small letter of a capital one in the name of the command, which is no damage."""
+    """Return whether the flip only changes a letter of the command's name to lower case, which is no damage."""
     return bit == 5 and 8 <= at < 8 + len(b"LOADJOB") and DAMAGED[at : at + 1].isalpha()
 
 

@@ -1,4 +1,4 @@
-"""Keys after a restart: a repeated add finds the job of an add whose reply was lost."""
+"""Keys after a restart: a repeated ADDJOB finds the job of the first one, whose reply was lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW_MS = 1_800_000_100_000
 
 
 def back(node: LocalNode, *, away_s: int = 0) -> LocalClient:
-    """The node is killed and starts again: a client of it then."""
+    """Kill the node, start it again after a time, and return a client of the new process."""
     node.crash()
     node.host.now_ms += away_s * 1000
     node.restart()
@@ -29,7 +29,7 @@ def remembered(node: LocalNode) -> int:
 
 
 def put_on_disk(node: LocalNode) -> None:
-    """Rewrite the file, in any order."""
+    """Rewrite the file."""
     node.client().call("BGREWRITEAOF")
     node.run(seconds=1)
 

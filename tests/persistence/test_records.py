@@ -1,4 +1,4 @@
-"""Records byte by byte, and what they say of jobs that are delivered at most once."""
+"""Records byte by byte, and what they contain about at-most-once jobs."""
 
 from __future__ import annotations
 

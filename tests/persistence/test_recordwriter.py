@@ -1,4 +1,4 @@
-"""Records made the fast way are those made the slow way, whatever jobs follow each other."""
+"""Records from the template equal those of the plain encoder, whatever the order of the jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def job_of(number: int, spec: Spec) -> Job:
 
 
 alike = st.lists(st.tuples(st.sampled_from([b"body", b"card"]), st.integers(1, (1 << 63) - 1)), max_size=3)
-"""Bodies of one length, and creation times, of jobs that follow one and are like it."""
+"""Bodies of equal length and creation times, for consecutive jobs that are alike in everything else."""
 
 
 @given(st.lists(st.tuples(new_jobs, alike, st.booleans(), st.sampled_from(NODES[:2])), max_size=12))
@@ -61,7 +61,7 @@ def test_a_record_of_shared_parts_equals_the_record_of_the_codec(
 
 @given(st.lists(st.one_of(new_jobs, st.integers(0, 3)), max_size=12))
 def test_a_group_has_the_records_of_all_changes_in_order(changes: list[Spec | int]) -> None:
-    """A number stands for the end of one of the jobs before it."""
+    """A number in the list ends one of the jobs before it."""
     holders, journal = Holders(), Journal()
     journal.on = True
     jobs: list[Job] = []

@@ -1,4 +1,4 @@
-"""Controlled restart: a node comes back with its queues as they were, exactly once, by the option or by a marker."""
+"""Controlled restart: the node restores its queues exactly once, as the option or a marker tells it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOADED = "disque.aof.loaded"
 
 
 def with_file(*, appendonly: bool, **options: object) -> LocalNode:
-    """A node that has a configuration file."""
+    """Return a node with a configuration file."""
     config = Config()
     config.assign("appendonly", appendonly)
     for attribute, value in options.items():
@@ -37,7 +37,7 @@ def with_file(*, appendonly: bool, **options: object) -> LocalNode:
 
 
 def with_marker(*, appendonly: bool) -> LocalNode:
-    """A node that leaves a marker."""
+    """Return a node that writes a restart marker when it stops."""
     node = with_file(appendonly=appendonly, aof_restart_marker=True)
     assert node.host.config_text is not None
     node.host.config_text += "aof-restart-marker yes\n"
@@ -46,7 +46,7 @@ def with_marker(*, appendonly: bool) -> LocalNode:
 
 @pytest.fixture(params=[True, False], ids=["appendonly", "in-memory"])
 def told_node(request: pytest.FixtureRequest) -> LocalNode:
-    """A node that is told by the option."""
+    """Return a node that uses the option."""
     return with_file(appendonly=request.param)
 
 
@@ -61,7 +61,7 @@ def node(request: pytest.FixtureRequest) -> LocalNode:
 
 
 def end(node: LocalNode) -> None:
-    """Controlled shutdown as documented: the option in the file unless there is a marker, then SHUTDOWN REWRITE-AOF."""
+    """Stop the node as documented: set the option unless it writes a marker, then SHUTDOWN REWRITE-AOF."""
     if not node.config.aof_restart_marker:
         client = node.client()
         assert client.call("CONFIG", "SET", "aof-enqueue-jobs-once", "yes") == b"OK"
@@ -70,7 +70,7 @@ def end(node: LocalNode) -> None:
 
 
 def restart(node: LocalNode, away_s: float = 1) -> LocalClient:
-    """End the node in a controlled way and start it again: a client of it then."""
+    """Stop the node in a controlled way, start it again after a time, and return a client of the new process."""
     end(node)
     node.host.now_ms += int(away_s * 1000)
     node.restart()
@@ -83,7 +83,7 @@ def crash(node: LocalNode) -> LocalClient:
 
 
 def getjob(client: LocalClient, queue: str = "mail", count: int = 100) -> list[tuple[object, ...]]:
-    """Bodies with their counters."""
+    """Fetch jobs and return their bodies and counters."""
     jobs = client.call("GETJOB", "NOHANG", "WITHCOUNTERS", "COUNT", count, "FROM", queue)
     return [(job[2], job[4], job[6]) for job in jobs or []]  # type: ignore[union-attr, index]
 
@@ -197,7 +197,7 @@ def test_queues_keep_their_order(node: LocalNode) -> None:
 
 
 def test_jobs_are_queued_in_order_without_a_search_tree(node: LocalNode) -> None:
-    """They are queued oldest first, whatever their order in the file: each goes to the end of the line."""
+    """Jobs are queued oldest first, whatever their order in the file, so that each is inserted at the end."""
     for number in range(300):
         node.client().add("mail", f"body {number}")
     restart(node)
@@ -272,7 +272,7 @@ def test_a_later_crash_loads_the_changes_logged_since() -> None:
 
 
 def test_file_stops_listing_at_most_once_jobs_as_queued() -> None:
-    """Otherwise a node that loses power with the option on could queue a job that it delivered in its last second."""
+    """Otherwise a node that loses power with the option on could queue a job again that it had just delivered."""
     node = with_file(appendonly=True)
     node.client().add("mail", "body", "RETRY", 0)
     restart(node)
@@ -299,7 +299,7 @@ def test_a_second_controlled_restart_works_like_the_first(node: LocalNode) -> No
 
 
 def with_jobs_to_queue(*records: bytes, **options: object) -> LocalNode:
-    """A node without a configuration file whose command line has `aof-enqueue-jobs-once yes`."""
+    """Return a node without a configuration file, with `aof-enqueue-jobs-once yes` on its command line."""
     host = FakeHost()
     if records:
         host.disk.put(FILE, b"".join(records))
@@ -383,7 +383,7 @@ def test_a_file_of_the_original_has_its_at_most_once_jobs_queued() -> None:
 
 
 def test_a_crash_with_the_option_on_repeats_no_at_most_once_job() -> None:
-    """The option was switched on for a restart that did not happen: the running log says of none that it is queued."""
+    """The option was set for a controlled restart, but the node was killed: its file contains no queued states."""
     node = with_file(appendonly=True)
     client = node.client()
     client.add("mail", "once", "RETRY", 0)
@@ -404,7 +404,7 @@ def cluster_of(count: int) -> Cluster:
 
 
 def leave_for(cluster: Cluster, member: Member, away_s: float, meanwhile: Callable[[], None] = lambda: None) -> None:
-    """A controlled restart of one member, and what happens while it is away."""
+    """Restart one member in a controlled way; call `meanwhile` while it is stopped."""
     end(member)
     cluster.run(seconds=away_s)
     meanwhile()

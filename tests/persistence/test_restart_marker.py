@@ -1,4 +1,4 @@
-"""The restart marker: whatever ends the node wherever, what was queued is queued again once, and never twice."""
+"""The restart marker: whenever and however the node stops, queued jobs are queued again once, and never twice."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ NEVER = 1 << 62
 
 
 class Killed(BaseException):
-    """The process is gone in the middle of what it did."""
+    """The process was killed during a disk operation."""
 
 
 class DeadlyDisk(MemoryDisk):
-    """Kills the process after a number of disk works, or fails at one of them."""
+    """Kills the process after a number of disk operations, or fails one of them."""
 
     works_left = NEVER
     fails_at: tuple[int, str] | None = None
-    """A verb, and a part of the name of the file or of the one to be replaced."""
+    """A verb, and a part of the name of the file or of the file that it replaces."""
 
     def _count(self, work: DiskWork) -> None:
         if self.fails_at is not None and work.verb == self.fails_at[0] and self.fails_at[1] in work.name + work.other:
@@ -58,7 +58,7 @@ class DeadlyHost(FakeHost):
 
 
 def marking_node(*, appendonly: bool = True, seed: int = 0) -> LocalNode:
-    """A node that has loaded its empty file, and leaves a marker when it ends."""
+    """Return a node that has loaded an empty file, and writes a marker when it stops."""
     local = LocalNode(config(appendonly=appendonly, aof_restart_marker=True), DeadlyHost(seed))
     while local.node.state.loading:
         local.run(milliseconds=1)
@@ -80,12 +80,12 @@ def log_of(local: LocalNode) -> str:
 
 
 def delivered(local: LocalNode) -> list[bytes]:
-    """The jobs that a worker gets now."""
+    """Return the jobs that a worker gets now."""
     return local.client().take("mail", count=100)
 
 
 def filled(local: LocalNode) -> tuple[list[bytes], list[bytes]]:
-    """Jobs that wait, at most once and at least once; of both kinds one is at a worker. All is safe on disk."""
+    """Add at-most-once and at-least-once jobs, deliver one of each, and sync; return the IDs of the queued ones."""
     client: LocalClient = local.client()
     for retry in (0, 300):
         client.add("mail", "taken", "RETRY", retry)
@@ -150,7 +150,7 @@ def test_a_plain_shutdown_leaves_no_marker() -> None:
 
 
 def left_behind(local: LocalNode) -> bytes:
-    """A marker that was not removed, as by an older version or by an administrator who restores files."""
+    """Return a marker that was not removed, as by an older version or by an administrator who restores files."""
     end(local)
     return bytes(local.host.disk.files[MARKER])
 
@@ -216,7 +216,7 @@ def test_an_invalid_marker_is_ignored(text: bytes) -> None:
 
 
 def lives(local: LocalNode, *, power: bool) -> list[bytes]:
-    """What is delivered in two more lives, the first of which is killed or loses power at once when it delivered."""
+    """Return what the next two processes deliver. The first one is killed or loses power right after its deliveries."""
     local.restart()
     while local.node.state.loading:
         local.run(milliseconds=1)

@@ -1,7 +1,7 @@
-"""Rewriting the append-only file: what is in it, when it begins, and that nothing is lost or comes back.
+"""Rewriting the append-only file: its contents, when it starts, and that no job is lost or returns.
 
-The node is driven in virtual time with a disk in memory. Most scenarios end with a node that is killed, or loses its
-power, and is started again: what it then has is compared with what clients were told.
+The node runs in virtual time with a disk in memory. At the end of most scenarios the node is killed or loses power and
+starts again, and the test compares its jobs with the replies that clients got.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VERBS = (disk.OPEN, disk.APPEND, disk.SYNC, disk.REPLACE)
 
 
 def rewrite(local: LocalNode, client: LocalClient) -> None:
-    """Rewrite the file, and wait for it."""
+    """Rewrite the file and wait until that is done."""
     before = local.host.disk.done["replace"]
     assert ask(client, "BGREWRITEAOF") == STARTED
     for _ in range(1000):

@@ -1,4 +1,4 @@
-"""The end of a node: all that changed is on disk before it ends, or it does not end."""
+"""Shutdown: a node stops only after all changes are on disk."""
 
 from __future__ import annotations
 
