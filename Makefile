@@ -36,10 +36,12 @@ ONCE := bench charts cli client cluster console demo docs durability image memor
   simulation/test_cluster_seeds.py simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
-	$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
+	@echo "Testing the interpreted build"
+	@$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
 
 test-compiled: $(COMPILED)
-	$(FAST) $(BIN)/python -m pytest $(ARGS)
+	@echo "Testing the compiled build"
+	@$(FAST) $(BIN)/python -m pytest $(ARGS)
 
 SEED ?= 1..50
 
