@@ -84,8 +84,8 @@ def times() -> Times:
 def _exclusion(request: pytest.FixtureRequest) -> Iterator[None]:
     """Hold a shared lock during a test, or an exclusive lock if it is marked `alone`.
 
-    A test marked `alone` also waits until the namespaces of earlier tests are gone: while Kubernetes deletes their
-    objects, the operator sees every change, and the nodes have less to give.
+    A test marked `alone` also waits until the namespaces of earlier tests are gone: deleting their objects keeps the
+    operator and the nodes busy.
     """
     alone = request.node.get_closest_marker(ALONE) is not None
     RESULTS.mkdir(parents=True, exist_ok=True)
