@@ -167,7 +167,7 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     ),
     gauge(
         "disque_memory_resident_exceeded",
-        "1 while resident memory is too high for more, whatever the count says.",
+        "1 while resident memory exceeds its limit: the node acts as if memory were full, whatever its own count is.",
         lambda state: int(state.lifecycle.memory.resident_exceeded),
     ),
 )

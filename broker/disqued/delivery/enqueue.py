@@ -45,12 +45,11 @@ def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
     requeue_all(state, session, args, COUNT_DELIVERY)
 
 
-def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
-    """Queue the job now, or `aux` seconds from now: nobody else will, so nobody is told.
+def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - any member may ask
+    """Queue the job now, or `aux` seconds from now. No other node queues it, so no other node needs to know.
 
-    A queue that is paused in input takes no job that comes back by itself later, unless it was queued on a node that
-    leaves. An at-most-once job would not come back: it is queued in spite of the pause, and also though it has no time
-    at which it would be queued here, unless it was handed out already.
+    If the queue is paused for input, a job with a retry time waits for the end of that time, unless a leaving node had
+    it queued. An at-most-once job has no retry time, so it is queued despite the pause, unless it was delivered before.
     """
     job = job_of(state, frame)
     if job is None or job.state != ACTIVE:

@@ -52,8 +52,8 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_status(PAUSE_NAMES[result])
 
 
-def handle_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
-    """Do as another node was told."""
+def handle_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - any member may ask
+    """A client paused or resumed the queue on another node: do the same here."""
     _set_pause(state, frame.queue, frame.aux & _BOTH)
 
 

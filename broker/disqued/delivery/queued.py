@@ -49,8 +49,8 @@ def precedes(job_id: bytes, one: bytes, other: bytes) -> bool:
 def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Another holder queued the job: wait for the retry time from now on, and give way if it goes first.
 
-    When both queued it at once and a worker took it here before this was heard, the other one is told (WORKING): it
-    takes the job out of its queue, where it would be delivered once more. A NACK is meant to bring it back.
+    If both nodes queued it at once and a worker took it here before this message arrived, this node answers WORKING.
+    The other node then removes the job from its queue, so it is not delivered twice. A NACK means to deliver it again.
     """
     job = job_held_with(state, peer, frame)
     if job is None:

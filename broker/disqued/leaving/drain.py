@@ -8,8 +8,8 @@ messages that every node of a Disque cluster understands, so the drain also work
 2. Each of them answers GOTJOB. Nodes that refuse copies (short of memory, leaving, queue paused) do not answer: after a
    second other nodes are asked too, and nodes that stay silent for long are not asked for a while (`targets`).
 3. When enough nodes have the job, this node drops it. The state of the job at that moment decides what one new owner is
-   told. Queued: ENQUEUE now. Delayed: ENQUEUE after the rest of the delay. In process at a worker, or a copy of a job
-   that another node takes care of: nothing; the copy is queued when its retry time ends. Therefore a job may be
+   told. Queued: ENQUEUE now. Delayed: ENQUEUE after the rest of the delay. Delivered to a worker, or a copy of a job
+   that another node queues: nothing; the copy is queued when its retry time ends. Therefore a job may be
    delivered, requeued or acknowledged here while its transfer is in flight.
 4. The other holders are told that it is queued (QUEUED), which restarts their retry times, so the job is in one queue
    at a time. Nodes that were asked, did not confirm and held no copy before are told to delete it (DELJOB).

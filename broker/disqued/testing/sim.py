@@ -48,7 +48,7 @@ COMMAND_NS: Final = 1_000_000
 LOADED_WITHIN_S: Final = 20
 """How long nodes may take to load their jobs after healing."""
 _CONFIG: Final = f"cluster-node-timeout {NODE_TIMEOUT_MS}\n"
-_MARK_CONFIG: Final = "aof-restart-marker yes\n"
+_MARKER_CONFIG: Final = "aof-restart-marker yes\n"
 _LOG_CONFIG: Final = """\
 appendonly yes
 appendfsync {policy}
@@ -103,7 +103,7 @@ class Simulation:
         self.history.lasting = drawn.lasting
         self._config_text = _CONFIG
         if drawn.configured and Random(f"marks {seed}").random() < 0.5:  # noqa: S311 - repeatable chance is the point
-            self._config_text += _MARK_CONFIG
+            self._config_text += _MARKER_CONFIG
         if drawn.logged:
             disks = Random(f"disks {seed}")  # noqa: S311 - repeatable chance is the point
             policy = disks.choice(("always", "always", "everysec", "everysec", "no"))
