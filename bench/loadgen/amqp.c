@@ -188,7 +188,7 @@ static void refuse(const char *message) {
     exit(2);
 }
 
-static void say(int fd, struct buffer *out) {
+static void send_all(int fd, struct buffer *out) {
     while (out->start < out->end) {
         ssize_t sent = write(fd, out->data + out->start, out->end - out->start);
         if (sent <= 0) {
@@ -209,7 +209,7 @@ static void receive_bytes(int fd, char *at, size_t length) {
 }
 
 /* Read one frame, which must be that method; its payload is valid until the next call. */
-static struct text hear(int fd, enum method method) {
+static struct text receive_method(int fd, enum method method) {
     static char reply[REPLY_MAX];
     char head[HEAD_BYTES];
     receive_bytes(fd, head, sizeof head);
@@ -227,21 +227,21 @@ static struct text hear(int fd, enum method method) {
 
 static void ask(int fd, struct buffer *out, size_t payload_at) {
     end_frame(out, payload_at);
-    say(fd, out);
+    send_all(fd, out);
 }
 
 static void open_session(int fd, bool worker) {
     struct buffer out = {0};
     buffer_append(&out, (struct text){"AMQP\0\0\x09\x01", 8});
-    say(fd, &out);
-    hear(fd, CONNECTION_START);
+    send_all(fd, &out);
+    receive_method(fd, CONNECTION_START);
     size_t at = begin_method(&out, 0, CONNECTION_START_OK);
     put(&out, 0, 4);
     put_short(&out, "PLAIN");
     put_long(&out, (struct text){"\0guest\0guest", 12});
     put_short(&out, "en_US");
     ask(fd, &out, at);
-    struct text limits = hear(fd, CONNECTION_TUNE);
+    struct text limits = receive_method(fd, CONNECTION_TUNE);
     at = begin_method(&out, 0, CONNECTION_TUNE_OK);
     buffer_append(&out, (struct text){limits.at + 4, 6});
     put(&out, 0, 2); /* no heartbeats */
@@ -250,11 +250,11 @@ static void open_session(int fd, bool worker) {
     put_short(&out, "/");
     put(&out, 0, 2);
     ask(fd, &out, at);
-    hear(fd, CONNECTION_OPEN_OK);
+    receive_method(fd, CONNECTION_OPEN_OK);
     at = begin_method(&out, 1, CHANNEL_OPEN);
     put(&out, 0, 1);
     ask(fd, &out, at);
-    hear(fd, CHANNEL_OPEN_OK);
+    receive_method(fd, CHANNEL_OPEN_OK);
     at = begin_method(&out, 1, QUEUE_DECLARE);
     put(&out, 0, 2);
     put_short(&out, QUEUE);
@@ -264,19 +264,19 @@ static void open_session(int fd, bool worker) {
     put(&out, 'S', 1);
     put_long(&out, text_of("quorum"));
     ask(fd, &out, at);
-    hear(fd, QUEUE_DECLARE_OK);
+    receive_method(fd, QUEUE_DECLARE_OK);
     if (!worker) {
         at = begin_method(&out, 1, CONFIRM_SELECT);
         put(&out, 0, 1);
         ask(fd, &out, at);
-        hear(fd, CONFIRM_SELECT_OK);
+        receive_method(fd, CONFIRM_SELECT_OK);
     } else {
         at = begin_method(&out, 1, BASIC_QOS);
         put(&out, 0, 4);
         put(&out, PREFETCH, 2);
         put(&out, 0, 1);
         ask(fd, &out, at);
-        hear(fd, BASIC_QOS_OK);
+        receive_method(fd, BASIC_QOS_OK);
         at = begin_method(&out, 1, BASIC_CONSUME);
         put(&out, 0, 2);
         put_short(&out, QUEUE);
@@ -284,7 +284,7 @@ static void open_session(int fd, bool worker) {
         put(&out, 0, 1);
         put(&out, 0, 4);
         ask(fd, &out, at);
-        hear(fd, BASIC_CONSUME_OK);
+        receive_method(fd, BASIC_CONSUME_OK);
     }
     free(out.data);
 }

@@ -21,9 +21,9 @@ from persistence.samples import VECTORS, make_records
 ROOT = Path(__file__).parents[2]
 RECORDS = make_records(11, 40)
 SOUND = b"".join(RECORDS)
-STRUCK_AT = len(b"".join(RECORDS[:7])) + 80
-STRUCK = SOUND[:STRUCK_AT] + b"#" + SOUND[STRUCK_AT + 1 :]
-MENDED = b"".join(RECORDS[:7] + RECORDS[8:])
+DAMAGED_AT = len(b"".join(RECORDS[:7])) + 80
+DAMAGED = SOUND[:DAMAGED_AT] + b"#" + SOUND[DAMAGED_AT + 1 :]
+REPAIRED = b"".join(RECORDS[:7] + RECORDS[8:])
 TORN = SOUND[:-5]
 UNSUMMED = b"".join(make_records(11, 40, with_sum=False))
 
@@ -108,7 +108,7 @@ def test_files_of_the_original_are_checked(capsys: pytest.CaptureFixture[str], n
 
 
 def test_all_damaged_parts_are_listed(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
-    aof.write_bytes(STRUCK[:-5])
+    aof.write_bytes(DAMAGED[:-5])
     status, lines = run(capsys, str(aof))
     begin, end = len(b"".join(RECORDS[:7])), len(b"".join(RECORDS[:8]))
     last = len(b"".join(RECORDS[:-1]))
@@ -153,12 +153,12 @@ def test_incomplete_end_is_truncated(capsys: pytest.CaptureFixture[str], aof: Pa
 def test_file_is_rewritten_without_damage_and_the_damaged_file_is_kept(
     capsys: pytest.CaptureFixture[str], aof: Path
 ) -> None:
-    aof.write_bytes(STRUCK)
+    aof.write_bytes(DAMAGED)
     aof.chmod(0o640)
     status, lines = run(capsys, "--fix", str(aof))
     assert lines[-1] == "Continue? [y/N]: Successfully repaired AOF"
     assert "The current file will be kept as disque.aof.damaged-" in lines[-2]
-    assert (status, aof.read_bytes(), kept(aof)) == (0, MENDED, [STRUCK])
+    assert (status, aof.read_bytes(), kept(aof)) == (0, REPAIRED, [DAMAGED])
     assert aof.stat().st_mode & 0o777 == 0o640
     assert len(list(aof.parent.iterdir())) == 2, "no other files remain"
     assert run(capsys, str(aof))[0] == 0
@@ -179,12 +179,12 @@ def test_file_without_checksums_is_truncated_at_the_first_damage(
 def test_link_to_a_damaged_file_stays_a_link(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     real = tmp_path / "real" / "jobs.aof"
     real.parent.mkdir()
-    real.write_bytes(STRUCK)
+    real.write_bytes(DAMAGED)
     link = tmp_path / "disque.aof"
     link.symlink_to(real)
     assert run(capsys, "--fix", str(link))[0] == 0
     assert link.is_symlink()
-    assert (real.read_bytes(), kept(real)) == (MENDED, [STRUCK])
+    assert (real.read_bytes(), kept(real)) == (REPAIRED, [DAMAGED])
 
 
 def test_file_that_changes_during_the_repair_is_not_repaired(
@@ -196,12 +196,12 @@ def test_file_that_changes_during_the_repair_is_not_repaired(
                 file.write(RECORDS[0])
             return "yes\n"
 
-    aof.write_bytes(STRUCK)
+    aof.write_bytes(DAMAGED)
     monkeypatch.setattr(sys, "stdin", Slow())
     status, lines = run(capsys, "--fix", str(aof))
     assert status == 1
     assert "The file has changed" in lines[-1]
-    assert aof.read_bytes() == STRUCK + RECORDS[0]
+    assert aof.read_bytes() == DAMAGED + RECORDS[0]
 
 
 def test_command_runs_as_a_process(aof: Path) -> None:
@@ -240,7 +240,7 @@ def test_dump_prints_a_line_of_json_for_each_record(aof: Path) -> None:
 
 
 def test_dump_shows_damage_and_continues(aof: Path) -> None:
-    aof.write_bytes(STRUCK)
+    aof.write_bytes(DAMAGED)
     done = disque("aof", "dump", str(aof), "--queue", "none")
     (line,) = (json.loads(line) for line in done.stdout.splitlines())
     assert (line["offset"], line["damage"]) == (len(b"".join(RECORDS[:7])), "the checksum of the job is wrong")

@@ -179,7 +179,7 @@ def block_missing(data: bytes, chance: random.Random) -> Damaged:
     return data[:one] + data[one + length :], [(one, one + length)]
 
 
-FATES = (
+DAMAGE_KINDS = (
     flipped,
     run_replaced,
     many_damaged,
@@ -190,13 +190,13 @@ FATES = (
 )
 
 
-def struck_files(file: Written, fate: int, count: int) -> Iterator[Damaged]:
-    chance = random.Random(f"{len(file.data)} {fate}")
+def damaged_files(file: Written, kind: int, count: int) -> Iterator[Damaged]:
+    chance = random.Random(f"{len(file.data)} {kind}")
     for _ in range(count):
-        yield FATES[fate](file.data, chance)
+        yield DAMAGE_KINDS[kind](file.data, chance)
 
 
-# --- what must come of it ---------------------------------------------------------------------------------------------
+# --- the results ------------------------------------------------------------------------------------------------------
 
 
 def test_the_sample_file_has_all_kinds_of_records() -> None:
@@ -207,12 +207,12 @@ def test_the_sample_file_has_all_kinds_of_records() -> None:
     assert stored(started(file.data)) == fields(file.left)
 
 
-@pytest.mark.parametrize("fate", range(len(FATES)), ids=[fate.__name__ for fate in FATES])
-def test_damage_loses_only_the_records_that_it_hit(fate: int) -> None:
+@pytest.mark.parametrize("kind", range(len(DAMAGE_KINDS)), ids=[kind.__name__ for kind in DAMAGE_KINDS])
+def test_damage_loses_only_the_records_that_it_hit(kind: int) -> None:
     for least_bytes in (TAIL_BYTES, 3 * TAIL_BYTES):
         file = written(least_bytes)
         left, ever = file.left, file.ever
-        for data, ranges in struck_files(file, fate, 1000):
+        for data, ranges in damaged_files(file, kind, 1000):
             items = read(data)
             found = replayed(items)
             assert all(ever.get(job_id) == job for job_id, job in found.items()), "a job that was not written"
@@ -222,7 +222,7 @@ def test_damage_loses_only_the_records_that_it_hit(fate: int) -> None:
 def test_a_flipped_bit_is_reported_where_the_record_begins() -> None:
     file = written(TAIL_BYTES)
     found = 0
-    for data, [(at, _)] in struck_files(file, 0, 3000):
+    for data, [(at, _)] in damaged_files(file, 0, 3000):
         record = file.at(at)
         faults = [(item.offset, item.end) for item in map(fault_of, read(data)) if item is not None]
         assert faults in ([], [(record.offset, record.end)])
@@ -265,10 +265,10 @@ def info(node: LocalNode) -> str:
     return reply.decode()
 
 
-@pytest.mark.parametrize("fate", range(len(FATES)), ids=[fate.__name__ for fate in FATES])
-def test_a_node_starts_with_the_sound_records(fate: int) -> None:
+@pytest.mark.parametrize("kind", range(len(DAMAGE_KINDS)), ids=[kind.__name__ for kind in DAMAGE_KINDS])
+def test_a_node_starts_with_the_sound_records(kind: int) -> None:
     file = written(TAIL_BYTES)
-    for data, _ in struck_files(file, fate, 100):
+    for data, _ in damaged_files(file, kind, 100):
         node = started(data)
         assert node.host.ended is None, node.host.log_lines
         items = read(data)
@@ -329,7 +329,7 @@ def test_a_torn_end_is_refused_if_aof_load_truncated_is_no() -> None:
 def test_damage_in_a_file_without_checksums_is_refused_with_its_offset() -> None:
     file = written(TAIL_BYTES, "aof-checksums no")
     refused = 0
-    for data, [(at, _)] in struck_files(file, 0, 200):
+    for data, [(at, _)] in damaged_files(file, 0, 200):
         node = started(data)
         if node.host.ended is not None:
             refused += 1
@@ -341,11 +341,11 @@ def test_damage_in_a_file_without_checksums_is_refused_with_its_offset() -> None
 
 def test_node_continues_with_a_repaired_file() -> None:
     file = written(TAIL_BYTES)
-    struck = next(record for record in file.records if record.words[0] == b"LOADJOB" and job_id(record) in file.left)
-    at = struck.offset + 100
+    damaged = next(record for record in file.records if record.words[0] == b"LOADJOB" and job_id(record) in file.left)
+    at = damaged.offset + 100
     node = started(file.data[:at] + b"?" + file.data[at + 1 :])
     before = stored(node).keys()
-    assert before == file.left.keys() - {job_id(struck)}
+    assert before == file.left.keys() - {job_id(damaged)}
     added = node.client().add("more")
     node.run(seconds=3)
     node.host.log_lines.clear()

@@ -161,8 +161,8 @@ def test_a_flipped_bit_in_a_deljob_is_found_or_names_another_job() -> None:
             continue
         found = read(BEFORE + flip(FORGET, at, bit) + AFTER)
         assert [item.offset for item in found] == [0, DAMAGED_AT, DAMAGED_AT + len(FORGET)]
-        struck = found[1]
-        assert not is_sound(struck) or (isinstance(struck, Entry) and struck.words[1] not in FORGET)
+        hit = found[1]
+        assert not is_sound(hit) or (isinstance(hit, Entry) and hit.words[1] not in FORGET)
 
 
 @pytest.mark.parametrize("length", [b"0", b"7", b"83", b"999999999", b"9999999999", b"99999999999", b"-5", b"", b"1e3"])
@@ -223,12 +223,12 @@ def test_a_search_skips_uncertain_records(unsure: bytes) -> None:
 
 
 @pytest.mark.parametrize("edge", [b"", b"some bytes"])
-@pytest.mark.parametrize("struck_bytes", range(1, 60, 5))
-def test_records_in_the_body_of_a_damaged_job_are_no_records(edge: bytes, struck_bytes: int) -> None:
+@pytest.mark.parametrize("blanked_bytes", range(1, 60, 5))
+def test_records_in_the_body_of_a_damaged_job_are_no_records(edge: bytes, blanked_bytes: int) -> None:
     outer = kept(make_job(random.Random(8), edge + AN_AOF + edge))
     id_at = outer.index(b"D-")
-    for at in range(id_at - struck_bytes):
-        data = BEFORE + outer[:at] + b"\x07" * struck_bytes + outer[at + struck_bytes :] + AFTER
+    for at in range(id_at - blanked_bytes):
+        data = BEFORE + outer[:at] + b"\x07" * blanked_bytes + outer[at + blanked_bytes :] + AFTER
         assert bodies(data) == [b"one", b"three"], at
         found = [(item.offset, item.end) for item in read(data) if not is_sound(item)]
         assert found == [(DAMAGED_AT, DAMAGED_AT + len(outer))]
