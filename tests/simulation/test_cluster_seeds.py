@@ -16,7 +16,7 @@ def test_simulated_clusters_keep_their_guarantees(chunk: int, record_property: C
     record_property("events per second", run_chunk(chunk))
 
 
-def test_a_quarter_of_the_runs_is_calm_and_every_mix_is_there() -> None:
+def test_an_eighth_of_the_runs_is_calm_and_every_mix_is_there() -> None:
     mixes = Counter(mix_of(seed) for seed in SEEDS)
-    assert mixes["calm"] == len(SEEDS) // 4
+    assert mixes["calm"] == pytest.approx(len(SEEDS) / 8, abs=1)
     assert set(mixes) == set(MIXES)

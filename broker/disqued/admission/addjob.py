@@ -17,6 +17,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.admission.counters import JOBS_DEDUPLICATED
+from disqued.core.clients.pipeline import waiting_requests
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL, Job
@@ -40,6 +41,9 @@ MAX_SECONDS: Final = (1 << 32) - 1
 """Times are 32 bits on the wire and on disk."""
 
 STILL_WAITS: Final = "The job with this key still waits for its copies, try again later"
+_DEPENDENT: Final = frozenset({b"MAXLEN", b"KEY"})
+_DEPENDENT_LENGTHS: Final = (6, 3)
+"""Options whose effect depends on earlier jobs of the queue, and their lengths."""
 _UNSET: Final = -1
 
 
@@ -180,6 +184,35 @@ def _needs_nothing(state: NodeState, args: list[bytes]) -> bool:
     return key is not None and _known(state, options, stamp_for(args[1], key)) is not None
 
 
+def _may_follow(state: NodeState, session: Session, args: list[bytes]) -> bool:
+    """Whether the ADDJOB does the same now as after the replies to earlier ones of its client.
+
+    It does not if it could be refused for MAXLEN only once those jobs are queued, or if one of them has its key.
+    """
+    for index in range(4, len(args)):
+        word = args[index]
+        if len(word) in _DEPENDENT_LENGTHS and word.upper() in _DEPENDENT:
+            return _changes_nothing(state, session, args)
+    return True
+
+
+def _changes_nothing(state: NodeState, session: Session, args: list[bytes]) -> bool:
+    """Whether the earlier jobs of the client make no difference to an ADDJOB with MAXLEN or KEY."""
+    try:
+        options = _parse(args)
+    except ReplyError:
+        return True
+    if options.max_length != _UNSET:
+        queue = state.lifecycle.queues.get(args[1])
+        length: i64 = 0 if queue is None else queue.length
+        if length + waiting_requests(session) >= options.max_length:
+            return False
+    if options.key is None:
+        return True
+    known = state.lifecycle.keys.get(stamp_for(args[1], options.key))
+    return known is None or known.added_ms > 0
+
+
 def _answer_again(state: NodeState, session: Session, known: Remembered) -> None:
     """Reply with the ID of a job that was added before, once it is safe on disk."""
     if known.added_ms == 0:
@@ -260,4 +293,5 @@ COMMAND: Final[Command] = Command(
     "O(1) plus one message per copy",
     needs_log=True,
     needs_nothing=_needs_nothing,
+    may_follow=_may_follow,
 )

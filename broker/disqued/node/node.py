@@ -158,7 +158,7 @@ class Node:
             return
         parser = session.parser
         parser.feed(data)
-        if session.blocked is None:
+        if session.may_run():
             self._requests.run(session, arrived_ns)
             if state.resumed:
                 self._requests.resume()

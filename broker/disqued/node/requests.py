@@ -19,6 +19,7 @@ from disqued.core.runtime.counters import REQUESTS_REFUSED_UNREAD
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import make_room, make_room_for
 from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.waiting import close_behind, reply_behind
 from disqued.errors import TOO_BIG, AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError, WrongArity
 from disqued.resp.limits import MAX_QUERY_BYTES
 
@@ -45,7 +46,7 @@ class Requests:
         memory = state.lifecycle.memory
         if parser.buffered_bytes > MAX_QUERY_BYTES:
             state.ready.hang_up(session)
-        elif session.blocked is None and parser.argument_bytes > BIG_BYTES:
+        elif session.may_run() and parser.argument_bytes > BIG_BYTES:
             if not make_room_for(state, parser.coming_bytes + COPIES_UNDER_WAY * parser.argument_bytes):
                 parser.pass_over()
                 memory.input_bytes += parser.held_bytes - session.input_bytes
@@ -78,7 +79,7 @@ class Requests:
         check_at: i64 = 0 if session.number in state.ready.slow else PARTS_PER_CHECK
         session.recount()
         try:
-            while session.blocked is None and not session.closing and not session.closed:
+            while session.may_run() and not session.closing and not session.closed:
                 if len(out) >= check_at:
                     if self._limits.must_read(session):
                         break
@@ -86,13 +87,16 @@ class Requests:
                 args = parser.next()
                 if args is None:
                     break
-                if parser.passed_over:
-                    self._refuse_passed_over(session)
-                    continue
                 entry = commands.get(args[0])
                 if entry is None:
                     entry = commands.get(args[0].lower())
-                if session.reply_mode != REPLY_ON:
+                if session.blocked is not None:
+                    if not self._run_behind(entry, session, args):
+                        break
+                elif parser.passed_over:
+                    self._refuse_passed_over(session)
+                    continue
+                elif session.reply_mode != REPLY_ON:
                     self._run_muted(entry, session, args)
                 else:
                     self._dispatch(entry, session, args)
@@ -110,14 +114,41 @@ class Requests:
                     break
         except ProtocolError as error:
             state.errors.add("ERR")
-            out.append(error.encode())
-            session.closing = True
+            if session.blocked is not None:
+                reply_behind(state, session, error.encode())
+                close_behind(session)
+            else:
+                out.append(error.encode())
+                session.closing = True
         if session.closing:
             parser.discard()
         if out or session.closing:
             if len(state.ready.changes) != noted or state.ready.logged != logged:
                 state.ready.tell_changed(session)
             state.ready.flush(session)
+
+    def _run_behind(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> bool:
+        """Run a request of a client that waits for replies, if it may follow; otherwise keep it until it has them."""
+        state, parser, out = self._state, session.parser, session.out
+        blocked = session.blocked
+        assert blocked is not None
+        if parser.passed_over or entry is None or not entry.may_follow(state, session, args):
+            parser.put_back(args)
+            blocked.open = False
+            return False
+        kept = len(out)
+        if session.reply_mode != REPLY_ON:
+            self._run_muted(entry, session, args)
+        else:
+            self._dispatch(entry, session, args)
+        if len(out) > kept:
+            reply = b"".join(out[kept:])
+            del out[kept:]
+            reply_behind(state, session, reply)
+        if session.closing:
+            session.closing = False
+            close_behind(session)
+        return True
 
     def _dispatch(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:
         """Check and run one request. If it is refused, reply with the error."""
@@ -176,8 +207,10 @@ class Requests:
             session.reply_mode = REPLY_ON
             self._dispatch(entry, session, args)
             del session.out[kept:]
-            if session.blocked is not None:
+            blocked = session.blocked
+            if blocked is not None:
                 session.reply_mode = REPLY_SKIP
+                blocked.open = False  # the next reply is not skipped
             return
         self._dispatch(entry, session, args)
         if session.reply_mode == REPLY_OFF:
@@ -198,7 +231,7 @@ class Requests:
             sessions = state.resumed
             state.resumed = []
             for session in sessions:
-                if session.blocked is None and not session.closed and session.parser.buffered_bytes > 0:
+                if session.may_run() and not session.closed and session.parser.buffered_bytes > 0:
                     self.run(session, self._stopwatch_ns())
         if state.lifecycle.wanted:
             state.events.queues_wanted()

@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
+from disqued.core.clients.pipeline import Pipelined
 from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
@@ -21,7 +22,7 @@ from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
-from disqued.core.runtime.waiting import release, suspend
+from disqued.core.runtime.waiting import release, suspend_pipelined
 from disqued.errors import NotReplicated
 from disqued.replication.counters import ASYNC_COPIES_MISSING, ASYNC_HELD_BACK, DURATION, FAILURES, TIMEOUTS
 from disqued.replication.external import queue_elsewhere
@@ -39,8 +40,8 @@ _REMOVED: Final = NotReplicated("job removed (expired?) before the requested rep
 
 
 @mypyc_attr(acyclic=True)
-class Replication(Blocked):
-    """A client that waits until enough nodes confirm a copy of its job, with the timer that asks for more of them."""
+class Replication(Pipelined):
+    """An ADDJOB that waits until enough nodes confirm a copy of its job, with the timer that asks for more of them."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Replication(Blocked):
         external: bool = False,
         held_back: bool = False,
     ) -> None:
-        super().__init__(session)
+        super().__init__(session, len(job.body))
         self.job = job
         self.deadline_ms: i64 = deadline_ms
         """When the wait times out, in unix milliseconds; 0 for never."""
@@ -60,6 +61,7 @@ class Replication(Blocked):
         """How many nodes must confirm, this node included if it keeps a copy."""
         self.external: bool = external
         """This node keeps no copy."""
+        self.open = not held_back
         self.held_back: bool = held_back
         """The client asked for ASYNC and waits only until the links to the chosen nodes accept more output."""
         self.began_ms: i64 = 0
@@ -164,7 +166,7 @@ class ReplicationRoom(Room):
         self._send(job, chosen, 0)
         state.lifecycle.await_copies(job, state.now_ms)
         self.waits[job.id] = wait
-        suspend(state, wait)
+        suspend_pipelined(state, wait)
         wait.began_ms = state.now_ms
         wait.sent_ms = state.now_ms
         wait.arm(state)

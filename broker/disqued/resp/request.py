@@ -172,6 +172,12 @@ class RequestParser:
                 self._position = 0
             return arguments
 
+    def put_back(self, arguments: list[bytes]) -> None:
+        """Return a request that `next` just returned: `next` will return it again, with `passed_over` as it is."""
+        self._arguments = arguments
+        for argument in arguments:
+            self._parsed_bytes += len(argument) + 2
+
     def _join_argument(self) -> bool:
         """Join the pieces of a complete big argument without an intermediate copy.
 

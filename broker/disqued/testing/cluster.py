@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -285,10 +286,16 @@ class Cluster:
                     self.repair(sender, receiver)
                     self.network.path(sender, receiver).reset()
 
-    def lose(self, kind: str, *, by: Member | None = None, to: Member | None = None) -> None:
-        """Lose all frames of a kind until `heal`, or only those sent `by` or `to` a node."""
+    def lose(self, kind: str, *, by: Member | None = None, to: Member | None = None, count: int = sys.maxsize) -> None:
+        """Lose all frames of a kind until `heal`, or only those sent `by` or `to` a node, or the first `count`."""
+        left = iter(range(count))
         self.network.filters.append(
-            lambda sent: sent.kind == kind and by in {None, sent.sender} and to in {None, sent.receiver}
+            lambda sent: (
+                sent.kind == kind
+                and by in {None, sent.sender}
+                and to in {None, sent.receiver}
+                and next(left, None) is not None
+            )
         )
 
     def sent(self, kind: str | None = None, *, by: Member | None = None, to: Member | None = None) -> list[Sent]:

@@ -344,11 +344,14 @@ def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = Fal
         if power and history.policy != "always":
             history.owed.pop(member.number, None)
             sync_ms = member.host.disk.delay_ms.get(disk.SYNC, 0) + member.host.disk.jitter_ms
-            safe_ms = history.safe_ms(member.number, now_ms, WINDOW_MS + 2 * sync_ms)
+            ended_ms = history.killed_ms.get(member.number, now_ms) if loading else now_ms
+            safe_ms = history.safe_ms(member.number, ended_ms, WINDOW_MS + 2 * sync_ms)
             history.set_back(member.number, now_ms, safe_ms if history.policy == "everysec" else 0)
     if power:
         member.lose_power()
     else:
+        if not loading:
+            history.killed_ms[member.number] = now_ms
         member.crash(silent=silent)
     history.note(now_ms, f"node {member.number} is down")
 

@@ -122,6 +122,8 @@ class History:
         """Whether no node is cut off or forgotten."""
         self.setbacks: dict[int, list[Setback]] = {}
         """By member."""
+        self.killed_ms: dict[int, int] = {}
+        """When members that had loaded their files were last killed: a file is not synced again while it is loaded."""
         self.troubles: dict[int, list[Trouble]] = {}
         """By member."""
         self.disturbances: list[tuple[int, bool]] = []

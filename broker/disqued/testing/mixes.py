@@ -19,6 +19,8 @@ class Mix:
     """Nodes have configuration files, which a controlled restart needs."""
     logged: bool = False
     """Nodes also keep append-only files."""
+    adds_at_once: int = 1
+    """How many jobs a producer adds in one pipeline."""
     lasting: bool = False
     """No node is cut off or forgotten, so a job that was acknowledged without faults must not come back."""
 
@@ -95,15 +97,18 @@ MIXES: Final[dict[str, Mix]] = {
         configured=True,
         logged=True,
     ),
+    "pipelines": Mix((*_NETWORK, *_CRASHES, faults.high_latency, faults.low_memory), adds_at_once=20),
+    "logged pipelines": Mix(_POWER, configured=True, logged=True, adds_at_once=20),
 }
 """By name."""
 
-_CALM_EVERY: Final = 4
+_EVERY_FOURTH: Final = ("calm", "pipelines", "calm", "logged pipelines")
 
 
 def mix_of(seed: int) -> str:
-    """The mix of a seed: every fourth seed is calm, the others cycle through the mixes."""
-    if seed % _CALM_EVERY == 0:
-        return "calm"
-    others = [name for name in MIXES if name != "calm"]
-    return others[(seed - seed // _CALM_EVERY - 1) % len(others)]
+    """The mix of a seed: every fourth seed is calm or adds in pipelines, the others cycle through the other mixes."""
+    fourth, rest = divmod(seed, len(_EVERY_FOURTH))
+    if rest == 0:
+        return _EVERY_FOURTH[fourth % len(_EVERY_FOURTH)]
+    others = [name for name in MIXES if name not in _EVERY_FOURTH]
+    return others[(seed - fourth - 1) % len(others)]

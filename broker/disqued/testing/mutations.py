@@ -16,6 +16,7 @@ from typing import Any, Final
 from disqued.build import COMPILED
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
+from disqued.core.clients.pipeline import Pipeline, Pipelined
 from disqued.core.cluster.peer import Peer
 from disqued.core.host.disk import DiskWork
 from disqued.core.jobs.codec import pack_for_bus
@@ -129,6 +130,11 @@ def _reply_early(self: ReplicationRoom, wait: Replication, chosen: list[Peer]) -
     _wait(self, wait, chosen)
 
 
+def _add_first(self: Pipeline, request: Pipelined) -> None:
+    """Reply to a request before those that were sent earlier."""
+    self.requests.appendleft(request)
+
+
 _forget = Journal.forget
 _keep_loaded = Lifecycle.keep_loaded
 
@@ -204,6 +210,11 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         "an at-most-once job stays where it was when it moves",
         "calm",
         patched=((jobbatch.JobBatch, "send", _send_and_keep),),
+    ),
+    "answer-out-of-order": Mutation(
+        "the replies of a pipeline are not in the order of its requests",
+        "pipelines",
+        patched=((Pipeline, "add", _add_first),),
     ),
     "answer-early": Mutation(
         "clients get a reply before there are copies", "far", patched=((ReplicationRoom, "_wait", _reply_early),)

@@ -160,7 +160,7 @@ class Simulation:
         pause_ms = chance.choice((100, 200, 300))
         for home in range(1, members + 1):
             if chance.random() < 0.7 or home == 1:
-                Producer(self.world, home, pause_ms).start()
+                Producer(self.world, home, pause_ms, MIXES[self.mix].adds_at_once).start()
             for _ in range(chance.choice((0, 1, 2)) if home > 1 else 2):
                 Worker(self.world, home).start()
         Observer(self.world, members).start()

@@ -155,12 +155,14 @@ class Caller:
 
 
 class Producer:
-    """Adds jobs with random options, one after the other."""
+    """Adds jobs with random options: one after the other, or up to `at_once` in a pipeline."""
 
-    def __init__(self, world: World, home: int, pause_ms: int) -> None:
+    def __init__(self, world: World, home: int, pause_ms: int, at_once: int = 1) -> None:
         self._world = world
         self._caller = Caller(world, home)
         self._pause_ms = pause_ms
+        self._at_once = at_once
+        self._unanswered = 0
 
     def start(self) -> None:
         """Start to work."""
@@ -173,6 +175,14 @@ class Producer:
         if not self._caller.connect():
             world.later(RECONNECT_MS, self._add)
             return
+        self._unanswered = world.chance.randint(1, self._at_once) if self._at_once > 1 else 1
+        for _ in range(self._unanswered):
+            self._send()
+        if world.chance.random() < 0.02:
+            world.later(1 + world.chance.random() * 20, self._caller.hang_up)
+
+    def _send(self) -> None:
+        world = self._world
         attempt = self._draw()
         words = self._words(attempt)
         world.history.attempts.append(attempt)
@@ -182,8 +192,6 @@ class Producer:
             *words,
             on_sent=lambda reply: self._reply_sent(attempt, reply),
         )
-        if world.chance.random() < 0.02:
-            world.later(1 + world.chance.random() * 20, self._caller.hang_up)
 
     def _draw(self) -> Attempt:
         world = self._world
@@ -239,6 +247,8 @@ class Producer:
                 history.violate(world.now_ms, f"job {attempt.number} has {attempt.copies_short} copies too few")
         accepting = world.cluster.members[attempt.member - 1].node.state
         job = accepting.lifecycle.table.get(reply)
+        if job is not None and not job.is_dummy and job.body != attempt.body:
+            history.violate(world.now_ms, f"the reply to the add of {attempt.body!r} is the ID of {job.body!r}")
         if job is not None:
             history.promise(attempt.member, job)
         elif attempt.replicate > 1:
@@ -257,7 +267,9 @@ class Producer:
                 attempt.refused_ms = world.now_ms
             world.history.rare["refused for a failing disk"] += str(answer).startswith("MISCONF")
             world.history.note(world.now_ms, f"not added {attempt.number}: {describe(answer)}")
-        world.later(world.chance.random() * 2 * self._pause_ms, self._add)
+        self._unanswered -= 1
+        if self._unanswered == 0:
+            world.later(world.chance.random() * 2 * self._pause_ms, self._add)
 
 
 def jobs_in(reply: Reply) -> list[tuple[bytes, bytes, int]]:

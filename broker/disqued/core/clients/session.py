@@ -71,6 +71,11 @@ class Session:
         self._counted: i64 = 0
         self._counted_bytes: i64 = 0
 
+    def may_run(self) -> bool:
+        """Whether to look at the next request: the client is not blocked, or the request may follow the waiting one."""
+        blocked = self.blocked
+        return blocked is None or blocked.open
+
     def output_bytes(self) -> int:
         """Bytes of output that the network has not accepted."""
         return sum(map(len, self.out)) + self.unsent_bytes()
@@ -178,3 +183,5 @@ class Blocked(Alarm):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
+        self.open: bool = False
+        """Whether a request that may follow (`Command.may_follow`) starts nevertheless."""

@@ -36,6 +36,9 @@ class Holders:
         self._last_checked: NodeIds = NOBODY
         self._last_members: NodeIds = NOBODY
         self._last_generation: i64 = -1
+        self._last_list: NodeIds = NOBODY
+        self._last_id = b""
+        self._last_plus: NodeIds = NOBODY
         """The last results: consecutive jobs mostly have the same holders."""
 
     def keep(self, node_ids: NodeIds) -> NodeIds:
@@ -53,9 +56,11 @@ class Holders:
 
     def plus(self, node_ids: NodeIds, node_id: bytes) -> NodeIds:
         """The list with one more node; the same list if the node is in it."""
-        if node_id in node_ids:
-            return node_ids
-        return self.keep((*node_ids, node_id))
+        if node_ids is not self._last_list or node_id is not self._last_id:
+            self._last_list = node_ids
+            self._last_id = node_id
+            self._last_plus = node_ids if node_id in node_ids else self.keep((*node_ids, node_id))
+        return self._last_plus
 
     def union(self, node_ids: NodeIds, more: NodeIds) -> NodeIds:
         """The list with the nodes of another list added."""

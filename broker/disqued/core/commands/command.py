@@ -34,5 +34,7 @@ class Command:
     """Refused while the append-only file cannot be written."""
     needs_nothing: Callable[[Any, list[bytes]], bool] | None = None
     """Whether a request that would be refused because memory is short needs no memory."""
+    may_follow: Callable[[Any, Session, list[bytes]], bool] | None = None
+    """Whether a request may start while requests of the same client wait for their replies (`clients.pipeline`)."""
     before_auth: bool = False
     """Allowed before AUTH. (Not in `flags`, because COMMAND shows the flags of the original.)"""

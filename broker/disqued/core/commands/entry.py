@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
+from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.telemetry.histogram import PER_NS, Histogram
 
@@ -49,6 +50,11 @@ class CommandEntry:
         if arity > 0:
             return words == arity
         return words >= -arity
+
+    def may_follow(self, state: Any, session: Session, args: list[bytes]) -> bool:
+        """Whether a request may start while requests of the same client wait for their replies."""
+        may_follow = self.command.may_follow
+        return may_follow is not None and may_follow(state, session, args)
 
     def wants_memory(self, state: Any, args: list[bytes]) -> bool:
         """Whether a request must be refused while memory is short."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disqued.core.clients.blocked import JobWait, WaitForJob
+from disqued.core.clients.pipeline import Pipeline, Pipelined, pipeline_of
 from disqued.core.clients.session import REPLY_ON, REPLY_SKIP, Blocked, Session
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.memorymonitor import remove_if_idle
@@ -29,6 +30,15 @@ def suspend(state: NodeState, blocked: Blocked) -> None:
     state.blocked_clients += 1
 
 
+def suspend_pipelined(state: NodeState, request: Pipelined) -> None:
+    """Make a client wait; its next requests that may follow start nevertheless, and wait behind this one."""
+    session = request.session
+    if session.blocked is None:
+        suspend(state, request)
+    else:
+        pipeline_of(session).add(request)
+
+
 def unblock(state: NodeState, blocked: Blocked) -> None:
     """End the wait; input that the client sent meanwhile is run after the current input."""
     state.lifecycle.timers.disarm(blocked)
@@ -50,13 +60,49 @@ def unblock(state: NodeState, blocked: Blocked) -> None:
 
 def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:
     """End the wait with a reply."""
-    unblock(state, blocked)
     session = blocked.session
-    if wants_reply(session):
-        session.out.append(reply)
+    pipeline = session.blocked
+    if isinstance(pipeline, Pipeline) and isinstance(blocked, Pipelined):
+        state.lifecycle.timers.disarm(blocked)
+        blocked.reply = reply
+        if pipeline.requests[0] is blocked:
+            _reply_in_order(state, pipeline)
+    else:
+        unblock(state, blocked)
+        if wants_reply(session):
+            session.out.append(reply)
+        state.ready.flush(session)
     if state.ready.changes:
         state.ready.tell_changed(session)
+
+
+def _reply_in_order(state: NodeState, pipeline: Pipeline) -> None:
+    """Send the replies of a pipeline that are not behind a request that still waits."""
+    session = pipeline.session
+    pipeline.pop_replies(session.out if session.reply_mode == REPLY_ON else [])
+    if not pipeline.requests:
+        unblock(state, pipeline)
+        if pipeline.closes:
+            session.closing = True
+            session.parser.discard()
+    elif pipeline.reopen():
+        state.resumed.append(session)
     state.ready.flush(session)
+
+
+def reply_behind(state: NodeState, session: Session, reply: bytes) -> None:
+    """Reply to a request that did not wait, once all requests before it have their replies."""
+    pipeline_of(session).add(Pipelined(session, len(reply), reply))
+    state.ready.tell_again(session)
+
+
+def close_behind(session: Session) -> None:
+    """Run no more requests, and close the connection when all requests have their replies."""
+    pipeline = pipeline_of(session)
+    pipeline.open = False
+    pipeline.full = False
+    pipeline.closes = True
+    session.parser.discard()
 
 
 def wants_reply(session: Session) -> bool:
@@ -86,4 +132,10 @@ def abandon(state: NodeState, session: Session) -> None:
     if blocked is None:
         return
     unblock(state, blocked)
-    state.events.client_gone(blocked)
+    if not isinstance(blocked, Pipeline):
+        state.events.client_gone(blocked)
+        return
+    for request in blocked.requests:
+        if request.reply is None:
+            state.lifecycle.timers.disarm(request)
+            state.events.client_gone(request)
