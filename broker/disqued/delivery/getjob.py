@@ -51,7 +51,9 @@ def _parse(args: list[bytes]) -> GetJob:
     last = len(args) - 1
     index = 1
     while index < last:
-        word = args[index].upper()
+        word = args[index]
+        if word != b"FROM":
+            word = word.upper()
         if word == b"FROM":
             options.first_queue = index + 1
             return options
@@ -76,7 +78,7 @@ def append_job(out: list[bytes], queue: Queue, job: Job, with_counters: bool) ->
     body = job.body
     prefix = queue.reply_prefix_counters if with_counters else queue.reply_prefix
     if len(body) < _LARGE_BODY_BYTES:
-        out.append(prefix + job.id + b"\r\n" + writer.bulk_header(len(body)) + body + b"\r\n")
+        out.append(b"".join((prefix, job.id, b"\r\n", writer.bulk_header(len(body)), body, b"\r\n")))
     else:
         out.append(prefix + job.id + b"\r\n" + writer.bulk_header(len(body)))
         out.append(body)

@@ -65,11 +65,12 @@ class Frames:
             return
         message.traffic.received.value += 1
         sender = frame.sender
-        if sender == link.sender:
-            sender = link.sender  # its hash is computed already
-        else:
+        generation = state.view.generation
+        if sender != link.sender or generation != link.sender_generation:
             link.sender = sender
-        peer = state.view.peers.get(sender)
+            link.sender_peer = state.view.peers.get(sender)
+            link.sender_generation = generation
+        peer = link.sender_peer
         if message.from_anyone is not None:
             message.from_anyone(state, link, peer, frame)
         elif message.handler is not None and peer is not None and not link.refused:

@@ -27,6 +27,10 @@ PARTS_PER_CHECK: Final = 100
 """The client's unread output is checked again after this many parts of replies."""
 
 
+RECENT_NAMES: Final = 64
+"""How many names of commands are found without a hash of their bytes."""
+
+
 class Requests:
     """Runs the requests of one node's clients."""
 
@@ -36,6 +40,8 @@ class Requests:
         self._pause = state.client_pause
         self._monitoring = state.monitoring
         self._stopwatch_ns = stopwatch_ns
+        self._recent_names: list[bytes] = [b""] * RECENT_NAMES
+        self._recent_entries: list[CommandEntry | None] = [None] * RECENT_NAMES
 
     def bound_input(self, session: Session) -> None:
         """A client sent much input that cannot run yet: ensure that there is memory for it and for its remaining part.
@@ -72,11 +78,11 @@ class Requests:
         if pause.until_ms > state.now_ms:
             pause.hold(session)
             return
-        commands = state.commands
         ready = state.lifecycle.ready
         noted = len(state.ready.changes)
         logged = state.ready.logged
-        check_at: i64 = 0 if session.number in state.ready.slow else PARTS_PER_CHECK
+        slow = state.ready.slow
+        check_at: i64 = 0 if slow and session.number in slow else PARTS_PER_CHECK
         session.recount()
         try:
             while session.may_run() and not session.closing and not session.closed:
@@ -87,9 +93,7 @@ class Requests:
                 args = parser.next()
                 if args is None:
                     break
-                entry = commands.get(args[0])
-                if entry is None:
-                    entry = commands.get(args[0].lower())
+                entry = self._entry(args[0])
                 if session.blocked is not None:
                     if not self._run_behind(entry, session, args):
                         break
@@ -126,6 +130,21 @@ class Requests:
             if len(state.ready.changes) != noted or state.ready.logged != logged:
                 state.ready.tell_changed(session)
             state.ready.flush(session)
+
+    def _entry(self, name: bytes) -> CommandEntry | None:
+        """The command that a client names, None if there is none. Clients send few different words."""
+        first: i64 = name[0] if name else 0
+        slot: i64 = (first * 5 + len(name)) & (RECENT_NAMES - 1)
+        if name == self._recent_names[slot]:
+            return self._recent_entries[slot]
+        commands = self._state.commands
+        entry = commands.get(name)
+        if entry is None:
+            entry = commands.get(name.lower())
+        if entry is not None:
+            self._recent_names[slot] = name
+            self._recent_entries[slot] = entry
+        return entry
 
     def _run_behind(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> bool:
         """Run a request of a client that waits for replies, if it may follow; otherwise keep it until it has them."""

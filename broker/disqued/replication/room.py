@@ -89,6 +89,7 @@ class ReplicationRoom(Room):
         self.waits: dict[bytes, Replication] = {}
         """Clients in ADDJOB, by the ID of their job."""
         self.frames = JobFrames()
+        self._last_holders: NodeIds = NOBODY
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -202,10 +203,26 @@ class ReplicationRoom(Room):
             self._succeed(wait)
 
     def _list_holders(self, job: Job, chosen: list[Peer], *, kept_here: bool) -> None:
-        node_ids = [peer.id for peer in chosen]
+        if not self._has_last_holders(chosen, kept_here=kept_here):
+            own = (self.state.view.node_id,) if kept_here else NOBODY
+            self._last_holders = self.state.holders.keep((*own, *[peer.id for peer in chosen]))
+        job.delivered = self._last_holders
+
+    def _has_last_holders(self, chosen: list[Peer], *, kept_here: bool) -> bool:
+        """Whether a job has the holders of the job before, as most jobs have."""
+        last = self._last_holders
+        at: i64 = 0
         if kept_here:
-            node_ids.insert(0, self.state.view.node_id)
-        job.delivered = self.state.holders.keep(tuple(node_ids))
+            if not last or last[0] is not self.state.view.node_id:
+                return False
+            at = 1
+        if len(last) != at + len(chosen):
+            return False
+        for peer in chosen:
+            if last[at] is not peer.id:
+                return False
+            at += 1
+        return True
 
     def _repljob(self, job: Job, message_flags: i64) -> bytes:
         state = self.state

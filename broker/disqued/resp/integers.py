@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from disqued.errors import NotAnInteger, ReplyError
 
 _LIMIT: Final = 1 << 63
@@ -16,17 +18,18 @@ _LONGEST_FAST: Final = 18
 
 def parse_integer(word: bytes) -> int | None:
     """Return the value of `word`, or None if it is not a 64-bit integer."""
-    length = len(word)
-    if 0 < length <= _LONGEST_FAST:
-        value = 0
-        for i in range(length):
-            digit = word[i] - 48
-            if digit < 0 or digit > 9:
-                break
-            value = value * 10 + digit
-        else:
-            return value
-    return _parse_unusual(word)
+    length: i64 = len(word)
+    if length == 0 or length > _LONGEST_FAST:
+        return _parse_unusual(word)
+    value: i64 = 0
+    index: i64 = 0
+    while index < length:
+        digit: i64 = word[index]
+        if digit < 48 or digit > 57:
+            return _parse_unusual(word)
+        value = value * 10 + digit - 48
+        index += 1
+    return int(value)
 
 
 def _parse_unusual(word: bytes) -> int | None:

@@ -211,6 +211,8 @@ class RequestParser:
     def _read_arguments(self) -> bool:
         """Read arguments until the request is complete; False if more input is needed."""
         while self._missing > 0:
+            if self._bulk_bytes == _MORE and self._read_short_arguments():
+                return True
             if self._bulk_bytes == _MORE:
                 if self._position >= len(self._buffer):
                     return False
@@ -235,6 +237,39 @@ class RequestParser:
             self._bulk_bytes = _MORE
             self._missing -= 1
         return True
+
+    def _read_short_arguments(self) -> bool:
+        """Read arguments of up to 99 bytes, as most are, while they are in the buffer; whether the request is complete.
+
+        It leaves everything else, such as errors, to `_read_arguments`.
+        """
+        buffer = self._buffer
+        arguments = self._arguments
+        size: i64 = len(buffer)
+        position = self._position
+        missing = self._missing
+        while missing > 0:
+            if position + 5 > size or buffer[position] != _DOLLAR:
+                break
+            length: i64 = i64(buffer[position + 1]) - 48
+            if length < 0 or length > 9:
+                break
+            start: i64 = position + 4
+            if buffer[position + 2] != _CR:
+                digit: i64 = i64(buffer[position + 2]) - 48
+                if length == 0 or digit < 0 or digit > 9 or buffer[position + 3] != _CR:
+                    break
+                length = length * 10 + digit
+                start += 1
+            end: i64 = start + length
+            if end + 2 > size:
+                break
+            arguments.append(buffer[start:end])
+            position = end + 2
+            missing -= 1
+        self._position = position
+        self._missing = missing
+        return missing == 0
 
     def _header(self, limit: i64, invalid: str, too_long: str) -> i64:
         """Return the number of a `*` or `$` line, `_MORE` if it is incomplete, -2 for any negative number."""

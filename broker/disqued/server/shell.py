@@ -31,10 +31,11 @@ class Clock:
 
     def __init__(self, wall_ms: int) -> None:
         self._offset_ms: i64 = wall_ms - monotonic_ns() // 1_000_000
+        self._read_ns: Callable[[], int] = monotonic_ns
 
     def read_ns(self) -> i64:
         """The monotonic clock, which is also the node's stopwatch."""
-        return monotonic_ns()
+        return self._read_ns()
 
     def at_ms(self, read_ns: i64) -> i64:
         """The time for the node when the monotonic clock read `read_ns`."""

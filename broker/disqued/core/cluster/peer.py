@@ -122,6 +122,10 @@ class Link:
         self.reader = FrameReader(MAX_UNKNOWN_BYTES if peer is None else MAX_FRAME_BYTES)
         self.sender = b""
         """The ID of the node that sent the last frame."""
+        self.sender_peer: Peer | None = None
+        """That node, None if it is unknown, as of `sender_generation`."""
+        self.sender_generation: i64 = -1
+        """The generation of the view (`ClusterView`) in which it was looked up."""
         self.out: list[bytes] = []
         self.out_bytes: i64 = 0
         self.flushing: bool = False

@@ -54,6 +54,8 @@ class TimerWheel:
         """Far buckets whose items are moved to near buckets, the earliest last."""
         self._last_slot: i64 = -1
         self._last_bucket: Timed = _new_bucket()
+        self._last_near_slot: i64 = -1
+        self._last_near_bucket: Timed = _new_bucket()
 
     def arm(self, timed: Timed, awake_ms: i64) -> None:
         """Wake `timed` at `awake_ms`, which replaces its earlier wake time; 0 or less for never."""
@@ -65,7 +67,13 @@ class TimerWheel:
             return
         shifted_ms = awake_ms + self._phase_ms
         if shifted_ms < self._horizon_ms:
-            bucket = self._bucket(self._near, self._near_order, shifted_ms >> _NEAR_SHIFT)
+            near_slot: i64 = shifted_ms >> _NEAR_SHIFT
+            if near_slot == self._last_near_slot:
+                bucket = self._last_near_bucket
+            else:
+                bucket = self._bucket(self._near, self._near_order, near_slot)
+                self._last_near_slot = near_slot
+                self._last_near_bucket = bucket
         else:
             slot: i64 = shifted_ms >> _FAR_SHIFT
             if slot == self._last_slot:
@@ -151,6 +159,7 @@ class TimerWheel:
             del self._near[slot]
             bucket.timer_next = None
             bucket.timer_previous = None
+            self._last_near_slot = -1
         return ready
 
     def _advance(self, now_ms: i64) -> None:
