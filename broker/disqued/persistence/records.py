@@ -21,7 +21,8 @@ SUM_MARK: Final = b"CRC#"
 _SUM: Final = Struct("<I")
 SUM_BYTES: Final = 8
 
-_FORGET: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n%b\r\n"
+FORGET: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
+"""The bytes of a DELJOB before the ID."""
 _KEEP: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
 
 
@@ -56,4 +57,4 @@ def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bo
 
 def forget(job_id: bytes) -> bytes:
     """The record that drops a job."""
-    return _FORGET % job_id
+    return FORGET + job_id + b"\r\n"

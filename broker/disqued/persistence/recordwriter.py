@@ -13,7 +13,7 @@ from disqued.core.jobs.codec import pack_for_disk
 from disqued.core.jobs.job import ACKED, Job
 from disqued.core.jobs.template import JobTemplate
 from disqued.core.lifecycle.journal import Journal
-from disqued.persistence.records import SUM_BYTES, SUM_MARK, forget, head, stored_state
+from disqued.persistence.records import FORGET, SUM_BYTES, SUM_MARK, head, stored_state
 from disqued.persistence.records import keep as whole_record
 from disqued.resp.writer import request
 
@@ -42,7 +42,9 @@ class RecordWriter:
                 if change.state != ACKED:  # a DELJOB follows
                     self.keep(records, change, stored_state(change, controlled=False), node_id, with_sum=with_sum)
             elif isinstance(change, bytes):
-                records.append(forget(change))
+                records.append(FORGET)
+                records.append(change)
+                records.append(_END)
             elif isinstance(change, tuple):
                 records.append(request(change))
         journal.changes.clear()  # the same list: the shell looks at it

@@ -132,7 +132,9 @@ def _reply_early(self: ReplicationRoom, wait: Replication, chosen: list[Peer]) -
 
 def _add_first(self: Pipeline, request: Pipelined) -> None:
     """Reply to a request before those that were sent earlier."""
-    self.requests.appendleft(request)
+    request.following = self.first
+    self.first = request
+    self.count += 1
 
 
 _forget = Journal.forget

@@ -7,7 +7,6 @@ request waits, `Session.blocked` is that request. With more it is a `Pipeline`.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -30,6 +29,8 @@ class Pipelined(Blocked):
         """Bytes that are held until the reply, for example the body of a job."""
         self.reply = reply
         """None until the request has its reply."""
+        self.following: Pipelined | None = None
+        """The next request of the pipeline."""
 
 
 @mypyc_attr(acyclic=True)
@@ -38,7 +39,9 @@ class Pipeline(Blocked):
 
     def __init__(self, first: Pipelined) -> None:
         super().__init__(first.session)
-        self.requests: deque[Pipelined] = deque((first,))
+        self.first: Pipelined | None = first
+        self._last: Pipelined = first
+        self.count: i64 = 1
         self.size: i64 = first.size
         self.open = first.open
         self.full: bool = False
@@ -48,28 +51,34 @@ class Pipeline(Blocked):
 
     def add(self, request: Pipelined) -> None:
         """Add the next request of the client."""
-        self.requests.append(request)
+        if self.first is None:
+            self.first = request
+        else:
+            self._last.following = request
+        self._last = request
+        self.count += 1
         self.size += request.size
         self.open = self.open and request.open
-        if self.open and (len(self.requests) >= MOST_REQUESTS or self.size >= MOST_BYTES):
+        if self.open and (self.count >= MOST_REQUESTS or self.size >= MOST_BYTES):
             self.open = False
             self.full = True
 
     def pop_replies(self, out: list[bytes]) -> None:
         """Remove the requests that can be answered now, and append their replies to `out`."""
-        requests = self.requests
-        while requests:
-            request = requests[0]
+        request = self.first
+        while request is not None:
             reply = request.reply
             if reply is None:
                 break
-            requests.popleft()
-            self.size -= request.size
             out.append(reply)
+            self.count -= 1
+            self.size -= request.size
+            request = request.following
+        self.first = request
 
     def reopen(self) -> bool:
         """Open a full pipeline that has become half empty."""
-        if not self.full or 2 * len(self.requests) > MOST_REQUESTS or 2 * self.size > MOST_BYTES:
+        if not self.full or 2 * self.count > MOST_REQUESTS or 2 * self.size > MOST_BYTES:
             return False
         self.full = False
         self.open = True
@@ -91,5 +100,5 @@ def waiting_requests(session: Session) -> i64:
     """How many requests of a client have no reply yet."""
     blocked = session.blocked
     if isinstance(blocked, Pipeline):
-        return len(blocked.requests)
+        return blocked.count
     return 0 if blocked is None else 1

@@ -65,7 +65,7 @@ def release(state: NodeState, blocked: Blocked, reply: bytes) -> None:
     if isinstance(pipeline, Pipeline) and isinstance(blocked, Pipelined):
         state.lifecycle.timers.disarm(blocked)
         blocked.reply = reply
-        if pipeline.requests[0] is blocked:
+        if pipeline.first is blocked:
             _reply_in_order(state, pipeline)
     else:
         unblock(state, blocked)
@@ -80,7 +80,7 @@ def _reply_in_order(state: NodeState, pipeline: Pipeline) -> None:
     """Send the replies of a pipeline that are not behind a request that still waits."""
     session = pipeline.session
     pipeline.pop_replies(session.out if session.reply_mode == REPLY_ON else [])
-    if not pipeline.requests:
+    if pipeline.first is None:
         unblock(state, pipeline)
         if pipeline.closes:
             session.closing = True
@@ -135,7 +135,9 @@ def abandon(state: NodeState, session: Session) -> None:
     if not isinstance(blocked, Pipeline):
         state.events.client_gone(blocked)
         return
-    for request in blocked.requests:
+    request = blocked.first
+    while request is not None:
         if request.reply is None:
             state.lifecycle.timers.disarm(request)
             state.events.client_gone(request)
+        request = request.following
