@@ -129,12 +129,15 @@ def _parse(args: list[bytes]) -> AddJob:
     last = len(args) - 1
     index = 4
     while index <= last:
-        word = args[index].upper()
-        if word == b"ASYNC":
-            options.asynchronous = True
-            index += 1
-            continue
+        word = args[index]
         setter = _OPTIONS.get(word)
+        if setter is None:
+            word = word.upper()
+            if word == b"ASYNC":
+                options.asynchronous = True
+                index += 1
+                continue
+            setter = _OPTIONS.get(word)
         if setter is None or index == last:
             raise CommandSyntaxError
         setter(options, args[index + 1])

@@ -90,6 +90,7 @@ class ReplicationRoom(Room):
         """Clients in ADDJOB, by the ID of their job."""
         self.frames = JobFrames()
         self._last_holders: NodeIds = NOBODY
+        self._durations = state.counters.histogram(DURATION)
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -303,7 +304,7 @@ class ReplicationRoom(Room):
         state = self.state
         state.lifecycle.keys.begin(wait.job.id, state.now_ms, state.now_ms)
         state.counters.add(JOBS_ADDED)
-        state.counters.observe(DURATION, state.now_ms - wait.began_ms)
+        self._durations.observe(state.now_ms - wait.began_ms)
         release(state, wait, b"+" + wait.job.id + b"\r\n")
 
     def _refuse(self, wait: Replication, error: bytes) -> None:
@@ -311,7 +312,7 @@ class ReplicationRoom(Room):
         state = self.state
         state.errors.add(_CODE)
         state.counters.add(FAILURES)
-        state.counters.observe(DURATION, state.now_ms - wait.began_ms)
+        self._durations.observe(state.now_ms - wait.began_ms)
         release(state, wait, error)
 
     def _forget(self, job: Job) -> None:
