@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from disqued.config import OPTIONS, Config
 from disqued.errors import ReplyError
+from disqued.testing.local import LocalClient
 
 RECORDING = Path(__file__).parent.parent / "vectors" / "commands" / "02-server-commands.jsonl"
 
@@ -160,3 +161,9 @@ def test_any_change_is_applied_and_shown_or_refused(name: bytes, value: bytes) -
         assert (refused, vars(config)) == ("ERR", before)
     else:
         assert len(config.get(name.lower())) == 1
+
+
+def test_a_pattern_that_is_longer_than_any_name_is_refused(client: LocalClient) -> None:
+    refused = client.call("CONFIG", "GET", "*" * 1025)
+    assert str(refused) == "ERR the pattern has 1025 bytes, at most 1024 are possible"
+    assert client.call("CONFIG", "GET", "*" * 1023 + "t") != []

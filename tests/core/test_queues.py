@@ -67,7 +67,7 @@ def test_the_cost_of_a_scan_does_not_grow_with_removed_queues() -> None:
         make(queues, b"%d" % number)
         if number > 10:
             remove(queues, b"%d" % (number - 10))
-    assert len(queues._order) <= 64 + 2 * len(queues)
+    assert len(queues._blocks) <= 2
 
 
 @given(

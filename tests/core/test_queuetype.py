@@ -31,8 +31,10 @@ class Stack(Order):
     def oldest(self) -> Job | None:
         return self._jobs[-1] if self._jobs else None
 
-    def peek(self, count: i64) -> list[Job]:
-        return self._jobs[: -count - 1 : -1] if count > 0 else self._jobs[:-count]
+    def peek(self, count: i64, after: Job | None = None) -> list[Job]:
+        jobs = self._jobs[::-1] if count > 0 else self._jobs
+        first = 0 if after is None else jobs.index(after) + 1
+        return jobs[first : first + abs(int(count))]
 
 
 class ByApproval(Placement):

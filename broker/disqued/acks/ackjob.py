@@ -12,7 +12,8 @@ from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL, Job
-from disqued.core.jobs.jobid import require_job_ids, ttl_minutes
+from disqued.core.jobs.jobid import ttl_minutes
+from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.memorymonitor import make_room_for_one
 from disqued.core.runtime.outbox import tell_all
 from disqued.core.runtime.state import NodeState
@@ -20,11 +21,14 @@ from disqued.core.runtime.state import NodeState
 
 def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Acknowledge jobs and reply with the number that was known here and not acknowledged before."""
-    require_job_ids(args, 1)
+    for_each_job(state, session, args, _acknowledge)
+
+
+def _acknowledge(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
     lifecycle = state.lifecycle
     queues = lifecycle.queues
     acknowledged = 0
-    for index in range(1, len(args)):
+    for index in range(first, end):
         job = lifecycle.table.get(args[index])
         if job is None:
             state.ready.tell_again(session)
@@ -39,7 +43,7 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
                 state.ready.tell_again(session)
             collect(state, job)
     state.counters.add(JOBS_ACKED, acknowledged)
-    session.reply_integer(acknowledged)
+    return acknowledged
 
 
 def _acknowledge_unknown(state: NodeState, job_id: bytes) -> None:

@@ -11,7 +11,7 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import ACKED
-from disqued.core.jobs.jobid import require_job_ids
+from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import job_of
@@ -19,10 +19,13 @@ from disqued.jobmessages import job_of
 
 def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Drop the known jobs among the IDs and reply with their number."""
-    require_job_ids(args, 1)
+    for_each_job(state, session, args, _drop)
+
+
+def _drop(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
     lifecycle = state.lifecycle
     deleted = 0
-    for index in range(1, len(args)):
+    for index in range(first, end):
         job = lifecycle.table.get(args[index])
         if job is None:
             state.ready.tell_again(session)
@@ -31,7 +34,7 @@ def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
                 lifecycle.keys.forget(job.id)  # a client that deletes an unfinished job may add it again under its key
             lifecycle.drop(job)
             deleted += 1
-    session.reply_integer(deleted)
+    return deleted
 
 
 def handle_deljob(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so

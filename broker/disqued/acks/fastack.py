@@ -9,17 +9,20 @@ from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL
-from disqued.core.jobs.jobid import require_job_ids
+from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.outbox import tell_all, tell_holders
 from disqued.core.runtime.state import NodeState
 
 
 def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Drop the jobs here and on their holders (on all nodes if unknown here); reply with the number known here."""
-    require_job_ids(args, 1)
+    for_each_job(state, session, args, _drop_everywhere)
+
+
+def _drop_everywhere(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
     lifecycle = state.lifecycle
     deleted = 0
-    for index in range(1, len(args)):
+    for index in range(first, end):
         job_id = args[index]
         job = lifecycle.table.get(job_id)
         if job is None:
@@ -34,7 +37,7 @@ def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
         lifecycle.drop(job)  # if it waits for its copies, this deletes them too
         deleted += 1
     state.counters.add(JOBS_ACKED, deleted)
-    session.reply_integer(deleted)
+    return deleted
 
 
 COMMAND: Final[Command] = Command(

@@ -7,12 +7,14 @@ the part that owns a directive may have to act in between, and may fail.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from disqued.config.glob import glob_match
+from disqued.config.glob import Glob
 from disqued.config.kinds import BadValueError, MemoryShare, decode
 from disqued.config.options import OPTIONS, Option
 from disqued.errors import ReplyError
+
+MAX_PATTERN_BYTES: Final = 1024
 
 
 class Config:
@@ -87,11 +89,17 @@ class Config:
         return self._by_name.get(name)
 
     def get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
-        """Names and values of the directives that CONFIG GET shows for a glob pattern, in the order of the table."""
+        """Names and values of the directives that CONFIG GET shows for a glob pattern, in the order of the table.
+
+        Raises ReplyError if the pattern is too long: matching it would take long.
+        """
+        if len(pattern) > MAX_PATTERN_BYTES:
+            raise ReplyError(f"ERR the pattern has {len(pattern)} bytes, at most {MAX_PATTERN_BYTES} are possible")
+        glob = Glob(pattern)
         return [
             (option.name.encode(), option.kind.show(getattr(self, option.attribute)))
             for option in self.options
-            if option.shown and glob_match(pattern, option.name.encode())
+            if option.shown and glob.matches(option.name.encode())
         ]
 
     def set(self, name: bytes, value: bytes) -> None:

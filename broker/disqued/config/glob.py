@@ -17,7 +17,21 @@ _Token = frozenset[int] | None
 
 def glob_match(pattern: bytes, name: bytes) -> bool:
     """Whether the pattern matches the whole name."""
-    tokens = _tokens(pattern)
+    return Glob(pattern).matches(name)
+
+
+class Glob:
+    """A pattern that is matched with many names."""
+
+    def __init__(self, pattern: bytes) -> None:
+        self._tokens = _tokens(pattern)
+
+    def matches(self, name: bytes) -> bool:
+        """Whether the pattern matches the whole name."""
+        return _match(self._tokens, name)
+
+
+def _match(tokens: list[_Token], name: bytes) -> bool:
     at = position = 0
     star, star_position = -1, 0
     while position < len(name):

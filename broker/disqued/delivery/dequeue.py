@@ -6,19 +6,22 @@ from typing import Final
 
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
-from disqued.core.jobs.jobid import require_job_ids
+from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.state import NodeState
 
 
 def dequeue(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with the number of jobs that were queued."""
-    require_job_ids(args, 1)
+    for_each_job(state, session, args, _dequeue)
+
+
+def _dequeue(state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
     removed = 0
-    for index in range(1, len(args)):
+    for index in range(first, end):
         job = state.lifecycle.table.get(args[index])
         if job is not None and state.lifecycle.dequeue(job):
             removed += 1
-    session.reply_integer(removed)
+    return removed
 
 
 COMMAND: Final[Command] = Command(

@@ -12,37 +12,38 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import ACTIVE, DELIVERED
-from disqued.core.jobs.jobid import require_job_ids
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
 from disqued.core.queues.queue import PAUSED_IN
+from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import REQUEUED_BY_ENQUEUE, REQUEUED_BY_NACK, REQUEUED_ELSEWHERE
 from disqued.jobmessages import job_of
 
 
-def requeue_all(state: NodeState, session: Session, args: list[bytes], counting: int) -> None:
-    """Queue the active jobs among the IDs and reply with their number; shared with NACK."""
-    require_job_ids(args, 1)
-    queued = 0
-    flags = kinds.INCR_NACKS if counting == COUNT_NACK else kinds.INCR_DELIVERIES
+def requeue(state: NodeState, job_id: bytes, counting: int) -> bool:
+    """Queue a job if it is active; shared with NACK."""
     lifecycle = state.lifecycle
-    for index in range(1, len(args)):
-        job = lifecycle.table.get(args[index])
-        if job is None:
-            queued += int(state.events.forwarded(args[index], kinds.ENQUEUE, flags) >= 0)
-        elif lifecycle.queues.type_of(job.queue).release.give_back(job, state.now_ms, counting):
-            queued += 1
-            if counting == COUNT_NACK:
-                state.counters.add(REQUEUED_BY_NACK)
-            else:
-                state.counters.add(REQUEUED_BY_ENQUEUE)
-    session.reply_integer(queued)
+    job = lifecycle.table.get(job_id)
+    if job is None:
+        flags = kinds.INCR_NACKS if counting == COUNT_NACK else kinds.INCR_DELIVERIES
+        return state.events.forwarded(job_id, kinds.ENQUEUE, flags) >= 0
+    if not lifecycle.queues.type_of(job.queue).release.give_back(job, state.now_ms, counting):
+        return False
+    state.counters.add(REQUEUED_BY_NACK if counting == COUNT_NACK else REQUEUED_BY_ENQUEUE)
+    return True
 
 
 def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Queue jobs again; it counts as an additional delivery."""
-    requeue_all(state, session, args, COUNT_DELIVERY)
+    """Queue active jobs again, which counts as an additional delivery, and reply with their number."""
+    for_each_job(state, session, args, _enqueue)
+
+
+def _enqueue(state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
+    queued = 0
+    for index in range(first, end):
+        queued += requeue(state, args[index], COUNT_DELIVERY)
+    return queued
 
 
 def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - any member may ask

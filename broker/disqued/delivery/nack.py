@@ -7,13 +7,21 @@ from typing import Final
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.lifecycle.lifecycle import COUNT_NACK
+from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.state import NodeState
-from disqued.delivery.enqueue import requeue_all
+from disqued.delivery.enqueue import requeue
 
 
 def nack(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Queue jobs again and count the failure."""
-    requeue_all(state, session, args, COUNT_NACK)
+    """Queue active jobs again, count the failure, and reply with their number."""
+    for_each_job(state, session, args, _nack)
+
+
+def _nack(state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
+    queued = 0
+    for index in range(first, end):
+        queued += requeue(state, args[index], COUNT_NACK)
+    return queued
 
 
 COMMAND: Final[Command] = Command(

@@ -1,7 +1,6 @@
 """JSCAN: iterates over the jobs of this node.
 
-The cursor is the number of a cell of the job table. A call ends between two cells, so a reply may have a few elements
-more than COUNT.
+The cursor is the number of a cell of the job table.
 """
 
 from __future__ import annotations
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import STATE_NAMES
 from disqued.core.jobs.table import CELLS
+from disqued.core.runtime.slices import run_long
 from disqued.errors import ReplyError
 from disqued.introspection.description import describe_job
+from disqued.introspection.longreply import LongReply
 from disqued.introspection.scan import Scan
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 _REPLIES: Final = (b"id", b"all")
+LOOKS_PER_STEP: Final = 500
+DESCRIPTIONS_PER_STEP: Final = 20
+"""About how many jobs are looked at in one step."""
 
 
 class JobScan(Scan):
@@ -55,36 +59,64 @@ class JobScan(Scan):
         return (self.queue is None or job.queue == self.queue) and (not self.states or job.state in self.states)
 
 
+class JobScanReply(LongReply):
+    """A JSCAN in progress. It ends between two cells, so the reply may have a few elements more than COUNT."""
+
+    def __init__(self, state: NodeState, scan: JobScan) -> None:
+        super().__init__()
+        self._scan = scan
+        self._cell = state.lifecycle.table.occupied_cell(scan.cursor or 0)
+        self._looked_at = 0
+
+    def begin(self, session: Session) -> None:
+        """Append the next cursor and the number of elements."""
+        session.reply_array(2)
+        session.reply_bulk(b"%d" % (self._cell if self._cell < CELLS else 0))
+        super().begin(session)
+
+    def look(self, state: NodeState, session: Session) -> bool:
+        """Look at the jobs of some cells."""
+        table = state.lifecycle.table
+        if self._cell >= CELLS:
+            return False
+        looks = DESCRIPTIONS_PER_STEP if self._scan.describe else LOOKS_PER_STEP
+        cells = max(1, looks * CELLS // (int(table.count) + 1))
+        found: list[Job] = []
+        ended = False
+        for jobs in table.scan_cells(self._cell, cells):
+            self._cell += 1
+            self._looked_at += len(jobs)
+            found += [job for job in jobs if self._scan.matches(job)]
+            if self._cell < CELLS and self._scan.enough(self.count + len(found), self._looked_at):
+                ended = True
+                break
+        parts = (
+            self._described(state, session, found) if self._scan.describe else [b"+%b\r\n" % job.id for job in found]
+        )
+        self.add(len(found), parts)
+        if ended:
+            return False
+        self._cell = table.occupied_cell(self._cell)
+        return True
+
+    def _described(self, state: NodeState, session: Session, jobs: list[Job]) -> list[bytes]:
+        """The descriptions of jobs, encoded."""
+        out = session.out
+        kept = len(out)
+        described: list[bytes] = []
+        for job in jobs:
+            describe_job(state, session, job)
+            *fields, body, end = out[kept:]
+            described += (b"".join(fields), body, end)
+            del out[kept:]
+        return described
+
+
 def jscan(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with the next cursor and the jobs found: their IDs, or with REPLY ALL their descriptions."""
     scan = JobScan()
     scan.read(args[1:])
-    cursor, jobs = _find(state, scan)
-    session.reply_array(2)
-    session.reply_bulk(b"%d" % cursor)
-    session.reply_array(len(jobs))
-    for job in jobs:
-        if scan.describe:
-            describe_job(state, session, job)
-        else:
-            session.reply_status(job.id)
-
-
-def _find(state: NodeState, scan: JobScan) -> tuple[int, list[Job]]:
-    """The next cursor, and the jobs that pass the filters between the two cursors."""
-    table = state.lifecycle.table
-    cell = table.occupied_cell(scan.cursor or 0)
-    found: list[Job] = []
-    looked_at = 0
-    while cell < CELLS:
-        for jobs in table.scan_cells(cell, CELLS):
-            cell += 1
-            looked_at += len(jobs)
-            found += [job for job in jobs if scan.matches(job)]
-            if cell < CELLS and scan.enough(len(found), looked_at):
-                return cell, found
-        cell = table.occupied_cell(cell)
-    return 0, found
+    run_long(state, session, JobScanReply(state, scan))
 
 
 COMMAND: Final[Command] = Command(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
+from disqued.core.runtime.slices import run_long
+from disqued.introspection.longreply import LongReply
 from disqued.introspection.scan import Scan
 from disqued.resp.integers import require_integer
+from disqued.resp.writer import bulk
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
@@ -41,25 +44,36 @@ class QueueScan(Scan):
         )
 
 
+class QueueScanReply(LongReply):
+    """A QSCAN in progress."""
+
+    def __init__(self, scan: QueueScan) -> None:
+        super().__init__()
+        self._scan = scan
+        self._cursor = scan.cursor or 0
+        self._looked_at = 0
+
+    def begin(self, session: Session) -> None:
+        """Append the next cursor and the number of names."""
+        session.reply_array(2)
+        session.reply_bulk(b"%d" % self._cursor)
+        super().begin(session)
+
+    def look(self, state: NodeState, _session: Session) -> bool:
+        """Look at the next queues."""
+        scan = self._scan
+        self._cursor, page = state.lifecycle.queues.scan(self._cursor, scan.page(self.count))
+        names = [bulk(queue.name) for queue in page if scan.matches(queue, state.now_ms)]
+        self.add(len(names), names)
+        self._looked_at += len(page)
+        return self._cursor != 0 and not scan.enough(self.count, self._looked_at)
+
+
 def qscan(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with the next cursor and the names found."""
     scan = QueueScan()
     scan.read(args[1:])
-    queues = state.lifecycle.queues
-    cursor = scan.cursor or 0
-    names: list[bytes] = []
-    looked_at = 0
-    while True:
-        cursor, page = queues.scan(cursor, scan.page(len(names)))
-        names += [queue.name for queue in page if scan.matches(queue, state.now_ms)]
-        looked_at += len(page)
-        if cursor == 0 or scan.enough(len(names), looked_at):
-            break
-    session.reply_array(2)
-    session.reply_bulk(b"%d" % cursor)
-    session.reply_array(len(names))
-    for name in names:
-        session.reply_bulk(name)
+    run_long(state, session, QueueScanReply(scan))
 
 
 COMMAND: Final[Command] = Command(

@@ -14,7 +14,7 @@ from disqued.resp.integers import require_integer
 
 _MAX_CURSOR: Final = (1 << 64) - 1
 _LOOKS_PER_ELEMENT: Final = 10
-_UNBOUNDED_PAGE: Final = 1000
+_LARGEST_PAGE: Final = 1000
 
 
 class Scan:
@@ -57,7 +57,7 @@ class Scan:
 
     def page(self, found: int) -> int:
         """How many elements to examine next."""
-        return _UNBOUNDED_PAGE if self.unbounded else max(self.count - found, 1)
+        return _LARGEST_PAGE if self.unbounded else min(max(self.count - found, 1), _LARGEST_PAGE)
 
     def enough(self, found: int, looked_at: int) -> bool:
         """Whether the call ends here and leaves the rest to the next call."""

@@ -28,6 +28,7 @@ from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXP
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
 from disqued.core.runtime.shutdown import end
+from disqued.core.runtime.slices import continue_long, next_long
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import abandon
 from disqued.core.timers.alarm import Alarm
@@ -215,6 +216,9 @@ class Node:
             return
         if state.loading:  # timers and the cron wait until everything is loaded
             state.events.due()
+            continue_long(state)
+            if state.resumed:
+                self._requests.resume()
             return
         for timed in state.lifecycle.timers.due(now_ms, WAKE_UPS_PER_TICK):
             if timed.awake_ms == DUE:
@@ -230,6 +234,9 @@ class Node:
             state.resumed.extend(state.client_pause.release())
         if now_ms >= self._next_cron_ms:
             self._cron(now_ms)
+        if state.long_commands:
+            continue_long(state)
+            self._serve_queues()
         if state.resumed:
             self._requests.resume()
 
@@ -272,7 +279,10 @@ class Node:
         state = self.state
         room_ms = state.events.deadline_ms()
         if state.loading:
-            return 0 if 0 < room_ms <= state.now_ms else state.now_ms + SAMPLE_MS
+            at_once = next_long(state) is not None or 0 < room_ms <= state.now_ms
+            return 0 if at_once else state.now_ms + SAMPLE_MS
+        if state.long_commands:
+            return 0
         deadline = self._next_cron_ms
         awake_ms = state.lifecycle.timers.next_ms()
         if 0 < awake_ms < deadline:

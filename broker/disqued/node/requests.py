@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Session
 from disqued.core.commands.entry import CommandEntry
+from disqued.core.commands.longcommand import LongCommand
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY, EVICTION
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import REQUESTS_REFUSED_UNREAD
@@ -107,6 +108,8 @@ class Requests:
                 ended_ns: i64 = self._stopwatch_ns()
                 if entry is not None:
                     spent_ns: i64 = ended_ns - began_ns
+                    if state.long_commands and self._has_long_command(session, entry, args, spent_ns):
+                        break
                     entry.latency.observe(spent_ns)
                     if spent_ns >= monitoring.slow_ns:
                         monitoring.note_slow(entry, args, spent_ns)
@@ -130,6 +133,16 @@ class Requests:
             if len(state.ready.changes) != noted or state.ready.logged != logged:
                 state.ready.tell_changed(session)
             state.ready.flush(session)
+
+    def _has_long_command(self, session: Session, entry: CommandEntry, args: list[bytes], spent_ns: i64) -> bool:
+        """Whether the request has more slices; if so, it is counted when it ends."""
+        command = session.blocked
+        if not isinstance(command, LongCommand):
+            return False
+        command.entry = entry
+        command.words = args
+        command.spent_ns = spent_ns
+        return True
 
     def _entry(self, name: bytes) -> CommandEntry | None:
         """The command that a client names, None if there is none. Clients send few different words."""
@@ -252,5 +265,7 @@ class Requests:
             for session in sessions:
                 if session.may_run() and not session.closed and session.parser.buffered_bytes > 0:
                     self.run(session, self._stopwatch_ns())
+                if session.input_ended and session.end_input():
+                    state.ready.flush(session)
         if state.lifecycle.wanted:
             state.events.queues_wanted()

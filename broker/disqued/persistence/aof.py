@@ -7,11 +7,14 @@ syncs the groups, `Rewrite` replaces the file by a shorter one, and `Loader` rea
 
 from __future__ import annotations
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
+from disqued.core.clients.session import Session
+from disqued.core.commands.longcommand import LongWork
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
-from disqued.core.runtime.flush import flush_all
+from disqued.core.runtime.flush import Dropping
+from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
 from disqued.persistence.load import Loader, open_log
@@ -87,11 +90,12 @@ class Aof(DiskOwner):
             self.rewrite.start()
         self.advance()
 
-    def reload(self) -> str:
-        """Write and sync all records, drop all jobs and queues, and load the file (DEBUG LOADAOF); wait for the disk.
+    def reload(self, session: Session) -> str:
+        """Write and sync all records, drop all jobs and queues, and load the file (DEBUG LOADAOF).
 
-        Returns the error, empty on success; after an error nothing was dropped. Damage that the configuration does not
-        allow ends the node, as at the start.
+        Meanwhile other clients get the replies of a node that is loading. Returns the error, empty if the reload has
+        begun; after an error nothing is dropped. Damage that the configuration does not allow ends the node, as at the
+        start.
         """
         state = self._state
         file = self.file
@@ -104,14 +108,15 @@ class Aof(DiskOwner):
             return f"can't read {file.name}: {look.error}"
         if look.file_bytes == 0:
             return f"{file.name} is empty"
+        state.loading = True
         state.lifecycle.journal.on = False
         file.status = OFF  # what is dropped now must stay in the file
-        flush_all(state)
-        loader = Loader(state, file.name, look.file_bytes, None)
-        self._load(loader)
-        while loader.ready:
-            self.load_slice()
+        run_long(state, session, Reload(state, self, look.file_bytes))
         return ""
+
+    def load_again(self, size_bytes: i64) -> None:
+        """Begin to load the file; everything in memory was dropped."""
+        self._load(Loader(self._state, self.file.name, size_bytes, None))
 
     # --- on and off ---------------------------------------------------------------------------------------------------
 
@@ -136,8 +141,8 @@ class Aof(DiskOwner):
         self._restart_rewrite()
 
     def drop_all(self) -> None:
-        """Rewrite the file after all jobs were dropped at once without records; until then it does not count."""
-        self._state.lifecycle.journal.changes.clear()
+        """Rewrite the file after all jobs were dropped without records; until then it does not count."""
+        self.turn()
         if self.file.status == ON:
             self._log(b"")
             self.file.distrust(self._state.ready.logged)
@@ -236,3 +241,33 @@ class Aof(DiskOwner):
             error = file.write_all()
         self.advance()
         return error
+
+
+@mypyc_attr(acyclic=True)
+class Reload(LongWork):
+    """Drops everything, then loads the file."""
+
+    def __init__(self, state: NodeState, aof: Aof, size_bytes: i64) -> None:
+        super().__init__()
+        self.runs_while_loading = True
+        self.ends_without_client = True
+        self._aof = aof
+        self._size_bytes: i64 = size_bytes
+        self._dropping: Dropping | None = Dropping(state)
+
+    def step(self, state: NodeState, session: Session) -> bool:
+        """Drop some jobs or queues; when all are dropped, load some."""
+        dropping = self._dropping
+        if dropping is not None:
+            if not dropping.part(state):
+                self._dropping = None
+                self._aof.load_again(self._size_bytes)
+            return True
+        loader = self._aof.loader
+        if loader is not None:
+            if loader.failed:
+                return False
+            self._aof.load_slice()
+            return True
+        session.reply_ok()
+        return False

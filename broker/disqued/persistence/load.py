@@ -91,6 +91,11 @@ class Loader(DiskOwner):
         """Whether the next slice need not wait for the disk."""
         return not self._stopped and not self._waiting
 
+    @property
+    def failed(self) -> bool:
+        """Whether the file could not be loaded; the node ends."""
+        return self._stopped and self.result is None
+
     def begin(self) -> None:
         """Start to read the file."""
         state = self._state

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
+from disqued.core.clients.session import Session
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.persistence.aof import Aof
@@ -70,9 +71,9 @@ class PersistenceRoom(Room):
         """Write and sync everything."""
         return self.aof.end(rewrite=rewrite)
 
-    def reload(self) -> str:
+    def reload(self, session: Session) -> str:
         """Load the file again."""
-        return self.aof.reload()
+        return self.aof.reload(session)
 
     def persistence_status(self) -> Fields:
         """The state of the file."""

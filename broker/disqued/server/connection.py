@@ -18,6 +18,8 @@ FREE_OUTPUT_BYTES: Final = 16 << 10
 """Output of a client that the limits do not count, as in the original."""
 PART_BYTES: Final = 4 << 10
 """Longer parts of a reply are not joined: copying would cost more than it saves."""
+MUCH_BYTES: Final = 64 << 10
+"""After this much from one client, the node serves the others before it reads more."""
 SOFT_LIMIT_MARGIN_S: Final = 0.1
 
 
@@ -54,12 +56,20 @@ class Connection(SocketSession):
         arrived_ns = shell.clock.read_ns()
         shell.node.client_bytes(self, data, shell.clock.at_ms(arrived_ns), arrived_ns)
         shell.settle()
+        if len(data) >= MUCH_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+            shell.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """Continue to read in the next turn of the loop, which would otherwise read up to 32 times in one turn."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def eof_received(self) -> bool:
         """The client will send no more. The connection closes when the replies are written, which may be later."""
-        self.closing = True
-        self._shell.node.ready.flush(self)
-        self._shell.settle()
+        if self.end_input():
+            self._shell.node.ready.flush(self)
+            self._shell.settle()
         return True
 
     def connection_lost(self, _error: Exception | None) -> None:

@@ -136,6 +136,10 @@ class Shell(Driver):
         self.node.disk_done(work, self.clock.now_ms())
         self.settle()
 
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call something in the next turn of the loop."""
+        self._loop.call_soon(callback)
+
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
         """Call something later that does not concern the node."""
         self._loop.call_later(delay_s, callback)

@@ -60,6 +60,8 @@ class Session:
         self.reply_mode: i64 = REPLY_ON
         self.closing: bool = False
         """No more commands are read; the connection closes when the output is written."""
+        self.input_ended: bool = False
+        """The client will send no more, and the connection closes when its requests were run."""
         self.closed: bool = False
         """The connection is closed, or closes without waiting for its output."""
         self.soft_limit_since_ms: i64 = 0
@@ -70,6 +72,15 @@ class Session:
         """Whether that was not less than at the check before."""
         self._counted: i64 = 0
         self._counted_bytes: i64 = 0
+
+    def end_input(self) -> bool:
+        """The client will send no more. Returns whether the connection can close, because no reply comes soon."""
+        blocked = self.blocked
+        if blocked is not None and blocked.completes:
+            self.input_ended = True
+            return False
+        self.closing = True
+        return True
 
     def may_run(self) -> bool:
         """Whether to look at the next request: the client is not blocked, or the request may follow the waiting one."""
@@ -185,3 +196,5 @@ class Blocked(Alarm):
         self.session = session
         self.open: bool = False
         """Whether a request that may follow (`Command.may_follow`) starts nevertheless."""
+        self.completes: bool = False
+        """Whether the reply comes soon: the connection stays open for it when the client has closed its side."""

@@ -69,8 +69,11 @@ class Listener:
         """The node shuts down: write and sync all changes, to a rewritten file if `rewrite`. Returns what failed."""
         return ""
 
-    def reload(self) -> str:
-        """Forget all jobs and load them from the append-only file (DEBUG LOADAOF). Returns why that is impossible."""
+    def reload(self, session: Session) -> str:  # noqa: ARG002 - nobody hears
+        """Forget all jobs, load them from the append-only file, and reply to the client (DEBUG LOADAOF).
+
+        Returns why that is impossible.
+        """
         return ""
 
     def persistence_status(self) -> Fields:
@@ -278,10 +281,10 @@ class Events(Listener):
                 return error
         return ""
 
-    def reload(self) -> str:
+    def reload(self, session: Session) -> str:
         """Ask until a room fails."""
         for listener in self._reload:
-            error = listener.reload()
+            error = listener.reload(session)
             if error:
                 return error
         return ""

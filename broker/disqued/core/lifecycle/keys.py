@@ -99,14 +99,13 @@ class Keys:
             self.count -= 1
             self._memory.used_bytes -= KEY_BYTES
 
-    def forget_all(self) -> None:
-        """Forget all keys at once."""
-        for number in range(SHARDS):
-            for known in self._shards[number].values():
-                self._timers.disarm(known)
+    def forget_until(self, number: i64, added_ms: i64) -> None:
+        """Forget the keys in dict `number` whose jobs were added until a time."""
+        for known in list(self._shards[number].values()):
+            if 0 < known.added_ms <= added_ms:
+                self.forget(known.job_id)
+        if not self._shards[number]:
             self._shards[number] = {}
-        self._memory.used_bytes -= self.count * KEY_BYTES
-        self.count = 0
 
     def shrink(self, number: int) -> None:
         """Compact dict `number` (modulo the number of dicts) if most of its entries are gone."""

@@ -34,8 +34,11 @@ class Order:
             self.remove(job)
         return job
 
-    def peek(self, count: i64) -> list[Job]:
-        """Up to `count` next jobs, the next one first; for a negative count the last ones, the last one first."""
+    def peek(self, count: i64, after: Job | None = None) -> list[Job]:
+        """Up to `count` next jobs, the next one first; for a negative count the last ones, the last one first.
+
+        With `after`, a job that this method returned before, those that follow it in that direction.
+        """
         raise NotImplementedError
 
 
@@ -119,15 +122,35 @@ class ByAge(Order):
             return late
         return first
 
-    def peek(self, count: i64) -> list[Job]:
+    def _line_after(self, after: Job | None, *, backwards: bool) -> Job | None:
+        """The job of the line from which `peek` continues. It is found at once unless `after` has left the line."""
+        if after is not None and after.place == IN_LINE:
+            return after.queue_previous if backwards else after.queue_next
+        job = self._line.last if backwards else self._line.first
+        while after is not None and job is not None and _older(after, job) == backwards:
+            job = job.queue_previous if backwards else job.queue_next
+        return job
+
+    def _late_after(self, after: Job | None, *, backwards: bool) -> Iterator[Job]:
+        """The jobs of the side structure from which `peek` continues."""
+        if self._late is None:
+            return iter(())
+        if after is None:
+            return reversed(self._late) if backwards else iter(self._late)
+        key = _age_key(after)
+        if backwards:
+            younger: Iterator[Job] = self._late.irange_key(None, key, (True, False), reverse=True)
+            return younger
+        older: Iterator[Job] = self._late.irange_key(key, None, (False, True))
+        return older
+
+    def peek(self, count: i64, after: Job | None = None) -> list[Job]:
         """Up to `count` of the oldest jobs, oldest first; for a negative count the youngest, youngest first."""
         backwards = count < 0
         wanted: i64 = -count if backwards else count
         found: list[Job] = []
-        late: Iterator[Job] = iter(())
-        if self._late is not None:
-            late = reversed(self._late) if backwards else iter(self._late)
-        job = self._line.last if backwards else self._line.first
+        late = self._late_after(after, backwards=backwards)
+        job = self._line_after(after, backwards=backwards)
         side = next(late, None)
         while len(found) < wanted:
             if job is not None and (side is None or _older(job, side) != backwards):

@@ -1,17 +1,24 @@
 """All queues of a node, by name and in the order in which they were made.
 
-Queues are scanned in that order. A cursor is the number of the last queue that was returned, and bisection finds it
-again. A scan therefore needs no snapshot, returns each queue that stays exactly once, and costs no more than what it
-returns. A removed queue leaves a hole in the order; holes are removed when they outnumber the queues.
+Queues are scanned in that order. A cursor is the number of the last queue that was returned. A scan therefore needs no
+snapshot, returns each queue that stays exactly once, and costs no more than what it returns.
+
+Both indexes are split, so that none of their dicts is so large that its growth would stall the node: by name as the job
+table is, and by number into blocks.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from typing import Final
 
 from mypy_extensions import i64
+from sortedcontainers import SortedDict
 
 from disqued.core.queues.queue import Queue, QueueType
+
+_SHARDS: Final = 64
+_BLOCK_SHIFT: Final = 10
+"""A block has the queues whose numbers differ only in this many bits."""
 
 
 class Queues:
@@ -23,22 +30,25 @@ class Queues:
         self._declared: dict[bytes, QueueType] = {}
         """The types of queues that were declared, by name."""
         self._some_declared: bool = False
-        self._by_name: dict[bytes, Queue] = {}
-        self._order: list[Queue | None] = []
-        self._numbers: list[int] = []
-        self._made: i64 = 0
+        self._shards: list[dict[bytes, Queue]] = [{} for _ in range(_SHARDS)]
+        """By name."""
+        self._blocks = SortedDict()
+        """By number of the block, a dict of queues by number."""
+        self._count: i64 = 0
+        self.made: i64 = 0
+        """The number of the last queue that was made."""
 
     def __len__(self) -> int:
         """Number of queues."""
-        return len(self._by_name)
+        return int(self._count)
 
     def get(self, name: bytes) -> Queue | None:
         """The queue of that name, or None."""
-        return self._by_name.get(name)
+        return self._shards[hash(name) & (_SHARDS - 1)].get(name)
 
     def declare(self, name: bytes, queue_type: QueueType) -> None:
         """Choose the type of a queue that does not exist yet."""
-        assert name not in self._by_name
+        assert self.get(name) is None
         self._declared[name] = queue_type
         self._some_declared = True
 
@@ -50,30 +60,37 @@ class Queues:
 
     def get_or_make(self, name: bytes, now_ms: i64) -> Queue:
         """The queue of that name; it is made if it does not exist."""
-        queue = self._by_name.get(name)
+        shard = self._shards[hash(name) & (_SHARDS - 1)]
+        queue = shard.get(name)
         if queue is None:
-            self._made += 1
-            queue = Queue(name, self._made, now_ms, self.type_of(name))
-            self._by_name[name] = queue
-            self._order.append(queue)
-            self._numbers.append(self._made)
+            self.made += 1
+            queue = Queue(name, self.made, now_ms, self.type_of(name))
+            shard[name] = queue
+            self._count += 1
+            block: dict[int, Queue] = self._blocks.setdefault(int(self.made >> _BLOCK_SHIFT), {})
+            block[int(self.made)] = queue
         return queue
 
     def remove(self, queue: Queue) -> None:
         """Remove a queue and its statistics."""
-        del self._by_name[queue.name]
-        self._order[bisect_right(self._numbers, queue.number) - 1] = None
-        if len(self._order) > 64 and len(self._order) > 2 * len(self._by_name):
-            self._order = [kept for kept in self._order if kept is not None]
-            self._numbers = [kept.number for kept in self._order if kept is not None]
+        shard = self._shards[hash(queue.name) & (_SHARDS - 1)]
+        del shard[queue.name]
+        self._count -= 1
+        number = int(queue.number >> _BLOCK_SHIFT)
+        block: dict[int, Queue] = self._blocks[number]
+        del block[int(queue.number)]
+        if not block:
+            del self._blocks[number]
 
     def scan(self, cursor: int, limit: int) -> tuple[int, list[Queue]]:
         """The next cursor, 0 at the end, and up to `limit` queues after the cursor."""
-        at = bisect_right(self._numbers, cursor)
         found: list[Queue] = []
-        while at < len(self._order) and len(found) < limit:
-            queue = self._order[at]
-            if queue is not None:
+        for number in self._blocks.irange(cursor >> _BLOCK_SHIFT):
+            block: dict[int, Queue] = self._blocks[number]
+            for queue in block.values():
+                if queue.number <= cursor:
+                    continue
+                if len(found) >= limit:
+                    return int(found[-1].number) if found else cursor, found
                 found.append(queue)
-            at += 1
-        return (0 if at >= len(self._order) else self._numbers[at - 1]), found
+        return 0, found

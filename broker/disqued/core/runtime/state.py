@@ -20,6 +20,7 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.holders import Holders
 from disqued.core.cluster.view import ClusterView
 from disqued.core.commands.entry import CommandEntry
+from disqued.core.commands.longcommand import LongCommand
 from disqued.core.host.host import Host
 from disqued.core.jobs.jobid import JobIds
 from disqued.core.lifecycle.events import Events, Listener
@@ -97,6 +98,8 @@ class NodeState:
         self.blocked_clients: i64 = 0
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""
+        self.long_commands: list[LongCommand] = []
+        """Commands that run in slices (`runtime.slices`), the next one first."""
         self.client_pause = ClientPause()
         self.monitoring = Monitoring(config, host, self.ready)
 
