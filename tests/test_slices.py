@@ -199,53 +199,51 @@ def test_peeking_goes_on_behind_jobs_that_leave_the_queue(local: LocalNode) -> N
     assert set(ids[1000:]) <= set(seen)
 
 
-def test_everything_is_dropped_in_slices(local: LocalNode) -> None:
+def test_everything_is_gone_at_once_and_freed_in_slices(local: LocalNode) -> None:
     client, other, waiting = local.client(), local.client(), local.client()
     fill(client)
+    client.add("mail", "keyed", "KEY", "k")
     client.call("PAUSE", "print", "in")
     waiting.send("GETJOB", "FROM", "empty")
     slow(local)
-    client.send("DEBUG", "FLUSHALL")
+    assert client.call("DEBUG", "FLUSHALL") == b"OK"
     assert waiting.next_reply() is None
-    local.run(milliseconds=1)
-    assert 0 < qlen(other) < MANY
-    kept = other.add("mail", "new")
-    assert finish(local, client) == b"OK"
+    assert qlen(other) == 0
+    kept = other.add("mail", "new", "KEY", "k")
+    assert local.node.state.lifecycle.dropped
+    local.run(seconds=2)
     local.host.command_ns = 0
-    assert other.call("QLEN", "mail") == 1
+    assert not local.node.state.lifecycle.dropped
     assert other.take("mail") == [kept]
     assert local.node.state.lifecycle.table.count == 1
     assert other.call("QSCAN", "0") == [b"0", [b"mail"]]
 
 
-def test_a_flush_is_completed_when_its_client_disconnects(local: LocalNode) -> None:
-    client, other = local.client(), local.client()
-    fill(client)
-    slow(local)
-    client.send("DEBUG", "FLUSHALL")
+def test_dropped_jobs_are_not_queued_again_while_they_are_freed(local: LocalNode) -> None:
+    client = local.client()
+    for number in range(MANY):
+        client.add("mail", f"job {number}", "RETRY", 1)
+    local.run(milliseconds=500)
+    local.host.command_ns = 3_000_000_000
+    client.call("DEBUG", "FLUSHALL")
     local.run(milliseconds=1)
-    client.disconnect()
-    local.run(seconds=2)
-    assert qlen(other) == 0
-    assert local.node.state.long_commands == []
-    assert local.node.state.lifecycle.memory.used_bytes < 2_000_000
-
-
-def test_a_flush_in_slices_reaches_the_append_only_file() -> None:
-    local = logging_node()
-    client, other = local.client(), local.client()
-    fill(client)
-    slow(local)
-    client.send("DEBUG", "FLUSHALL")
-    local.run(milliseconds=1)
-    kept = other.add("mail", "new")
-    assert finish(local, client) == b"OK"
+    assert local.node.state.lifecycle.dropped
     local.host.command_ns = 0
     local.run(seconds=3)
-    local.crash()
-    local.restart()
-    local.run(seconds=1)
-    assert jobs_of(local.client()) == [kept]
+    assert qlen(client) == 0
+    assert client.stat("mail") == {}
+    assert local.node.state.lifecycle.timers.next_ms() == 0
+
+
+def test_all_memory_of_dropped_jobs_is_given_back(local: LocalNode) -> None:
+    client = local.client()
+    memory = local.node.state.lifecycle.memory
+    before = memory.used_bytes
+    fill(client)
+    client.add("mail", "keyed", "KEY", "k")
+    client.call("DEBUG", "FLUSHALL")
+    local.run(milliseconds=10)
+    assert memory.used_bytes == before
 
 
 def test_clients_are_told_that_the_node_loads_while_it_reloads_its_file() -> None:
@@ -273,18 +271,6 @@ def test_a_reload_is_completed_when_its_client_disconnects() -> None:
     local.run(seconds=2)
     local.host.command_ns = 0
     assert sorted(jobs_of(other)) == sorted(ids)
-
-
-def test_a_cluster_is_reset_when_all_jobs_are_dropped(local: LocalNode) -> None:
-    client = local.client()
-    fill(client)
-    node_id = client.call("CLUSTER", "MYID")
-    slow(local)
-    client.send("CLUSTER", "RESET", "HARD")
-    assert finish(local, client) == b"OK"
-    local.host.command_ns = 0
-    assert client.call("CLUSTER", "MYID") != node_id
-    assert qlen(client) == 0
 
 
 def jobs_of(client: LocalClient) -> list[bytes]:

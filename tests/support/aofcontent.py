@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import hiredis
 
 from disqued.core.jobs.codec import Unpacked, unpack
-from support.asking import ask
 
 if TYPE_CHECKING:
     from disqued.testing.local import LocalNode
@@ -43,9 +42,7 @@ class Content:
 
 def job_ids(local: LocalNode) -> set[bytes]:
     """The IDs of the jobs that a node has in memory."""
-    cursor, ids = ask(local.client(), "JSCAN", "COUNT", 1_000_000)
-    assert cursor == b"0"
-    return set(ids)
+    return {job.id for job in local.node.state.lifecycle.table.jobs() if not job.is_dummy}
 
 
 def come_back(local: LocalNode) -> None:

@@ -9,9 +9,8 @@ from disqued.admin.configcmd import rewrite_config_file
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.memory.accounting import CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
-from disqued.core.runtime.flush import Flush
+from disqued.core.runtime.flush import flush_all
 from disqued.core.runtime.shutdown import end
-from disqued.core.runtime.slices import run_long
 from disqued.errors import ReplyError
 from disqued.resp.integers import require_integer
 
@@ -30,10 +29,7 @@ def debug(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _flushall(state: NodeState, session: Session, _args: list[bytes]) -> None:
-    run_long(state, session, Flush(state, _flushed))
-
-
-def _flushed(_state: NodeState, session: Session) -> None:
+    flush_all(state)
     session.reply_ok()
 
 

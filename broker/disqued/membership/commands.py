@@ -8,8 +8,7 @@ from disqued.bus import kinds
 from disqued.core.clients.blocked import WaitForJob
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
-from disqued.core.runtime.flush import Flush
-from disqued.core.runtime.slices import run_long
+from disqued.core.runtime.flush import flush_all
 from disqued.core.runtime.waiting import release
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
 from disqued.membership import forget, handshake, nodes, skew
@@ -117,22 +116,11 @@ def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
     kind = args[2].upper() if len(args) == 3 else b"SOFT"
     if kind not in {b"SOFT", b"HARD"}:
         raise CommandSyntaxError
-    run_long(state, session, Flush(state, _reset_hard if kind == b"HARD" else _reset_soft))
-
-
-def _reset_soft(state: NodeState, session: Session) -> None:
-    """Forget all nodes."""
+    flush_all(state)
     for peer in list(state.view.peers.values()):
         nodes.remove(state, peer)
-    save_or_refuse(state, sync=True)
-    session.reply_ok()
-
-
-def _reset_hard(state: NodeState, session: Session) -> None:
-    """Change the node ID as well."""
-    for peer in list(state.view.peers.values()):
-        nodes.remove(state, peer)
-    change_id(membership_of(state), nodes.random_id(state))
+    if kind == b"HARD":
+        change_id(membership_of(state), nodes.random_id(state))
     save_or_refuse(state, sync=True)
     session.reply_ok()
 

@@ -26,6 +26,7 @@ from disqued.core.output.ready import Driver, Ready
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXPIRED, REJECTED_CONNECTIONS
 from disqued.core.runtime.failures import report_bug
+from disqued.core.runtime.flush import free_dropped
 from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
 from disqued.core.runtime.shutdown import end
 from disqued.core.runtime.slices import continue_long, next_long
@@ -217,6 +218,7 @@ class Node:
         if state.loading:  # timers and the cron wait until everything is loaded
             state.events.due()
             continue_long(state)
+            free_dropped(state)
             if state.resumed:
                 self._requests.resume()
             return
@@ -237,6 +239,8 @@ class Node:
         if state.long_commands:
             continue_long(state)
             self._serve_queues()
+        if state.lifecycle.dropped:
+            free_dropped(state)
         if state.resumed:
             self._requests.resume()
 
@@ -279,9 +283,9 @@ class Node:
         state = self.state
         room_ms = state.events.deadline_ms()
         if state.loading:
-            at_once = next_long(state) is not None or 0 < room_ms <= state.now_ms
+            at_once = next_long(state) is not None or state.lifecycle.dropped or 0 < room_ms <= state.now_ms
             return 0 if at_once else state.now_ms + SAMPLE_MS
-        if state.long_commands:
+        if state.long_commands or state.lifecycle.dropped:
             return 0
         deadline = self._next_cron_ms
         awake_ms = state.lifecycle.timers.next_ms()

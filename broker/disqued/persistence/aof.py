@@ -13,7 +13,7 @@ from disqued.core.clients.session import Session
 from disqued.core.commands.longcommand import LongWork
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
-from disqued.core.runtime.flush import Dropping
+from disqued.core.runtime.flush import flush_all
 from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
@@ -108,15 +108,12 @@ class Aof(DiskOwner):
             return f"can't read {file.name}: {look.error}"
         if look.file_bytes == 0:
             return f"{file.name} is empty"
-        state.loading = True
         state.lifecycle.journal.on = False
         file.status = OFF  # what is dropped now must stay in the file
-        run_long(state, session, Reload(state, self, look.file_bytes))
+        flush_all(state)
+        self._load(Loader(state, file.name, look.file_bytes, None))
+        run_long(state, session, Reload(self))
         return ""
-
-    def load_again(self, size_bytes: i64) -> None:
-        """Begin to load the file; everything in memory was dropped."""
-        self._load(Loader(self._state, self.file.name, size_bytes, None))
 
     # --- on and off ---------------------------------------------------------------------------------------------------
 
@@ -141,8 +138,8 @@ class Aof(DiskOwner):
         self._restart_rewrite()
 
     def drop_all(self) -> None:
-        """Rewrite the file after all jobs were dropped without records; until then it does not count."""
-        self.turn()
+        """Rewrite the file after all jobs were dropped at once without records; until then it does not count."""
+        self._state.lifecycle.journal.changes.clear()
         if self.file.status == ON:
             self._log(b"")
             self.file.distrust(self._state.ready.logged)
@@ -245,29 +242,20 @@ class Aof(DiskOwner):
 
 @mypyc_attr(acyclic=True)
 class Reload(LongWork):
-    """Drops everything, then loads the file."""
+    """Loads the file while the client that asked for it waits."""
 
-    def __init__(self, state: NodeState, aof: Aof, size_bytes: i64) -> None:
+    def __init__(self, aof: Aof) -> None:
         super().__init__()
         self.runs_while_loading = True
         self.ends_without_client = True
         self._aof = aof
-        self._size_bytes: i64 = size_bytes
-        self._dropping: Dropping | None = Dropping(state)
 
     def step(self, state: NodeState, session: Session) -> bool:
-        """Drop some jobs or queues; when all are dropped, load some."""
-        dropping = self._dropping
-        if dropping is not None:
-            if not dropping.part(state):
-                self._dropping = None
-                self._aof.load_again(self._size_bytes)
-            return True
+        """Load for a short time."""
+        del state
         loader = self._aof.loader
-        if loader is not None:
-            if loader.failed:
-                return False
-            self._aof.load_slice()
-            return True
-        session.reply_ok()
-        return False
+        if loader is None:
+            session.reply_ok()
+            return False
+        self._aof.load_slice()
+        return not loader.failed

@@ -141,6 +141,14 @@ class ReplicationRoom(Room):
             self._take_back(job)
             self._refuse(wait, _REMOVED)
 
+    def all_dropped(self) -> None:
+        """Delete the copies of all jobs that wait for more, and reply to their clients."""
+        waits = list(self.waits.values())
+        self.waits.clear()
+        for wait in waits:
+            self._delete_copies(wait.job)
+            self._refuse(wait, _REMOVED)
+
     def client_gone(self, blocked: Blocked) -> None:
         """Delete the job of a client that disconnected while it waited for copies, wherever the job may be."""
         if isinstance(blocked, Replication):

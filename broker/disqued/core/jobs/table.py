@@ -72,6 +72,13 @@ class JobTable:
         del self._shards[_shard(job.id)][job.id]
         self.count -= 1
 
+    def take_all(self) -> list[dict[bytes, Job]]:
+        """Remove all jobs at once, and return the dicts that hold them."""
+        taken = self._shards
+        self._shards = [{} for _ in range(SHARDS)]
+        self.count = 0
+        return taken
+
     def shrink(self, number: int) -> None:
         """Compact dict `number` (modulo the number of dicts) if most of its entries are gone."""
         at = number % SHARDS

@@ -99,13 +99,12 @@ class Keys:
             self.count -= 1
             self._memory.used_bytes -= KEY_BYTES
 
-    def forget_until(self, number: i64, added_ms: i64) -> None:
-        """Forget the keys in dict `number` whose jobs were added until a time."""
-        for known in list(self._shards[number].values()):
-            if 0 < known.added_ms <= added_ms:
-                self.forget(known.job_id)
-        if not self._shards[number]:
-            self._shards[number] = {}
+    def take_all(self) -> list[dict[bytes, Remembered]]:
+        """Forget all keys at once, and return the dicts that hold them; their timers are still armed."""
+        taken = self._shards
+        self._shards = [{} for _ in range(SHARDS)]
+        self.count = 0
+        return taken
 
     def shrink(self, number: int) -> None:
         """Compact dict `number` (modulo the number of dicts) if most of its entries are gone."""

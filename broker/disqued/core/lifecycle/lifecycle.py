@@ -29,6 +29,7 @@ from disqued.core.jobs.job import (
     Job,
 )
 from disqued.core.jobs.table import JobTable
+from disqued.core.lifecycle.dropped import Dropped
 from disqued.core.lifecycle.events import Events
 from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.keys import Keys
@@ -119,6 +120,8 @@ class Lifecycle(Release):
         """Jobs that wait here for the end of their delay."""
         self.requeued_by_timer = Count()
         """How often a job was queued again because its retry time was over."""
+        self.dropped: list[Dropped] = []
+        """What was dropped at once and is not freed yet."""
         self.replication_counts = ReplicationCounts()
         """REPLICATE of all jobs that are not acknowledged."""
 
@@ -455,8 +458,25 @@ class Lifecycle(Release):
         self.memory.remove(job)
         self.table.remove(job)
 
+    def drop_all(self) -> None:
+        """Forget all jobs, keys and queues at once, without a record. No client may wait for a job.
+
+        The timers of the jobs stay armed until they are freed.
+        """
+        self.dropped.append(Dropped(self.table.take_all(), self.keys.take_all(), self.queues.take_all()))
+        self.memory.forbid_all_evictions()
+        self.ready.clear()
+        self.wanted.clear()
+        self.unplaced_jobs = 0
+        self.acked_jobs = 0
+        self.queued_jobs = 0
+        self.delayed_jobs = 0
+        self.replication_counts = ReplicationCounts()
+
     def wake(self, job: Job, now_ms: i64) -> bool:
         """Do what is due for a job: expire, announce or requeue it. True if the job expired."""
+        if self.dropped and self.table.get(job.id) is not job:
+            return False
         if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= now_ms:
             self.queues.type_of(job.queue).release.expire(job)
             return True

@@ -250,6 +250,10 @@ class Memory:
         job.place = IN_RECLAIMABLE
         self._evictable.append(job)
 
+    def forbid_all_evictions(self) -> None:
+        """Remove all jobs from the list of those that may be evicted: they are dropped."""
+        self._evictable = JobList()
+
     def forbid_eviction(self, job: Job) -> None:
         """Keep a job from being evicted; it may have been allowed before."""
         if job.place != IN_RECLAIMABLE:

@@ -35,7 +35,7 @@ class Queues:
         self._blocks = SortedDict()
         """By number of the block, a dict of queues by number."""
         self._count: i64 = 0
-        self.made: i64 = 0
+        self._made: i64 = 0
         """The number of the last queue that was made."""
 
     def __len__(self) -> int:
@@ -63,12 +63,12 @@ class Queues:
         shard = self._shards[hash(name) & (_SHARDS - 1)]
         queue = shard.get(name)
         if queue is None:
-            self.made += 1
-            queue = Queue(name, self.made, now_ms, self.type_of(name))
+            self._made += 1
+            queue = Queue(name, self._made, now_ms, self.type_of(name))
             shard[name] = queue
             self._count += 1
-            block: dict[int, Queue] = self._blocks.setdefault(int(self.made >> _BLOCK_SHIFT), {})
-            block[int(self.made)] = queue
+            block: dict[int, Queue] = self._blocks.setdefault(int(self._made >> _BLOCK_SHIFT), {})
+            block[int(self._made)] = queue
         return queue
 
     def remove(self, queue: Queue) -> None:
@@ -81,6 +81,14 @@ class Queues:
         del block[int(queue.number)]
         if not block:
             del self._blocks[number]
+
+    def take_all(self) -> list[dict[bytes, Queue]]:
+        """Remove all queues at once, and return the dicts that hold them."""
+        taken = self._shards
+        self._shards = [{} for _ in range(_SHARDS)]
+        self._blocks = SortedDict()
+        self._count = 0
+        return taken
 
     def scan(self, cursor: int, limit: int) -> tuple[int, list[Queue]]:
         """The next cursor, 0 at the end, and up to `limit` queues after the cursor."""
