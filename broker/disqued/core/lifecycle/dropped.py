@@ -24,11 +24,18 @@ class Dropped:
     """What a node had when it dropped everything: the dicts of its tables."""
 
     def __init__(
-        self, jobs: list[dict[bytes, Job]], keys: list[dict[bytes, Remembered]], queues: list[dict[bytes, Queue]]
+        self,
+        jobs: list[dict[bytes, Job]],
+        keys: list[dict[bytes, Remembered]],
+        names: list[dict[bytes, Queue]],
+        queues: list[dict[int, Queue]],
     ) -> None:
         self._jobs = jobs
         self._keys = keys
+        self._names = names
+        """The queues by name."""
         self._queues = queues
+        """The same queues by number."""
 
     def free_part(self, timers: TimerWheel, events: Events) -> bool:
         """Free some of it; False when nothing is left."""
@@ -47,10 +54,16 @@ class Dropped:
                 timers.disarm(keys.popitem()[1])
             if not keys:
                 self._keys.pop()
+        elif self._names:
+            names = self._names[-1]
+            for _ in range(min(_PART, len(names))):
+                names.popitem()
+            if not names:
+                self._names.pop()
         elif self._queues:
             queues = self._queues[-1]
             for _ in range(min(_PART, len(queues))):
                 events.queue_gone(queues.popitem()[1])
             if not queues:
                 self._queues.pop()
-        return bool(self._queues)
+        return bool(self._jobs or self._keys or self._names or self._queues)

@@ -463,7 +463,8 @@ class Lifecycle(Release):
 
         The timers of the jobs stay armed until they are freed.
         """
-        self.dropped.append(Dropped(self.table.take_all(), self.keys.take_all(), self.queues.take_all()))
+        names, queues = self.queues.take_all()
+        self.dropped.append(Dropped(self.table.take_all(), self.keys.take_all(), names, queues))
         self.memory.forbid_all_evictions()
         self.ready.clear()
         self.wanted.clear()

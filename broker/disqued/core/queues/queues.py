@@ -82,13 +82,14 @@ class Queues:
         if not block:
             del self._blocks[number]
 
-    def take_all(self) -> list[dict[bytes, Queue]]:
-        """Remove all queues at once, and return the dicts that hold them."""
-        taken = self._shards
+    def take_all(self) -> tuple[list[dict[bytes, Queue]], list[dict[int, Queue]]]:
+        """Remove all queues at once, and return the dicts that hold them: by name, and by number."""
+        by_name = self._shards
+        by_number: list[dict[int, Queue]] = list(self._blocks.values())
         self._shards = [{} for _ in range(_SHARDS)]
         self._blocks = SortedDict()
         self._count = 0
-        return taken
+        return by_name, by_number
 
     def scan(self, cursor: int, limit: int) -> tuple[int, list[Queue]]:
         """The next cursor, 0 at the end, and up to `limit` queues after the cursor."""
