@@ -75,7 +75,7 @@ LATENCIES = (
 )
 
 MEMORY = Target(460, 380, higher_is_better=False)  # bytes for each waiting job
-PAUSE = Target(65, 40, higher_is_better=False)  # ms, the longest reply
+PAUSE = Target(15, 10, higher_is_better=False)  # ms, the longest reply
 WAITING_GROWTH = Target(1.35, 1.15, higher_is_better=False)  # cost at the most waiting jobs over cost at the fewest
 
 SYNCHRONOUS_COPIES = Target(0.40, 0.55)  # adds with three copies on three nodes over adds on one node, on one core

@@ -89,6 +89,18 @@ def _limits(results: Results) -> Table:
     return table
 
 
+def _longest(results: Results) -> list[Table]:
+    """How long a command with much work makes other clients wait."""
+    if "longest_ms" not in results:
+        return []
+    jobs = results["sizes"]["long"]
+    rows = [
+        [title, f"{median(found):.1f} ms [{min(found):.1f}-{max(found):.1f}]{verdict(median(found), PAUSE)}"]
+        for title, found in results["longest_ms"].items()
+    ]
+    return [Table(f"Longest reply to another client, {jobs:,} jobs", ["while a client sends", "disqued"], rows)]
+
+
 def _growth(results: Results) -> list[Table]:
     tables = []
     for what, curves in results.get("growth", {}).items():
@@ -107,6 +119,7 @@ def tables(results: Results) -> list[Table]:
         made.append(_comparison(results, "Latency, and the ratio to other brokers (lower is better)", LATENCIES))
         made.append(_cpu(results))
     made.append(_limits(results))
+    made += _longest(results)
     made += _growth(results) + cluster_report.tables(results) + persistence_report.tables(results)
     return [table for table in made if table.rows]
 

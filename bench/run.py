@@ -26,6 +26,7 @@ from typing import Any
 
 import cluster
 import machine
+import pauses
 import persistence
 import report
 import workloads
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "comparison": workloads.compare,
     "memory": workloads.memory,
     "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),
+    "longest_ms": lambda _, sizes, say: pauses.measure(sizes, say),
     "growth": workloads.growth,
     "cluster": cluster.compare,
     "traffic": lambda _, sizes, say: cluster.traffic(sizes, say),

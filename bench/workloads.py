@@ -33,6 +33,7 @@ class Sizes:
     half_load_s: float = 1.5
     memory: int = 1_000_000
     pause: int = 2_000_000
+    long: int = 1_000_000  # jobs of one command
     churn: int = 160_000  # jobs that come and go at each level of a growth run
     blocked_jobs: int = 50_000
     queue_backlog: int = 100_000
@@ -60,6 +61,7 @@ class Sizes:
             cycle=int(self.cycle * factor),
             memory=int(self.memory * factor),
             pause=int(self.pause * factor),
+            long=int(self.long * factor),
             churn=int(self.churn * factor),
             blocked_jobs=int(self.blocked_jobs * factor),
             cluster=int(self.cluster * factor),
@@ -80,6 +82,7 @@ QUICK = Sizes(
     half_load_s=0.5,
     memory=20_000,
     pause=20_000,
+    long=5_000,
     churn=6_400,
     blocked_jobs=2_000,
     queue_backlog=1_000,
