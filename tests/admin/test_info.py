@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "Server": "disque_version disque_git_sha1 disque_git_dirty disque_build_id os arch_bits multiplexing_api "
     "gcc_version process_id run_id tcp_port uptime_in_seconds uptime_in_days hz executable config_file "
-    "disqued_version python_version build",
+    "disqued_version python_version build disqued_extensions",
     "Clients": "connected_clients client_longest_output_list client_biggest_input_buf blocked_clients",
     "Memory": "used_memory used_memory_human used_memory_rss used_memory_peak used_memory_peak_human "
     "mem_fragmentation_ratio mem_allocator used_memory_startup used_memory_buffers maxmemory maxmemory_human "
@@ -85,6 +85,7 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
     assert server["disque_version"] == "1.0-rc1"
     assert server["disqued_version"] == __version__
     assert server["build"] in {"compiled", "interpreted"}
+    assert server["disqued_extensions"] == "addjob-key,getjob-withrequeue"
     assert (server["uptime_in_seconds"], server["uptime_in_days"]) == ("86405", "1")
     assert len(server["run_id"]) == 40
 

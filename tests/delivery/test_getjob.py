@@ -6,7 +6,7 @@ import pytest
 
 from disqued.client import ResponseError
 from disqued.testing.cluster import Cluster
-from disqued.testing.local import LocalClient
+from disqued.testing.local import LocalClient, LocalNode
 
 
 def test_reply_has_the_queue_the_id_and_the_body_of_each_job(client: LocalClient) -> None:
@@ -33,6 +33,51 @@ def test_withcounters_adds_nacks_and_additional_deliveries(client: LocalClient) 
     assert client.call("GETJOB", "WITHCOUNTERS", "FROM", "mail") == [
         [b"mail", job, b"hello", b"nacks", 2, b"additional-deliveries", 1]
     ]
+
+
+def requeue_in_ms(client: LocalClient) -> int:
+    """Take a job, and return the time until it is delivered again."""
+    reply = client.call("GETJOB", "WITHREQUEUE", "FROM", "mail")
+    assert isinstance(reply, list)
+    [job] = reply
+    assert isinstance(job, list)
+    assert job[-2] == b"requeue-in-ms"
+    assert isinstance(job[-1], int)
+    return job[-1]
+
+
+def test_withrequeue_adds_the_time_until_the_job_is_delivered_again(local: LocalNode, client: LocalClient) -> None:
+    client.add("mail", "hello", "RETRY", 100)
+    local.run(seconds=2)
+    assert 97_500 <= requeue_in_ms(client) <= 98_500, "requeue times are spread over a second"
+
+
+def test_requeue_time_is_the_whole_retry_time_when_the_job_waited_long(local: LocalNode, client: LocalClient) -> None:
+    client.add("mail", "hello", "RETRY", 100)
+    local.run(seconds=50)
+    left_ms = requeue_in_ms(client)
+    assert 99_500 <= left_ms <= 100_500
+
+
+def test_requeue_time_is_minus_one_for_at_most_once_jobs(client: LocalClient) -> None:
+    job = client.add("mail", "hello", "RETRY", 0)
+    assert client.call("GETJOB", "WITHREQUEUE", "FROM", "mail") == [[b"mail", job, b"hello", b"requeue-in-ms", -1]]
+
+
+def test_requeue_time_follows_the_counters(client: LocalClient) -> None:
+    job = client.add("mail", "hello", "RETRY", 100)
+    reply = client.raw("GETJOB", "WITHREQUEUE", "WITHCOUNTERS", "FROM", "mail")
+    assert reply.startswith(b"*1\r\n*9\r\n$4\r\nmail\r\n$40\r\n" + job)
+    assert b"$5\r\nnacks\r\n:0\r\n$21\r\nadditional-deliveries\r\n:0\r\n$13\r\nrequeue-in-ms\r\n:" in reply
+
+
+def test_job_is_delivered_again_after_the_announced_time(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("mail", "hello", "RETRY", 100)
+    left_ms = requeue_in_ms(client)
+    local.run(milliseconds=left_ms - 1)
+    assert client.call("QLEN", "mail") == 0
+    local.run(seconds=1)
+    assert client.take("mail") == [job]
 
 
 def test_several_queues_are_served_in_turn_one_job_each(client: LocalClient) -> None:

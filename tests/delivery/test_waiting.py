@@ -52,6 +52,13 @@ def test_clients_are_served_in_the_order_of_their_requests(local: LocalNode, pro
     assert producer.call("QLEN", "mail") == 1
 
 
+def test_waiting_client_gets_the_requeue_time(local: LocalNode, producer: LocalClient) -> None:
+    worker = local.client()
+    worker.send("GETJOB", "WITHREQUEUE", "FROM", "mail")
+    job = producer.add("mail", "hello", "RETRY", 0)
+    assert worker.next_reply() == [[b"mail", job, b"hello", b"requeue-in-ms", -1]]
+
+
 def test_waiting_client_gets_one_job_whatever_its_count(local: LocalNode, producer: LocalClient) -> None:
     worker = local.client()
     worker.send("GETJOB", "COUNT", 10, "WITHCOUNTERS", "FROM", "mail")

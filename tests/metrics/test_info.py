@@ -24,7 +24,9 @@ OF_LEAVING = "follows from the numbers of remaining and transferred jobs"
 IN_INFO = {
     **dict.fromkeys(["disqued_version", "build", "python_version"], "disque_build_info"),
     **dict.fromkeys(["disque_version", "disque_git_sha1", "disque_build_id", "os", "multiplexing_api"], TEXT),
-    **dict.fromkeys(["gcc_version", "run_id", "executable", "config_file", "mem_allocator"], TEXT),
+    **dict.fromkeys(
+        ["gcc_version", "run_id", "executable", "config_file", "mem_allocator", "disqued_extensions"], TEXT
+    ),
     **dict.fromkeys(["arch_bits", "process_id", "tcp_port", "hz", "maxmemory_policy", "memory_limit_source"], TEXT),
     **dict.fromkeys(
         ["disque_git_dirty", "latest_fork_usec", "aof_rewrite_scheduled", "aof_pending_rewrite"], ALWAYS_ZERO

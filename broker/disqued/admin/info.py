@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
 
 _NO_COMMIT: Final = "00000000"
+_EXTENSIONS: Final = "addjob-key,getjob-withrequeue"
+"""What clients can use beyond the original: commands with their options, separated by commas."""
 _BYTE_UNITS: Final = "BKMGTP"
 
 
@@ -84,6 +86,7 @@ def _server(state: NodeState) -> Fields:
         ("disqued_version", __version__),
         ("python_version", platform.python_version()),
         ("build", FLAVOUR),
+        ("disqued_extensions", _EXTENSIONS),
     ]
 
 

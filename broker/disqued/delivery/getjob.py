@@ -2,6 +2,9 @@
 
 With COUNT and several queues the queues are visited in turn, one job each, until COUNT jobs were taken or a whole round
 yielded none. A client that has to wait gets exactly one job (`waiters`).
+
+WITHREQUEUE is an extension, which INFO announces (`disqued_extensions`): the reply says for each job when this node
+delivers it again, so that a worker that finishes before needs no WORKING.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.core.clients.blocked import COUNTERS, REQUEUE
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import Job
@@ -33,7 +37,8 @@ class GetJob:
         self.count: i64 = 1
         self.timeout_ms: i64 = 0
         self.wait: bool = True
-        self.with_counters: bool = False
+        self.fields: i64 = 0
+        """What the reply has of each job besides queue, ID and body: the sum of `COUNTERS` and `REQUEUE`."""
         self.first_queue: i64 = 0
         """Index of the first queue name among the words of the request."""
 
@@ -60,7 +65,9 @@ def _parse(args: list[bytes]) -> GetJob:
         if word == b"NOHANG":
             options.wait = False
         elif word == b"WITHCOUNTERS":
-            options.with_counters = True
+            options.fields |= COUNTERS
+        elif word == b"WITHREQUEUE":
+            options.fields |= REQUEUE
         elif word == b"COUNT":
             index += 1
             options.count = _count(args[index])
@@ -73,19 +80,36 @@ def _parse(args: list[bytes]) -> GetJob:
     raise CommandSyntaxError
 
 
-def append_job(out: list[bytes], queue: Queue, job: Job, with_counters: bool) -> None:
-    """Append a delivered job to a reply."""
+def append_job(out: list[bytes], queue: Queue, job: Job, fields: i64, now_ms: i64) -> None:
+    """Append a delivered job to a reply, with these further fields."""
     body = job.body
-    prefix = queue.reply_prefix_counters if with_counters else queue.reply_prefix
+    prefix = queue.reply_prefix if fields == 0 else _prefix(queue, fields)
     if len(body) < _LARGE_BODY_BYTES:
         out.append(b"".join((prefix, job.id, b"\r\n", writer.bulk_header(len(body)), body, b"\r\n")))
     else:
         out.append(prefix + job.id + b"\r\n" + writer.bulk_header(len(body)))
         out.append(body)
         out.append(writer.CRLF)
-    if with_counters:
+    if fields & COUNTERS:
         out.append(b"$5\r\nnacks\r\n" + writer.integer(job.nacks))
         out.append(b"$21\r\nadditional-deliveries\r\n" + writer.integer(job.additional_deliveries))
+    if fields & REQUEUE:
+        out.append(b"$13\r\nrequeue-in-ms\r\n" + writer.integer(_requeue_in_ms(job, now_ms)))
+
+
+def _prefix(queue: Queue, fields: i64) -> bytes:
+    """How a job with further fields begins in a reply: the longer array, the queue, the header of the ID."""
+    if fields == COUNTERS:
+        return queue.reply_prefix_counters
+    length = b"*9" if fields & COUNTERS else b"*5"
+    return length + queue.reply_prefix[2:]
+
+
+def _requeue_in_ms(job: Job, now_ms: i64) -> i64:
+    """Milliseconds until this node queues the job again unless it is finished or postponed; -1 for never."""
+    if job.retry_s == 0 or job.requeue_at_ms == 0:
+        return -1
+    return max(job.requeue_at_ms - now_ms, 0)
 
 
 def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -109,7 +133,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             if job is not None:
                 if taken == 0:
                     out.append(b"")
-                append_job(out, queue, job, options.with_counters)
+                append_job(out, queue, job, options.fields, now_ms)
                 ages.observe(max(now_ms - job.ctime // 1_000_000, 0))
                 found = True
                 taken += 1
@@ -127,7 +151,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     elif state.view.leaving:
         raise NodeLeaving
     else:
-        block(state, session, queues, options.timeout_ms, options.with_counters)
+        block(state, session, queues, options.timeout_ms, options.fields)
 
 
 COMMAND: Final[Command] = Command(
@@ -137,6 +161,6 @@ COMMAND: Final[Command] = Command(
     getjob,
     "jobs",
     "Takes jobs from the first queues that have any, or waits for one.",
-    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] FROM queue [queue ...]",
+    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] FROM queue [queue ...]",
     "O(queues + jobs)",
 )

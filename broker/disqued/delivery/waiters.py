@@ -33,7 +33,7 @@ def serve(state: NodeState) -> None:
                 state.counters.observe(DELIVERY_AGE, max(now_ms - job.ctime // 1_000_000, 0))
                 if wants_reply(session):
                     session.out.append(b"*1\r\n")
-                    append_job(session.out, queue, job, blocked.with_counters)
+                    append_job(session.out, queue, job, blocked.fields, now_ms)
                 if state.ready.changes:
                     state.ready.tell_changed(session)
                 state.ready.flush(session)

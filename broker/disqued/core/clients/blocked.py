@@ -7,19 +7,27 @@ queue.
 
 from __future__ import annotations
 
-from mypy_extensions import mypyc_attr
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.clients.session import Blocked, Session
 from disqued.core.queues.queue import Queue, Wait
+
+COUNTERS: Final = 1
+"""The counters of a job, `nacks` and `additional-deliveries`."""
+REQUEUE: Final = 2
+"""The time until the node queues the job again, `requeue-in-ms`."""
 
 
 @mypyc_attr(acyclic=True)
 class WaitForJob(Blocked):
     """A client that waits for a job of any of its queues."""
 
-    def __init__(self, session: Session, with_counters: bool) -> None:
+    def __init__(self, session: Session, fields: i64) -> None:
         super().__init__(session)
-        self.with_counters: bool = with_counters
+        self.fields: i64 = fields
+        """What the reply has besides queue, ID and body: the sum of `COUNTERS` and `REQUEUE`."""
         self.waits: list[JobWait] = []
 
 

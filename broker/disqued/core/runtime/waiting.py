@@ -10,9 +10,9 @@ from disqued.core.runtime.memorymonitor import remove_if_idle
 from disqued.core.runtime.state import NodeState
 
 
-def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, with_counters: bool) -> None:
+def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, fields: int) -> None:
     """Make a client wait for the first job of any of these queues, without limit if `timeout_ms` is 0."""
-    blocked = WaitForJob(session, with_counters)
+    blocked = WaitForJob(session, fields)
     if len(queues) > 1:
         queues = list({queue.name: queue for queue in queues}.values())
     for queue in queues:
