@@ -183,7 +183,7 @@ def test_a_long_reply_is_the_same_in_slices(local: LocalNode, request_words: tup
     assert whole_reply(local, client, *request_words) == at_once
 
 
-def test_peeking_goes_on_behind_jobs_that_leave_the_queue(local: LocalNode) -> None:
+def test_peeking_continues_behind_jobs_that_leave_the_queue(local: LocalNode) -> None:
     client, worker = local.client(), local.client()
     ids = fill(client)
     slow(local)

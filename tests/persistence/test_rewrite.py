@@ -38,8 +38,29 @@ def rewrite(local: LocalNode, client: LocalClient) -> None:
     pytest.fail("the rewrite does not end")
 
 
+def duration_ms(local: LocalNode, client: LocalClient, commands_per_ms: int) -> int:
+    """How long a rewrite takes while a client sends commands."""
+    began_ms = local.now_ms
+    assert ask(client, "BGREWRITEAOF") == STARTED
+    while running(client):
+        for _ in range(commands_per_ms):
+            client.call("PING")
+        local.run(milliseconds=1)
+    return local.now_ms - began_ms
+
+
 def running(client: LocalClient) -> bool:
     return info(client)["aof_rewrite_in_progress"] == "1"
+
+
+def test_a_rewrite_takes_a_smaller_part_of_the_time_while_clients_are_active() -> None:
+    local = logging_node()
+    client = local.client()
+    for number in range(3000):
+        client.add("q", f"body {number}", "RETRY", 60)
+    local.host.command_ns = 100_000
+    at_rest_ms, busy_ms = duration_ms(local, client, 0), duration_ms(local, client, 10)
+    assert 3 * at_rest_ms < busy_ms < 10 * at_rest_ms
 
 
 # --- what is in the file ----------------------------------------------------------------------------------------------

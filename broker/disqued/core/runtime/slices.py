@@ -87,7 +87,7 @@ def _end(state: NodeState, command: LongCommand, *, failed: bool) -> None:
     """Let the client continue, and count the command."""
     if command.session.blocked is command:
         unblock(state, command)
-        wants_reply(command.session)  # a reply that was to be skipped is skipped now
+        wants_reply(command.session)  # skips a reply that the client asked to skip
     entry = command.entry
     if entry is None:
         return
