@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import socket
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -40,6 +42,45 @@ class Handler:
 
     def release(self) -> None:
         self._gate.set()
+
+
+class NodeOfTheOriginal:
+    """A node in front of a broker; it refuses GETJOB WITHREQUEUE as nodes of the original do."""
+
+    def __init__(self, target: int) -> None:
+        self.refused = 0
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                downstream, _ = self._listener.accept()
+                upstream = socket.create_connection(("127.0.0.1", self._target))
+                threading.Thread(target=self._requests, args=(downstream, upstream), daemon=True).start()
+                threading.Thread(target=self._replies, args=(downstream, upstream), daemon=True).start()
+
+    def _requests(self, downstream: socket.socket, upstream: socket.socket) -> None:
+        with contextlib.suppress(OSError), upstream:
+            while data := downstream.recv(1 << 20):
+                if b"WITHREQUEUE" in data:
+                    self.refused += 1
+                    downstream.sendall(b"-ERR syntax error\r\n")
+                else:
+                    upstream.sendall(data)
+
+    def _replies(self, downstream: socket.socket, upstream: socket.socket) -> None:
+        with contextlib.suppress(OSError), downstream:
+            while data := upstream.recv(1 << 20):
+                downstream.sendall(data)
 
 
 def until(condition: Any) -> None:
@@ -108,6 +149,52 @@ def test_first_renewal_can_be_sent_with_the_fetch(client: Any) -> None:
         handler.wait_for(2)
         assert client.info("commandstats")["cmdstat_working"].startswith("calls=2,")
         handler.release()
+
+
+def test_short_handlers_need_no_working(client: Any) -> None:
+    handler = Handler()
+    client.add_many("mail", ["x"] * 50, retry_s=50)
+    with client.consumer("mail", handler, concurrency=2, prefetch=20):
+        handler.wait_for(50)
+        assert client.get("nothing", timeout_ms=600) == [], "longer than nodes of the original are given"
+    stats = client.info("commandstats")
+    assert "cmdstat_working" not in stats
+    assert client.info("jobs")["registered_jobs"] == "0"
+
+
+def test_at_most_once_jobs_are_never_renewed(client: Any) -> None:
+    handler = Handler(hold=True)
+    client.add("mail", "x", retry_s=0, replicate=1)
+    with client.consumer("mail", handler):
+        handler.wait_for(1)
+        assert client.get("nothing", timeout_ms=600) == []
+        assert "cmdstat_working" not in client.info("commandstats")
+        handler.release()
+
+
+def test_results_of_a_batch_are_sent_together(client: Any) -> None:
+    handler = Handler(hold=True)
+    client.add_many("mail", ["x"] * 200)
+    with client.consumer("mail", handler, prefetch=199):
+        handler.wait_for(1)
+        until(lambda: client.qlen("mail") == 0)
+        handler.release()
+        until(lambda: client.info("jobs")["registered_jobs"] == "0")
+    calls = int(client.info("commandstats")["cmdstat_ackjob"].removeprefix("calls=").split(",")[0])
+    assert calls < 100
+
+
+def test_jobs_of_a_node_that_does_not_tell_leases_are_handled_and_renewed(connect: Any, server: ServerProcess) -> None:
+    handler = Handler(hold=True)
+    with NodeOfTheOriginal(server.port) as node:
+        client = connect([f"127.0.0.1:{node.port}"], discover=False)
+        client.add_many("mail", ["x"] * 3, retry_s=50)
+        with client.consumer("mail", handler, concurrency=3):
+            handler.wait_for(3)
+            until(lambda: client.info("commandstats").get("cmdstat_working", "").startswith("calls=3,"))
+            handler.release()
+            until(lambda: client.info("jobs")["registered_jobs"] == "0")
+        assert node.refused == 1
 
 
 def test_finished_job_is_not_renewed_any_more(client: Any, caplog: pytest.LogCaptureFixture) -> None:

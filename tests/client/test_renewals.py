@@ -17,6 +17,20 @@ def test_job_is_renewed_soon_after_the_fetch_and_then_at_half_of_its_retry_time(
     assert schedule.due(22.3) == ["job"]
 
 
+def test_job_whose_lease_is_known_is_renewed_at_half_of_it() -> None:
+    schedule = RenewalSchedule()
+    schedule.hold_leased("job", lease_ms=20_000, now_s=10.0)
+    assert schedule.due(20.9) == []
+    assert schedule.due(21.0) == ["job"]
+
+
+def test_job_that_is_never_delivered_again_is_not_renewed() -> None:
+    schedule = RenewalSchedule()
+    schedule.hold_leased("job", lease_ms=-1, now_s=10.0)
+    assert schedule.due(1e9) == []
+    assert len(schedule) == 1
+
+
 def test_at_most_once_job_is_renewed_once() -> None:
     schedule = RenewalSchedule()
     schedule.hold("job", due_s=1.0)

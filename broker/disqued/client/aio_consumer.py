@@ -1,4 +1,7 @@
-"""The asyncio consumer: one task fetches jobs, some run handlers, one renews jobs. See `consuming` for the rules."""
+"""The asyncio consumer: one task fetches jobs, some run handlers, one renews jobs, one sends results.
+
+The rules are in `consuming`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, Unpack
 
-from disqued.client import calls
-from disqued.client.calls import Call
-from disqued.client.consuming import ONE_ATTEMPT, RECONNECT, ConsumerOptions, Plan, log
-from disqued.client.errors import DisqueError
+from disqued.client.consuming import (
+    FLUSH_JOBS,
+    FLUSH_WITHIN_S,
+    ONE_ATTEMPT,
+    RECONNECT,
+    ConsumerOptions,
+    Plan,
+    log,
+)
+from disqued.client.errors import DisqueError, ResponseError
 from disqued.client.session import Session
 from disqued.client.values import Job
 
@@ -36,10 +45,14 @@ class AsyncConsumer:
         self._session = session
         self._plan = Plan(queues, **options)
         self._handler = handler
+        self._is_coroutine = inspect.iscoroutinefunction(handler)
         self._inbox: asyncio.Queue[Job] = asyncio.Queue()
         self._stopping = asyncio.Event()
         self._room = asyncio.Event()
         self._renewing = asyncio.Lock()
+        self._ended = False
+        self._unsent = asyncio.Event()
+        self._batch_done = asyncio.Event()
         self._threads: ThreadPoolExecutor | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -52,9 +65,10 @@ class AsyncConsumer:
         self._threads = ThreadPoolExecutor(self._plan.concurrency, "disque-handler")
         helpers = [asyncio.create_task(self._work()) for _ in range(self._plan.concurrency)]
         helpers.append(asyncio.create_task(self._keep_renewing()))
+        finisher = asyncio.create_task(self._keep_finishing())
         try:
             await self._fetch_until_stopped()
-            await self._return_unstarted_jobs()
+            self._return_unstarted_jobs()
             await self._wait_for_running()
         finally:
             self._stopping.set()
@@ -63,7 +77,10 @@ class AsyncConsumer:
                     helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
             self._threads.shutdown(wait=False, cancel_futures=True)
-            await self._return_jobs(self._plan.schedule.release_all())
+            self._plan.give_all_back()
+            self._ended = True
+            self._flush()
+            await finisher
 
     def request_stop(self) -> None:
         """Ask `run()` to end, without waiting. Safe to call from a signal handler of the event loop."""
@@ -93,18 +110,24 @@ class AsyncConsumer:
     async def _fetch_until_stopped(self) -> None:
         failures = 0
         while await self._has_room():
+            fetch = self._plan.fetch(self._session.node)
             try:
-                jobs = await self._session.perform(self._plan.fetch(), ONE_ATTEMPT)
+                jobs = await self._session.perform(fetch, ONE_ATTEMPT)
             except RECONNECT as error:
+                self._plan.disconnected()
                 await self._wait_after(error, failures)
                 failures += 1
                 continue
+            except ResponseError as error:
+                if self._plan.is_unknown_option(error, fetch, self._session.node):
+                    continue
+                raise
             failures = 0
             await self._take(jobs)
 
     async def _has_room(self) -> bool:
         """Wait until another job can be fetched; False when the consumer is stopping."""
-        while not self._stopping.is_set() and self._plan.room <= 0:
+        while not self._stopping.is_set() and not self._plan.has_room:
             self._room.clear()
             await self._room.wait()
         return not self._stopping.is_set()
@@ -120,7 +143,7 @@ class AsyncConsumer:
 
     async def _take(self, jobs: list[Job]) -> None:
         self._plan.fetched(jobs, self._now_s())
-        if not self._plan.working_after_s:
+        if self._plan.working_after_s == 0:
             await self._renew()
         for job in jobs:
             self._inbox.put_nowait(job)
@@ -139,26 +162,54 @@ class AsyncConsumer:
         try:
             await self._call_handler(job)
         except Exception as error:  # noqa: BLE001 (any error of a handler returns its job to the queue)
-            ending = self._plan.settle(job, error)
+            self._plan.settle(job, error)
         else:
-            ending = self._plan.settle(job, None)
-        async with self._renewing:
-            self._plan.schedule.not_renewable(job.id)
-        await self._finish(ending)
-        self._plan.schedule.release(job.id)
+            self._plan.settle(job, None)
+        self._unsent.set()
+        if self._inbox.empty() or self._plan.unsent >= FLUSH_JOBS:
+            self._batch_done.set()
         self._room.set()
 
     async def _call_handler(self, job: Job) -> None:
-        if inspect.iscoroutinefunction(self._handler):
-            await self._handler(job)
+        if self._is_coroutine:
+            await self._handler(job)  # type: ignore[misc]
         else:
             await asyncio.get_running_loop().run_in_executor(self._threads, self._handler, job)
 
-    async def _finish(self, ending: Call[int]) -> None:
+    # Sending results.
+
+    async def _keep_finishing(self) -> None:
+        while True:
+            await self._unsent.wait()
+            await self._wait_for_batch()
+            self._unsent.clear()
+            self._batch_done.clear()
+            ended = self._ended  # read after the clearing, so that a stop is either seen here or wakes the next round
+            await self._finish()
+            if ended:
+                return
+
+    async def _wait_for_batch(self) -> None:
         try:
-            await self._session.perform(ending)
+            async with asyncio.timeout(FLUSH_WITHIN_S):
+                await self._batch_done.wait()
+        except TimeoutError:
+            return
+
+    async def _finish(self) -> None:
+        async with self._renewing:  # a renewal in flight may concern a job that was finished meanwhile
+            endings = self._plan.endings()
+        try:
+            results = await self._session.perform_many(endings)
         except DisqueError as error:
-            log.warning("%s failed, the job is delivered again after its retry time error=%r", ending.name, str(error))
+            self._plan.ended(endings, [error] * len(endings))
+        else:
+            self._plan.ended(endings, results)
+        self._room.set()
+
+    def _flush(self) -> None:
+        self._unsent.set()
+        self._batch_done.set()
 
     # Renewing.
 
@@ -179,16 +230,14 @@ class AsyncConsumer:
 
     # Stopping.
 
-    async def _return_unstarted_jobs(self) -> None:
+    def _return_unstarted_jobs(self) -> None:
         ids = []
         while not self._inbox.empty():
             job = self._inbox.get_nowait()
             self._inbox.task_done()
             ids.append(job.id)
-        async with self._renewing:
-            for job_id in ids:
-                self._plan.schedule.release(job_id)
-        await self._return_jobs(ids)
+        self._plan.give_back(ids)
+        self._flush()
 
     async def _wait_for_running(self) -> None:
         try:
@@ -196,7 +245,3 @@ class AsyncConsumer:
                 await self._inbox.join()
         except TimeoutError:
             log.warning("stop timed out, unfinished jobs return to their queues jobs=%d", len(self._plan.schedule))
-
-    async def _return_jobs(self, ids: Sequence[str]) -> None:
-        if ids:
-            await self._finish(calls.nack(*ids))

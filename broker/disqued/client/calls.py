@@ -225,20 +225,23 @@ def get(
     timeout_ms: int = 0,
     nohang: bool = False,
     with_counters: bool = False,
+    with_requeue: bool = False,
 ) -> Call[list[Job]]:
     """Fetch up to `count` jobs from one or several queues, in the order given (Disque command GETJOB).
 
     Waits up to `timeout_ms` for a job (0 means no timeout), or not at all with `nohang`. Returns an empty list if no
     job arrives in time. A job that is not acknowledged within its retry time is delivered again, to any worker.
+    `with_requeue` requests the time until then, `Job.requeue_in_ms`; nodes of the original refuse it.
 
     Raises:
+        ResponseError: `ERR syntax error`, the node does not know `with_requeue`.
         NodeLeaving: every reachable node is leaving its cluster.
     """
     names = (queues,) if isinstance(queues, str) else tuple(queues)
     if not names:
         raise ValueError("get() needs at least one queue")
     wait_s = 0.0 if nohang else _seconds(timeout_ms)
-    flags = _flags(NOHANG=nohang, WITHCOUNTERS=with_counters)
+    flags = _flags(NOHANG=nohang, WITHCOUNTERS=with_counters, WITHREQUEUE=with_requeue)
     arguments = ("GETJOB", *flags, "TIMEOUT", timeout_ms, "COUNT", count, "FROM", *names)
     return Call(arguments, replies.jobs, repeat=True, wait_s=wait_s)
 

@@ -1,4 +1,7 @@
-"""The threaded consumer: one thread fetches jobs, some run handlers, one renews jobs. See `consuming` for the rules."""
+"""The threaded consumer: one thread fetches jobs, some run handlers, one renews jobs, one sends results.
+
+The rules are in `consuming`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,16 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from disqued.client import calls
-from disqued.client.calls import Call
-from disqued.client.consuming import ONE_ATTEMPT, RECONNECT, ConsumerOptions, Plan, log
-from disqued.client.errors import DisqueError
+from disqued.client.consuming import (
+    FLUSH_JOBS,
+    FLUSH_WITHIN_S,
+    ONE_ATTEMPT,
+    RECONNECT,
+    ConsumerOptions,
+    Plan,
+    log,
+)
+from disqued.client.errors import DisqueError, ResponseError
 from disqued.client.session import Session
 from disqued.client.transport import run_now
 from disqued.client.values import Job
@@ -40,6 +49,8 @@ class Consumer:
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._settled = threading.Condition()
+        self._unsent = threading.Event()
+        self._batch_done = threading.Event()
         self._renewing = threading.Lock()
         self._running: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -52,7 +63,8 @@ class Consumer:
         """
         helpers = [threading.Thread(target=self._work, daemon=True) for _ in range(self._plan.concurrency)]
         renewer = threading.Thread(target=self._keep_renewing, daemon=True)
-        for thread in (*helpers, renewer):
+        finisher = threading.Thread(target=self._keep_finishing, daemon=True)
+        for thread in (*helpers, renewer, finisher):
             thread.start()
         try:
             self._fetch_until_stopped()
@@ -60,11 +72,13 @@ class Consumer:
             self._wait_for_running()
         finally:
             self._stopping.set()
+            self._plan.give_all_back()
             self._ended.set()
+            self._flush()
             for _ in helpers:
                 self._inbox.put(None)
             renewer.join()
-            self._return_jobs(self._plan.schedule.release_all())
+            finisher.join()
 
     def request_stop(self) -> None:
         """Ask `run()` to end, without waiting. Safe to call from a signal handler."""
@@ -102,19 +116,25 @@ class Consumer:
     def _fetch_until_stopped(self) -> None:
         failures = 0
         while self._has_room():
+            fetch = self._plan.fetch(self._session.node)
             try:
-                jobs = run_now(self._session.perform(self._plan.fetch(), ONE_ATTEMPT))
+                jobs = run_now(self._session.perform(fetch, ONE_ATTEMPT))
             except RECONNECT as error:
+                self._plan.disconnected()
                 self._wait_after(error, failures)
                 failures += 1
                 continue
+            except ResponseError as error:
+                if self._plan.is_unknown_option(error, fetch, self._session.node):
+                    continue
+                raise
             failures = 0
             self._take(jobs)
 
     def _has_room(self) -> bool:
         """Wait until another job can be fetched; False when the consumer is stopping."""
         with self._settled:
-            while not self._stopping.is_set() and self._plan.room <= 0:
+            while not self._stopping.is_set() and not self._plan.has_room:
                 self._settled.wait(self._plan.tick_s)  # bounded, because a signal handler can only set the flag
         return not self._stopping.is_set()
 
@@ -125,7 +145,7 @@ class Consumer:
 
     def _take(self, jobs: list[Job]) -> None:
         self._plan.fetched(jobs, time.monotonic())
-        if not self._plan.working_after_s:
+        if self._plan.working_after_s == 0:
             self._renew()
         for job in jobs:
             self._inbox.put(job)
@@ -140,23 +160,45 @@ class Consumer:
         try:
             self._handler(job)
         except Exception as error:  # noqa: BLE001 (any error of a handler returns its job to the queue)
-            ending = self._plan.settle(job, error)
+            self._plan.settle(job, error)
         else:
-            ending = self._plan.settle(job, None)
-        if self._ended.is_set():
-            return  # too late: the job was returned to its queue
-        with self._renewing:
-            self._plan.schedule.not_renewable(job.id)
-        self._finish(ending)
-        with self._settled:
-            self._plan.schedule.release(job.id)
-            self._settled.notify_all()
+            self._plan.settle(job, None)
+        if not self._unsent.is_set():
+            self._unsent.set()
+        if self._inbox.empty() or self._plan.unsent >= FLUSH_JOBS:
+            self._batch_done.set()
+        if self._plan.has_room or self._stopping.is_set():
+            with self._settled:
+                self._settled.notify_all()
 
-    def _finish(self, ending: Call[int]) -> None:
+    # Sending results.
+
+    def _keep_finishing(self) -> None:
+        while True:
+            self._unsent.wait()
+            self._batch_done.wait(FLUSH_WITHIN_S)
+            self._unsent.clear()
+            self._batch_done.clear()
+            ended = (
+                self._ended.is_set()
+            )  # read after the clearing, so that a stop is either seen here or wakes the next round
+            self._finish()
+            if ended:
+                return
+
+    def _finish(self) -> None:
+        with self._renewing:  # a renewal in flight may concern a job that was finished meanwhile
+            endings = self._plan.endings()
         try:
-            run_now(self._session.perform(ending))
+            results = run_now(self._session.perform_many(endings))
         except DisqueError as error:
-            log.warning("%s failed, the job is delivered again after its retry time error=%r", ending.name, str(error))
+            self._plan.ended(endings, [error] * len(endings))
+        else:
+            self._plan.ended(endings, results)
+
+    def _flush(self) -> None:
+        self._batch_done.set()
+        self._unsent.set()
 
     # Renewing.
 
@@ -181,16 +223,10 @@ class Consumer:
                 break
             if job is not None:
                 ids.append(job.id)
-        with self._renewing:
-            for job_id in ids:
-                self._plan.schedule.release(job_id)
-        self._return_jobs(ids)
+        self._plan.give_back(ids)
+        self._flush()
 
     def _wait_for_running(self) -> None:
         with self._settled:
             if not self._settled.wait_for(lambda: len(self._plan.schedule) == 0, self._plan.stop_within_s):
                 log.warning("stop timed out, unfinished jobs return to their queues jobs=%d", len(self._plan.schedule))
-
-    def _return_jobs(self, ids: Sequence[str]) -> None:
-        if ids:
-            self._finish(calls.nack(*ids))

@@ -1,8 +1,9 @@
 """The jobs that a worker holds, and when to renew each of them with WORKING.
 
-A fetched job returns to its queue when it is not acknowledged within its retry time. That time is counted from when the
-job was queued, not from when it was fetched, and GETJOB returns neither. So the first WORKING is sent soon after the
-fetch: it restarts the retry time and returns it, and further ones follow at a fixed fraction of it.
+A fetched job returns to its queue when it is not acknowledged within its lease, the rest of its retry time. Nodes of
+this broker tell the lease with the job (GETJOB WITHREQUEUE), and the first WORKING is sent at a fixed fraction of it.
+Nodes of the original do not, so the first WORKING is sent soon after the fetch. It restarts the retry time and returns
+it, and further ones follow at the same fraction of it.
 
 The schedule has no clock: callers pass the time, in seconds of any monotonic clock. Threads can share a schedule.
 """
@@ -41,6 +42,10 @@ class RenewalSchedule:
         """Add a fetched job; its first renewal is due at `due_s`."""
         with self._lock:
             self._jobs[job_id] = HeldJob(due_s)
+
+    def hold_leased(self, job_id: str, lease_ms: int, now_s: float) -> None:
+        """Add a fetched job with the lease that its node told; -1 for a job that is never delivered again."""
+        self.hold(job_id, now_s + RENEW_SHARE * lease_ms / 1000 if lease_ms >= 0 else math.inf)
 
     def release(self, job_id: str) -> bool:
         """Remove a job; False if it was not held any more."""

@@ -62,6 +62,9 @@ def optional(decode: Callable[[Reply], T]) -> Callable[[Reply], T | None]:
     return lambda reply: None if reply is None else decode(reply)
 
 
+_optional_integer = optional(integer)
+
+
 def jobs(reply: Reply) -> list[Job]:
     """Decode the reply of GETJOB and QPEEK; null, which GETJOB returns after its timeout, is an empty list."""
     return [] if reply is None else [_job(array(item)) for item in array(reply)]
@@ -70,14 +73,15 @@ def jobs(reply: Reply) -> list[Job]:
 def _job(items: list[Reply]) -> Job:
     if len(items) < 3:
         raise _unexpected("a job of at least 3 items", items)
-    queue, identifier, content, *counters = items
-    named = fields(counters)
+    queue, identifier, content, *more = items
+    named = fields(more) if more else {}
     return Job(
         text(queue),
         job_id(identifier),
         body(content),
-        optional(integer)(named.get("nacks")),
-        optional(integer)(named.get("additional-deliveries")),
+        _optional_integer(named.get("nacks")),
+        _optional_integer(named.get("additional-deliveries")),
+        _optional_integer(named.get("requeue-in-ms")),
     )
 
 

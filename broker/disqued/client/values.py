@@ -30,13 +30,18 @@ class JobId(str):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A fetched job. The counters are None unless the call requested them."""
+    """A fetched job. The counters are None unless the call requested them.
+
+    `requeue_in_ms` is the time until the node delivers the job again, unless it is acknowledged or renewed: -1 for
+    never, None if the call did not request it.
+    """
 
     queue: str
     id: JobId
     body: bytes
     nacks: int | None = None
     additional_deliveries: int | None = None
+    requeue_in_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
