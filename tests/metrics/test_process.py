@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import itertools
-import os
+import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from prometheus_client import ProcessCollector
 
-from disqued.metrics import process
 from disqued.metrics.process import AT_A_TIME, PROC, Process, list_files
+
+WAYS = ("counted", "listed")
+"""Both ways to count open files: older systems do not know their number."""
+
+MEASURE = """
+import json, os, sys
+from prometheus_client import ProcessCollector
+from disqued.metrics import process
+
+if sys.argv[1] == "listed":
+    process.open_files = lambda folder: 0
+ours = process.Process()
+
+def look():
+    steps = len(list(ours.steps()))
+    return {"figures": dict(ours.figures), "steps": steps}
+
+found = ProcessCollector(registry=None).collect()
+theirs = {sample.name: sample.value for family in found for sample in family.samples}
+first = look()
+files = [os.open(os.devnull, os.O_RDONLY) for _ in range(100)]
+print(json.dumps({"theirs": theirs, "ours": first, "more": look()}))
+"""
+"""A process in which nothing else opens or closes files meanwhile, as threads of the test runner do."""
 
 
 def look(one: Process) -> int:
@@ -18,45 +43,29 @@ def look(one: Process) -> int:
     return len(list(one.steps()))
 
 
-@pytest.fixture(params=["counted", "listed"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to count open files: older systems do not know their number."""
-    if request.param == "listed":
-        monkeypatch.setattr(process, "open_files", lambda _folder: 0)
-    elif (PROC / "self" / "fd").stat().st_size == 0:
+@pytest.fixture(params=WAYS)
+def measured(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a process reads about itself, before and after it opens 100 files."""
+    if request.param == "counted" and (PROC / "self" / "fd").stat().st_size == 0:
         pytest.skip("the system does not know the number of open files")
-    return str(request.param)
+    command = [sys.executable, "-c", MEASURE, request.param]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {"way": request.param, **json.loads(printed)}
 
 
-@pytest.mark.usefixtures("way")
-def test_statistics_match_prometheus_client() -> None:
-    theirs = {
-        sample.name: sample.value for family in ProcessCollector(registry=None).collect() for sample in family.samples
-    }
-    ours = Process()
-    look(ours)
-    assert ours.figures.keys() == theirs.keys()
-    assert ours.figures["process_open_fds"] == theirs["process_open_fds"] - 1, (
-        "ProcessCollector counts the open directory, too"
-    )
+def test_statistics_match_prometheus_client(measured: dict[str, Any]) -> None:
+    ours, theirs = measured["ours"]["figures"], measured["theirs"]
+    assert ours.keys() == theirs.keys()
+    assert ours["process_open_fds"] == theirs["process_open_fds"] - 1, "ProcessCollector counts the open directory, too"
     for same in ("process_max_fds", "process_start_time_seconds"):
-        assert ours.figures[same] == pytest.approx(theirs[same])
+        assert ours[same] == pytest.approx(theirs[same])
     for near in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_virtual_memory_bytes"):
-        assert ours.figures[near] == pytest.approx(theirs[near], rel=0.5)
+        assert ours[near] == pytest.approx(theirs[near], rel=0.5)
 
 
-@pytest.mark.usefixtures("way")
-def test_open_files_are_counted() -> None:
-    one = Process()
-    look(one)
-    before = one.figures["process_open_fds"]
-    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(100)]
-    try:
-        look(one)
-        assert one.figures["process_open_fds"] == before + 100
-    finally:
-        for file in files:
-            os.close(file)
+def test_open_files_are_counted(measured: dict[str, Any]) -> None:
+    before = measured["ours"]["figures"]["process_open_fds"]
+    assert measured["more"]["figures"]["process_open_fds"] == before + 100
 
 
 @pytest.fixture
@@ -72,8 +81,8 @@ def test_many_open_files_are_listed_in_steps(crowd: Path) -> None:
     assert max(after - before for before, after in itertools.pairwise(steps)) == AT_A_TIME
 
 
-def test_open_files_are_not_listed_when_the_system_knows_their_number(way: str) -> None:
-    assert (look(Process()) == 0) == (way == "counted")
+def test_open_files_are_not_listed_when_the_system_knows_their_number(measured: dict[str, Any]) -> None:
+    assert (measured["ours"]["steps"] == 0) == (measured["way"] == "counted")
 
 
 def test_system_without_proc_has_no_statistics(tmp_path: Path) -> None:
