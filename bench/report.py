@@ -22,6 +22,8 @@ DOCUMENT = ROOT / "docs" / "performance.md"
 PLOTS = ROOT / "docs" / "performance"
 BEGIN, END = "<!-- results begin -->", "<!-- results end -->"
 OURS = "disqued"
+POINTS = {"p50": "p50", "p99": "p99", "p999": "p99.9", "max": "longest"}
+HALF_LOADS = (("half_add", "add", "ADDJOB"), ("half_cycle", "delivery", "From the add to a blocked worker"))
 GROWTH_TITLES = {"waiting": "waiting jobs", "queues": "queues", "blocked": "blocked workers"}
 
 Results = dict[str, Any]
@@ -65,6 +67,28 @@ def _cpu(results: Results) -> Table:
         ]
         table.rows.append([row.title, *cells])
     return table
+
+
+def _distributions(results: Results) -> list[Table]:
+    """Latency at half load as a distribution, and what the machine itself adds."""
+    made = []
+    for workload, kind, title in HALF_LOADS:
+        measured = results["comparison"].get(workload, {})
+        rows = [
+            [name, *(number(median(line["latency_us"][kind][point] for line in lines)) for point in POINTS)]
+            for name, lines in measured.items()
+        ]
+        made.append(Table(f"{title} at half load, us: medians of the rounds", ["broker", *POINTS.values()], rows))
+    return made
+
+
+def _noise(results: Results) -> str:
+    gaps = [found["longest_ms"] for found in results["noise"]]
+    lost = median(found["lost"] for found in results["noise"])
+    return (
+        f"noise: a process that only reads the clock on the broker's core pauses for up to {median(gaps):.1f} ms "
+        f"[{min(gaps):.1f}-{max(gaps):.1f}] and loses {lost:.2%} of its time"
+    )
 
 
 def _limits(results: Results) -> Table:
@@ -117,6 +141,7 @@ def tables(results: Results) -> list[Table]:
     if "comparison" in results:
         made.append(_comparison(results, "Jobs per second, and the ratio to other brokers (higher is better)", RATES))
         made.append(_comparison(results, "Latency, and the ratio to other brokers (lower is better)", LATENCIES))
+        made += _distributions(results)
         made.append(_cpu(results))
     made.append(_limits(results))
     made += _longest(results)
@@ -128,7 +153,8 @@ def facts(results: Results) -> list[str]:
     """The environment of the measurement, one line for each fact."""
     lines = [f"{name}: {value}" for name, value in results["machine"].items() if value]
     settings = f"rounds: {results['sizes']['rounds']}, measured in {results['elapsed_s'] / 60:.1f} minutes"
-    return [f"date: {results['date']}", *lines, settings]
+    noise = [_noise(results)] if "noise" in results else []
+    return [f"date: {results['date']}", *lines, *noise, settings]
 
 
 def as_text(results: Results) -> str:

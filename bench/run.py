@@ -26,6 +26,7 @@ from typing import Any
 
 import cluster
 import machine
+import noise
 import pauses
 import persistence
 import report
@@ -39,6 +40,7 @@ SPARE_FILES = 500  # descriptors beside the clients'
 
 Say = Callable[[str], None]
 PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
+    "noise": lambda _, sizes, say: noise.measure(sizes, say),
     "comparison": workloads.compare,
     "memory": workloads.memory,
     "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),

@@ -30,7 +30,8 @@ class Sizes:
     one: int = 150_000  # jobs added and got one at a time
     batch: int = 400_000  # jobs added by 16 and got by 32
     cycle: int = 100_000
-    half_load_s: float = 1.5
+    half_load_s: float = 5.0  # a single stall of the machine must not decide the p99
+    noise_s: float = 2.0
     memory: int = 1_000_000
     pause: int = 2_000_000
     long: int = 1_000_000  # jobs of one command
@@ -80,6 +81,7 @@ QUICK = Sizes(
     batch=20_000,
     cycle=10_000,
     half_load_s=0.5,
+    noise_s=0.1,
     memory=20_000,
     pause=20_000,
     long=5_000,

@@ -53,6 +53,14 @@ def test_latencies_are_ordered_and_each_request_is_counted(run: tuple[str, dict[
     assert cycled["latency_us"]["delivery"]["count"] == results["sizes"]["cycle"]
 
 
+def test_noise_of_the_machine_is_measured_and_shown(run: tuple[str, dict[str, Any]]) -> None:
+    output, results = run
+    (found,) = results["noise"]
+    assert 0 <= found["lost"] < 1
+    assert "noise: a process that only reads the clock" in output
+    assert "From the add to a blocked worker at half load" in output
+
+
 def test_memory_pauses_and_growth_are_measured_at_every_level(run: tuple[str, dict[str, Any]]) -> None:
     results = run[1]
     assert 64 < results["memory"]["disqued"] < 10_000  # at least the body
