@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from disqued.federation.interest import federation_of
 from disqued.testing.cluster import Cluster
-from federation.moving import added, asked, holders, jobs_at, length_at, moves, received, waiting
+from disqued.testing.local import encode
+from federation.moving import added, asked, holders, jobs_at, length_at, moves, needjobs, received, waiting
+from support.stories import tell
 
 
 def test_queued_job_is_sent_to_the_node_that_asks(pair: Cluster) -> None:
@@ -57,6 +59,28 @@ def test_many_jobs_take_few_messages(pair: Cluster) -> None:
         pair.until(lambda: not worker.silent, within_s=1)
         got += len(received(worker))
     assert len(pair.sent("NEEDJOBS")) + len(pair.sent("YOURJOBS")) < total // 10
+
+
+def test_jobs_that_several_clients_add_in_one_turn_leave_in_one_message(pair: Cluster) -> None:
+    first, second = pair.members
+    tell(first, needjobs(second.node.state.bus, b"mail", 5))
+    request = encode("ADDJOB", "mail", "body", 0, "REPLICATE", 1)
+    for client in [first.client() for _ in range(3)]:
+        first.node.client_bytes(client.session, request, first.now_ms, 0)
+    assert moves(pair) == []
+    first.flush()
+    assert moves(pair) == [(1, 2, 3)]
+
+
+def test_jobs_of_the_turn_in_which_a_node_ends_stay_in_its_file(pair: Cluster) -> None:
+    first, second = pair.members
+    tell(first, needjobs(second.node.state.bus, b"mail", 5))
+    request = encode("ADDJOB", "mail", "body", 0, "REPLICATE", 1, "RETRY", 0)
+    client = first.client()
+    first.node.client_bytes(client.session, request, first.now_ms, 0)
+    assert first.node.end(first.now_ms)
+    first.flush()
+    assert moves(pair) == []
 
 
 def test_local_clients_are_served_first(pair: Cluster) -> None:

@@ -64,11 +64,11 @@ def test_import_rate_is_that_of_the_last_two_windows() -> None:
     needs = Imports(b"mail", 10_000)
     assert needs.rate(10_000) == 0
     for at_ms in range(10_000, 12_000, 100):
-        needs.count_import(at_ms)
+        needs.count_imports(at_ms, 1)
     assert needs.rate(12_000) == 10
     assert needs.rate(12_001) == 10
     for _ in range(1000):
-        needs.count_import(12_001)
+        needs.count_imports(12_001, 1)
     assert needs.rate(12_001) == 510
     assert needs.rate(16_100) > 0
     assert needs.rate(16_101) == 0

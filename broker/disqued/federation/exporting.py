@@ -116,7 +116,7 @@ def _serve(state: NodeState, queue: Queue, requests: Requests) -> None:
     for node_id, request in requests.by_node.items():
         peer = state.view.peers.get(node_id)
         if peer is not None and can_be_sent_to(peer):
-            batches.append(JobBatch(peer, request.count))
+            batches.append(JobBatch(state, peer, request.count))
     filling = batches
     while filling and queue.length > 0:
         filling = [batch for batch in filling if batch.take(state, queue)]

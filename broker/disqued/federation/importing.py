@@ -206,10 +206,11 @@ def record_source(state: NodeState, queue: Queue, node_id: bytes, jobs: i64) -> 
         source = Source(now_ms)
         imports.sources[node_id] = source
         imports.broadcasts = 0
+        imports.next_ms = 0
     source.last_ms = now_ms
     source.expected = max(source.expected - jobs, 0)
     imports.adhocs = 0
-    imports.next_ms = 0
+    imports.next_ms = min(imports.next_ms, imports.adhoc_ms + _ADHOC_MS + 1)
     if queue.waiting > 0:
         soon_ms = now_ms + _ADHOC_MS + 1
         if imports.awake_ms == 0 or imports.awake_ms > soon_ms:

@@ -9,6 +9,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.core.jobs.template import BusJobs
 from disqued.core.queues.queue import Queue
 from disqued.core.queues.watcher import QueueWatcher
 from disqued.core.runtime.room import Room
@@ -65,14 +66,14 @@ class Imports(Alarm):
         self._previous_ms: i64 = now_ms
         self._previous_jobs: i64 = 0
 
-    def count_import(self, now_ms: i64) -> None:
-        """Count a job that another node sent."""
+    def count_imports(self, now_ms: i64, jobs: i64) -> None:
+        """Count jobs that another node sent."""
         if now_ms - self._window_ms > _WINDOW_MS:
             self._previous_ms = self._window_ms
             self._previous_jobs = self._window_jobs
             self._window_ms = now_ms
             self._window_jobs = 0
-        self._window_jobs += 1
+        self._window_jobs += jobs
         self.imported_ms = now_ms
 
     def rate(self, now_ms: i64) -> i64:
@@ -175,6 +176,8 @@ class InterestRoom(Room):
         """Queues that other nodes asked for."""
         self.syncs: dict[bytes, PeerSync] = {}
         """Nodes that connected (again) and are being told which queues this node imports."""
+        self.bus_jobs = BusJobs()
+        """Serialises the jobs that leave."""
         self.withdrawn: bool = False
         """The node is shutting down and asks for nothing any more."""
 

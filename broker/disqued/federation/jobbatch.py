@@ -12,12 +12,12 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.codec import pack_for_bus
 from disqued.core.jobs.job import NOBODY, Job
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.core.runtime.state import NodeState
 from disqued.federation.counters import JOBS_EXPORTED
+from disqued.federation.interest import federation_of
 
 MAX_BYTES: Final = 1 << 20
 """No job is added to a larger batch, and none is sent on a link on which more waits to be written."""
@@ -35,10 +35,15 @@ def can_be_sent_to(peer: Peer) -> bool:
 class JobBatch:
     """Up to `room` jobs for one node."""
 
-    def __init__(self, peer: Peer, room: i64) -> None:
+    def __init__(self, state: NodeState, peer: Peer, room: i64) -> None:
+        holders = state.holders
         self.peer = peer
         self.room: i64 = room
         self.jobs: i64 = 0
+        self._pair = holders.keep((state.view.node_id, peer.id))
+        """The holders of a job that this node held alone."""
+        self._pair_packed = holders.pack(self._pair)
+        self._bus_jobs = federation_of(state).bus_jobs
         self._packed: list[bytes] = []
         self._bytes: i64 = 0
         self._moved: list[Job] = []
@@ -54,13 +59,15 @@ class JobBatch:
         if job.retry_s > 0:
             delivered = job.delivered
             if delivered is None:
-                delivered = holders.plus(NOBODY, state.view.node_id)
-            job.delivered = holders.plus(delivered, node_id)
-            listed = holders.pack(job.delivered)
+                job.delivered = self._pair
+                listed = self._pair_packed
+            else:
+                job.delivered = holders.plus(delivered, node_id)
+                listed = holders.pack(job.delivered)
         else:
             self._moved.append(job)
             listed = holders.pack(holders.plus(NOBODY, node_id))
-        packed = pack_for_bus(job, state.now_ms, listed)
+        packed = self._bus_jobs.pack(job, state.now_ms, listed)
         self._packed.append(packed)
         self._bytes += len(packed)
         self.jobs += 1

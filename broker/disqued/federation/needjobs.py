@@ -45,7 +45,7 @@ def _answer(state: NodeState, peer: Peer, queue: Queue, count: i64) -> i64:
         return 0
     unwanted = state.now_ms - queue.visited_ms > UNWANTED_MS
     spare: i64 = queue.length if unwanted else queue.length // 2
-    batch = JobBatch(peer, min(count, max(spare, 1)))
+    batch = JobBatch(state, peer, min(count, max(spare, 1)))
     while queue.length > 0 and batch.take(state, queue):
         pass
     batch.send(state)

@@ -8,11 +8,13 @@ a node of the original (Disque 1.0-rc1 deletes such a job twice).
 
 from __future__ import annotations
 
+from mypy_extensions import i64, mypyc_attr
+
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import CorruptJob, unpack
-from disqued.core.jobs.job import ACKED, WAIT_REPL, Job
+from disqued.core.jobs.job import ACKED, NOBODY, WAIT_REPL, Job, NodeIds
 from disqued.core.lifecycle.lifecycle import SILENT
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
@@ -26,6 +28,7 @@ def handle_yourjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
     at = frame.jobs_at
     end = frame.end
     left = frame.jobs_count
+    arrivals = Arrivals(peer)
     while left > 0 and at < end:
         try:
             unpacked = unpack(frame.data, at, end)
@@ -35,10 +38,53 @@ def handle_yourjobs(state: NodeState, peer: Peer, frame: Frame) -> None:
             break
         at = unpacked.end
         left -= 1
-        _import(state, peer, unpacked.job, unpacked.holders)
+        _import(state, peer, unpacked.job, unpacked.holders, arrivals)
+    arrivals.record(state)
 
 
-def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
+@mypyc_attr(acyclic=True)
+class Arrivals:
+    """Jobs that arrived together. What consecutive ones share is done once: their holders, source and import rate."""
+
+    def __init__(self, source: Peer) -> None:
+        self._source = source
+        self._listed = b""
+        self._holders: NodeIds = NOBODY
+        self._queue = b""
+        self._jobs: i64 = 0
+        self._queued: i64 = 0
+
+    def add(self, state: NodeState, queue: bytes, *, queued: bool) -> None:
+        """Count a job; `queued` if it was queued here."""
+        if queue is not self._queue and queue != self._queue:
+            self.record(state)
+            self._queue = queue
+        self._jobs += 1
+        if queued:
+            self._queued += 1
+
+    def holders(self, state: NodeState, listed: bytes) -> NodeIds:
+        """The holders of a job from now on: those in its list that are members, its source, and this node."""
+        if not self._holders or listed != self._listed:
+            holders = state.holders
+            others = holders.plus(members_of(state, holders.unpack(listed)), self._source.id)
+            self._listed = listed
+            self._holders = holders.plus(others, state.view.node_id)
+        return self._holders
+
+    def record(self, state: NodeState) -> None:
+        """Update the source and the import rate of the queue."""
+        if self._jobs > 0:
+            queue = state.lifecycle.make_queue(self._queue, state.now_ms)
+            imports = record_source(state, queue, self._source.id, self._jobs)
+            if self._queued > 0:
+                imports.count_imports(state.now_ms, self._queued)
+                state.counters.add(JOBS_IMPORTED, self._queued)
+            self._jobs = 0
+            self._queued = 0
+
+
+def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes, arrivals: Arrivals) -> None:
     """Take over one job, known here or not."""
     lifecycle = state.lifecycle
     now_ms = state.now_ms
@@ -48,7 +94,9 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
         # Moving it makes no new copy, so the client still waits; the source keeps the job and requeues it.
         return
     if job is None or job.is_dummy:
-        _register(state, peer, sent, listed, job)
+        if sent.retry_s > 0:
+            sent.delivered = arrivals.holders(state, listed)
+        _register(state, peer, sent, job)
         if job is not None or state.events.is_done(sent.id):
             lifecycle.acknowledge(sent, now_ms)
         job = sent
@@ -62,16 +110,12 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes) -> None:
     if job.requeue_at_ms == 0:
         job.requeue_at_ms = now_ms
     queued = lifecycle.enqueue(job, now_ms, SILENT)
-    queue = lifecycle.make_queue(job.queue, now_ms)
-    imports = record_source(state, queue, peer.id, 1)
-    if queued:
-        imports.count_import(now_ms)
-        state.counters.add(JOBS_IMPORTED)
-        if job.retry_s == 0:
-            state.counters.add(IMPORTED_AT_MOST_ONCE)
+    arrivals.add(state, job.queue, queued=queued)
+    if queued and job.retry_s == 0:
+        state.counters.add(IMPORTED_AT_MOST_ONCE)
 
 
-def _register(state: NodeState, peer: Peer, job: Job, listed: bytes, dummy: Job | None) -> None:
+def _register(state: NodeState, peer: Peer, job: Job, dummy: Job | None) -> None:
     """Make a job known here, in place of its bare acknowledgement if there was one, and this node to its holders."""
     lifecycle = state.lifecycle
     if dummy is not None:
@@ -80,9 +124,6 @@ def _register(state: NodeState, peer: Peer, job: Job, listed: bytes, dummy: Job 
     if queue is not None:
         job.queue = queue.name
     if job.retry_s > 0:
-        holders = state.holders
-        others = holders.plus(members_of(state, holders.unpack(listed)), peer.id)
-        job.delivered = holders.plus(others, state.view.node_id)
         _introduce(state, peer, job)
     take_expiry(state, job, peer)
     lifecycle.keep_import(job, state.now_ms)
@@ -90,13 +131,12 @@ def _register(state: NodeState, peer: Peer, job: Job, listed: bytes, dummy: Job 
 
 def _introduce(state: NodeState, source: Peer, job: Job) -> None:
     """Tell the holders that cannot know it that this node is a holder too."""
-    frame = state.bus.about_job(kinds.WILLQUEUE, job.id)
     delivered = job.delivered
     assert delivered is not None
     for node_id in delivered:
         peer = state.view.peers.get(node_id)
         if peer is not None and (peer is not source or peer.features == 0):
-            send(state, peer, frame)
+            send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id))
 
 
 def _tell_acknowledged(state: NodeState, peer: Peer, job: Job) -> None:

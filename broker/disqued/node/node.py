@@ -98,11 +98,13 @@ class Node:
     def carry(self, driver: Driver) -> bool:
         """End a turn: log what changed, then have the driver write what may leave, in the order of `output.ready`.
 
-        The time of the changes is that of the last input. Returns whether more output came up meanwhile, which needs
-        another call.
+        Jobs that other nodes asked for leave now, so that those of one turn leave together. The time of the changes is
+        that of the last input. Returns whether more output came up meanwhile, which needs another call.
         """
         state = self.state
         ready = state.ready
+        if state.lifecycle.wanted and not state.ended:
+            state.events.queues_wanted()
         if ready.changes:
             state.events.log_changes()
         ready.carry(driver)
@@ -164,8 +166,6 @@ class Node:
             self._requests.run(session, arrived_ns)
             if state.resumed:
                 self._requests.resume()
-            if state.lifecycle.wanted:
-                state.events.queues_wanted()
         held: i64 = parser.held_bytes
         if held != session.input_bytes:
             state.lifecycle.memory.input_bytes += held - session.input_bytes
@@ -258,12 +258,10 @@ class Node:
             timed.ring(state)
 
     def _serve_queues(self) -> None:
-        """Serve the clients that wait here, then the nodes that asked for jobs. Call it when queues may have jobs."""
+        """Serve the clients that wait here. Call it when queues may have jobs."""
         state = self.state
         if state.lifecycle.ready:
             state.events.queues_ready()
-        if state.lifecycle.wanted:
-            state.events.queues_wanted()
 
     def _cron(self, now_ms: i64) -> None:
         """Run the regular duties, up to `hz` times per second."""

@@ -267,5 +267,3 @@ class Requests:
                     self.run(session, self._stopwatch_ns())
                 if session.input_ended and session.end_input():
                     state.ready.flush(session)
-        if state.lifecycle.wanted:
-            state.events.queues_wanted()

@@ -21,6 +21,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.host.disk import DiskWork
 from disqued.core.jobs.codec import pack_for_bus
 from disqued.core.jobs.job import DELIVERED, QUEUED, Job
+from disqued.core.jobs.template import BusJobs
 from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, Lifecycle
 from disqued.core.runtime import outbox
@@ -104,8 +105,9 @@ def _no_introduction(state: NodeState, source: Peer, job: Job) -> None:
     job.delivered = tuple([node_id for node_id in job.delivered or () if node_id != state.view.node_id])
 
 
-def _forget_importer(job: Job, now_ms: int, holders: bytes) -> bytes:
+def _forget_importer(self: BusJobs, job: Job, now_ms: int, holders: bytes) -> bytes:
     """Export a job without listing its receiver."""
+    del self
     if job.retry_s > 0 and job.delivered is not None:
         job.delivered = job.delivered[:-1]
         holders = len(job.delivered).to_bytes(4, "little") + b"".join(job.delivered)
@@ -206,7 +208,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "forget-importer": Mutation(
         "a node that imports a job is not among its holders",
         "calm",
-        patched=((yourjobs, "_introduce", _no_introduction), (jobbatch, "pack_for_bus", _forget_importer)),
+        patched=((yourjobs, "_introduce", _no_introduction), (BusJobs, "pack", _forget_importer)),
     ),
     "keep-at-most-once": Mutation(
         "an at-most-once job stays where it was when it moves",

@@ -16,7 +16,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.jobs.codec import BODY_AT, CTIME_AT, DELAY_AT, ID_AT, STATE_AT, STORED_FLAGS
+from disqued.core.jobs.codec import BODY_AT, CTIME_AT, DELAY_AT, ID_AT, STATE_AT, STORED_FLAGS, pack_for_bus
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
 
 _NOTHING: Final = Struct("").pack
@@ -96,3 +96,30 @@ class JobTemplate:
         return self._pack(
             self._before_id, job.id, self._after_id, job.ctime, self._after_ctime, job.body, self._after_body
         )
+
+
+class BusJobs:
+    """Serialises consecutive jobs for other nodes, as `pack_for_bus` does."""
+
+    def __init__(self) -> None:
+        self._template = JobTemplate()
+        self._now_s: i64 = 0
+        """The time of the last job in seconds: a job is sent with the seconds that it has left."""
+        self._holders = b""
+
+    def pack(self, job: Job, now_ms: i64, holders: bytes) -> bytes:
+        """The bytes of a job; `holders` are those that the receiver learns of (`Holders.pack`)."""
+        template = self._template
+        state = i64(job.state)
+        now_s: i64 = now_ms // 1000
+        matches = now_s == self._now_s and holders is self._holders and template.matches(job, state)
+        if matches and template.is_cut:
+            return template.fill(job)
+        packed = pack_for_bus(job, now_ms, holders)
+        if matches:
+            template.cut(job, packed, 0)
+        else:
+            self._now_s = now_s
+            self._holders = holders
+            template.remember(job, state)
+        return packed
