@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brokers import Broker, Running
 from clusters import NODES, BusTraffic, Disqued, RabbitMQ, waiting_clients
@@ -17,6 +17,8 @@ from workloads import BATCH, OURS, PRODUCERS, WORKERS, Rounds, Sizes
 
 REPLICATED = f"REPLICATE {NODES}"
 ONE_NODE, THREE_NODES, RABBITMQ = "one node", "three nodes", "rabbitmq quorum"
+AWAY_LOAD = 0.8
+"""The part of the maximum load at which the latency to workers on another node is measured."""
 IDLE_CLIENTS = 1000
 IDLE_SETTLE_S = 3.0
 
@@ -82,7 +84,12 @@ def _three_nodes(sizes: Sizes) -> Iterator[tuple[str, Measurement]]:
         with Disqued() as nodes:
             yield f"cycle {name}", offer(nodes, _load("cycle", sizes.cluster, options))
         with Disqued() as nodes:
-            yield f"cycle away {name}", offer(nodes, _load("cycle", sizes.cluster, options, nodes.other_port))
+            away = offer(nodes, _load("cycle", sizes.cluster, options, nodes.other_port))
+            yield f"cycle away {name}", away
+        if name == "r1":
+            with Disqued() as nodes:
+                load = _load("cycle", sizes.cluster, options, nodes.other_port)
+                yield "cycle away load", offer(nodes, replace(load, rate=AWAY_LOAD * away["jobs_per_s"]))
 
 
 def _rabbitmq(sizes: Sizes) -> Iterator[tuple[str, Measurement]]:

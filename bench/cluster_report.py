@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from cluster import IDLE_CLIENTS, ONE_NODE, RABBITMQ, THREE_NODES
-from floors import ASYNC_COPIES, QUORUM_CYCLE, SYNCHRONOUS_COPIES, Target
+from cluster import AWAY_LOAD, IDLE_CLIENTS, ONE_NODE, RABBITMQ, THREE_NODES
+from floors import ASYNC_COPIES, AWAY_CYCLE, AWAY_DELIVERY_MS, QUORUM_CYCLE, SYNCHRONOUS_COPIES, Target
 from tables import Table, number, verdict
 
 Measured = dict[str, dict[str, list[dict[str, Any]]]]  # side -> workload -> a measurement for each round
@@ -22,6 +22,7 @@ class Beside:
     one_node: str = ""
     floor: Target | None = None
     quorum_floor: Target | None = None
+    p50_floor: Target | None = None  # in ms
 
 
 ROWS: Final = (
@@ -34,7 +35,8 @@ ROWS: Final = (
     Beside("get + acknowledge one at a time, three copies", "get1 r3"),
     Beside("get + acknowledge by 32, three copies", "get32 r3"),
     Beside("whole cycle, REPLICATE 1", "cycle r1", "cycle"),
-    Beside("whole cycle, REPLICATE 1, workers on another node", "cycle away r1", "cycle"),
+    Beside("whole cycle, REPLICATE 1, workers on another node", "cycle away r1", "cycle", AWAY_CYCLE),
+    Beside(f"the same at {AWAY_LOAD:.0%} of that load", "cycle away load", p50_floor=AWAY_DELIVERY_MS),
     Beside("whole cycle, REPLICATE 3", "cycle r3", "cycle", quorum_floor=QUORUM_CYCLE),
     Beside("whole cycle, REPLICATE 3, workers on another node", "cycle away r3", "cycle", quorum_floor=QUORUM_CYCLE),
 )
@@ -53,13 +55,14 @@ def _ratio(ours: list[float], theirs: list[float], floor: Target | None) -> str:
     return f"x{median(found):.2f}{spread}{verdict(median(found), floor)} ({number(median(theirs))})"
 
 
-def _latency(measured: Measured, workload: str) -> str:
+def _latency(measured: Measured, workload: str, p50_floor: Target | None) -> str:
     """p50 and p99 of an add or, in a cycle, from the add to the worker, in ms."""
     kind = "delivery" if workload.startswith("cycle") else "add"
     lines = [line["latency_us"][kind] for line in measured[THREE_NODES][workload] if kind in line["latency_us"]]
     if not lines:
         return "-"
-    return " / ".join(f"{median(line[which] for line in lines) / 1000:.2f}" for which in ("p50", "p99"))
+    p50, p99 = (median(line[which] for line in lines) / 1000 for which in ("p50", "p99"))
+    return f"{p50:.2f} / {p99:.2f}{verdict(p50, p50_floor)}"
 
 
 def _comparison(measured: Measured) -> Table:
@@ -70,7 +73,7 @@ def _comparison(measured: Measured) -> Table:
         if ours:
             beside_one = _ratio(ours, rates(measured, ONE_NODE, row.one_node), row.floor)
             beside_quorum = _ratio(ours, rates(measured, RABBITMQ, row.workload), row.quorum_floor)
-            latency = _latency(measured, row.workload)
+            latency = _latency(measured, row.workload, row.p50_floor)
             table.rows.append([row.title, number(median(ours)), beside_one, beside_quorum, latency])
     return table
 

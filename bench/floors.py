@@ -80,6 +80,8 @@ WAITING_GROWTH = Target(1.35, 1.15, higher_is_better=False)  # cost at the most 
 
 SYNCHRONOUS_COPIES = Target(0.40, 0.55)  # adds with three copies on three nodes over adds on one node, on one core
 ASYNC_COPIES = Target(0.22, 0.32)
+AWAY_CYCLE = Target(0.95, 1.0)  # whole cycles with the workers on another node over those on one node, on one core
+AWAY_DELIVERY_MS = Target(50, 5, higher_is_better=False)  # from the add to such a worker at AWAY_LOAD, p50
 QUORUM_CYCLE = Target(2.0, 5.0)  # whole cycles over those of RabbitMQ's quorum queues
 
 LOG_AGAINST_NONE = Target(0.65, 0.85)  # adds by 16 with `appendfsync everysec` over those without a file
