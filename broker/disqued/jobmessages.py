@@ -12,7 +12,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.core.jobs.job import ACKED, NOBODY, NodeIds
 from disqued.core.jobs.jobid import is_job_id
-from disqued.core.runtime.outbox import send
+from disqued.core.runtime.outbox import tell_end
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
@@ -49,7 +49,7 @@ def job_held_with(state: NodeState, peer: Peer, frame: Frame) -> Job | None:
     if job is None:
         return None
     if job.state == ACKED:
-        send_setack(state, job, [peer])
+        send_setack(state, job, peer)
         return None
     note_holder(state, job, peer)
     return job
@@ -67,19 +67,13 @@ def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:
     job.expire_at_s = left_s + state.now_ms // 1000
 
 
-def send_setack(state: NodeState, job: Job, peers: list[Peer]) -> None:
-    """Tell nodes that the job is done and how many nodes may hold it (SETACK).
+def send_setack(state: NodeState, job: Job, peer: Peer) -> None:
+    """Tell a node that the job is done and how many nodes may hold it (SETACK).
 
     Nodes of the original never shorten their lists of holders. If they got less than the full length they would
     conclude that they know more holders, and would not confirm. So they get the full length.
     """
     delivered = job.delivered
     assert delivered is not None
-    full: i64 = len(delivered)
-    shown: i64 = len(members_of(state, delivered))
-    frame = state.bus.about_job(kinds.SETACK, job.id, shown)
-    for peer in peers:
-        if shown != full and peer.features == 0:
-            send(state, peer, state.bus.about_job(kinds.SETACK, job.id, full))
-        else:
-            send(state, peer, frame)
+    may_have: i64 = len(delivered if peer.features == 0 else members_of(state, delivered))
+    tell_end(state, peer, kinds.SETACK, job.id, may_have)

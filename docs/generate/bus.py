@@ -15,7 +15,9 @@ from disqued.bus.frame import (
     HEADER_BYTES,
     IP_BYTES,
     JOB_ID_FRAME_BYTES,
+    LISTED_BYTES,
     MAX_FRAME_BYTES,
+    MAX_LISTED,
     MAX_UNKNOWN_BYTES,
     NODE_ID_BYTES,
     SIGNATURE,
@@ -63,6 +65,7 @@ _PAYLOADS: Final = {
     kinds.OF_NODE_ID: f"ID of a node ({FAIL_BYTES} bytes in all)",
     kinds.OF_JOB_ID: f"ID of a job, a number ({JOB_ID_FRAME_BYTES} bytes in all)",
     kinds.OF_JOBS: "number of jobs, their size, the jobs",
+    kinds.OF_JOB_IDS: f"number of jobs, size of the rest, {LISTED_BYTES} bytes for each: ID of a job, a number",
     kinds.OF_QUEUE: "a number, size of the name, name of the queue",
     kinds.OF_UNKNOWN: "the name of a host",
 }
@@ -107,7 +110,8 @@ _READING: Final = f"""\
   a log line. So does a length that does not match the type and the counts of the frame. The original drops some of
   these frames and continues, but a stream with a wrong length can no longer be split into frames.
 * The length is checked as early as possible: after 16 bytes for types with a fixed length and for gossip, after
-  {COUNTED_BYTES} for jobs and queues. No more of an invalid frame is stored.
+  {COUNTED_BYTES} for jobs, lists of job IDs and queues. No more of an invalid frame is stored.
+* A list of job IDs has at most {MAX_LISTED} entries, so that one frame does not hold the event loop.
 * {MAX_FRAME_BYTES} bytes hold one job with the longest queue name and the longest body that clients can send.
 * Frames of an unknown type or another version are ignored with a log line; they may be up to {MAX_UNKNOWN_BYTES} bytes
   long. The same limit applies to all frames of an incoming connection until a frame from a member arrives; nodes start

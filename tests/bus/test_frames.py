@@ -14,9 +14,9 @@ from disqued.bus import kinds
 from disqued.bus.bigendian import u16, u32
 from disqued.bus.errors import BusError
 from disqued.bus.extension import cluster_digest, extension
-from disqued.bus.frame import MAX_FRAME_BYTES, MAX_UNKNOWN_BYTES, Frame, FrameReader
+from disqued.bus.frame import LISTED_BYTES, MAX_FRAME_BYTES, MAX_UNKNOWN_BYTES, Frame, FrameReader
 from disqued.bus.gossip import GossipEntry, gossip_of
-from disqued.bus.writer import FrameWriter
+from disqued.bus.writer import FrameWriter, number
 from disqued.core.runtime.message import table_of
 from disqued.node import ROOMS
 
@@ -28,6 +28,9 @@ ABOUT_JOBS = [message.number for message in ROOMS.messages if message.payload ==
 WITH_JOBS = [message.number for message in ROOMS.messages if message.payload == kinds.OF_JOBS]
 ABOUT_QUEUES = [message.number for message in ROOMS.messages if message.payload == kinds.OF_QUEUE]
 
+LISTABLE = sorted(kinds.LISTS)
+LISTS = sorted(kinds.LISTS.values())
+
 node_ids = st.binary(min_size=40, max_size=40)
 u16s = st.integers(0, 0xFFFF)
 u32s = st.integers(0, 0xFFFFFFFF)
@@ -37,6 +40,12 @@ eight_bytes = st.binary(min_size=8, max_size=8)
 ips = st.from_regex(rb"[0-9a-f.:]{0,46}", fullmatch=True)
 entries = st.builds(GossipEntry, node_ids, u32s, u32s, ips, u16s, u16s, u16s)
 writers = st.builds(FrameWriter, node_ids, u16s, leaving=st.booleans())
+
+
+entry_parts = st.lists(st.tuples(node_ids, u32s.map(number)), min_size=1, max_size=5).map(
+    lambda listed: [part for entry in listed for part in entry]
+)
+"""IDs of jobs, each followed by its number."""
 
 
 def one(data: bytes) -> Frame:
@@ -51,6 +60,7 @@ written = st.one_of(
     st.builds(WRITER.about_job, st.sampled_from(ABOUT_JOBS), node_ids, u32s, message_flags),
     st.builds(WRITER.jobs, st.sampled_from(WITH_JOBS), st.lists(names, min_size=1, max_size=3), message_flags),
     st.builds(WRITER.about_queue, st.sampled_from(ABOUT_QUEUES), names, u32s),
+    st.builds(WRITER.about_jobs, st.sampled_from(LISTABLE), entry_parts),
     st.builds(WRITER.other, st.just(kinds.HOST), names),
 )
 """Frames of all types."""
@@ -130,6 +140,30 @@ def test_a_message_about_a_job_has_its_id_and_a_number(kind: int, job_id: bytes,
     frame = one(WRITER.about_job(kind, job_id, aux, flags))
 
     assert (frame.kind, frame.job_id, frame.aux, frame.message_flags) == (kind, job_id, aux, flags)
+
+
+@given(st.sampled_from(LISTABLE), entry_parts)
+def test_list_of_jobs_has_their_ids_and_numbers(kind: int, parts: list[bytes]) -> None:
+    frame = one(WRITER.about_jobs(kind, parts))
+    if len(parts) == 2:
+        assert (frame.kind, frame.job_id, number(frame.aux)) == (kind, *parts)
+        return
+    found = []
+    for at in range(frame.jobs_at, frame.end, LISTED_BYTES):
+        found += [frame.listed(at), number(frame.listed_aux(at))]
+
+    assert (frame.kind, frame.jobs_count * 2) == (kinds.LISTS[kind], len(parts))
+    assert found == parts
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize(("count", "size"), [(2, 44), (1, 88), (0, 44), (1, 43), ((1 << 32) - 1, 44), (2001, 88044)])
+def test_list_whose_size_does_not_match_its_number_of_jobs_is_refused(kind: int, count: int, size: int) -> None:
+    reader = FrameReader(table=ROOMS.message_table)
+    reader.feed(header(kind, 152 + size) + bytes(128) + u32(count) + u32(size))
+
+    with pytest.raises(BusError, match="which is impossible"):
+        reader.next()
 
 
 @given(st.sampled_from(ABOUT_QUEUES), names, u32s)

@@ -17,7 +17,7 @@ from bus.recorded import frames
 from disqued.bus import kinds
 from disqued.bus.bigendian import u16, u32
 from disqued.bus.extension import NOBODY, extension
-from disqued.bus.writer import FrameWriter
+from disqued.bus.writer import FrameWriter, number
 from disqued.core.cluster.peer import Carrier, Link
 from disqued.node import ROOMS
 from disqued.testing.checkers import check_logs, check_node
@@ -25,11 +25,13 @@ from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.history import History
 
 UNKNOWN_NODE: Final = b"bad0" * 10
+LISTED: Final = b"D-bad0bad0-FakePeerJobFakePeerJob0a-05a1"
 OURS: Final = FrameWriter(UNKNOWN_NODE, PORT, extension=extension(ROOMS.features, 0, NOBODY, b"12345678"))
 SEEDS: Final = [
     *dict.fromkeys(recorded.data for recorded in frames() if len(recorded.data) < 1000),
     *(OURS.other(kinds.HOST, name) for name in (b"", b"elsewhere.example", b"\xff" * 300)),
     *(OURS.about_queue(kind, b"mail", 5) for kind in (kinds.ENOUGH, kinds.NEEDJOBS, kinds.PAUSE)),
+    *(OURS.about_jobs(kind, [LISTED, number(1), LISTED, number(2)]) for kind in kinds.LISTS),
     OURS.gossip(kinds.PING, [], 1 << 63),
     OURS.gossip(kinds.MEET, [], 0),
 ]

@@ -278,7 +278,7 @@ def test_moved_job_has_two_holders_until_it_is_acknowledged(pair: Cluster) -> No
     assert holders(first, job) == holders(second, job) == {first.id, second.id}
     assert pair.sent("WILLQUEUE") == []
     second.admin.call("ACKJOB", job)
-    pair.run(milliseconds=10)
+    pair.run(milliseconds=200)
     assert pair.copies(job) == []
 
 

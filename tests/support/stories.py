@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disqued.bus import kinds
+from disqued.bus.frame import LISTED_BYTES, Frame
 from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.peer import Link
 from disqued.core.jobs.job import Job
@@ -41,6 +42,11 @@ def job_messages(cluster: Cluster, *, to: Member | None = None, by: Member | Non
     return [
         JOB_MESSAGES[int(sent.frame.kind)] for sent in cluster.sent(to=to, by=by) if sent.frame.kind in JOB_MESSAGES
     ]
+
+
+def listed(frame: Frame) -> list[bytes]:
+    """The IDs in a list of jobs, for example of a SETACKS."""
+    return [frame.listed(at) for at in range(frame.jobs_at, frame.end, LISTED_BYTES)]
 
 
 def tell(receiver: Member, frame: bytes) -> None:

@@ -22,7 +22,7 @@ SUBSYSTEM = Subsystem(
     NAME,
     AcksRoom,
     commands=(ackjob.COMMAND, fastack.COMMAND, deljob.COMMAND),
-    messages=(setack.MESSAGE, gotack.MESSAGE, deljob.MESSAGE),
+    messages=(setack.MESSAGE, gotack.MESSAGE, deljob.MESSAGE, setack.LIST, gotack.LIST, deljob.LIST),
     counters=COUNTERS,
     info=_info,
 )

@@ -1,4 +1,4 @@
-"""DELJOB: drop jobs on this node only. As a bus message: drop a job that all holders know to be done."""
+"""DELJOB: drop jobs on this node only. As a bus message (DELJOBS for many): drop what all holders know to be done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from disqued.acks.room import acks_of
 from disqued.bus import kinds
-from disqued.bus.frame import Frame
+from disqued.bus.frame import LISTED_BYTES, Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
@@ -14,7 +14,6 @@ from disqued.core.jobs.job import ACKED
 from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
-from disqued.jobmessages import job_of
 
 
 def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -39,7 +38,19 @@ def _drop(state: NodeState, session: Session, args: list[bytes], first: int, end
 
 def handle_deljob(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
     """Drop the job, whatever its state."""
-    job = job_of(state, frame)
+    _drop_done(state, frame.job_id)
+
+
+def handle_deljobs(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - whoever says so
+    """Drop the jobs, whatever their states."""
+    at = frame.jobs_at
+    while at < frame.end:
+        _drop_done(state, frame.listed(at))
+        at += LISTED_BYTES
+
+
+def _drop_done(state: NodeState, job_id: bytes) -> None:
+    job = state.lifecycle.table.get(job_id)
     if job is not None:
         if job.state == ACKED:
             acks_of(state).done.note(job.id, state.now_ms)
@@ -53,6 +64,16 @@ MESSAGE: Final[Message] = Message(
     "a node that has all confirmations, or got FASTACK or DELJOB, to the other holders",
     "the receiver drops the job",
     handle_deljob,
+)
+
+LIST: Final[Message] = Message(
+    kinds.DELJOBS,
+    "DELJOBS",
+    kinds.OF_JOB_IDS,
+    "as DELJOB, for the jobs of one turn of the event loop, to nodes with the feature",
+    "as DELJOB for each job",
+    handle_deljobs,
+    feature=kinds.FEATURE_LISTS,
 )
 
 COMMAND: Final[Command] = Command(

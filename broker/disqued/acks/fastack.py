@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from disqued.acks.counters import JOBS_ACKED
-from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL
 from disqued.core.runtime.manyjobs import for_each_job
-from disqued.core.runtime.outbox import tell_all, tell_holders
+from disqued.core.runtime.outbox import delete_at_holders, delete_everywhere
 from disqued.core.runtime.state import NodeState
 
 
@@ -27,13 +26,12 @@ def _drop_everywhere(state: NodeState, session: Session, args: list[bytes], firs
         job = lifecycle.table.get(job_id)
         if job is None:
             state.ready.tell_again(session)
-            if state.view.peers:
-                tell_all(state, state.bus.about_job(kinds.DELJOB, job_id))
+            delete_everywhere(state, job_id)
             continue
         if job.is_dummy:
-            tell_all(state, state.bus.about_job(kinds.DELJOB, job_id))
+            delete_everywhere(state, job_id)
         elif job.delivered is not None and job.state != WAIT_REPL:
-            tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job_id))
+            delete_at_holders(state, job)
         lifecycle.drop(job)  # if it waits for its copies, this deletes them too
         deleted += 1
     state.counters.add(JOBS_ACKED, deleted)

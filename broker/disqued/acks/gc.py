@@ -13,7 +13,7 @@ from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job
 from disqued.core.lifecycle.lifecycle import MAX_COLLECTIONS
-from disqued.core.runtime.outbox import send, tell_holders
+from disqued.core.runtime.outbox import delete_at_holders, send, tell_end
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import send_setack
 
@@ -33,9 +33,8 @@ def collect(state: NodeState, job: Job) -> None:
     elif delivered:
         _ask_holders(state, job, peers)
     else:
-        frame = state.bus.about_job(kinds.SETACK, job.id)
         for peer in peers:
-            send(state, peer, frame)
+            tell_end(state, peer, kinds.SETACK, job.id)
 
 
 def _ask_holders(state: NodeState, job: Job, peers: list[Peer]) -> None:
@@ -44,15 +43,13 @@ def _ask_holders(state: NodeState, job: Job, peers: list[Peer]) -> None:
     A node of the original that created a job with one copy lists only itself until it receives WILLQUEUE. It would
     crash if it received SETACK and no DELJOB within a second, and another holder can prevent that DELJOB.
     """
-    asked: list[Peer] = []
     for peer in peers:
-        if peer.link is None or peer.link.congested:
+        link = peer.link
+        if link is None or link.congested:
             continue
         if job.repl == 1 and peer.features == 0:
             send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id))
-        asked.append(peer)
-    if asked:
-        send_setack(state, job, asked)
+        send_setack(state, job, peer)
 
 
 def unconfirmed(state: NodeState, job: Job) -> list[Peer]:
@@ -73,6 +70,21 @@ def unconfirmed(state: NodeState, job: Job) -> list[Peer]:
     return missing
 
 
+def held_only_with(state: NodeState, job: Job, peer: Peer) -> bool:
+    """Whether this node lists the peer as a holder of the job, and no third member of the cluster."""
+    delivered = job.delivered
+    if delivered is None:
+        return False
+    view = state.view
+    listed = False
+    for node_id in delivered:
+        if node_id == peer.id:
+            listed = True
+        elif node_id != view.node_id and view.knows(node_id):
+            return False
+    return listed
+
+
 def note_ack_confirmed(state: NodeState, job: Job, peer: Peer) -> None:
     """Note that another holder knows of the acknowledgement, as this node does."""
     confirmed = job.confirmed
@@ -87,5 +99,5 @@ def finish(state: NodeState, job: Job) -> None:
     if not delivered:
         state.counters.add(DUMMY_ACKS_COLLECTED)
     elif len(delivered) > 1:
-        tell_holders(state, job, state.bus.about_job(kinds.DELJOB, job.id))
+        delete_at_holders(state, job)
     state.lifecycle.drop(job)

@@ -22,11 +22,17 @@ SIGNATURE: Final = b"DbuZ"
 VERSION: Final = 1
 GOSSIP_ENTRY_BYTES: Final = 104
 NODE_ID_BYTES: Final = 40
+JOB_ID_BYTES: Final = 40
 IP_BYTES: Final = 46
 FAIL_BYTES: Final = HEADER_BYTES + NODE_ID_BYTES
 JOB_ID_FRAME_BYTES: Final = HEADER_BYTES + 44
 COUNTED_BYTES: Final = HEADER_BYTES + 8
 """Header and two integers, the second of which is the length of what follows."""
+LISTED_BYTES: Final = 44
+"""An entry of a list of job IDs: the ID and a number."""
+MAX_LISTED: Final = 2000
+"""The most entries of a list, so that one frame does not hold the loop for more than a few milliseconds."""
+MAX_LIST_BYTES: Final = COUNTED_BYTES + MAX_LISTED * LISTED_BYTES
 MAX_FRAME_BYTES: Final = (1 << 30) + (1 << 20)
 """One job with the longest queue name and the longest body that clients can send (512 MiB each), its fixed part and
 its list of nodes. Longer frames are rejected; frames with several jobs are far shorter."""
@@ -147,7 +153,7 @@ class Frame:
     def job_id(self) -> bytes:
         """Job-ID messages: the job."""
         at = self.start + HEADER_BYTES
-        return self.data[at : at + 40]
+        return self.data[at : at + JOB_ID_BYTES]
 
     @property
     def aux(self) -> i64:
@@ -162,13 +168,21 @@ class Frame:
 
     @property
     def jobs_count(self) -> i64:
-        """REPLJOB and YOURJOBS: how many jobs follow, says the sender."""
+        """REPLJOB, YOURJOBS and lists of job IDs: how many jobs follow, says the sender."""
         return read_u32(self.data, self.start + HEADER_BYTES)
 
     @property
     def jobs_at(self) -> i64:
-        """REPLJOB and YOURJOBS: where in `data` the first job begins."""
+        """REPLJOB, YOURJOBS and lists of job IDs: where in `data` the first job begins."""
         return self.start + COUNTED_BYTES
+
+    def listed(self, at: i64) -> bytes:
+        """The job ID of the entry of a list that begins at `at`."""
+        return self.data[at : at + JOB_ID_BYTES]
+
+    def listed_aux(self, at: i64) -> i64:
+        """The number of the entry of a list that begins at `at`."""
+        return read_u32(self.data, at + JOB_ID_BYTES)
 
     @property
     def end(self) -> i64:
@@ -192,9 +206,14 @@ class Frame:
             return length == FAIL_BYTES
         if payload == kinds.OF_UNKNOWN:
             return length <= MAX_UNKNOWN_BYTES
-        if length < COUNTED_BYTES:
+        if length < COUNTED_BYTES or (payload == kinds.OF_JOB_IDS and length > MAX_LIST_BYTES):
             return False
-        return have < COUNTED_BYTES or length - COUNTED_BYTES == read_u32(self.data, self.start + HEADER_BYTES + 4)
+        if have < COUNTED_BYTES:
+            return True
+        size: i64 = length - COUNTED_BYTES
+        if payload == kinds.OF_JOB_IDS and size != self.jobs_count * LISTED_BYTES:
+            return False
+        return size == read_u32(self.data, self.start + HEADER_BYTES + 4)
 
 
 class FrameReader:

@@ -29,6 +29,20 @@ HOST: Final = 32
 """The name of the host of the sender."""
 ENOUGH: Final = 33
 """Cancels a NEEDJOBS: no client waits there any more."""
+SETACKS: Final = 34
+GOTACKS: Final = 35
+DELJOBS: Final = 36
+"""SETACK, GOTACK and DELJOB about many jobs."""
+LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS}
+"""The types of messages about one job that a node sends as one message about many, to nodes with FEATURE_LISTS."""
+FEATURE_LISTS: Final = 4
+"""Understands SETACKS, GOTACKS and DELJOBS, and DROPPED in a GOTACK."""
+
+UNKNOWN: Final = 0
+KNOWN: Final = 1
+DROPPED: Final = 2
+"""The number in a GOTACK: the sender does not know the job, has it, or had it and was its only other holder, so that it
+has dropped it already. DROPPED is ours."""
 
 OF_UNKNOWN: Final = 0
 OF_GOSSIP: Final = 1
@@ -36,7 +50,8 @@ OF_NODE_ID: Final = 2
 OF_JOB_ID: Final = 3
 OF_JOBS: Final = 4
 OF_QUEUE: Final = 5
-"""Kinds of payload: unknown, gossip entries, a node ID, a job ID, jobs, or a queue name."""
+OF_JOB_IDS: Final = 6
+"""Kinds of payload: unknown, gossip entries, a node ID, a job ID, jobs, a queue name, or job IDs."""
 
 KINDS: Final = 64
 """The number of types, known and reserved."""

@@ -20,6 +20,15 @@ _HEADS: Final = 16
 """Combinations of message flags."""
 
 
+_NUMBERS: Final = tuple([u32(value) for value in range(16)])
+"""The most frequent numbers behind a job ID."""
+
+
+def number(value: i64) -> bytes:
+    """The number behind a job ID."""
+    return _NUMBERS[value] if value < 16 else u32(value)
+
+
 class FrameWriter:
     """Writes the frames of one node.
 
@@ -72,11 +81,26 @@ class FrameWriter:
 
     def about_job(self, kind: i64, job_id: bytes, aux: i64 = 0, message_flags: i64 = 0) -> bytes:
         """A message about one job by its ID."""
+        return self._job_id_head(kind, message_flags) + job_id + number(aux)
+
+    def _job_id_head(self, kind: i64, message_flags: i64) -> bytes:
+        """The header of a message about one job."""
         head = self._job_id_heads[kind * _HEADS + message_flags]
         if not head:
             head = self._head(kind, JOB_ID_FRAME_BYTES, message_flags)
             self._job_id_heads[kind * _HEADS + message_flags] = head
-        return head + job_id + (b"\0\0\0\0" if aux == 0 else u32(aux))
+        return head
+
+    def about_jobs(self, kind: i64, parts: list[bytes]) -> bytes:
+        """A message about one or many jobs; `parts` are IDs, each followed by its number (`number`).
+
+        `kind` is that of the message about one job. A list of many jobs has the type that `kinds.LISTS` says.
+        """
+        if len(parts) == 2:
+            return self._job_id_head(kind, 0) + parts[0] + parts[1]
+        data = b"".join(parts)
+        size: i64 = len(data)
+        return self._head(kinds.LISTS[kind], COUNTED_BYTES + size, 0) + u32(len(parts) // 2) + u32(size) + data
 
     def jobs(self, kind: i64, jobs: list[bytes], message_flags: i64 = 0) -> bytes:
         """REPLJOB or YOURJOBS with serialised jobs."""

@@ -145,4 +145,4 @@ def _tell_acknowledged(state: NodeState, peer: Peer, job: Job) -> None:
         return
     if peer.features == 0:
         send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id))
-    send_setack(state, job, [peer])
+    send_setack(state, job, peer)

@@ -28,6 +28,7 @@ from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXP
 from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.flush import free_dropped
 from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
+from disqued.core.runtime.outbox import send_gathered
 from disqued.core.runtime.shutdown import end
 from disqued.core.runtime.slices import continue_long, next_long
 from disqued.core.runtime.state import NodeState
@@ -105,6 +106,8 @@ class Node:
         ready = state.ready
         if state.lifecycle.wanted and not state.ended:
             state.events.queues_wanted()
+        if ready.gathering:
+            send_gathered(state, everything=state.ended)
         if ready.changes:
             state.events.log_changes()
         ready.carry(driver)
@@ -274,6 +277,7 @@ class Node:
             self._idle_queues.visit(state)
             state.events.cron()
             self._serve_queues()
+            send_gathered(state, everything=True)
         self._limits.close_idle()
 
     def next_deadline_ms(self) -> int:

@@ -19,7 +19,7 @@ from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
 from disqued.core.runtime.counters import JOBS_ADDED
-from disqued.core.runtime.outbox import send, tell_holders
+from disqued.core.runtime.outbox import delete_at_holders, send
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend_pipelined
@@ -329,7 +329,7 @@ class ReplicationRoom(Room):
         self.state.lifecycle.drop(job)
 
     def _delete_copies(self, job: Job) -> None:
-        tell_holders(self.state, job, self.state.bus.about_job(kinds.DELJOB, job.id))
+        delete_at_holders(self.state, job)
 
     def _take_back(self, job: Job) -> None:
         """Delete the copies of a job that is not added after all; the next job with its key is a new one."""

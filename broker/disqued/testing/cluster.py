@@ -287,11 +287,14 @@ class Cluster:
                     self.network.path(sender, receiver).reset()
 
     def lose(self, kind: str, *, by: Member | None = None, to: Member | None = None, count: int = sys.maxsize) -> None:
-        """Lose all frames of a kind until `heal`, or only those sent `by` or `to` a node, or the first `count`."""
+        """Lose all frames of a kind until `heal`, or only those sent `by` or `to` a node, or the first `count`.
+
+        The lists of a message about one job are of its kind as well.
+        """
         left = iter(range(count))
         self.network.filters.append(
             lambda sent: (
-                sent.kind == kind
+                sent.kind in {kind, f"{kind}S"}
                 and by in {None, sent.sender}
                 and to in {None, sent.receiver}
                 and next(left, None) is not None

@@ -6,7 +6,6 @@ a function of a module, which works only with the interpreted build.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from disqued.build import COMPILED
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.clients.pipeline import Pipeline, Pipelined
-from disqued.core.cluster.peer import Peer
+from disqued.core.cluster.peer import Link, Peer
 from disqued.core.host.disk import DiskWork
 from disqued.core.jobs.codec import pack_for_bus
 from disqued.core.jobs.job import DELIVERED, QUEUED, Job
@@ -37,7 +36,6 @@ from disqued.persistence import load
 from disqued.persistence.logfile import LogFile
 from disqued.persistence.marker import RestartMarker
 from disqued.persistence.rewrite import Rewrite
-from disqued.replication.repljob import handle_repljob
 from disqued.replication.room import Replication, ReplicationRoom
 
 
@@ -76,10 +74,12 @@ class Mutation:
 
 
 def _ignore(kind: int) -> Callable[[Node], None]:
-    """Make a node ignore a message."""
+    """Make a node ignore a message, and lists of it."""
 
     def change(node: Node) -> None:
-        node.frames.messages[kind] = MessageEntry(Message(kind, "", kinds.OF_UNKNOWN, "", ""), Traffic(Counters()))
+        for number in {kind, kinds.LISTS.get(kind, kind)}:
+            nothing = Message(number, "", kinds.OF_UNKNOWN, "", "")
+            node.frames.messages[number] = MessageEntry(nothing, Traffic(Counters()))
 
     return change
 
@@ -187,9 +187,9 @@ def _once_more(state: NodeState, marker: RestartMarker, name: str, *, found: boo
     return ""
 
 
-def _at_once(state: NodeState, peer: Peer, frame: bytes) -> None:
+def _at_once(state: NodeState, link: Link, frame: bytes) -> None:
     """Confirm a change before it is logged."""
-    outbox.send(state, peer, frame)
+    state.ready.put(link, frame)
 
 
 MUTATIONS: Final[dict[str, Mutation]] = {
@@ -242,10 +242,7 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "confirm-before-log": Mutation(
         "copies are confirmed before they are logged",
         "logged power",
-        patched=(
-            (sys.modules[handle_repljob.__module__], "send_when_logged", _at_once),
-            (outbox, "send_when_logged", _at_once),
-        ),
+        patched=((outbox, "_put_when_logged", _at_once),),
         policy="always",
     ),
     "trust-after-failed-sync": Mutation(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disqued.acks.counters import DUMMY_ACKS_COLLECTED, DUMMY_ACKS_MADE
+from disqued.bus import kinds
 from disqued.bus.gossip import gossip_of
 from disqued.core.jobs.codec import unpack
 from disqued.core.jobs.job import WAIT_REPL
@@ -50,6 +51,10 @@ _LOGGED: Final = {
 
 _SENT: Final[dict[str, Callable[[Sent], bool]]] = {
     "GOTACK for an unknown job": lambda sent: sent.kind == "GOTACK" and sent.frame.aux == 0,
+    "acknowledgements of many jobs sent as a list": lambda sent: sent.kind == "SETACKS",
+    "job dropped by its only other holder at once": lambda sent: (
+        sent.kind == "GOTACK" and sent.frame.aux == kinds.DROPPED
+    ),
     "ENOUGH sent": lambda sent: sent.kind == "ENOUGH",
     "ENQUEUE sent": lambda sent: sent.kind == "ENQUEUE",
 }

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Final
 
 from disqued.bus import kinds
-from disqued.bus.frame import Frame
+from disqued.bus.frame import LISTED_BYTES, Frame
 from disqued.client import ResponseError
 from disqued.config import Config
 from disqued.core.jobs.codec import unpack
@@ -228,6 +228,10 @@ def _details(frame: Frame) -> Iterator[str]:
         yield frame.job_id.decode()
         if frame.aux:
             yield str(frame.aux)
+    elif of == kinds.OF_JOB_IDS:
+        for entry in range(frame.jobs_at, frame.end, LISTED_BYTES):
+            aux = frame.listed_aux(entry)
+            yield f"{frame.listed(entry).decode()} {aux}" if aux else frame.listed(entry).decode()
     elif of == kinds.OF_QUEUE:
         yield frame.queue.decode()
         yield PAUSE_NAMES[frame.aux].decode() if frame.kind == kinds.PAUSE else str(frame.aux)

@@ -128,6 +128,12 @@ class Link:
         """The generation of the view (`ClusterView`) in which it was looked up."""
         self.out: list[bytes] = []
         self.out_bytes: i64 = 0
+        self.gathered: dict[int, list[bytes]] = {}
+        """Parts of messages about jobs that this turn sends as lists, by type (`FrameWriter.about_jobs`)."""
+        self.gathering: bool = False
+        """On the list of links with such parts."""
+        self.gathered_waits: bool = True
+        """All of them can wait for other output."""
         self.flushing: bool = False
         """On the list of links with output."""
         self.congested: bool = False

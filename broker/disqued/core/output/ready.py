@@ -51,6 +51,8 @@ class Ready:
         self._traffic = traffic
         self.changes: list[object] = []
         """Changes to log: the notes of the journal."""
+        self.gathering: list[Link] = []
+        """Links with messages about jobs that become lists at the end of the turn (`runtime.outbox`)."""
         self.links: list[Link] = []
         """Links with output."""
         self.confirmations: list[Confirmation] = []

@@ -1,15 +1,22 @@
 """Sending frames to other nodes.
 
 A frame for a node without a link is dropped: a sender that needs an answer repeats it. Frames are
-collected per link and written once per turn of the event loop, which is what makes replication cheap.
+collected per link and written once per turn of the event loop, which is what makes replication cheap. The messages that
+end a job (SETACK, GOTACK, DELJOB) are collected by type as well, and those of one turn leave as one list.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mypy_extensions import i64
+
+from disqued.bus import kinds
+from disqued.bus.frame import MAX_LISTED
+from disqued.bus.writer import number
+
 if TYPE_CHECKING:
-    from disqued.core.cluster.peer import Peer
+    from disqued.core.cluster.peer import Link, Peer
     from disqued.core.jobs.job import Job
     from disqued.core.runtime.state import NodeState
 
@@ -26,10 +33,66 @@ def send(state: NodeState, peer: Peer, frame: bytes) -> bool:
 def send_when_logged(state: NodeState, peer: Peer, frame: bytes) -> None:
     """Send a frame to a node when all changes of this node so far are logged; the frame says that they are."""
     link = peer.link
-    if link is None or link.closed:
-        return
+    if link is not None and not link.closed:
+        _put_when_logged(state, link, frame)
+
+
+def _put_when_logged(state: NodeState, link: Link, frame: bytes) -> None:
     if state.lifecycle.journal.on:
         state.ready.put_when_logged(link, frame)
+    else:
+        state.ready.put(link, frame)
+
+
+def tell_end(state: NodeState, peer: Peer, kind: i64, job_id: bytes, aux: i64 = 0) -> None:
+    """Send SETACK, GOTACK or DELJOB for a job to a node, in one list with those of this turn if the node knows lists.
+
+    A GOTACK leaves when all changes so far are logged; it says that they are. Nothing depends on when one with DROPPED
+    arrives, so it waits for other output of the link, at most until the next visit of the cron.
+    """
+    link = peer.link
+    if link is None or link.closed:
+        return
+    if not peer.features & kinds.FEATURE_LISTS:
+        _put_end(state, link, kind, state.bus.about_job(kind, job_id, aux))
+        return
+    parts = link.gathered.get(kind)
+    if parts is None:
+        parts = []
+        link.gathered[kind] = parts
+    parts.append(job_id)
+    parts.append(number(aux))
+    if kind != kinds.GOTACK or aux != kinds.DROPPED:
+        link.gathered_waits = False
+    if len(parts) == MAX_LISTED * 2:
+        del link.gathered[kind]
+        _put_end(state, link, kind, state.bus.about_jobs(kind, parts))
+    elif not link.gathering:
+        link.gathering = True
+        state.ready.gathering.append(link)
+
+
+def send_gathered(state: NodeState, *, everything: bool = False) -> None:
+    """Send the lists of this turn, `everything` also those that can wait."""
+    links = state.ready.gathering
+    waiting: list[Link] = []
+    for link in links:
+        if link.closed:
+            link.gathered.clear()
+        elif not everything and link.gathered_waits and not link.flushing:
+            waiting.append(link)
+            continue
+        link.gathering = False
+        link.gathered_waits = True
+        for kind, parts in link.gathered.items():
+            _put_end(state, link, kind, state.bus.about_jobs(kind, parts))
+        link.gathered.clear()
+    state.ready.gathering = waiting
+
+
+def _put_end(state: NodeState, link: Link, kind: i64, frame: bytes) -> None:
+    if kind == kinds.GOTACK:
+        _put_when_logged(state, link, frame)
     else:
         state.ready.put(link, frame)
 
@@ -44,6 +107,25 @@ def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:
         peer = peers.get(node_id)
         if peer is not None:
             send(state, peer, frame)
+
+
+def delete_at_holders(state: NodeState, job: Job) -> None:
+    """Send DELJOB to every other node that may hold the job."""
+    delivered = job.delivered
+    if delivered is None:
+        return
+    peers = state.view.peers
+    for node_id in delivered:
+        peer = peers.get(node_id)
+        if peer is not None:
+            tell_end(state, peer, kinds.DELJOB, job.id)
+
+
+def delete_everywhere(state: NodeState, job_id: bytes) -> None:
+    """Send DELJOB to every other member of the cluster."""
+    for peer in state.view.peers.values():
+        if not peer.in_handshake:
+            tell_end(state, peer, kinds.DELJOB, job_id)
 
 
 def tell_all(state: NodeState, frame: bytes) -> None:
