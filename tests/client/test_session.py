@@ -37,6 +37,7 @@ class ScriptedLink:
     def __init__(self, network: Network, address: Address) -> None:
         self._network = network
         self.address = address
+        self.node_id = ""
         self.closed = False
         self.usable = True
 
@@ -261,3 +262,75 @@ def test_closed_session_raises_client_closed() -> None:
     assert network.links[0].closed
     with pytest.raises(ClientClosed):
         run_now(client.perform(calls.qlen("q")))
+
+
+def test_session_moves_to_a_node_that_is_known_and_in_order() -> None:
+    network = Network(a=[hello_reply("a", a=1, b=1), hello_reply("a", a=1, b=1)], b=[hello_reply("b", a=1, b=1), 5])
+    client = session(network, A, discover=True)
+    moved = run_now(client.session_at("b" * 8))
+    assert moved is not None
+    assert run_now(moved.perform(calls.qlen("q"))) == 5
+    assert network.sent == [(A, "HELLO"), (A, "HELLO"), (B, "HELLO"), (B, "QLEN")]
+    assert (str(moved.node), str(client.node)) == (B, A), "other calls of the client stay where they are"
+    assert network.in_use == 0
+    client.close()
+    with pytest.raises(ClientClosed):
+        run_now(moved.perform(calls.qlen("q")))
+
+
+@pytest.mark.parametrize(
+    ("answer_of_a", "script_of_b"),
+    [
+        (hello_reply("a", a=1), []),
+        (hello_reply("a", a=1, b=10), []),
+        (hello_reply("a", a=1, b=100), []),
+        (hello_reply("a", a=1, b=1), None),
+        (hello_reply("a", a=1, b=1), [CUT]),
+        (hello_reply("a", a=1, b=1), [LOADING]),
+        (hello_reply("a", a=1, b=1), [hello_reply("b", a=1, b=100)]),
+        (hello_reply("a", a=1, b=1), [hello_reply("c", c=1)]),
+        (CUT, []),
+    ],
+    ids=["unknown", "suspected", "leaving", "down", "lost", "loading", "says leaving", "another node", "no answer"],
+)
+def test_session_does_not_move_to_a_node_that_is_not_in_order(
+    answer_of_a: Reply | OSError, script_of_b: list[Reply | OSError] | None
+) -> None:
+    known = hello_reply("a", a=1)
+    network = Network(a=[known, answer_of_a], **({} if script_of_b is None else {"b": script_of_b}))
+    client = session(network, A, discover=True)
+    assert run_now(client.session_at("b" * 8)) is None
+    assert all(link.closed for link in network.links if str(link.address) == B)
+    assert network.in_use == 0
+
+
+def shared_hello(me: str, ports: dict[str, int]) -> Reply:
+    rows: list[Reply] = [
+        [name.encode() * 40, b"" if name == me else b"127.0.0.1", b"%d" % port, b"1"] for name, port in ports.items()
+    ]
+    return [1, me.encode() * 40, *rows]
+
+
+def test_session_stays_with_its_node_when_several_nodes_share_an_address() -> None:
+    ports = {"x": 7712, "y": 7713}
+    network = Network(a=[shared_hello("x", ports), 1, shared_hello("y", ports)])
+    network.scripts["10.0.0.1:7712"] = deque([shared_hello("x", ports), 2, 3])
+    client = session(network, A, discover=True)
+    assert run_now(client.perform(calls.qlen("q"))) == 1
+    network.links[0].usable = False  # stands for a connection that is in use: the next call needs a further one
+    assert run_now(client.perform(calls.qlen("q"))) == 2
+    assert str(client.node) == "10.0.0.1:7712"
+    assert client.node_id == "x" * 40
+    assert network.links[1].closed, "the connection to the other node"
+    assert run_now(client.perform(calls.qlen("q"))) == 3
+
+
+def test_session_uses_the_shared_address_when_the_own_one_leads_elsewhere() -> None:
+    ports = {"x": 7712, "y": 7713}
+    network = Network(a=[shared_hello("x", ports), 1, shared_hello("y", ports), 2])
+    network.scripts["10.0.0.1:7712"] = deque([shared_hello("z", ports)])
+    client = session(network, A, discover=True)
+    assert run_now(client.perform(calls.qlen("q"))) == 1
+    network.links[0].usable = False
+    assert run_now(client.perform(calls.qlen("q"))) == 2
+    assert str(client.node) == A

@@ -12,17 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, Unpack
 
+from disqued.client import calls
+from disqued.client.calls import Call
 from disqued.client.consuming import (
     FLUSH_JOBS,
     FLUSH_WITHIN_S,
-    ONE_ATTEMPT,
     RECONNECT,
     ConsumerOptions,
     Plan,
     log,
 )
 from disqued.client.errors import DisqueError, ResponseError
-from disqued.client.session import Session
+from disqued.client.session import ONE_ATTEMPT, Session
 from disqued.client.values import Job
 
 
@@ -43,7 +44,7 @@ class AsyncConsumer:
         **options: Unpack[ConsumerOptions],
     ) -> None:
         self._session = session
-        self._plan = Plan(queues, **options)
+        self._plan = Plan(session, queues, **options)
         self._handler = handler
         self._is_coroutine = inspect.iscoroutinefunction(handler)
         self._inbox: asyncio.Queue[Job] = asyncio.Queue()
@@ -81,6 +82,7 @@ class AsyncConsumer:
             self._ended = True
             self._flush()
             await finisher
+            self._plan.source.drop_idle()
 
     def request_stop(self) -> None:
         """Ask `run()` to end, without waiting. Safe to call from a signal handler of the event loop."""
@@ -110,20 +112,20 @@ class AsyncConsumer:
     async def _fetch_until_stopped(self) -> None:
         failures = 0
         while await self._has_room():
-            fetch = self._plan.fetch(self._session.node)
+            source, fetch = self._plan.fetch()
             try:
-                jobs = await self._session.perform(fetch, ONE_ATTEMPT)
+                jobs = await source.perform(fetch, ONE_ATTEMPT)
             except RECONNECT as error:
-                self._plan.disconnected()
+                self._plan.disconnected(source)
                 await self._wait_after(error, failures)
                 failures += 1
                 continue
             except ResponseError as error:
-                if self._plan.is_unknown_option(error, fetch, self._session.node):
+                if self._plan.is_unknown_option(error, source, fetch):
                     continue
                 raise
             failures = 0
-            await self._take(jobs)
+            await self._take(jobs, source)
 
     async def _has_room(self) -> bool:
         """Wait until another job can be fetched; False when the consumer is stopping."""
@@ -141,12 +143,14 @@ class AsyncConsumer:
         except TimeoutError:
             return
 
-    async def _take(self, jobs: list[Job]) -> None:
-        self._plan.fetched(jobs, self._now_s())
+    async def _take(self, jobs: list[Job], source: Session) -> None:
+        creator = self._plan.fetched(jobs, source, self._now_s())
         if self._plan.working_after_s == 0:
             await self._renew()
         for job in jobs:
             self._inbox.put_nowait(job)
+        if creator is not None:
+            self._plan.moved(creator, await self._plan.source.session_at(creator), self._now_s())
 
     # Working.
 
@@ -199,13 +203,18 @@ class AsyncConsumer:
     async def _finish(self) -> None:
         async with self._renewing:  # a renewal in flight may concern a job that was finished meanwhile
             endings = self._plan.endings()
+        for source, finishing in endings:
+            await self._send(source, finishing)
+        self._room.set()
+
+    async def _send(self, source: Session, endings: list[Call[int]]) -> None:
         try:
-            results = await self._session.perform_many(endings)
+            results = await source.perform_many(endings)
         except DisqueError as error:
             self._plan.ended(endings, [error] * len(endings))
         else:
             self._plan.ended(endings, results)
-        self._room.set()
+        self._plan.release(source)
 
     def _flush(self) -> None:
         self._unsent.set()
@@ -220,9 +229,9 @@ class AsyncConsumer:
 
     async def _renew(self) -> None:
         async with self._renewing:
-            ids = self._plan.schedule.due(self._now_s())
-            results = await self._session.perform_many(self._plan.renewals(ids))
-            self._plan.renewed(ids, results, self._now_s())
+            for source, ids in self._plan.due(self._now_s()):
+                results = await source.perform_many(calls.working_many(ids))
+                self._plan.renewed(ids, results, self._now_s())
 
     @staticmethod
     def _now_s() -> float:

@@ -12,17 +12,18 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
+from disqued.client import calls
+from disqued.client.calls import Call
 from disqued.client.consuming import (
     FLUSH_JOBS,
     FLUSH_WITHIN_S,
-    ONE_ATTEMPT,
     RECONNECT,
     ConsumerOptions,
     Plan,
     log,
 )
 from disqued.client.errors import DisqueError, ResponseError
-from disqued.client.session import Session
+from disqued.client.session import ONE_ATTEMPT, Session
 from disqued.client.transport import run_now
 from disqued.client.values import Job
 
@@ -43,7 +44,7 @@ class Consumer:
         **options: Unpack[ConsumerOptions],
     ) -> None:
         self._session = session
-        self._plan = Plan(queues, **options)
+        self._plan = Plan(session, queues, **options)
         self._handler = handler
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
@@ -79,6 +80,7 @@ class Consumer:
                 self._inbox.put(None)
             renewer.join()
             finisher.join()
+            self._plan.source.drop_idle()
 
     def request_stop(self) -> None:
         """Ask `run()` to end, without waiting. Safe to call from a signal handler."""
@@ -116,20 +118,20 @@ class Consumer:
     def _fetch_until_stopped(self) -> None:
         failures = 0
         while self._has_room():
-            fetch = self._plan.fetch(self._session.node)
+            source, fetch = self._plan.fetch()
             try:
-                jobs = run_now(self._session.perform(fetch, ONE_ATTEMPT))
+                jobs = run_now(source.perform(fetch, ONE_ATTEMPT))
             except RECONNECT as error:
-                self._plan.disconnected()
+                self._plan.disconnected(source)
                 self._wait_after(error, failures)
                 failures += 1
                 continue
             except ResponseError as error:
-                if self._plan.is_unknown_option(error, fetch, self._session.node):
+                if self._plan.is_unknown_option(error, source, fetch):
                     continue
                 raise
             failures = 0
-            self._take(jobs)
+            self._take(jobs, source)
 
     def _has_room(self) -> bool:
         """Wait until another job can be fetched; False when the consumer is stopping."""
@@ -143,12 +145,14 @@ class Consumer:
         log.warning("fetching jobs failed retry_in_s=%.2f error=%r", wait_s, str(error))
         self._stopping.wait(wait_s)
 
-    def _take(self, jobs: list[Job]) -> None:
-        self._plan.fetched(jobs, time.monotonic())
+    def _take(self, jobs: list[Job], source: Session) -> None:
+        creator = self._plan.fetched(jobs, source, time.monotonic())
         if self._plan.working_after_s == 0:
             self._renew()
         for job in jobs:
             self._inbox.put(job)
+        if creator is not None:
+            self._plan.moved(creator, run_now(self._plan.source.session_at(creator)), time.monotonic())
 
     # Working.
 
@@ -189,12 +193,17 @@ class Consumer:
     def _finish(self) -> None:
         with self._renewing:  # a renewal in flight may concern a job that was finished meanwhile
             endings = self._plan.endings()
+        for source, finishing in endings:
+            self._send(source, finishing)
+
+    def _send(self, source: Session, endings: list[Call[int]]) -> None:
         try:
-            results = run_now(self._session.perform_many(endings))
+            results = run_now(source.perform_many(endings))
         except DisqueError as error:
             self._plan.ended(endings, [error] * len(endings))
         else:
             self._plan.ended(endings, results)
+        self._plan.release(source)
 
     def _flush(self) -> None:
         self._batch_done.set()
@@ -208,9 +217,9 @@ class Consumer:
 
     def _renew(self) -> None:
         with self._renewing:
-            ids = self._plan.schedule.due(time.monotonic())
-            results = run_now(self._session.perform_many(self._plan.renewals(ids)))
-            self._plan.renewed(ids, results, time.monotonic())
+            for source, ids in self._plan.due(time.monotonic()):
+                results = run_now(source.perform_many(calls.working_many(ids)))
+                self._plan.renewed(ids, results, time.monotonic())
 
     # Stopping.
 

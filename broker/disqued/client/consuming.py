@@ -6,6 +6,10 @@ including fetched jobs that have not started. A node of this broker tells how lo
 that is finished soon needs no WORKING. For other nodes the first WORKING is sent soon after the fetch. Results are
 collected and sent together: when a batch is done, after at most `FLUSH_WITHIN_S`, and at a stop.
 
+A consumer moves to the node that created most of its jobs (see `locality`). It finishes and renews each job at the node
+that delivered it, because another node may not know the job. For a moment after the move it also asks the former node
+for jobs, which may have imported some for this consumer.
+
 When the consumer stops, it fetches no more jobs, returns jobs that have not started at once, waits for the running
 handlers up to a deadline, and then returns the other jobs. When a connection is lost, the consumer keeps its jobs and
 sends their results after it has reconnected.
@@ -20,10 +24,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
 from disqued.client import calls
-from disqued.client.backoff import Backoff
 from disqued.client.calls import Call
 from disqued.client.errors import (
     ConnectionFailed,
@@ -36,8 +40,10 @@ from disqued.client.errors import (
     ResponseError,
     TooLate,
 )
+from disqued.client.locality import DRAIN_S, Locality
 from disqued.client.nodes import Address
 from disqued.client.renewals import RenewalSchedule
+from disqued.client.session import Session
 from disqued.client.values import Job
 
 log = logging.getLogger("disqued.client")
@@ -50,8 +56,6 @@ RECONNECT = (ConnectionFailed, ConnectionLost, NodeLeaving, Loading)
 
 SETTLED = (NoSuchJob, JobAcknowledged, TooLate)
 """Errors of WORKING after which the job cannot be renewed any more."""
-
-ONE_ATTEMPT = Backoff(attempts=1)
 
 FLUSH_WITHIN_S: Final = 0.005
 """How long a result waits for further ones."""
@@ -87,11 +91,20 @@ class ConsumerOptions(TypedDict, total=False):
     fast_ack: bool
 
 
+@dataclass(slots=True)
+class Results:
+    """The jobs of one node whose results were not sent yet."""
+
+    done: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
 class Plan:
-    """The options of a consumer and the jobs that it holds."""
+    """The options of a consumer, the session that it fetches with, and the jobs that it holds."""
 
     def __init__(
         self,
+        source: Session,
         queues: str | Sequence[str],
         *,
         concurrency: int = 1,
@@ -102,6 +115,8 @@ class Plan:
     ) -> None:
         if concurrency < 1 or prefetch < 0 or (working_after_s or 0) < 0 or stop_within_s < 0:
             raise ValueError("a consumer needs concurrency >= 1, and prefetch, working_after_s and stop_within_s >= 0")
+        self.source = source
+        """The session that fetches jobs."""
         self.queues = queues
         self.concurrency = concurrency
         self.working_after_s = working_after_s
@@ -112,8 +127,16 @@ class Plan:
         self._finish = calls.fast_ack if fast_ack else calls.ack
         self._lock = threading.Lock()
         """A job leaves the held ones and joins those with a result in one step."""
-        self._done: list[str] = []
-        self._failed: list[str] = []
+        self.unsent = 0
+        """How many results wait to be sent."""
+        self._results: dict[Session, Results] = {}
+        self._sources: dict[str, Session] = {}
+        """The session that fetched each held job."""
+        self._locality = Locality()
+        self._former: Session | None = None
+        """The session before a move, until the jobs that its node had for this consumer are fetched."""
+        self._former_until_s = 0.0
+        self._former_is_next = False
         self._without_requeue: Address | None = None
 
     @property
@@ -122,39 +145,67 @@ class Plan:
         return self._capacity - len(self.schedule) >= self._least_room and self.unsent < MOST_UNSENT
 
     @property
-    def unsent(self) -> int:
-        """How many results wait to be sent."""
-        return len(self._done) + len(self._failed)
-
-    @property
     def tick_s(self) -> float:
         """The longest time between two checks for due renewals; a job fetched in between is not due earlier."""
         return self.working_after_s or _FIRST_WORKING_S
 
-    def fetch(self, node: Address | None) -> Call[list[Job]]:
-        """Return the call that fetches as many jobs as there is capacity for, from this node if it is known."""
-        return calls.get(
+    def fetch(self) -> tuple[Session, Call[list[Job]]]:
+        """Return the call that fetches as many jobs as there is capacity for, and the session for it.
+
+        After a move, every second call is for the former node, and does not wait there.
+        """
+        self._former_is_next = self._former is not None and not self._former_is_next
+        source = self._former if self._former is not None and self._former_is_next else self.source
+        call = calls.get(
             self.queues,
             count=self._capacity - len(self.schedule),
             timeout_ms=POLL_MS,
+            nohang=source is self._former,
             with_counters=True,
-            with_requeue=node is None or node != self._without_requeue,
+            with_requeue=source.node is None or source.node != self._without_requeue,
         )
+        return source, call
 
-    def is_unknown_option(self, error: ResponseError, fetch: Call[list[Job]], node: Address | None) -> bool:
+    def is_unknown_option(self, error: ResponseError, source: Session, fetch: Call[list[Job]]) -> bool:
         """Whether the node refused a fetch because it does not tell leases; the next fetch does not request them."""
         if str(error) != _SYNTAX_ERROR or "WITHREQUEUE" not in fetch.arguments:
             return False
-        self._without_requeue = node
+        self._without_requeue = source.node
         return True
 
-    def disconnected(self) -> None:
+    def disconnected(self, source: Session) -> None:
         """Record that the node was lost: another version may run there when it is back."""
         self._without_requeue = None
+        if source is self._former:
+            self._former = None
 
-    def fetched(self, jobs: Iterable[Job], now_s: float) -> None:
-        """Hold these jobs."""
+    def fetched(self, jobs: Sequence[Job], source: Session, now_s: float) -> str | None:
+        """Hold these jobs. Returns the creator of jobs whose node to move to now; None to stay."""
+        self._hold(jobs, source, now_s)
+        if self._former is None:
+            return self._locality.fetched(jobs, source.node_id, now_s)
+        if source is self._former and not jobs and now_s >= self._former_until_s:
+            self._former = None
+            self.release(source)
+        return None
+
+    def moved(self, creator: str, source: Session | None, now_s: float) -> None:
+        """Fetch with this session from now on, or stay if it is None because the node could not be reached."""
+        if source is None:
+            self._locality.refused(creator, now_s)
+            return
+        log.info("moving to the node that jobs come from node=%s former=%s", source.node, self.source.node)
+        self._former, self._former_until_s = self.source, now_s + DRAIN_S
+        self.source = source
+
+    def release(self, source: Session) -> None:
+        """Close the idle connections of a session that is not used to fetch any more."""
+        if source is not self.source and source is not self._former:
+            source.drop_idle()
+
+    def _hold(self, jobs: Iterable[Job], source: Session, now_s: float) -> None:
         for job in jobs:
+            self._sources[job.id] = source
             if self.working_after_s is not None:
                 self.schedule.hold(job.id, now_s + self.working_after_s)
             elif job.requeue_in_ms is None:
@@ -168,24 +219,36 @@ class Plan:
             log.error("handler failed, the job returns to its queue job=%s queue=%r", job.id, job.queue, exc_info=error)
         with self._lock:
             if self.schedule.release(job.id):
-                (self._done if error is None else self._failed).append(job.id)
+                results = self._results_for(job.id)
+                (results.done if error is None else results.failed).append(job.id)
 
     def give_back(self, ids: Iterable[str]) -> None:
         """Note that these jobs return to their queues, except those that are not held any more."""
         with self._lock:
-            self._failed.extend(job_id for job_id in ids if self.schedule.release(job_id))
+            for job_id in ids:
+                if self.schedule.release(job_id):
+                    self._results_for(job_id).failed.append(job_id)
 
     def give_all_back(self) -> None:
         """Note that all held jobs return to their queues; later results of their handlers are ignored."""
         with self._lock:
-            self._failed.extend(self.schedule.release_all())
+            for job_id in self.schedule.release_all():
+                self._results_for(job_id).failed.append(job_id)
 
-    def endings(self) -> list[Call[int]]:
-        """Return the calls that finish the jobs whose results were noted since the last call."""
+    def _results_for(self, job_id: str) -> Results:
+        """Return where to note the result of a job that is not held any more."""
+        self.unsent += 1
+        return self._results.setdefault(self._sources.pop(job_id), Results())
+
+    def endings(self) -> list[tuple[Session, list[Call[int]]]]:
+        """Return the calls that finish the jobs whose results were noted since the last call, by session."""
         with self._lock:
-            done, self._done = self._done, []
-            failed, self._failed = self._failed, []
-        return [*_in_parts(self._finish, done), *_in_parts(calls.nack, failed)]
+            found, self._results = self._results, {}
+            self.unsent = 0
+        return [
+            (source, [*_in_parts(self._finish, results.done), *_in_parts(calls.nack, results.failed)])
+            for source, results in found.items()
+        ]
 
     @staticmethod
     def ended(endings: Iterable[Call[int]], results: Iterable[int | DisqueError]) -> None:
@@ -200,12 +263,17 @@ class Plan:
                     str(error),
                 )
 
-    def renewals(self, ids: Iterable[str]) -> list[Call[int]]:
-        """Return the calls that renew these jobs."""
-        return [calls.working(job_id) for job_id in ids]
+    def due(self, now_s: float) -> list[tuple[Session, list[str]]]:
+        """Return the jobs to renew now, by session."""
+        found: dict[Session, list[str]] = {}
+        for job_id in self.schedule.due(now_s):
+            source = self._sources.get(job_id)
+            if source is not None:  # else its handler has just ended
+                found.setdefault(source, []).append(job_id)
+        return list(found.items())
 
     def renewed(self, ids: Iterable[str], results: Iterable[int | DisqueError], now_s: float) -> None:
-        """Record the results of `renewals`."""
+        """Record the results of the WORKING of each job."""
         for job_id, result in zip(ids, results, strict=True):
             if isinstance(result, int):
                 self.schedule.renewed(job_id, result, now_s)

@@ -1,10 +1,10 @@
 """The choice of node: known addresses, their priorities from HELLO, and the order in which to try them.
 
 The first choice is random, which distributes clients over the nodes. The client then stays with its node until the node
-fails or leaves, because that node knows the jobs that the client fetched. The next node is the one with the best
-priority in HELLO (1 normal, 5 no link, 10 suspected, 100 failed or leaving), a random one among equals; nodes that just
-failed come last. The configured addresses are always kept: the addresses that nodes announce to each other may be
-unreachable from here.
+fails or leaves, because that node knows the jobs that the client fetched. If its address leads to several nodes, the
+client connects to the node's own address instead. The next node is the one with the best priority in HELLO (1 normal, 5
+no link, 10 suspected, 100 failed or leaving), a random one among equals; nodes that just failed come last. The
+configured addresses are always kept: the addresses that nodes announce to each other may be unreachable from here.
 """
 
 from __future__ import annotations
@@ -58,6 +58,21 @@ def parse_address(text: str) -> Address:
     return Address(host, int(port))
 
 
+def own_addresses(node_id: str, via: Address, hello: Hello) -> list[Address]:
+    """Return where a node may be reached that a HELLO from the shared address `via` lists; the best guess is first."""
+    known = [node for node in hello.nodes if node.id == node_id and node.port]
+    hosts = [host for node in known for host in (node.host, via.host) if host and not via.is_unix]
+    return list(dict.fromkeys(Address(host, node.port) for node in known for host in hosts))
+
+
+def recommended(hello: Hello, creator: str) -> Address | None:
+    """Return the address of the node whose ID begins with `creator`, if another node sees no problem with it."""
+    for node in hello.nodes:
+        if node.id.startswith(creator) and node.priority == NORMAL_PRIORITY and node.host and node.port:
+            return Address(node.host, node.port)
+    return None
+
+
 class Nodes:
     """The known addresses of a cluster, and the order in which to try them. Threads can share it."""
 
@@ -70,11 +85,17 @@ class Nodes:
         self._priority = dict.fromkeys(self._seeds, NORMAL_PRIORITY)
         self._failures = dict.fromkeys(self._seeds, 0)
         self._current: Address | None = None
+        self._node_id: str | None = None
 
     @property
     def current(self) -> Address | None:
         """The node in use."""
         return self._current
+
+    @property
+    def node_id(self) -> str | None:
+        """The ID of the node in use; None if it is not known."""
+        return self._node_id
 
     def order(self) -> list[Address]:
         """Return all known addresses, the one to try first at the front."""
@@ -86,10 +107,11 @@ class Nodes:
     def _rank(self, address: Address) -> tuple[bool, int, int]:
         return address != self._current, self._failures[address], self._priority[address]
 
-    def connected(self, address: Address) -> None:
+    def connected(self, address: Address, node_id: str | None = None) -> None:
         """Make this the node in use."""
         with self._lock:
             self._current = address
+            self._node_id = node_id
             self._failures[address] = 0
 
     def failed(self, address: Address) -> None:
@@ -107,6 +129,7 @@ class Nodes:
     def _clear_current(self, address: Address) -> None:
         if self._current == address:
             self._current = None
+            self._node_id = None
 
     def learn(self, via: Address, hello: Hello) -> None:
         """Replace the known nodes with those in the HELLO of the node at `via`."""

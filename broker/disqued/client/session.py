@@ -12,6 +12,7 @@ commands after it. Idle connections are kept for later calls. Errors are handled
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -29,8 +30,9 @@ from disqued.client.errors import (
     NodeLeaving,
     ResponseError,
 )
-from disqued.client.nodes import Address, Nodes, parse_address
+from disqued.client.nodes import Address, Nodes, own_addresses, parse_address, recommended
 from disqued.client.transport import BrokenConnectionError, Link, Transport
+from disqued.client.values import Hello
 from disqued.client.wire import Reply
 
 T = TypeVar("T")
@@ -39,6 +41,8 @@ PIPELINE_REQUESTS = 128
 """Requests in flight at once in a pipeline: enough to hide the round trip, few enough to hold in memory."""
 
 IDLE_LINKS_KEPT = 16
+
+ONE_ATTEMPT = Backoff(attempts=1)
 
 BUSY = "ERR max number of clients reached"
 
@@ -59,17 +63,54 @@ class Settings:
 class Session:
     """The state of one client: known nodes and idle connections."""
 
-    def __init__(self, settings: Settings, transport: Transport) -> None:
+    def __init__(self, settings: Settings, transport: Transport, closed: threading.Event | None = None) -> None:
+        """Configure the session. Sessions with the same `closed` are closed together."""
         self.settings = settings
         self._transport = transport
         self._nodes = Nodes([parse_address(text) for text in settings.nodes], settings.rng)
         self._idle: list[Link] = []
-        self._closed = False
+        self._closed = closed or threading.Event()
+        self._refused: set[Address] = set()
+        """Addresses at which the node in use could not be reached although a shared address led to it."""
 
     @property
     def node(self) -> Address | None:
         """The node in use; None before the first call."""
         return self._nodes.current
+
+    @property
+    def node_id(self) -> str | None:
+        """The ID of the node in use; None before the first call, and without `discover`."""
+        return self._nodes.node_id
+
+    async def session_at(self, creator: str) -> Session | None:
+        """Return a session like this one whose node in use is the one with this prefix of its ID.
+
+        Returns None if the node in use does not know that node, suspects it or sees it leaving, or if it cannot be
+        reached.
+        """
+        try:
+            address = recommended(await self.perform(hello(), ONE_ATTEMPT), creator)
+            other = Session(self.settings, self._transport, self._closed)
+            return other if address is not None and await other.begin_at(address, creator) else None
+        except DisqueError:
+            return None
+
+    async def begin_at(self, address: Address, creator: str) -> bool:
+        """Connect to this node; False if it cannot be reached, is leaving, or has not this prefix of its ID."""
+        await self._transport.acquire()
+        try:
+            link = await self._try_dial(address, {})
+        finally:
+            self._transport.release()
+        if link is None:
+            return False
+        if not link.node_id.startswith(creator) or self._nodes.should_avoid(link.address):
+            link.close()
+            return False
+        self._nodes.connected(link.address, link.node_id)
+        self._keep(link)
+        return True
 
     async def perform(self, call: Call[T], backoff: Backoff | None = None) -> T:
         """Execute one call and return its result. The docstring of the module says what it raises."""
@@ -148,7 +189,7 @@ class Session:
     # Connections.
 
     def _idle_link(self) -> Link | None:
-        if self._closed:
+        if self._closed.is_set():
             raise ClientClosed("the client is closed")
         while (link := self._pop_idle()) is not None:
             if link.is_usable():
@@ -163,10 +204,13 @@ class Session:
             return None
 
     def _keep(self, link: Link) -> None:
-        if self._closed or len(self._idle) >= IDLE_LINKS_KEPT or link.address != self._nodes.current:
+        if self._closed.is_set() or len(self._idle) >= IDLE_LINKS_KEPT or not self._is_in_use(link):
             link.close()
         else:
             self._idle.append(link)
+
+    def _is_in_use(self, link: Link) -> bool:
+        return link.address == self._nodes.current and link.node_id in {"", self._nodes.node_id}
 
     def _failed(self, link: Link) -> None:
         link.close()
@@ -174,9 +218,10 @@ class Session:
 
     def _switch_node(self, address: Address) -> None:
         self._nodes.leaving(address)
-        self._drop_idle()
+        self.drop_idle()
 
-    def _drop_idle(self) -> None:
+    def drop_idle(self) -> None:
+        """Close idle connections; the next call opens one."""
         while (link := self._pop_idle()) is not None:
             link.close()
 
@@ -186,7 +231,7 @@ class Session:
             problems: dict[Address, Exception] = {}
             link = await self._first_reachable(problems)
             if link is not None:
-                self._nodes.connected(link.address)
+                self._nodes.connected(link.address, link.node_id or None)
                 return link
             await self._wait_or_fail(waits, problems)
 
@@ -223,15 +268,23 @@ class Session:
 
     async def _dial(self, address: Address) -> Link:
         """Return an authenticated connection, after its node has listed the nodes that it knows."""
+        in_use = self._nodes.node_id if address == self._nodes.current else None
+        link, found = await self._greet(address)
+        if found is not None:
+            if in_use not in {None, found.node_id}:
+                link, found = await self._at_node(in_use, link, found)
+            self._nodes.learn(link.address, found)
+        return link
+
+    async def _greet(self, address: Address) -> tuple[Link, Hello | None]:
         link = await self._transport.dial(address, self.settings.connect_timeout_s)
         try:
-            await self._handshake(link)
+            return link, await self._handshake(link)
         except BaseException:
             link.close()
             raise
-        return link
 
-    async def _handshake(self, link: Link) -> None:
+    async def _handshake(self, link: Link) -> Hello | None:
         handshake: list[Call[Reply]] = []
         if self.settings.password is not None:
             handshake.append(Call(("AUTH", self.settings.password), replies.raw))
@@ -244,12 +297,36 @@ class Session:
                     raise ConnectionRefusedError(str(answer))
                 raise answer
             if call.name == "HELLO":
-                self._nodes.learn(link.address, replies.hello(answer))
+                found = replies.hello(answer)
+                link.node_id = found.node_id
+                return found
+        return None
+
+    async def _at_node(self, node_id: str, link: Link, found: Hello) -> tuple[Link, Hello]:
+        """Replace a connection that led to another node than the one in use, because several nodes share the address.
+
+        Jobs are renewed and returned at the node that delivered them, so the session stays with it: it connects to the
+        node's own address, as the other node tells it, or to the node's port on the shared host.
+        """
+        for address in own_addresses(node_id, link.address, found):
+            if address in self._refused:
+                continue
+            try:
+                direct, answer = await self._greet(address)
+            except (OSError, DisqueError):
+                self._refused.add(address)
+                continue
+            if answer is not None and answer.node_id == node_id:
+                link.close()
+                return direct, answer
+            self._refused.add(address)
+            direct.close()
+        return link, found
 
     def close(self) -> None:
         """Close idle connections now and the others when their calls end."""
-        self._closed = True
-        self._drop_idle()
+        self._closed.set()
+        self.drop_idle()
 
 
 def _may_repeat(call: Call[T], result: Reply | DisqueError) -> bool:

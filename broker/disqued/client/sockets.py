@@ -18,6 +18,7 @@ class SocketLink:
 
     def __init__(self, address: Address, timeout_s: float | None) -> None:
         self._address = address
+        self.node_id = ""
         self._socket = _connected(address, timeout_s)
         self._decoder = Decoder()
 

@@ -17,6 +17,7 @@ class StreamLink:
 
     def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._address = address
+        self.node_id = ""
         self._reader = reader
         self._writer = writer
         self._decoder = Decoder()

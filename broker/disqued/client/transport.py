@@ -18,6 +18,9 @@ T = TypeVar("T")
 class Link(Protocol):
     """One open connection, used by one call at a time."""
 
+    node_id: str
+    """The ID of the node at the other end; empty until it is known."""
+
     @property
     def address(self) -> Address:
         """The node at the other end."""
