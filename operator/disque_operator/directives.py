@@ -50,6 +50,7 @@ OWNED: Final[Mapping[str, str]] = {
     "rename-command": "the operator needs all commands; restrict access with spec.auth and spec.networkPolicy",
     "requirepass": "passwords are generated, or read from the Secret spec.auth.secretName",
     "requirepass-former": "set spec.auth.rotation to rotate the password",
+    "shared-port": _PORTS,
     "shutdown-on-sigterm": _RESTARTS,
     "syslog-enabled": _OUTPUT,
     "syslog-facility": _OUTPUT,

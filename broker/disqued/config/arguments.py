@@ -1,4 +1,4 @@
-"""The server's command line: `disque-server [CONFIG-FILE | -] [--directive value ...]...`.
+"""The server's command line: `disque-server [--nodes N] [CONFIG-FILE | -] [--directive value ...]...`.
 
 Each `--name value ...` becomes a configuration line, which is read after the file. Values are quoted, so they may
 contain any characters.
@@ -7,7 +7,7 @@ contain any characters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from disqued.config.kinds import encode
@@ -26,6 +26,8 @@ class ServerArguments:
     config_path: str | None = None
     lines: tuple[str, ...] = ()
     """Configuration lines that override those of the file."""
+    nodes: int | None = None
+    """How many nodes to run; None for a single one, 0 if the number after `--nodes` is missing or not a number."""
     test_megabytes: int | None = None
     """Megabytes for `--test-memory`; None if the amount is missing or not a number."""
 
@@ -36,12 +38,16 @@ def parse_arguments(argv: Sequence[str]) -> ServerArguments:
     if first in _ACTIONS:
         return ServerArguments(_ACTIONS[first])
     if first == "--test-memory":
-        amount = argv[1] if len(argv) == 2 else ""
-        megabytes = int(amount) if amount.isascii() and amount.isdigit() else None
-        return ServerArguments("test-memory", test_megabytes=megabytes)
+        return ServerArguments("test-memory", test_megabytes=_number(argv[1]) if len(argv) == 2 else None)
+    if first == "--nodes":
+        return replace(parse_arguments(argv[2:]), nodes=(_number(argv[1]) if len(argv) > 1 else None) or 0)
     if not first or first.startswith("--"):
         return ServerArguments(lines=_lines(argv))
     return ServerArguments(config_path=first, lines=_lines(argv[1:]))
+
+
+def _number(word: str) -> int | None:
+    return int(word) if word.isascii() and word.isdigit() else None
 
 
 def _lines(argv: Sequence[str]) -> tuple[str, ...]:

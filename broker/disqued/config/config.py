@@ -70,6 +70,7 @@ class Config:
     aof_checksums: bool
     aof_restart_marker: bool
     shutdown_on_sigterm: str
+    shared_port: int
     http_port: int
     http_actions: bool
     metrics_queues: int

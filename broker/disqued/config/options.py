@@ -422,6 +422,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "shared-port",
+        Integer(0, 65535, "Invalid shared port"),
+        0,
+        "sockets",
+        "Second TCP port for clients, on which several nodes of this machine can accept: the kernel distributes "
+        "connections among them. 0 for none. `disque-server --nodes` sets it. See "
+        "[running](operations/running.md#several-nodes-on-one-machine).",
+        added=True,
+    ),
+    Option(
         "http-port",
         Integer(0, 65535, "Invalid HTTP port"),
         DEFAULT_HTTP_PORT,

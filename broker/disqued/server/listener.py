@@ -43,10 +43,15 @@ def open_sockets(config: Config) -> list[socket.socket]:
         )
     if config.port and config.port == config.cluster_port:
         raise Fatal(f"Clients and the cluster bus cannot both use port {config.port}: change port or cluster-port.")
+    if config.shared_port and config.shared_port in {config.port, bus_port(config)}:
+        raise Fatal(f"Port {config.shared_port} is the client or bus port of this node: change shared-port.")
     if not config.port and not config.unixsocket:
         raise Fatal("Configured to not listen anywhere, exiting. Set port, unixsocket or both.")
     with contextlib.ExitStack() as opened:
         sockets = list(map(opened.enter_context, _open_everywhere(config, config.port)))
+        sockets += map(
+            opened.enter_context, _open_everywhere(config, config.shared_port, " (shared-port)", shared=True)
+        )
         if config.unixsocket:
             sockets.append(_open_unix(Path(config.unixsocket), config.unixsocketperm, config.tcp_backlog))
         opened.pop_all()
@@ -73,17 +78,17 @@ def open_bus_sockets(config: Config) -> list[socket.socket]:
     return _open_everywhere(config, bus_port(config), " for the cluster bus")
 
 
-def _open_everywhere(config: Config, port: int, purpose: str = "") -> list[socket.socket]:
-    """The sockets of one port on all bind addresses; none for port 0."""
+def _open_everywhere(config: Config, port: int, purpose: str = "", *, shared: bool = False) -> list[socket.socket]:
+    """The sockets of one port on all bind addresses; none for port 0. Other nodes can open a `shared` port as well."""
     sockets: list[socket.socket] = []
     with contextlib.ExitStack() as opened:
         for host in (config.bind or (None,)) if port else ():
-            sockets += map(opened.enter_context, _open_tcp(host, port, config.tcp_backlog, purpose))
+            sockets += map(opened.enter_context, _open_tcp(host, port, config.tcp_backlog, purpose, shared=shared))
         opened.pop_all()
     return sockets
 
 
-def _open_tcp(host: str | None, port: int, backlog: int, purpose: str) -> list[socket.socket]:
+def _open_tcp(host: str | None, port: int, backlog: int, purpose: str, *, shared: bool) -> list[socket.socket]:
     """The sockets of one bind address, None for all addresses; a name or None may have both address families.
 
     A family that the machine lacks is skipped if the other one works. A port in use is always an error, because clients
@@ -99,7 +104,7 @@ def _open_tcp(host: str | None, port: int, backlog: int, purpose: str) -> list[s
     with contextlib.ExitStack() as opened:
         for family, _, _, _, address in dict.fromkeys(found):
             try:
-                sockets.append(opened.enter_context(_listen(family, address, backlog)))
+                sockets.append(opened.enter_context(_listen(family, address, backlog, shared=shared)))
             except OSError as error:
                 refused = error
                 if error.errno == errno.EADDRINUSE:
@@ -112,11 +117,13 @@ def _open_tcp(host: str | None, port: int, backlog: int, purpose: str) -> list[s
     raise Fatal(f"{failure}: {reason}" + (f" ({hint})." if hint else ".")) from refused
 
 
-def _listen(family: int, address: Any, backlog: int) -> socket.socket:
+def _listen(family: int, address: Any, backlog: int, *, shared: bool) -> socket.socket:
     """One listening TCP socket."""
     with contextlib.ExitStack() as opened:
         sock = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(address)

@@ -13,7 +13,7 @@ from disqued import SPOKEN_VERSION, __version__
 from disqued.build import FLAVOUR
 from disqued.config import Config, ConfigError, ServerArguments, fatal_text, load, parse_arguments
 from disqued.node import ROOMS, Rooms
-from disqued.server import allocator, daemon, logs
+from disqued.server import allocator, daemon, logs, severalnodes
 from disqued.server.fatal import Fatal
 from disqued.server.host import read_text
 from disqued.server.memorytest import memory_test
@@ -24,7 +24,7 @@ try:
 except ImportError:  # other implementations of Python run on asyncio's own loop
     from asyncio import new_event_loop  # type: ignore[assignment]
 
-USAGE = """Usage: disque-server [config-file | -] [--directive value...]...
+USAGE = """Usage: disque-server [--nodes <number>] [config-file | -] [--directive value...]...
        disque-server -v | --version
        disque-server -h | --help
        disque-server --test-memory <megabytes>
@@ -33,26 +33,33 @@ Examples:
        disque-server                                  (defaults, port 7711)
        disque-server /etc/disque/disque.conf
        disque-server --port 7777 --maxmemory 2gb
+       disque-server --nodes 4                        (four nodes behind port 7711)
        disque-server /etc/disque.conf --loglevel verbose
        echo 'maxmemory 128mb' | disque-server -
 """
 STANDARD_INPUT = "-"
 
 
-def read_configuration(arguments: ServerArguments, rooms: Rooms = ROOMS) -> Config:
-    """Read the configuration from file or standard input and the command line.
+def read_configuration(path: str | None) -> str:
+    """Read the text of the configuration file, or standard input.
 
     Raises:
-        Fatal: a file cannot be read.
+        Fatal: the file cannot be read.
+    """
+    if path is None:
+        return ""
+    try:
+        return _read_standard_input() if path == STANDARD_INPUT else read_text(Path(path))
+    except OSError as error:
+        raise Fatal(f"Fatal error, can't open config file '{path}': {error.strerror}") from error
+
+
+def configure(text: str, arguments: ServerArguments, rooms: Rooms) -> Config:
+    """Return the configuration of file and command line.
+
+    Raises:
         ConfigError: a directive is wrong.
     """
-    text = ""
-    path = arguments.config_path
-    if path is not None:
-        try:
-            text = _read_standard_input() if path == STANDARD_INPUT else read_text(Path(path))
-        except OSError as error:
-            raise Fatal(f"Fatal error, can't open config file '{path}': {error.strerror}") from error
     names = [command.name.encode() for command in rooms.commands]
     return load(text, arguments.lines, lambda included: read_text(Path(included)), names, rooms.directives)
 
@@ -76,7 +83,10 @@ def start(arguments: ServerArguments, rooms: Rooms) -> None:
     """
     allocator.configure()
     directory = _working_directory()
-    config = read_configuration(arguments, rooms)
+    text = read_configuration(arguments.config_path)
+    config = configure(text, arguments, rooms)
+    if arguments.nodes is not None:
+        sys.exit(severalnodes.serve(config, text, arguments.lines, arguments.nodes, len(sys.argv) - 1))
     if config.dir:
         try:
             os.chdir(config.dir)
