@@ -142,9 +142,10 @@ def test_new_job_has_all_options_of_add() -> None:
 
 
 def test_add_many_adds_each_body_with_all_options_of_add() -> None:
-    assert [call.arguments for call in calls.add_many("q", ["a", b"b"], retry_s=4)] == [
-        calls.add("q", "a", retry_s=4).arguments,
-        calls.add("q", b"b", retry_s=4).arguments,
-    ]
+    one, other = calls.add_many("q", ["a", b"b"], retry_s=4, repeat=True, timeout_ms=100)
+    for call, body in ((one, "a"), (other, b"b")):
+        single = calls.add("q", body, retry_s=4, repeat=True, timeout_ms=100)
+        assert (call.encode(), call.name) == (single.encode(), single.name)
+        assert (call.decode, call.repeat, call.wait_s) == (single.decode, single.repeat, single.wait_s)
     with pytest.raises(TypeError, match="retries"):
         list(calls.add_many("q", ["a"], retries=4))  # type: ignore[call-arg]

@@ -24,7 +24,7 @@ from typing import Generic, Literal, TypedDict, TypeVar, Unpack
 
 from disqued.client import replies
 from disqued.client.values import Hello, Job, JobDetails, JobId, JobState, PauseState, QueueStats
-from disqued.client.wire import Argument, Reply, encode
+from disqued.client.wire import Argument, Reply, encode, to_bytes
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -171,7 +171,9 @@ def add_many(queue: str, bodies: Iterable[str | bytes], **options: Unpack[AddOpt
     Returns a list with the job ID or the error for each body, in order. The call does not raise the errors of single
     jobs: check each result. `ConnectionLost` means that the job may or may not exist, as for `add`.
     """
-    return (add(queue, body, **options) for body in bodies)
+    model = add(queue, b"", **options)
+    before, after = model.arguments[:2], tuple(map(to_bytes, model.arguments[3:]))
+    return (Call((*before, body, *after), model.decode, model.repeat, model.wait_s) for body in bodies)
 
 
 @dataclass(frozen=True, slots=True)

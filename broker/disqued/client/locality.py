@@ -45,7 +45,7 @@ class Locality:
         """
         if not self._created:
             self._ends_s = now_s + WINDOW_S
-        self._created.update(job.id.creator_prefix for job in jobs)
+        self._created.update([job.id.creator_prefix for job in jobs])
         total = self._created.total()
         if total < WINDOW_JOBS or now_s < self._ends_s:
             return None

@@ -5,13 +5,13 @@ this broker tell the lease with the job (GETJOB WITHREQUEUE), and the first WORK
 Nodes of the original do not, so the first WORKING is sent soon after the fetch. It restarts the retry time and returns
 it, and further ones follow at the same fraction of it.
 
-The schedule has no clock: callers pass the time, in seconds of any monotonic clock. Threads can share a schedule.
+The schedule has no clock: callers pass the time, in seconds of any monotonic clock. Threads can share a schedule: each
+step is a single operation of a dictionary, or works on a copy.
 """
 
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass
 
 RENEW_SHARE = 0.55
@@ -32,7 +32,6 @@ class RenewalSchedule:
     """All held jobs, by ID."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._jobs: dict[str, HeldJob] = {}
 
     def __len__(self) -> int:
@@ -40,8 +39,7 @@ class RenewalSchedule:
 
     def hold(self, job_id: str, due_s: float) -> None:
         """Add a fetched job; its first renewal is due at `due_s`."""
-        with self._lock:
-            self._jobs[job_id] = HeldJob(due_s)
+        self._jobs[job_id] = HeldJob(due_s)
 
     def hold_leased(self, job_id: str, lease_ms: int, now_s: float) -> None:
         """Add a fetched job with the lease that its node told; -1 for a job that is never delivered again."""
@@ -49,20 +47,15 @@ class RenewalSchedule:
 
     def release(self, job_id: str) -> bool:
         """Remove a job; False if it was not held any more."""
-        with self._lock:
-            return self._jobs.pop(job_id, None) is not None
+        return self._jobs.pop(job_id, None) is not None
 
     def release_all(self) -> list[str]:
         """Remove and return all held jobs, the oldest first."""
-        with self._lock:
-            ids = list(self._jobs)
-            self._jobs.clear()
-            return ids
+        return [job_id for job_id in list(self._jobs) if self.release(job_id)]
 
     def due(self, now_s: float) -> list[str]:
         """Return the jobs to renew now."""
-        with self._lock:
-            return [job_id for job_id, job in self._jobs.items() if job.due_s <= now_s]
+        return [job_id for job_id, job in list(self._jobs.items()) if job.due_s <= now_s]
 
     def renewed(self, job_id: str, retry_s: int, now_s: float) -> None:
         """Record a successful renewal; at-most-once jobs (`retry_s` 0) need no further one."""
@@ -77,13 +70,11 @@ class RenewalSchedule:
         self._set_due(job_id, math.inf)
 
     def _set_due(self, job_id: str, due_s: float) -> None:
-        with self._lock:
-            job = self._jobs.get(job_id)
-            if job is not None:
-                job.due_s = due_s
+        job = self._jobs.get(job_id)
+        if job is not None:
+            job.due_s = due_s
 
     def wait_s(self, now_s: float, longest_s: float) -> float:
         """Return the time until the next renewal is due, at most `longest_s`."""
-        with self._lock:
-            due_s = min((job.due_s for job in self._jobs.values()), default=math.inf)
+        due_s = min((job.due_s for job in list(self._jobs.values())), default=math.inf)
         return min(longest_s, max(0.0, due_s - now_s))

@@ -37,7 +37,9 @@ def body(reply: Reply) -> bytes:
 
 def text(reply: Reply) -> str:
     """Decode a name or a word."""
-    return to_text(body(reply))
+    if isinstance(reply, bytes):
+        return to_text(reply)
+    raise _unexpected("a string", reply)
 
 
 def job_id(reply: Reply) -> JobId:
@@ -62,7 +64,8 @@ def optional(decode: Callable[[Reply], T]) -> Callable[[Reply], T | None]:
     return lambda reply: None if reply is None else decode(reply)
 
 
-_optional_integer = optional(integer)
+def _optional_integer(reply: Reply) -> int | None:
+    return None if reply is None else integer(reply)
 
 
 def jobs(reply: Reply) -> list[Job]:
@@ -74,7 +77,9 @@ def _job(items: list[Reply]) -> Job:
     if len(items) < 3:
         raise _unexpected("a job of at least 3 items", items)
     queue, identifier, content, *more = items
-    named = fields(more) if more else {}
+    if not more:
+        return Job(text(queue), job_id(identifier), body(content))
+    named = fields(more)
     return Job(
         text(queue),
         job_id(identifier),

@@ -45,7 +45,7 @@ def to_text(raw: bytes) -> str:
 
 def encode(arguments: Sequence[Argument]) -> bytes:
     """Encode one request."""
-    return request([to_bytes(argument) for argument in arguments])
+    return request([argument if isinstance(argument, bytes) else to_bytes(argument) for argument in arguments])
 
 
 class Decoder:
