@@ -103,6 +103,12 @@ def pinned(core: int, *command: str) -> list[str]:
     return ["taskset", "--cpu-list", str(core), *command]
 
 
+def cpu_s(pid: int) -> float:
+    """CPU time that a process has used so far, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Running(LocalProcess):
     """A broker that accepts connections, until the context ends. Failures end the benchmark."""
 
@@ -158,8 +164,7 @@ class Running(LocalProcess):
 
     def cpu_s(self) -> float:
         """CPU time that the process has used so far, user and system."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s(self.pid)
 
     def file_bytes(self) -> int:
         """Size of its append-only file, or files."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import capacity_report
 import cluster_report
 import persistence_report
 from floors import LATENCIES, MEMORY, PAUSE, RATES, WAITING_GROWTH, Row
@@ -146,6 +147,7 @@ def tables(results: Results) -> list[Table]:
     made.append(_limits(results))
     made += _longest(results)
     made += _growth(results) + cluster_report.tables(results) + persistence_report.tables(results)
+    made += capacity_report.tables(results)
     return [table for table in made if table.rows]
 
 

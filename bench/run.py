@@ -1,6 +1,6 @@
 """`make bench`: compares the broker with other brokers, with one load generator, in several alternating rounds.
 
-    python bench/run.py                       takes twenty minutes, prints tables, writes build/bench/results.json
+    python bench/run.py                       takes 25 minutes, prints tables, writes build/bench/results.json
     python bench/run.py --document            also updates docs/performance.md with its plots
     python bench/run.py --quick               takes a minute; a smoke test whose figures mean little
     PYTHONPATH=build/compiled python bench/run.py      the compiled build
@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import capacity
 import cluster
 import machine
 import noise
@@ -52,6 +53,9 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "policies": persistence.policies,
     "loads": persistence.loads,
     "rewrites": persistence.rewrites,
+    "body_memory": lambda _, sizes, say: capacity.body_memory(sizes, say),
+    "shared_port": lambda _, sizes, say: capacity.shared_port(sizes, say),
+    "copies": lambda _, sizes, say: capacity.copies(sizes, say),
     "logged_cluster": lambda _, sizes, say: persistence.replicated(sizes, say),
 }
 ALL_PARTS = ",".join(PARTS)

@@ -49,6 +49,9 @@ class Sizes:
     load: int = 1_000_000  # jobs in the file that is loaded or rewritten
     rewrite_rate: float = 20_000.0  # adds per second beside it
     rewrite_s: float = 13.0
+    body_jobs: int = 200_000  # waiting jobs of each body size
+    bodies: tuple[int, ...] = (16, 64, 256, 1_024, 4_096, 16_384)
+    shared: tuple[int, ...] = (1, 2, 4)  # nodes behind one port
     waiting: tuple[int, ...] = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
     queues: tuple[int, ...] = (1, 10, 100, 1_000, 10_000, 100_000)
     blocked: tuple[int, ...] = (10, 100, 1_000, 10_000)
@@ -72,6 +75,7 @@ class Sizes:
             synced_one=int(self.synced_one * factor),
             synced_batch=int(self.synced_batch * factor),
             load=int(self.load * factor),
+            body_jobs=int(self.body_jobs * factor),
         )
 
 
@@ -99,6 +103,9 @@ QUICK = Sizes(
     load=20_000,
     rewrite_rate=2_000.0,
     rewrite_s=4.0,
+    body_jobs=10_000,
+    bodies=(16, 1_024),
+    shared=(1, 2),
     waiting=(1_000, 10_000),
     queues=(1, 1_000),
     blocked=(10, 200),

@@ -96,6 +96,22 @@ def test_latency_is_taken_before_during_and_after_a_rewrite(run: tuple[str, dict
     assert found["seconds"] > 0
 
 
+def test_what_nodes_can_do_at_most_is_measured(run: tuple[str, dict[str, Any]]) -> None:
+    printed, results = run
+    for size, job_bytes in results["body_memory"].items():
+        assert job_bytes > int(size)
+    assert set(results["shared_port"]) == {"add16", "cycle"}
+    for by_count in results["shared_port"].values():
+        assert [int(count) for count in by_count] == results["sizes"]["shared"]
+        assert all(line["cpu_us"] > 0 for rounds in by_count.values() for line in rounds)
+    for file, workloads in results["copies"].items():
+        for cost in (line for rounds in workloads.values() for line in rounds):
+            assert cost["clients"] > 0
+            assert cost["other"] > 0
+            assert (cost["file_bytes"] > 64) == (file == "everysec"), "at least the body"
+    assert "Sizing: three copies and files" in printed
+
+
 def test_the_report_says_what_was_measured_on_what(run: tuple[str, dict[str, Any]]) -> None:
     printed, results = run
     for fact in (
