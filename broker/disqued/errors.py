@@ -113,6 +113,13 @@ class NodeLeaving(ReplyError):
         super().__init__("LEAVING This node is leaving the cluster, please connect to a different one")
 
 
+class NodeEnding(ReplyError):
+    """This node writes its file for the next run, and nothing may change meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__("LEAVING This node is shutting down, please connect to a different one")
+
+
 TOO_BIG: Final = "The job is too big for what is left: it needs room for itself and for copies on its way."
 _WHAT_TO_DO: Final = "Acknowledge jobs, add nodes to the cluster, or raise maxmemory."
 

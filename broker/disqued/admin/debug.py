@@ -80,7 +80,7 @@ def _delay_ms(args: list[bytes]) -> int:
 
 
 def _restart_process(state: NodeState, session: Session, delay_ms: int, *, graceful: bool) -> None:
-    if (graceful and not end(state, rewrite=False)) or not state.host.restart(delay_ms, graceful):
+    if (graceful and not end(state)) or not state.host.restart(delay_ms, graceful):
         state.ended = False
         raise ReplyError("ERR failed to restart the server. Check server logs.")
     session.closing = True

@@ -18,7 +18,7 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_all
 from disqued.core.runtime.recordkind import RecordKind
 from disqued.core.runtime.state import NodeState
-from disqued.errors import CommandSyntaxError
+from disqued.errors import CommandSyntaxError, NodeEnding
 
 _ADDS: Final = {b"IN": PAUSED_IN, b"OUT": PAUSED_OUT, b"ALL": PAUSED_IN | PAUSED_OUT}
 _BOTH: Final = PAUSED_IN | PAUSED_OUT
@@ -59,6 +59,8 @@ def handle_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: A
 
 def _set_pause(state: NodeState, name: bytes, wanted: i64) -> None:
     """Set the pause of a queue, and log it if it changes."""
+    if state.ending:
+        raise NodeEnding
     if state.lifecycle.pause(name, wanted, state.now_ms):
         state.lifecycle.journal.note((_RECORD, name, PAUSE_NAMES[wanted]))
 

@@ -73,6 +73,8 @@ class Frames:
         peer = link.sender_peer
         if message.from_anyone is not None:
             message.from_anyone(state, link, peer, frame)
+        elif state.ending:
+            return  # as if it was lost
         elif message.handler is not None and peer is not None and not link.refused:
             message.handler(state, peer, frame)
 

@@ -29,12 +29,13 @@ from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.flush import free_dropped
 from disqued.core.runtime.memorymonitor import IdleQueues, MemoryMonitor
 from disqued.core.runtime.outbox import send_gathered
-from disqued.core.runtime.shutdown import end
+from disqued.core.runtime.shutdown import end, end_controlled
 from disqued.core.runtime.slices import continue_long, next_long
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import abandon
 from disqued.core.timers.alarm import Alarm
 from disqued.core.timers.timed import DUE, Timed
+from disqued.errors import ReplyError
 from disqued.node.frames import Frames
 from disqued.node.requests import Requests
 from disqued.node.rooms import ROOMS, Rooms
@@ -104,7 +105,7 @@ class Node:
         """
         state = self.state
         ready = state.ready
-        if state.lifecycle.wanted and not state.ended:
+        if state.lifecycle.wanted and not state.ending and not state.ended:
             state.events.queues_wanted()
         if ready.gathering:
             send_gathered(state, everything=state.ended)
@@ -114,10 +115,20 @@ class Node:
         state.lifecycle.memory.under_way_bytes = 0
         return ready.pending
 
-    def end(self, now_ms: i64, *, rewrite: bool = False) -> bool:
-        """End the node, as SHUTDOWN (REWRITE-AOF) does; False if that fails and the node continues."""
+    def end(self, now_ms: i64) -> bool:
+        """End the node, as SHUTDOWN does; False if that fails and the node continues."""
         self.state.now_ms = now_ms
-        return end(self.state, rewrite=rewrite)
+        return end(self.state)
+
+    def end_controlled(self, session: Session, now_ms: i64) -> None:
+        """Begin to end the node as SHUTDOWN REWRITE-AOF does, for a session that gets the reply if that fails."""
+        state = self.state
+        state.now_ms = now_ms
+        try:
+            end_controlled(state, session)
+        except ReplyError as error:
+            session.out.append(error.encode())
+            state.ready.flush(session)
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
@@ -218,7 +229,7 @@ class Node:
         state.now_ms = now_ms
         if state.ended:
             return
-        if state.loading:  # timers and the cron wait until everything is loaded
+        if state.loading or state.ending:  # timers and the cron wait, because nothing may change
             state.events.due()
             continue_long(state)
             free_dropped(state)
@@ -284,10 +295,10 @@ class Node:
         """When `tick` should be called next; 0 for as soon as other input was handled."""
         state = self.state
         room_ms = state.events.deadline_ms()
-        if state.loading:
-            at_once = next_long(state) is not None or state.lifecycle.dropped or 0 < room_ms <= state.now_ms
-            return 0 if at_once else state.now_ms + SAMPLE_MS
-        if state.long_commands or state.lifecycle.dropped:
+        at_once = next_long(state) is not None or bool(state.lifecycle.dropped)
+        if state.loading or state.ending:
+            return 0 if at_once or 0 < room_ms <= state.now_ms else state.now_ms + SAMPLE_MS
+        if at_once:
             return 0
         deadline = self._next_cron_ms
         awake_ms = state.lifecycle.timers.next_ms()

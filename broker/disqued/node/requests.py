@@ -21,7 +21,16 @@ from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.memorymonitor import make_room, make_room_for
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import close_behind, reply_behind
-from disqued.errors import TOO_BIG, AuthenticationRequired, Loading, OutOfMemory, ProtocolError, ReplyError, WrongArity
+from disqued.errors import (
+    TOO_BIG,
+    AuthenticationRequired,
+    Loading,
+    NodeEnding,
+    OutOfMemory,
+    ProtocolError,
+    ReplyError,
+    WrongArity,
+)
 from disqued.resp.limits import MAX_QUERY_BYTES
 
 PARTS_PER_CHECK: Final = 100
@@ -231,6 +240,8 @@ class Requests:
             raise ReplyError(state.write_refusal)
         if state.loading and not entry.allowed_loading:
             raise Loading
+        if state.ending and not entry.allowed_ending:
+            raise NodeEnding
 
     def _run_muted(self, entry: CommandEntry | None, session: Session, args: list[bytes]) -> None:
         """Run a request without its reply (CLIENT REPLY OFF or SKIP)."""

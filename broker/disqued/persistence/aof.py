@@ -7,6 +7,8 @@ syncs the groups, `Rewrite` replaces the file by a shorter one, and `Loader` rea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.clients.session import Session
@@ -14,6 +16,7 @@ from disqued.core.commands.longcommand import LongWork
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
 from disqued.core.runtime.flush import flush_all
+from disqued.core.runtime.shutdown import conclude_end
 from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
@@ -99,7 +102,7 @@ class Aof(DiskOwner):
         """
         state = self._state
         file = self.file
-        error = self.end(rewrite=False)
+        error = self.end()
         if error:
             return error
         look = DiskWork(disk.READ, file.name)
@@ -222,22 +225,29 @@ class Aof(DiskOwner):
         self.rewrite.start_if_due()
         self.advance()
 
-    def end(self, *, rewrite: bool) -> str:
-        """Put everything on disk at shutdown, in a rewritten file if `rewrite`. Returns the error, empty on success."""
+    def end(self) -> str:
+        """Put everything on disk at shutdown. Returns the error, empty on success."""
         file = self.file
         if self._state.loading:
             return ""  # the file is as it was
-        if file.status == WAIT_REWRITE and not rewrite:
+        if file.status == WAIT_REWRITE:
             return "the append only file is still being written for the first time"
         self.turn()
         self.rewrite.settle()
         error = ""
-        if rewrite or file.incomplete:
-            error = self.rewrite.perform(controlled=rewrite)
+        if file.incomplete:
+            for work in self.rewrite.last(controlled=False):
+                self._state.host.disk.perform(work)
+            error = self.rewrite.last_error
         elif file.status == ON:
             error = file.write_all()
         self.advance()
         return error
+
+    def end_controlled(self, session: Session) -> None:
+        """Write the file of a controlled shutdown, then end the node; the client waits."""
+        self.turn()
+        run_long(self._state, session, ControlledShutdown(self))
 
 
 @mypyc_attr(acyclic=True)
@@ -259,3 +269,47 @@ class Reload(LongWork):
             return False
         self._aof.load_slice()
         return not loader.failed
+
+
+@mypyc_attr(acyclic=True)
+class ControlledShutdown(LongWork):
+    """Writes the file of a controlled shutdown while the client that asked for it waits.
+
+    Nothing changes meanwhile (`state.ending`).
+    """
+
+    def __init__(self, aof: Aof) -> None:
+        super().__init__()
+        self.ends_without_client = True
+        self._aof = aof
+        self._works: Iterator[DiskWork] | None = None
+        self._work: DiskWork | None = None
+        """The disk work that was begun last."""
+
+    def waits(self) -> bool:
+        """Whether disk work is under way."""
+        if self._works is None:
+            return self._aof.rewrite.replacing
+        work = self._work
+        return work is not None and not work.finished
+
+    def step(self, state: NodeState, session: Session) -> bool:
+        """Begin the next disk work."""
+        aof = self._aof
+        works = self._works
+        if works is None:
+            aof.rewrite.stop()
+            if aof.rewrite.running:
+                return True
+            works = aof.rewrite.last(controlled=True)
+            self._works = works
+        work = next(works, None)
+        if work is not None:
+            self._work = work
+            work.owner = aof
+            state.host.disk.start(work)
+            return True
+        conclude_end(state, aof.rewrite.last_error)
+        aof.advance()
+        session.closing = True
+        return False

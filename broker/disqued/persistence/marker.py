@@ -61,28 +61,23 @@ class RestartMarker:
         self._seal_id = self._state.job_ids.make(0, at_least_once=False)
         return forget(self._seal_id)
 
-    def prepare(self, file_bytes: i64) -> str:
-        """Write the marker of a sealed file under a temporary name. Returns the error, empty on success."""
+    def preparation(self, file_bytes: i64) -> list[DiskWork]:
+        """The disk work that writes the marker of a sealed file under a temporary name, in order."""
         self._beside = f"temp-rewriteaof-marker-{self._state.host.facts().process_id}.aof"
         write = DiskWork(disk.APPEND, self._beside)
         write.data = [_TEXT % (file_bytes, self._seal_id)]
-        return (
-            self._perform(DiskWork(disk.REMOVE, self._beside))
-            or self._perform(DiskWork(disk.OPEN, self._beside))
-            or self._perform(write)
-            or self._perform(DiskWork(disk.SYNC, self._beside))
-        )
+        remove, open_it = DiskWork(disk.REMOVE, self._beside), DiskWork(disk.OPEN, self._beside)
+        return [remove, open_it, write, DiskWork(disk.SYNC, self._beside)]
 
-    def leave(self) -> str:
-        """Rename the prepared marker, after the file has its name. Returns the error, empty on success."""
+    def naming(self) -> DiskWork:
+        """The disk work that renames the prepared marker, after the file has its name."""
         work = DiskWork(disk.REPLACE, self._beside)
         work.other = self.name
-        return self._perform(work)
+        return work
 
-    def give_up(self) -> None:
-        """Remove the prepared marker, because the node continues."""
-        if self._beside:
-            self._perform(DiskWork(disk.REMOVE, self._beside))
+    def removal(self) -> list[DiskWork]:
+        """The disk work that removes the prepared marker, because the node continues."""
+        return [DiskWork(disk.REMOVE, self._beside)] if self._beside else []
 
     # --- at the start of a run ----------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ Memory is bounded: while the disk is behind, the walk waits. A rewrite that fail
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
@@ -72,6 +73,9 @@ _OPENING: Final = 1
 _WALKING: Final = 2
 _SYNCING: Final = 3
 _CLOSING: Final = 4
+_LAST: Final = 5
+"""The rewrite at the end of the node, which `last` describes."""
+_LAST_CLOSING: Final = 6
 
 
 class Rewrite:
@@ -123,6 +127,8 @@ class Rewrite:
         """The earliest time of the next automatic rewrite."""
         self.base_bytes: i64 = 0
         """The size of the append-only file after the last rewrite or load."""
+        self.last_error = ""
+        """Why the rewrite at the end of the node failed; empty if it did not."""
 
     @property
     def running(self) -> bool:
@@ -132,7 +138,13 @@ class Rewrite:
     @property
     def closing(self) -> bool:
         """Whether no work on the first file may be started because the names are about to change."""
-        return self._step == _CLOSING
+        return self._step in (_CLOSING, _LAST_CLOSING)
+
+    @property
+    def replacing(self) -> bool:
+        """Whether the names of the files are being changed, so that the rewrite cannot be stopped."""
+        work = self._work
+        return work is not None and work.verb == disk.REPLACE
 
     def start(self) -> None:
         """Begin, unless one is running."""
@@ -154,7 +166,7 @@ class Rewrite:
 
     def restart(self) -> None:
         """Start again because the second file is outdated or in the wrong directory; at once, or after REPLACE."""
-        if self._is_replacing():
+        if self.replacing:
             self._again = True
             return
         self.stop()
@@ -162,7 +174,7 @@ class Rewrite:
 
     def stop(self) -> None:
         """Cancel the rewrite and remove the second file, unless the change of names has begun."""
-        if self._step == _IDLE or self._is_replacing():
+        if self._step == _IDLE or self.replacing:
             return
         self._leave()
         self._disk.start(DiskWork(disk.REMOVE, self._name))
@@ -182,10 +194,6 @@ class Rewrite:
         else:
             self._leave()
             self._file.rewrite_ended()
-
-    def _is_replacing(self) -> bool:
-        work = self._work
-        return work is not None and work.verb == disk.REPLACE
 
     def _leave(self) -> None:
         """Be idle."""
@@ -279,12 +287,17 @@ class Rewrite:
 
     def _append(self) -> None:
         work = DiskWork(disk.APPEND, self._name)
-        work.data = self._backlog
+        work.data = self._take_backlog()
+        self._begin(work)
+
+    def _take_backlog(self) -> list[bytes]:
+        """Empty the backlog, because the second file gets it now."""
+        data = self._backlog
         self._backlog = []
         self._size_bytes += self._backlog_bytes
         self._unsynced_bytes += self._backlog_bytes
         self._backlog_bytes = 0
-        self._begin(work)
+        return data
 
     def _begin(self, work: DiskWork) -> None:
         self._work = work
@@ -375,63 +388,81 @@ class Rewrite:
 
     # --- the end of the node ------------------------------------------------------------------------------------------
 
-    def perform(self, *, controlled: bool) -> str:
-        """Rewrite at once and wait for the disk. Returns the error, empty on success; an error changes no file."""
-        state = self._state
-        self.settle()
-        name = f"temp-rewriteaof-{state.host.facts().process_id}.aof"
-        snapshot = Snapshot(state, controlled=controlled)
-        marker = RestartMarker(state, self._file.name) if controlled and state.config.aof_restart_marker else None
-        size_bytes: i64 = 0
-        error = self._perform(DiskWork(disk.REMOVE, name)) or self._perform(DiskWork(disk.OPEN, name))
-        while not error and not snapshot.over:
-            work = DiskWork(disk.APPEND, name)
-            part = snapshot.part(_UNLIMITED_NS)
-            if part:
-                work.data = [part]
-                size_bytes += len(part)
-                error = self._perform(work)
-        if not error and marker is not None:
-            work = DiskWork(disk.APPEND, name)
-            work.data = [marker.seal()]
-            size_bytes += len(work.data[0])
-            error = self._perform(work) or marker.prepare(size_bytes)
-        if not error:
-            work = DiskWork(disk.REPLACE, name)
-            work.other = self._file.name
-            error = self._perform(work)
-        if error:
-            self._disk.perform(DiskWork(disk.REMOVE, name))
-            if marker is not None:
-                marker.give_up()
-            return error
-        self.succeeded += 1
-        self.base_bytes = size_bytes
-        state.host.log("notice", f"The append only file was rewritten: {snapshot.jobs} jobs, {size_bytes} bytes")
-        self._file.replaced(size_bytes, state.ready.logged, outdated=False)
-        if not self._file.enabled:
-            self._disk.start(DiskWork(disk.CLOSE, self._file.name))
-        return self._leave_marker(marker) if marker is not None else ""
+    def last(self, *, controlled: bool) -> Iterator[DiskWork]:
+        """Rewrite the file at the end of the node, while no rewrite is running: return the disk work, in order.
 
-    def _leave_marker(self, marker: RestartMarker) -> str:
-        """Put the restart marker beside the file. Returns the error, empty on success.
-
-        After an error the node continues. With the log on it needs a file of its own; with the log off it must not
-        leave this file.
+        The caller completes each work before it asks for the next one. `last_error` says then whether the rewrite
+        succeeded; after an error all files are as before. With `controlled` the file is that of a controlled shutdown,
+        and nothing may change meanwhile.
         """
-        error = marker.leave()
-        if error:
-            marker.give_up()
+        state = self._state
+        name = f"temp-rewriteaof-{state.host.facts().process_id}.aof"
+        marker = RestartMarker(state, self._file.name) if controlled and state.config.aof_restart_marker else None
+        self._snapshot = Snapshot(state, controlled=controlled)
+        self._step = _LAST
+        self._size_bytes = 0
+        self._unsynced_bytes = 0
+        self.last_error = ""
+        for work in self._last_file(name, marker):
+            yield work
+            if self._last_failed(work):
+                self._leave()
+                yield DiskWork(disk.REMOVE, name)
+                if marker is not None:
+                    yield from marker.removal()
+                return
+        self.succeeded += 1
+        self.base_bytes = self._size_bytes
+        jobs = self._snapshot.jobs
+        state.host.log("notice", f"The append only file was rewritten: {jobs} jobs, {self._size_bytes} bytes")
+        self._leave()
+        self._file.replaced(self._size_bytes, self._covers, outdated=False)
+        if not self._file.enabled:
+            yield DiskWork(disk.CLOSE, self._file.name)
+        if marker is None:
+            return
+        work = marker.naming()
+        yield work
+        if self._last_failed(work):  # the node continues: with the log on it needs a file of its own, otherwise none
+            yield from marker.removal()
             if self._file.enabled:
                 self.start()
             else:
-                self._disk.start(DiskWork(disk.REMOVE, self._file.name))
-        return error
+                yield DiskWork(disk.REMOVE, self._file.name)
 
-    def _perform(self, work: DiskWork) -> str:
-        """Do disk work and wait for it. Returns the error, empty on success."""
-        self._disk.perform(work)
-        return f"can't {VERB_NAMES[work.verb]} {work.name}: {work.error}" if work.error else ""
+    def _last_file(self, name: str, marker: RestartMarker | None) -> Iterator[DiskWork]:
+        """The disk work that makes the last file and the marker, and gives the file its name."""
+        incremental = self._state.config.aof_rewrite_incremental_fsync
+        yield DiskWork(disk.REMOVE, name)
+        yield DiskWork(disk.OPEN, name)
+        while not self._snapshot.over:
+            self._add(self._snapshot.part(SLICE_NS))
+            if self._backlog:
+                yield self._last_append(name)
+            if incremental and self._unsynced_bytes >= SYNC_BYTES:
+                self._unsynced_bytes = 0
+                yield DiskWork(disk.SYNC, name)
+        self._step = _LAST_CLOSING
+        self._covers = self._state.ready.logged
+        if marker is not None:
+            self._add(marker.seal())
+            yield self._last_append(name)
+            yield from marker.preparation(self._size_bytes)
+        work = DiskWork(disk.REPLACE, name)
+        work.other = self._file.name
+        yield work
+
+    def _last_append(self, name: str) -> DiskWork:
+        """The work that appends the backlog to the last file."""
+        work = DiskWork(disk.APPEND, name)
+        work.data = self._take_backlog()
+        return work
+
+    def _last_failed(self, work: DiskWork) -> bool:
+        """Whether a work of the last rewrite failed; notes the error."""
+        if work.error:
+            self.last_error = f"can't {VERB_NAMES[work.verb]} {work.name}: {work.error}"
+        return bool(work.error)
 
     # --- in figures ---------------------------------------------------------------------------------------------------
 

@@ -67,9 +67,13 @@ class PersistenceRoom(Room):
         """Rewrite the file, since no record says so."""
         self.aof.drop_all()
 
-    def last_records(self, *, rewrite: bool) -> str:
+    def last_records(self) -> str:
         """Write and sync everything."""
-        return self.aof.end(rewrite=rewrite)
+        return self.aof.end()
+
+    def last_rewrite(self, session: Session) -> None:
+        """Rewrite the file, then end the node."""
+        self.aof.end_controlled(session)
 
     def reload(self, session: Session) -> str:
         """Load the file again."""

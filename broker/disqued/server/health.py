@@ -33,7 +33,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?")
 def why_not_ready(node: Node) -> str:
     """Why the node does not serve clients; empty if it does."""
     state = node.state
-    if state.ended:
+    if state.ending or state.ended:
         return "this node is shutting down"
     if state.loading:
         loader = aof_of(state).loader

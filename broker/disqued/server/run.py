@@ -38,7 +38,7 @@ from disqued.server.loadingline import LoadingLine
 from disqued.server.looplag import LoopLag
 from disqued.server.nodesfile import NodesFile
 from disqued.server.restart import start_again
-from disqued.server.shell import Clock, Shell
+from disqued.server.shell import Clock, Shell, SocketSession
 from disqued.server.signals import Signals
 
 _NODE_ID_BYTES: Final = 20
@@ -50,6 +50,18 @@ _LAST_ATTEMPT_S: Final = 1.0
 """How often, and at which interval, a node that received a signal retries to flush its append-only file."""
 _LAST_TURNS: Final = 100
 """How often the server checks whether clients and other nodes have read everything before it ends."""
+
+
+class _Nobody(SocketSession):
+    """The client of a shutdown that a signal requests."""
+
+    def flush(self) -> None:
+        """Drop the reply: the log has it too."""
+        self.flushing = False
+        self.forget_output()
+
+    def abort(self) -> None:
+        """There is no connection."""
 
 
 class Run:
@@ -202,7 +214,7 @@ class Run:
             await self._withdraw(shell)
         rewrite = signalled and self._config.shutdown_on_sigterm == "rewrite-aof"
         for _ in range(_LAST_ATTEMPTS):
-            if self._node.end(self._clock.now_ms(), rewrite=rewrite):
+            if await self._end(shell, rewrite=rewrite):
                 return True
             await asyncio.sleep(_LAST_ATTEMPT_S)
         if rewrite:
@@ -210,6 +222,16 @@ class Run:
                 "warning", "Exiting without a file for a controlled restart: the next start recovers as after a crash"
             )
         return self._node.end(self._clock.now_ms())
+
+    async def _end(self, shell: Shell, *, rewrite: bool) -> bool:
+        """End the node; False if it cannot write its changes now."""
+        state = self._node.state
+        if rewrite and not state.ending:
+            self._node.end_controlled(_Nobody(b"", self._clock.now_ms()), self._clock.now_ms())
+            shell.settle()
+        while state.ending:  # noqa: ASYNC110 - a node knows no events of asyncio
+            await asyncio.sleep(_TURN_S)
+        return state.ended if rewrite else self._node.end(self._clock.now_ms())
 
     def _announce(self) -> None:
         """Log where other nodes and clients can connect."""

@@ -27,6 +27,10 @@ class CommandEntry:
         self.needs_memory: bool = "denyoom" in command.flags
         self.needs_log: bool = command.needs_log
         self.allowed_loading: bool = "loading" in command.flags
+        self.allowed_ending: bool = self.allowed_loading or (
+            "readonly" in command.flags and "admin" not in command.flags
+        )
+        """Whether the command changes nothing that the file of a controlled shutdown has."""
         self.fast: bool = "fast" in command.flags
         self.before_auth: bool = command.before_auth
         self.calls: i64 = 0

@@ -34,6 +34,10 @@ class LongWork:
         """
         raise NotImplementedError
 
+    def waits(self) -> bool:
+        """Whether the next step must wait for input, such as the end of disk work."""
+        return False
+
 
 @mypyc_attr(acyclic=True)
 class LongCommand(Blocked):

@@ -65,9 +65,12 @@ class Listener:
     def name_found(self, name: bytes, addresses: list[bytes]) -> None:
         """A host name was resolved to literal addresses, none if it has none."""
 
-    def last_records(self, *, rewrite: bool) -> str:  # noqa: ARG002 - nobody hears
-        """The node shuts down: write and sync all changes, to a rewritten file if `rewrite`. Returns what failed."""
+    def last_records(self) -> str:
+        """The node shuts down: write and sync all changes. Returns what failed."""
         return ""
+
+    def last_rewrite(self, session: Session) -> None:
+        """The node shuts down: rewrite the file in slices, then end the node or reply to the client with an error."""
 
     def reload(self, session: Session) -> str:  # noqa: ARG002 - nobody hears
         """Forget all jobs, load them from the append-only file, and reply to the client (DEBUG LOADAOF).
@@ -179,6 +182,7 @@ class Events(Listener):
         self._buffered_bytes: list[Listener] = []
         self._name_found: list[Listener] = []
         self._last_records: list[Listener] = []
+        self._last_rewrite: list[Listener] = []
         self._reload: list[Listener] = []
         self._persistence_status: list[Listener] = []
         self._copies_wanted: list[Listener] = []
@@ -273,13 +277,18 @@ class Events(Listener):
         for listener in self._name_found:
             listener.name_found(name, addresses)
 
-    def last_records(self, *, rewrite: bool) -> str:
+    def last_records(self) -> str:
         """Ask until a room fails."""
         for listener in self._last_records:
-            error = listener.last_records(rewrite=rewrite)
+            error = listener.last_records()
             if error:
                 return error
         return ""
+
+    def last_rewrite(self, session: Session) -> None:
+        """Pass the event on."""
+        for listener in self._last_rewrite:
+            listener.last_rewrite(session)
 
     def reload(self, session: Session) -> str:
         """Ask until a room fails."""

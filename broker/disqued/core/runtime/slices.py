@@ -33,17 +33,24 @@ def _run_slice(state: NodeState, session: Session, work: LongWork) -> bool:
     until_ns: i64 = i64(stopwatch_ns()) + SLICE_NS
     parts: i64 = len(session.out) + MOST_PARTS
     while work.step(state, session):
-        if i64(stopwatch_ns()) >= until_ns or len(session.out) > parts:
+        if work.waits() or i64(stopwatch_ns()) >= until_ns or len(session.out) > parts:
             return True
     return False
 
 
 def next_long(state: NodeState) -> LongCommand | None:
-    """The long command that runs next; None if there is none, or none that runs while the node is loading."""
+    """The long command that runs next; None if there is none that may run now."""
     for command in state.long_commands:
-        if command.work.runs_while_loading or not state.loading:
+        if _may_run(state, command) and not command.work.waits():
             return command
     return None
+
+
+def _may_run(state: NodeState, command: LongCommand) -> bool:
+    """Whether a command runs while the node is in this state."""
+    if state.loading:
+        return command.work.runs_while_loading
+    return not state.ending or command.entry is None or command.entry.allowed_ending
 
 
 def continue_long(state: NodeState) -> None:

@@ -50,6 +50,8 @@ class NodeState:
         self.incarnation = host.random_bytes(8)
         """Distinguishes this run of the node from other runs under the same ID; every frame announces it."""
         self.loading: bool = False
+        self.ending: bool = False
+        """The node writes the file of a controlled shutdown, and nothing may change meanwhile."""
         self.ended: bool = False
         """Everything is on disk, and nothing may change any more (`core.runtime.shutdown`)."""
 
