@@ -7,6 +7,7 @@ starts again, and the test compares its jobs with the replies that clients got.
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disqued.core.host import disk
+from disqued.persistence.room import aof_of
 from support.aofcontent import Content, come_back, job_ids
 from support.asking import ask
 from support.logging_node import AOF, info, logging_node, told, written
@@ -264,14 +266,26 @@ def test_a_slice_ends_at_its_time_limit() -> None:
         client.add("q")
     local.host.command_ns = 500_000  # each look at the clock takes half a millisecond
     assert ask(client, "BGREWRITEAOF") == STARTED
-    local.host.disk.hold(disk.APPEND)
-    written_bytes = []
+    made_bytes = [0]
     while running(client):
         local.run(milliseconds=1)
-        written_bytes += [sum(map(len, work.data)) for work in local.host.disk.pending if work.name == TEMP]
-        local.finish()
-    assert max(written_bytes) < 4000 * 150 / 20
-    assert len(written_bytes) > 20
+        made_bytes.append(aof_of(local.node.state).rewrite.buffer_bytes + len(local.host.disk.files.get(TEMP, b"")))
+    grown = [after - before for before, after in pairwise(made_bytes) if after > before]
+    assert len(grown) > 20
+    assert max(grown) < 4000 * 150 / 20
+
+
+def test_the_second_file_is_not_written_once_per_slice() -> None:
+    local = logging_node()
+    client = local.client()
+    for _ in range(4000):
+        client.add("q")
+    local.host.command_ns = 500_000
+    local.host.disk.done.clear()
+    assert ask(client, "BGREWRITEAOF") == STARTED
+    while running(client):
+        local.run(milliseconds=1)
+    assert local.host.disk.done["write to"] < 10
 
 
 def test_the_walk_waits_while_the_disk_is_behind() -> None:

@@ -57,6 +57,8 @@ FEW_COMMANDS: Final = 5
 """How many commands between two slices are few."""
 BEHIND_BYTES: Final = 4 << 20
 """The walk pauses while more than this waits for the disk."""
+WRITE_BYTES: Final = 256 << 10
+"""Until the walk is over, the second file is written in parts of at least this size: not once per turn of the loop."""
 SYNC_BYTES: Final = 32 << 20
 """The second file is synced each time it has grown by this, so that the last sync is short."""
 REST_BYTES: Final = 1 << 20
@@ -269,10 +271,11 @@ class Rewrite:
             return True
         if self._snapshot.over:
             self._step = _SYNCING
+        elif self._backlog_bytes < WRITE_BYTES:
+            return False
         if self._backlog:
             self._append()
-            return True
-        return self._step == _SYNCING
+        return True
 
     def _choose_closing(self) -> bool:
         if self._backlog:
