@@ -39,20 +39,22 @@ def job_of(number: int, spec: Spec) -> Job:
     return job
 
 
-alike = st.lists(st.tuples(st.sampled_from([b"body", b"card"]), st.integers(1, (1 << 63) - 1)), max_size=3)
-"""Bodies of equal length and creation times, for consecutive jobs that are alike in everything else."""
+alike = st.lists(
+    st.tuples(st.sampled_from([b"body", b"card"]), st.integers(1, (1 << 63) - 1), st.integers(-1, 1 << 33)), max_size=3
+)
+"""Bodies of equal length, creation times and expiries, for consecutive jobs that are alike in everything else."""
 
 
 @given(st.lists(st.tuples(new_jobs, alike, st.booleans(), st.sampled_from(NODES[:2])), max_size=12))
 def test_a_record_of_shared_parts_equals_the_record_of_the_codec(
-    specs: list[tuple[Spec, list[tuple[bytes, int]], bool, bytes]],
+    specs: list[tuple[Spec, list[tuple[bytes, int, int]], bool, bytes]],
 ) -> None:
     holders = Holders()
     writer = RecordWriter(holders)
     for number, (spec, followers, with_sum, node_id) in enumerate(specs):
         jobs = [job_of(number, spec)]
-        for place, (body, ctime) in enumerate(followers):
-            jobs.append(job_of(1000 * place + number, (spec[0], body, ctime, *spec[3:])))
+        for place, (body, ctime, expire_at_s) in enumerate(followers):
+            jobs.append(job_of(1000 * place + number, (spec[0], body, ctime, expire_at_s, *spec[4:])))
         for job in jobs:
             parts: list[bytes] = []
             writer.keep(parts, job, QUEUED, node_id, with_sum=with_sum)

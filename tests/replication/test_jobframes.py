@@ -49,7 +49,7 @@ def test_a_frame_of_shared_parts_equals_the_frame_of_the_codec(
         now_ms += elapsed_ms
         for place, (text, created) in enumerate([(body, ctime), *followers]):
             job_id = b"D-%08x-" % (1000 * place + number) + b"A" * 24 + b"-05a1"
-            job = Job(job_id, queue, text, created, now_ms // 1000 + ttl_s, delay_s, retry_s, copies)
+            job = Job(job_id, queue, text, created, now_ms // 1000 + ttl_s - 30 * place, delay_s, retry_s, copies)
             job.delivered = holders.keep(nodes)
             job.nacks = nacks
             expected = bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, holders.pack(nodes))], flags)

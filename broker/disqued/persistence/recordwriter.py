@@ -1,4 +1,7 @@
-"""Records of changes, built fast: those of consecutive jobs are made from a template (`core.jobs.template`)."""
+"""Records of changes, built fast: those of jobs that differ little are made from a template (`core.jobs.template`).
+
+There are several templates, because the jobs of several queues alternate. Each queue uses one of them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from zlib import crc32
 from mypy_extensions import i64
 
 from disqued.core.cluster.holders import Holders
-from disqued.core.jobs.codec import pack_for_disk
+from disqued.core.jobs.codec import expiry_on_disk, pack_for_disk
 from disqued.core.jobs.job import ACKED, Job
 from disqued.core.jobs.template import JobTemplate
 from disqued.core.lifecycle.journal import Journal
@@ -21,6 +24,15 @@ _sum: Final = crc32
 """Looked up once, not for each job."""
 _pack_end: Final = Struct(f"<{len(SUM_MARK)}sI2s").pack
 _END: Final = b"\r\n"
+_TEMPLATES: Final = 16
+
+
+class RecordTemplate(JobTemplate):
+    """A template and the bytes before the job in the record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = b""
 
 
 class RecordWriter:
@@ -28,11 +40,9 @@ class RecordWriter:
 
     def __init__(self, holders: Holders) -> None:
         self._all_holders = holders
-        self._template = JobTemplate()
+        self._templates = [RecordTemplate() for _ in range(_TEMPLATES)]
         self._node_id = b""
         self._with_sum: bool = False
-        self._head = b""
-        """The bytes before the job in a record that is made from the template."""
 
     def group(self, journal: Journal, node_id: bytes, *, with_sum: bool) -> bytes:
         """Return the records of all changes in the journal, and empty it."""
@@ -52,24 +62,29 @@ class RecordWriter:
 
     def keep(self, records: list[bytes], job: Job, state: i64, node_id: bytes, *, with_sum: bool) -> None:
         """Append the record of a job in this state to `records`, as several pieces."""
-        template = self._template
-        if node_id is not self._node_id or with_sum != self._with_sum or not template.matches(job, state):
+        if node_id is not self._node_id or with_sum != self._with_sum:
+            self._templates = [RecordTemplate() for _ in range(_TEMPLATES)]
             self._node_id = node_id
             self._with_sum = with_sum
+        queue = job.queue
+        size: i64 = len(queue)
+        last: i64 = queue[size - 1] if size > 0 else 0
+        template = self._templates[(last + size) & (_TEMPLATES - 1)]
+        if not template.matches(job, state):
             template.remember(job, state)
             records.append(whole_record(job, self._all_holders, node_id, state, with_sum=with_sum))
             return
         if not template.is_cut:
-            self._cut(job, state)
-        packed = template.fill(job)
-        records.append(self._head)
+            self._cut(template, job, state)
+        packed = template.fill(job, expiry_on_disk(job))
+        records.append(template.head)
         records.append(packed)
         records.append(_pack_end(SUM_MARK, _sum(packed), _END) if with_sum else _END)
 
-    def _cut(self, job: Job, state: i64) -> None:
-        """Make the template from this job, which matches the one before."""
+    def _cut(self, template: RecordTemplate, job: Job, state: i64) -> None:
+        """Make a template from this job, which matches the one before."""
         delivered = job.delivered
         holders = self._all_holders.pack((self._node_id,) if delivered is None else delivered)
         packed = pack_for_disk(job, state, holders)
-        self._head = head(len(packed) + SUM_BYTES if self._with_sum else len(packed))
-        self._template.cut(job, packed, 0)
+        template.head = head(len(packed) + SUM_BYTES if self._with_sum else len(packed))
+        template.cut(job, packed, 0)

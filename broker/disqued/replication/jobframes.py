@@ -8,7 +8,7 @@ from disqued.bus import kinds
 from disqued.bus.frame import COUNTED_BYTES
 from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.holders import Holders
-from disqued.core.jobs.codec import pack_for_bus
+from disqued.core.jobs.codec import expiry_on_bus, pack_for_bus
 from disqued.core.jobs.job import Job
 from disqued.core.jobs.template import JobTemplate
 
@@ -19,23 +19,15 @@ class JobFrames:
     def __init__(self) -> None:
         self._template = JobTemplate()
         self._bus: FrameWriter | None = None
-        self._now_s: i64 = 0
-        """The time of the last frame in seconds: a job is sent with the seconds that it has left."""
         self._message_flags: i64 = 0
 
     def repljob(self, bus: FrameWriter, job: Job, now_ms: i64, holders: Holders, message_flags: i64) -> bytes:
         """A REPLJOB for a new job, whose holders are `job.delivered`."""
         template = self._template
         state = i64(job.state)
-        now_s: i64 = now_ms // 1000
-        matches = (
-            bus is self._bus
-            and now_s == self._now_s
-            and message_flags == self._message_flags
-            and template.matches(job, state)
-        )
+        matches = bus is self._bus and message_flags == self._message_flags and template.matches(job, state)
         if matches and template.is_cut:
-            return template.fill(job)
+            return template.fill(job, expiry_on_bus(job, now_ms))
         delivered = job.delivered
         assert delivered is not None
         frame = bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, holders.pack(delivered))], message_flags)
@@ -43,7 +35,6 @@ class JobFrames:
             template.cut(job, frame, COUNTED_BYTES)
         else:
             self._bus = bus
-            self._now_s = now_s
             self._message_flags = message_flags
             template.remember(job, state)
         return frame

@@ -74,6 +74,22 @@ class Unpacked:
         """The offset after the job, where the next job can begin."""
 
 
+def expiry_on_bus(job: Job, now_ms: i64) -> i64:
+    """The expiry as it is sent: relative, because the clock of the other node may differ."""
+    left_s: i64 = job.expire_at_s - now_ms // 1000
+    return max(left_s, 0) + 1
+
+
+def expiry_on_disk(job: Job) -> i64:
+    """The expiry as it is stored, in unix seconds."""
+    return i64(job.expire_at_s)
+
+
+def clamped(expiry: i64) -> i64:
+    """The expiry in the range of its field."""
+    return min(max(expiry, 0), _MAX_EXPIRE)
+
+
 def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes:
     """Serialise a job; `holders` is the number of holders followed by their IDs (`Holders.pack`)."""
     queue = job.queue
@@ -84,7 +100,7 @@ def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes
         state,
         flags,
         job.repl,
-        min(max(expire, 0), _MAX_EXPIRE),
+        clamped(expire),
         job.ctime,
         job.delay_s,
         job.retry_s,
@@ -96,14 +112,13 @@ def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes
 
 
 def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
-    """Serialise a job for another node, with a relative expiry because its clock may differ."""
-    left_s: i64 = job.expire_at_s - now_ms // 1000
-    return pack(job, i64(job.state), i64(job.flags) & _SENT_FLAGS, max(left_s, 0) + 1, holders)
+    """Serialise a job for another node."""
+    return pack(job, i64(job.state), i64(job.flags) & _SENT_FLAGS, expiry_on_bus(job, now_ms), holders)
 
 
 def pack_for_disk(job: Job, state: i64, holders: bytes) -> bytes:
     """Serialise a job for the append-only file, with the given state."""
-    return pack(job, state, i64(job.flags) & STORED_FLAGS, i64(job.expire_at_s), holders)
+    return pack(job, state, i64(job.flags) & STORED_FLAGS, expiry_on_disk(job), holders)
 
 
 def unpack(data: bytes, at: i64, end: i64) -> Unpacked:

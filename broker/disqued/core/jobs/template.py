@@ -1,9 +1,9 @@
 """Serialises jobs fast: the bytes that consecutive jobs share are built once.
 
-Consecutive jobs mostly have the same queue, options, holders and expiry second, so their bytes differ only in ID,
-creation time and body. Build the bytes of the first such job with `jobs.codec`, and call `remember`. When the next job
-matches, build its bytes with the codec as well and `cut` them; from then on `fill` makes the bytes of each job that
-matches. Because the first job is not cut, jobs that share nothing cost little more than without a template.
+Consecutive jobs mostly have the same queue, options and holders, so their bytes differ only in ID, expiry, creation
+time and body. Build the bytes of the first such job with `jobs.codec`, and call `remember`. When the next job matches,
+build its bytes with the codec as well and `cut` them; from then on `fill` makes the bytes of each job that matches.
+Because the first job is not cut, jobs that share nothing cost little more than without a template.
 
 The bytes may have a prefix of the caller's, for example the header of a message, which all of these jobs share too.
 """
@@ -16,7 +16,17 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.jobs.codec import BODY_AT, CTIME_AT, DELAY_AT, ID_AT, STATE_AT, STORED_FLAGS, pack_for_bus
+from disqued.core.jobs.codec import (
+    BODY_AT,
+    DELAY_AT,
+    EXPIRE_AT,
+    ID_AT,
+    STATE_AT,
+    STORED_FLAGS,
+    clamped,
+    expiry_on_bus,
+    pack_for_bus,
+)
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
 
 _NOTHING: Final = Struct("").pack
@@ -37,7 +47,6 @@ class JobTemplate:
         self._retry_s: i64 = 0
         self._nacks: i64 = 0
         self._additional_deliveries: i64 = 0
-        self._expire_at_s: i64 = 0
         self._holders: NodeIds | None = NOBODY
         """The values of the last job that was remembered."""
         self._before_id = b""
@@ -48,12 +57,11 @@ class JobTemplate:
         """Joins these parts with those that differ: one call costs half of `bytes.join`."""
 
     def matches(self, job: Job, state: i64) -> bool:
-        """Whether a job in this state differs from the last one only in ID, creation time and body."""
+        """Whether a job in this state differs from the last one only in ID, expiry, creation time and body."""
         return (
             job.queue is self._queue
             and len(job.body) == self._body_bytes
             and state == self._state
-            and job.expire_at_s == self._expire_at_s
             and i64(job.flags) & STORED_FLAGS == self._flags
             and job.delivered is self._holders
             and job.retry_s == self._retry_s
@@ -69,7 +77,6 @@ class JobTemplate:
         self._queue = job.queue
         self._body_bytes = len(job.body)
         self._state = state
-        self._expire_at_s = job.expire_at_s
         self._flags = i64(job.flags) & STORED_FLAGS
         self._repl = i64(job.repl)
         self._delay_s = job.delay_s
@@ -83,18 +90,28 @@ class JobTemplate:
         body_at: i64 = at + BODY_AT + len(job.queue)
         self.is_cut = True
         self._before_id = data[: at + ID_AT]
-        self._after_id = data[at + STATE_AT : at + CTIME_AT]
+        self._after_id = data[at + STATE_AT : at + EXPIRE_AT]
         self._after_ctime = data[at + DELAY_AT : body_at]
         self._after_body = data[body_at + len(job.body) :]
         self._pack = Struct(
-            f"<{len(self._before_id)}s{len(job.id)}s{len(self._after_id)}sQ"
+            f"<{len(self._before_id)}s{len(job.id)}s{len(self._after_id)}sIQ"
             f"{len(self._after_ctime)}s{len(job.body)}s{len(self._after_body)}s"
         ).pack
 
-    def fill(self, job: Job) -> bytes:
-        """The bytes of a job that matches, prefix included, once the template is cut."""
+    def fill(self, job: Job, expiry: i64) -> bytes:
+        """The bytes of a job that matches, prefix included, once the template is cut.
+
+        `expiry` is that of the codec (`expiry_on_bus`, `expiry_on_disk`).
+        """
         return self._pack(
-            self._before_id, job.id, self._after_id, job.ctime, self._after_ctime, job.body, self._after_body
+            self._before_id,
+            job.id,
+            self._after_id,
+            clamped(expiry),
+            job.ctime,
+            self._after_ctime,
+            job.body,
+            self._after_body,
         )
 
 
@@ -103,23 +120,19 @@ class BusJobs:
 
     def __init__(self) -> None:
         self._template = JobTemplate()
-        self._now_s: i64 = 0
-        """The time of the last job in seconds: a job is sent with the seconds that it has left."""
         self._holders = b""
 
     def pack(self, job: Job, now_ms: i64, holders: bytes) -> bytes:
         """The bytes of a job; `holders` are those that the receiver learns of (`Holders.pack`)."""
         template = self._template
         state = i64(job.state)
-        now_s: i64 = now_ms // 1000
-        matches = now_s == self._now_s and holders is self._holders and template.matches(job, state)
+        matches = holders is self._holders and template.matches(job, state)
         if matches and template.is_cut:
-            return template.fill(job)
+            return template.fill(job, expiry_on_bus(job, now_ms))
         packed = pack_for_bus(job, now_ms, holders)
         if matches:
             template.cut(job, packed, 0)
         else:
-            self._now_s = now_s
             self._holders = holders
             template.remember(job, state)
         return packed
