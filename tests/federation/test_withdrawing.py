@@ -10,7 +10,8 @@ from federation.moving import added, jobs_at, length_at, received, waiting
 
 
 def about_to_end(member: Member) -> None:
-    withdraw(member.node.state)
+    for _ in withdraw(member.node.state):
+        member.flush()
     member.flush()
 
 

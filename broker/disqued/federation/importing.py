@@ -15,6 +15,7 @@ An output pause of the queue also stops asking: imported jobs would be locked aw
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -47,7 +48,7 @@ _MAX_ADHOC_MS: Final = 2000
 _MAX_DOUBLINGS: Final = 8
 """Beyond it both pauses have long reached their bounds."""
 _MAX_IDLE_TIMEOUT_MS: Final = 32_000
-_QUEUES_PER_SYNC: Final = 1000
+_QUEUES_PER_PART: Final = 1000
 _SYNCS_MS: Final = (0, 1000, 4000)
 """Times of the rounds after a node connected: the first may arrive before that node knows this one."""
 
@@ -237,7 +238,7 @@ def continue_syncs(state: NodeState) -> None:
 
 
 def _sync(state: NodeState, peer: Peer, sync: PeerSync) -> None:
-    cursor, queues = state.lifecycle.queues.scan(int(sync.cursor), _QUEUES_PER_SYNC)
+    cursor, queues = state.lifecycle.queues.scan(int(sync.cursor), _QUEUES_PER_PART)
     sync.cursor = cursor
     if cursor == 0:
         sync.round += 1
@@ -253,14 +254,22 @@ def _sync(state: NodeState, peer: Peer, sync: PeerSync) -> None:
             send(state, peer, state.bus.about_queue(kinds.NEEDJOBS, queue.name, 1))
 
 
-def withdraw(state: NodeState) -> None:
-    """Withdraw all requests before the node shuts down, so that no at-most-once job is sent to it any more."""
+def withdraw(state: NodeState) -> Iterator[None]:
+    """Withdraw all requests before the node shuts down, so that no at-most-once job is sent to it any more.
+
+    Yields after each part of the queues, so that the caller can let the node serve its clients in between.
+    """
     federation_of(state).withdrawn = True
-    _, queues = state.lifecycle.queues.scan(0, len(state.lifecycle.queues))
-    for queue in queues:
-        imports = imports_of(queue)
-        if imports is not None:
-            _enough(state, imports)
+    cursor = 0
+    while True:
+        cursor, queues = state.lifecycle.queues.scan(cursor, _QUEUES_PER_PART)
+        for queue in queues:
+            imports = imports_of(queue)
+            if imports is not None:
+                _enough(state, imports)
+        if cursor == 0:
+            return
+        yield
 
 
 def queue_left(state: NodeState, queue: Queue) -> None:

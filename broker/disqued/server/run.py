@@ -198,7 +198,8 @@ class Run:
     async def _withdraw(self, shell: Shell) -> None:
         """Ask other nodes to send no more jobs, and wait for those in transit."""
         state = self._node.state
-        withdraw(state)
+        for _ in withdraw(state):
+            await asyncio.sleep(0)
         shell.settle()
         if any(peer.connected for peer in state.view.peers.values()):
             await asyncio.sleep(_UNDER_WAY_S)
