@@ -87,4 +87,6 @@ QUORUM_CYCLE = Target(2.0, 5.0)  # whole cycles over those of RabbitMQ's quorum 
 LOG_AGAINST_NONE = Target(0.65, 0.85)  # adds by 16 with `appendfsync everysec` over those without a file
 LOG_BESIDE_STREAMS = Target(0.80, 1.1)  # and over those of a stream with the same policy
 LOAD = Target(30, 10, higher_is_better=False)  # s, a million jobs from the file
-REWRITE_PAUSE = Target(50, 20, higher_is_better=False)  # ms, the longest reply during a rewrite of a million jobs
+REWRITE_PAUSE = Target(15, 10, higher_is_better=False)  # ms, the longest reply during a rewrite of a million jobs
+BESIDE_REWRITE = Target(0.8, 0.9)  # throughput beside a rewrite over that without one
+REWRITE_CPU = Target(3, 2, higher_is_better=False)  # us of CPU for each job that is rewritten

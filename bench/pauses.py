@@ -2,7 +2,7 @@
 
 The node has many jobs, in one queue or each in a queue of its own. A witness, a process on the core of the generator,
 sends one PING after the other; a client on a second connection sends the command of a row. The figure is the longest
-time that the witness waited for a reply until that command had its reply.
+time that the witness waited for a reply until that command had its reply, and what it began was over.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from brokers import Running, cores, pinned
 from generator import Load, offer
+from persistence import wait_for_rewrite
 from workloads import BATCH, OURS, Sizes
 
 IDS_AT_ONCE = 20_000
 READ_BYTES = 1 << 20
+JOIN_S = 3.0  # a part of the visits: they take a tenth of a millisecond for each job
 SYNC_S = 2.5  # what was written is synced then: DEBUG LOADAOF waits for the disk
 
 Results = dict[str, list[float]]  # row -> the longest reply in each round, ms
@@ -49,6 +52,12 @@ class Client:
             received += data
         return bytes(received[: -len(end)])
 
+    def end(self, *words: bytes) -> None:
+        """Send a request that ends the node."""
+        self._send(encode(*words))
+        if reply := self._socket.recv(READ_BYTES):
+            raise SystemExit(f"bench: the node does not end: {reply!r}")
+
     def _send(self, data: bytes) -> None:
         """Send, without a deadlock if the node sends a long reply meanwhile."""
         self._socket.sendall(data)
@@ -67,9 +76,13 @@ def watch(port: int) -> None:
     longest_ns = 0
     while not select.select([sys.stdin], [], [], 0)[0]:
         sent_ns = time.perf_counter_ns()
-        connection.sendall(b"PING\r\n")
-        connection.recv(100)
+        reply = b""
+        with suppress(ConnectionError):  # the node may end
+            connection.sendall(b"PING\r\n")
+            reply = connection.recv(100)
         longest_ns = max(longest_ns, time.perf_counter_ns() - sent_ns)
+        if not reply:
+            break
     print(longest_ns / 1e6)
 
 
@@ -101,6 +114,10 @@ class Row:
     dequeued: bool = False
     """The jobs are in no queue."""
     logged: bool = False
+    ends: bool = False
+    """The command ends the node."""
+    rewrites: bool = False
+    """The command begins a rewrite of the file."""
 
 
 def _all(command: bytes) -> Callable[[list[bytes]], tuple[bytes, ...]]:
@@ -123,6 +140,8 @@ ROWS = (
     Row("DEBUG FLUSHALL", _always(b"DEBUG", b"FLUSHALL")),
     Row("CLUSTER RESET, a queue for each job", _always(b"CLUSTER", b"RESET"), queues=0),
     Row("DEBUG LOADAOF", _always(b"DEBUG", b"LOADAOF"), logged=True),
+    Row("BGREWRITEAOF", _always(b"BGREWRITEAOF"), logged=True, rewrites=True),
+    Row("SHUTDOWN REWRITE-AOF", _always(b"SHUTDOWN", b"REWRITE-AOF"), logged=True, ends=True),
 )
 
 
@@ -142,7 +161,23 @@ def _measure(row: Row, jobs: int) -> float:
         if row.logged:
             time.sleep(SYNC_S)
         with witness(server.port, longest_ms), aside():
-            client.call(*request)
+            if row.ends:
+                client.end(*request)
+            else:
+                client.call(*request)
+            if row.rewrites:
+                wait_for_rewrite(server)
+    return longest_ms[0]
+
+
+def _join(jobs: int) -> float:
+    """The longest reply while another node joins, after which each job is visited."""
+    longest_ms: list[float] = []
+    with Running(OURS) as server, Running(OURS) as other:
+        offer(server, Load("add", jobs, pipeline=BATCH))
+        with witness(server.port, longest_ms), aside():
+            Client(server.port).call(b"CLUSTER", b"MEET", b"127.0.0.1", b"%d" % other.port)
+            time.sleep(JOIN_S)
     return longest_ms[0]
 
 
@@ -165,10 +200,12 @@ def aside() -> Iterator[None]:
 
 def measure(sizes: Sizes, say: Callable[[str], None]) -> Results:
     """Measure all rows, `sizes.few_rounds` times."""
-    results: Results = {"adds, each to a new queue": [_add_queues(sizes.long) for _ in range(sizes.few_rounds)]}
-    for row in ROWS:
-        results[row.title] = [_measure(row, sizes.long) for _ in range(sizes.few_rounds)]
-    for title, longest_ms in results.items():
+    others = {"adds, each to a new queue": _add_queues, "CLUSTER MEET, which visits each job": _join}
+    measures = {title: partial(function, sizes.long) for title, function in others.items()}
+    measures |= {row.title: partial(_measure, row, sizes.long) for row in ROWS}
+    results: Results = {}
+    for title, function in measures.items():
+        longest_ms = results[title] = [function() for _ in range(sizes.few_rounds)]
         say(f"longest reply during {title}: {' '.join(f'{ms:.1f}' for ms in longest_ms)} ms")
     return results
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
@@ -26,7 +27,12 @@ BEFORE_S = 2.0
 SETTLE_S = 0.5
 """The time that the generator needs before its first add."""
 POLL_S = 0.02
+REPEAT_S = 0.1
+"""How often the benchmark checks that a rewrite is still running beside a load."""
 REPLICATED = f"REPLICATE {NODES}"
+BACKLOG_QUEUES = 2  # neither of them is the queue of the load
+SYNCED_S = 1.5
+"""What was written is synced then."""
 
 Say = Callable[[str], None]
 Policies = dict[str, dict[str, dict[str, list[Measurement]]]]  # workload -> policy -> broker -> one for each round
@@ -108,6 +114,18 @@ def _rewrites(server: Running) -> bool:
     return "aof_rewrite_in_progress:1" in status or "aof_rewrite_scheduled:1" in status
 
 
+def _begin_rewrite(server: Running) -> None:
+    answer = server.ask("BGREWRITEAOF")
+    if not answer.startswith("Background"):
+        raise SystemExit(f"bench: {server.broker.name} does not rewrite its file: {answer}")
+
+
+def wait_for_rewrite(server: Running) -> None:
+    """Wait until no rewrite is running."""
+    while _rewrites(server):
+        time.sleep(POLL_S)
+
+
 def _adding_beside_a_rewrite(server: Running, sizes: Sizes) -> tuple[Measurement, float, float]:
     """Adds at a steady rate during a rewrite; also returns when it began and ended, on the monotonic clock."""
     jobs = int(sizes.rewrite_rate * sizes.rewrite_s)
@@ -117,11 +135,8 @@ def _adding_beside_a_rewrite(server: Running, sizes: Sizes) -> tuple[Measurement
     adding.start()
     time.sleep(SETTLE_S + BEFORE_S)
     began = time.monotonic()
-    answer = server.ask("BGREWRITEAOF")
-    if not answer.startswith("Background"):
-        raise SystemExit(f"bench: {server.broker.name} does not rewrite its file: {answer}")
-    while _rewrites(server):
-        time.sleep(POLL_S)
+    _begin_rewrite(server)
+    wait_for_rewrite(server)
     ended = time.monotonic()
     adding.join()
     if not lines:
@@ -161,6 +176,61 @@ def rewrites(brokers: tuple[Broker, ...], sizes: Sizes, say: Say) -> dict[str, l
             longest = found["during"].get("max", 0.0)
             say(f"rewrite  {broker.name:<14} {ended - began:.1f} s, longest reply to an add meanwhile {longest:.1f} ms")
     return results
+
+
+def _rewritten_at_rest(server: Running, jobs: int) -> float:
+    """CPU time of a rewrite without other load, us for each of the `jobs`."""
+    time.sleep(SYNCED_S)
+    before_s = server.cpu_s()
+    _begin_rewrite(server)
+    wait_for_rewrite(server)
+    return (server.cpu_s() - before_s) / jobs * 1e6
+
+
+@contextmanager
+def _rewriting(server: Running) -> Iterator[None]:
+    """Meanwhile, rewrite the file one time after the other."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(REPEAT_S):
+            if not _rewrites(server):
+                _begin_rewrite(server)
+
+    _begin_rewrite(server)
+    repeating = threading.Thread(target=repeat)
+    repeating.start()
+    yield
+    over.set()
+    repeating.join()
+    wait_for_rewrite(server)
+
+
+def rewrite_cost(sizes: Sizes, say: Say) -> dict[str, Any]:
+    """What a rewrite of `sizes.load` waiting jobs costs, `sizes.rounds` times.
+
+    `rates`: the throughput beside a rewrite over that without one, by workload. `cpu_us`: CPU time for each job that
+    is rewritten at rest.
+    """
+    loads = {
+        "add16": Load("add", sizes.beside, pipeline=BATCH),
+        "get32": Load("get", sizes.beside, fetch=32),
+        "cycle": Load("cycle", sizes.beside // 4, connections=PRODUCERS + WORKERS, workers=WORKERS),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in loads}
+    cpu_us: list[float] = []
+    with Running(logging(OURS, "everysec")) as server:
+        offer(server, Load("add", sizes.load, pipeline=BATCH, queues=BACKLOG_QUEUES))
+        for number in range(sizes.rounds):
+            cpu_us.append(_rewritten_at_rest(server, sizes.load))
+            alone = [float(offer(server, load)["jobs_per_s"]) for load in loads.values()]
+            with _rewriting(server):
+                beside = [float(offer(server, load)["jobs_per_s"]) for load in loads.values()]
+            for name, slow, fast in zip(loads, beside, alone, strict=True):
+                rates[name].append(slow / fast)
+            shown = ", ".join(f"{name} x{found[-1]:.2f}" for name, found in rates.items())
+            say(f"round {number + 1}  beside a rewrite {shown}; {cpu_us[-1]:.2f} us of CPU for a job at rest")
+    return {"rates": rates, "cpu_us": cpu_us}
 
 
 def _replicated(broker: Broker, sizes: Sizes) -> Iterator[tuple[str, Measurement]]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from statistics import median
 from typing import Any, Final
 
-from floors import LOAD, LOG_AGAINST_NONE, LOG_BESIDE_STREAMS, REWRITE_PAUSE, STREAMS, Target
+from floors import (
+    BESIDE_REWRITE,
+    LOAD,
+    LOG_AGAINST_NONE,
+    LOG_BESIDE_STREAMS,
+    REWRITE_CPU,
+    REWRITE_PAUSE,
+    STREAMS,
+    Target,
+)
 from persistence import NONE, POLICIES
 from tables import Table, number, verdict
 
@@ -20,6 +29,11 @@ REPLICATED: Final = {
     "add1 r3": "add one at a time, REPLICATE 3",
     "add16 r3": "add by 16, REPLICATE 3",
     "cycle r3": "whole cycle, REPLICATE 3",
+}
+BESIDE: Final = {
+    "add16": WORKLOADS["add16"],
+    "get32": WORKLOADS["get32"],
+    "cycle": "whole cycle, 10 producers, 40 blocked workers",
 }
 PHASES: Final = ("before", "during", "after")
 
@@ -107,6 +121,17 @@ def _rewrites(results: dict[str, Lines], sizes: dict[str, Any]) -> Table:
     return table
 
 
+def _rewrite_cost(results: dict[str, Any], jobs: int) -> Table:
+    table = Table(f"The cost of a rewrite of the file, {jobs:,} jobs in memory", ["what", "disqued"], [])
+    for workload, found in results["rates"].items():
+        cell = f"x{median(found):.2f} [{min(found):.2f}-{max(found):.2f}]{verdict(median(found), BESIDE_REWRITE)}"
+        table.rows.append([f"{BESIDE[workload]}, throughput over that without a rewrite", cell])
+    found = results["cpu_us"]
+    cell = f"{median(found):.2f} [{min(found):.2f}-{max(found):.2f}]{verdict(median(found), REWRITE_CPU)}"
+    table.rows.append(["CPU for each job that is rewritten at rest, us", cell])
+    return table
+
+
 def _replicated(results: dict[str, dict[str, Lines]]) -> Table:
     head = ["workload, three nodes on one core", "none, jobs/s", "everysec, jobs/s", "ratio", "p50 / p99, ms"]
     table = Table("Copies on disk: three nodes with an append-only file each", head, [])
@@ -126,6 +151,8 @@ def tables(results: dict[str, Any]) -> list[Table]:
         made.append(_loads(results["loads"], results["sizes"]["load"]))
     if "rewrites" in results:
         made.append(_rewrites(results["rewrites"], results["sizes"]))
+    if "rewrite_cost" in results:
+        made.append(_rewrite_cost(results["rewrite_cost"], results["sizes"]["load"]))
     if "logged_cluster" in results:
         made.append(_replicated(results["logged_cluster"]))
     return made

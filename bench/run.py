@@ -56,6 +56,7 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "body_memory": lambda _, sizes, say: capacity.body_memory(sizes, say),
     "shared_port": lambda _, sizes, say: capacity.shared_port(sizes, say),
     "copies": lambda _, sizes, say: capacity.copies(sizes, say),
+    "rewrite_cost": lambda _, sizes, say: persistence.rewrite_cost(sizes, say),
     "logged_cluster": lambda _, sizes, say: persistence.replicated(sizes, say),
 }
 ALL_PARTS = ",".join(PARTS)

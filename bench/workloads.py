@@ -47,6 +47,7 @@ class Sizes:
     synced_one: int = 15_000  # and where each group is synced
     synced_batch: int = 40_000
     load: int = 1_000_000  # jobs in the file that is loaded or rewritten
+    beside: int = 200_000  # jobs of each workload beside a rewrite
     rewrite_rate: float = 20_000.0  # adds per second beside it
     rewrite_s: float = 13.0
     body_jobs: int = 200_000  # waiting jobs of each body size
@@ -76,6 +77,7 @@ class Sizes:
             synced_batch=int(self.synced_batch * factor),
             load=int(self.load * factor),
             body_jobs=int(self.body_jobs * factor),
+            beside=int(self.beside * factor),
         )
 
 
@@ -101,6 +103,7 @@ QUICK = Sizes(
     synced_one=500,
     synced_batch=2_000,
     load=20_000,
+    beside=5_000,
     rewrite_rate=2_000.0,
     rewrite_s=4.0,
     body_jobs=10_000,

@@ -112,6 +112,13 @@ def test_what_nodes_can_do_at_most_is_measured(run: tuple[str, dict[str, Any]]) 
     assert "Sizing: three copies and files" in printed
 
 
+def test_the_cost_of_a_rewrite_is_measured_for_each_workload(run: tuple[str, dict[str, Any]]) -> None:
+    measured = run[1]["rewrite_cost"]
+    assert set(measured["rates"]) == {"add16", "get32", "cycle"}
+    assert all(found[0] > 0 for found in measured["rates"].values())
+    assert measured["cpu_us"][0] >= 0
+
+
 def test_the_report_says_what_was_measured_on_what(run: tuple[str, dict[str, Any]]) -> None:
     printed, results = run
     for fact in (
