@@ -2,20 +2,26 @@ r"""Converts jobs to Arrow batches of bounded size, with the columns in the orde
 
 A queue name may contain any bytes, but a text column may not. Each byte that is not valid UTF-8 is shown as `\xff`, so
 different queues keep different names. A replacement character would make them equal.
+
+Leased jobs become columns without an object for each job. The driver of a stream sends them to its tasks as the bytes
+of an Arrow stream (`pack`), which a task only passes on.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pyspark_disque.offsets import JobGroup
 from pyspark_disque.options import BadOption
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_ROWS: Final = 1000
+MAX_ROWS: Final = 10_000
 MAX_BYTES: Final = 4 << 20
 """A batch ends with the row that reaches one of the limits, so the memory of a task does not grow with its jobs."""
 
@@ -54,20 +60,27 @@ def display_name(queue: str) -> str:
     return re.sub("[\udc80-\udcff]", lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", queue)
 
 
-def batches(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in Arrow batches of bounded size."""
-    import pyarrow as pa  # noqa: PLC0415 - only tasks need it
+def arrow_schema(columns: Sequence[str]) -> pa.Schema:
+    """Return the schema of the batches."""
+    import pyarrow as pa  # noqa: PLC0415 - only the processes that Spark starts need it
 
     types = {
         "queue": pa.string(), "id": pa.string(), "body": pa.binary(), "ctime": pa.timestamp("us", tz="UTC"),
         "nacks": pa.int32(), "additional_deliveries": pa.int32(), "node": pa.string(), "state": pa.string(),
     }  # fmt: skip
-    schema = pa.schema([(name, types[name]) for name in columns])
+    return pa.schema([(name, types[name]) for name in columns])
+
+
+def batches(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in Arrow batches of bounded size."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    schema = arrow_schema(columns)
 
     def batch(collected: Sequence[Row]) -> pa.RecordBatch:
         table: dict[str, Sequence[object]] = dict(zip(NAMES, zip(*collected, strict=True), strict=True))
         table["queue"] = [names[row.queue] for row in collected]
-        return pa.RecordBatch.from_arrays([pa.array(table[name], types[name]) for name in columns], schema=schema)
+        return pa.RecordBatch.from_arrays([pa.array(table[field.name], field.type) for field in schema], schema=schema)
 
     names: dict[str, str] = {}
     collected: list[Row] = []
@@ -82,3 +95,51 @@ def batches(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[pa.RecordBa
             collected, size = [], 0
     if collected:
         yield batch(collected)
+
+
+def leased_batches(
+    groups: Iterable[JobGroup], bodies: Sequence[bytes], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield leased jobs in Arrow batches of bounded size; `bodies` are those of all groups in their order."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    schema = arrow_schema(columns)
+    start = 0
+    for group in groups:
+        sizes = list(accumulate(map(len, bodies[start : start + len(group.ids)]), initial=0))
+        first = 0
+        while first < len(group.ids):
+            end = min(first + MAX_ROWS, bisect_left(sizes, sizes[first] + MAX_BYTES), len(group.ids))
+            arrays = {
+                "queue": pa.repeat(display_name(group.queue), end - first),
+                "id": pa.array(group.ids[first:end], pa.string()),
+                "body": pa.array(bodies[start + first : start + end], pa.binary()),
+                "node": pa.repeat(group.node, end - first),
+            }
+            yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], schema=schema)
+            first = end
+        start += len(group.ids)
+
+
+def pack(collected: Iterable[pa.RecordBatch], columns: Sequence[str]) -> bytes:
+    """Return batches as the bytes of an Arrow stream.
+
+    It is compressed, because Spark copies it several times on its way to a task, which takes longer than LZ4 does.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with pa.ipc.new_stream(sink, arrow_schema(columns), options=options) as writer:
+        for batch in collected:
+            writer.write_batch(batch)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def unpack(packed: bytes) -> Iterator[pa.RecordBatch]:
+    """Yield the batches in the bytes of an Arrow stream."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    with pa.ipc.open_stream(packed) as reader:
+        yield from reader

@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING, Final
 from disqued.client import ConnectionFailed
 from pyspark_disque.brokers import Member
 from pyspark_disque.clock import Clock, RetryDeadline
-from pyspark_disque.columns import LEASED_COLUMNS, Row, batches
+from pyspark_disque.columns import LEASED_COLUMNS, batches, leased_batches
 from pyspark_disque.jobfetcher import JobFetcher
-from pyspark_disque.jobreader import Backlog, JobReader
+from pyspark_disque.jobreader import Backlog, JobReader, LeasedJobs
 from pyspark_disque.leaserenewer import LeaseRenewer
-from pyspark_disque.offsets import JobRef
+from pyspark_disque.offsets import JobGroup
 from pyspark_disque.options import Options
 from pyspark_disque.snapshot import ScanFilter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-JOBS_PER_ROUND: Final = 2000
 STATE_WHEN_LEASED: Final = "queued"
 
 
@@ -62,38 +61,26 @@ def run_consume(task: ConsumeTask, options: Options, columns: Sequence[str]) -> 
     clock = Clock()
     reader = JobReader(options, clock)
     renewer = LeaseRenewer(options, clock)
-    leased: list[JobRef] = []
+    fetcher = JobFetcher(options, reader, clock)
+    leased: list[JobGroup] = []
     try:
-        yield from batches(_rows(task, JobFetcher(options, reader, clock), reader, renewer, leased, columns), columns)
+        for jobs in reader.lease_at(task.member, task.queues, task.limit):
+            renewer.hold(len(leased), [jobs.group], jobs.requeue_at_s)
+            leased.append(jobs.group)
+            yield from _batches(jobs, fetcher, columns)
         _acknowledge(reader, leased, RetryDeadline(options.give_up_after_s, clock))
     finally:
         renewer.close()
         reader.close()
 
 
-def _rows(
-    task: ConsumeTask,
-    fetcher: JobFetcher,
-    reader: JobReader,
-    renewer: LeaseRenewer,
-    leased: list[JobRef],
-    columns: Sequence[str],
-) -> Iterator[Row]:
-    """Yield rows until the task has its number of jobs or none is left; add the jobs to `leased`."""
-    while len(leased) < task.limit:
-        jobs = reader.lease_at(task.member, task.queues, min(task.limit - len(leased), JOBS_PER_ROUND))
-        if not jobs:
-            return
-        new = [job.ref for job in jobs]
-        renewer.hold(new)
-        leased += new
-        if set(columns) <= LEASED_COLUMNS:
-            yield from (Row(job.ref.queue, job.ref.id, job.body, node=job.ref.node) for job in jobs)
-        else:
-            yield from (row._replace(state=STATE_WHEN_LEASED) for row in fetcher.rows(new))
+def _batches(jobs: LeasedJobs, fetcher: JobFetcher, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    if set(columns) <= LEASED_COLUMNS:
+        return leased_batches([jobs.group], jobs.bodies, columns)
+    return batches((row._replace(state=STATE_WHEN_LEASED) for row in fetcher.rows([jobs.group])), columns)
 
 
-def _acknowledge(reader: JobReader, jobs: Sequence[JobRef], deadline: RetryDeadline) -> None:
+def _acknowledge(reader: JobReader, jobs: Sequence[JobGroup], deadline: RetryDeadline) -> None:
     while True:
         try:
             reader.acknowledge(jobs)

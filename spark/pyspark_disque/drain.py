@@ -18,7 +18,7 @@ import logging
 from typing import Final
 
 from pyspark_disque.clock import Clock
-from pyspark_disque.jobreader import Backlog, JobReader, LeasedJob
+from pyspark_disque.jobreader import Backlog, JobReader, LeasedJobs
 
 LOG: Final = logging.getLogger("pyspark_disque")
 SETTLE_S: Final = 1.0
@@ -41,7 +41,7 @@ class Drain:
         self._stalled_since_s: float | None = None
         self.is_done = False
 
-    def next_jobs(self, limit: int) -> list[LeasedJob]:
+    def next_jobs(self, limit: int) -> list[LeasedJobs]:
         """Lease the next jobs, waiting for jobs that move and for unreachable nodes; return none when done.
 
         Raises:
@@ -55,7 +55,7 @@ class Drain:
                 self._clock.sleep(PAUSE_S)
         return []
 
-    def _round(self, limit: int) -> list[LeasedJob]:
+    def _round(self, limit: int) -> list[LeasedJobs]:
         backlog = self._reader.backlog()
         wanted = self._wanted(backlog)
         if wanted.waiting:

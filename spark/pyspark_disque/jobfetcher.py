@@ -8,7 +8,7 @@ that may know the job is unreachable, the fetcher retries until `giveUpAfter` ha
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from disqued.client import ConnectionFailed
 from pyspark_disque.clock import RETRY_PAUSE_S, Clock, RetryDeadline
 from pyspark_disque.columns import Row
 from pyspark_disque.jobreader import JobReader, by_preference, execute_all
-from pyspark_disque.offsets import JobRef
+from pyspark_disque.offsets import JobGroup
 from pyspark_disque.options import Options
 
 LOG: Final = logging.getLogger("pyspark_disque")
@@ -40,60 +40,57 @@ class JobFetcher:
         self._reader = reader
         self._clock = clock
 
-    def rows(self, jobs: Sequence[JobRef]) -> Iterator[Row]:
+    def rows(self, groups: Iterable[JobGroup]) -> Iterator[Row]:
         """Yield a row for each job, in the given order.
 
         Raises:
             JobsLost: some jobs no longer exist.
             ConnectionFailed: no node can be reached.
         """
-        for first in range(0, len(jobs), JOBS_PER_SLICE):
-            part = jobs[first : first + JOBS_PER_SLICE]
-            found = self._find(part)
-            lost = [job.id for job in part if job.id not in found]
-            if lost:
-                self._report(lost)
-            yield from (found[job.id] for job in part if job.id in found)
+        for group in groups:
+            for first in range(0, len(group.ids), JOBS_PER_SLICE):
+                part = group._replace(ids=group.ids[first : first + JOBS_PER_SLICE])
+                found = self._find(part)
+                lost = [job_id for job_id in part.ids if job_id not in found]
+                if lost:
+                    self._report(lost)
+                yield from (found[job_id] for job_id in part.ids if job_id in found)
 
-    def _find(self, jobs: Sequence[JobRef]) -> dict[str, Row]:
+    def _find(self, jobs: JobGroup) -> dict[str, Row]:
         """Return the rows of the jobs that exist, by job ID."""
         found: dict[str, Row] = {}
         deadline = RetryDeadline(self._options.give_up_after_s, self._clock)
         attempts = 0
         while attempts < ATTEMPTS:
             try:
-                all_answered = self._ask_nodes([job for job in jobs if job.id not in found], found)
+                all_answered = self._ask_nodes(jobs, found)
             except ConnectionFailed as error:
                 deadline.retry_or_raise(error)
                 continue
-            if len(found) == len(jobs) or (not all_answered and deadline.note_failure()):
+            if len(found) == len(jobs.ids) or (not all_answered and deadline.note_failure()):
                 break
             attempts += all_answered
             if attempts < ATTEMPTS:
                 self._clock.sleep(RETRY_PAUSE_S)
         return found
 
-    def _ask_nodes(self, jobs: Sequence[JobRef], found: dict[str, Row]) -> bool:
+    def _ask_nodes(self, jobs: JobGroup, found: dict[str, Row]) -> bool:
         """Add the rows of the jobs to `found`, asking one node after another.
 
         Return whether all the nodes that had to be asked answered.
         """
-        by_node: dict[str, list[JobRef]] = {}
-        for job in jobs:
-            by_node.setdefault(job.node, []).append(job)
         all_answered = True
-        for node, missing in by_node.items():
-            for member in by_preference(self._reader.members(), node):
-                calls = [("SHOW", job.id) for job in missing]
-                replies = self._reader.call(member, partial(execute_all, calls=calls))
-                if replies is None:
-                    all_answered = False
-                    continue
-                rows = map(_row, missing, replies)
-                found.update((row.id, row) for row in rows if row is not None)
-                missing = [job for job in missing if job.id not in found]  # noqa: PLW2901 - fewer for each node
-                if not missing:
-                    break
+        for member in by_preference(self._reader.members(), jobs.node):
+            missing = [job_id for job_id in jobs.ids if job_id not in found]
+            if not missing:
+                break
+            calls = [("SHOW", job_id) for job_id in missing]
+            replies = self._reader.call(member, partial(execute_all, calls=calls))
+            if replies is None:
+                all_answered = False
+                continue
+            rows = (_row(jobs, job_id, flat) for job_id, flat in zip(missing, replies, strict=True))
+            found.update((row.id, row) for row in rows if row is not None)
         return all_answered
 
     def _report(self, lost: Sequence[str]) -> None:
@@ -109,7 +106,7 @@ class JobFetcher:
         LOG.warning("%s; continuing without them because failOnDataLoss is false", text)
 
 
-def _row(job: JobRef, flat: Any) -> Row | None:
+def _row(group: JobGroup, job_id: str, flat: Any) -> Row | None:
     """Return the row of a job from its SHOW reply; None if the node knows nothing of it or only its acknowledgement."""
     if flat is None:
         return None
@@ -118,11 +115,11 @@ def _row(job: JobRef, flat: Any) -> Row | None:
     if body is None or fields[b"queue"] is None:
         return None
     return Row(
-        job.queue,
-        job.id,
+        group.queue,
+        job_id,
         body,
         fields[b"ctime"] // 1000,
         fields[b"nacks"],
         fields[b"additional-deliveries"],
-        job.node,
+        group.node,
     )

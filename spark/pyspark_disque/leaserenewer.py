@@ -1,9 +1,13 @@
 """Renews the leases of jobs while Spark processes them: a background thread sends WORKING for all held jobs.
 
-A node requeues a job when its retry time passes without an acknowledgement or a WORKING. WORKING replies with the retry
-time, but GETJOB does not. So the thread sends the first WORKING immediately, and the next ones after a third of the
-retry time, which leaves time for two more attempts. The thread has its own connections, never raises into Spark, and
-logs failures.
+A node requeues a job when its lease, the rest of its retry time, passes without an acknowledgement or a WORKING. Nodes
+of this broker tell the lease with the job, so a batch that ends within a third of it needs no WORKING. Nodes of the
+original do not, so the thread sends the first WORKING immediately. WORKING replies with the retry time, and the next
+one follows after a third of that, which leaves time for two more attempts. The thread has its own connections, never
+raises into Spark, and logs failures.
+
+Jobs are held and released as batches. A batch is a few groups of jobs that are renewed at the same time by the same
+node, so jobs that are done soon cost nothing.
 """
 
 from __future__ import annotations
@@ -12,30 +16,33 @@ import dataclasses
 import logging
 import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeGuard
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeGuard
 
 from disqued.client import DisqueError, JobAcknowledged, NoSuchJob, TooLate
 from pyspark_disque.brokers import Brokers, Member
 from pyspark_disque.clock import RETRY_PAUSE_S, Clock
 from pyspark_disque.jobreader import REPLY_TIMEOUT_S, by_preference
-from pyspark_disque.offsets import JobRef
+from pyspark_disque.offsets import JobGroup
 from pyspark_disque.options import Options
 
 LOG: Final = logging.getLogger("pyspark_disque")
 RENEW_SHARE: Final = 1 / 3
 MAX_WAIT_S: Final = 60.0
 JOBS_PER_CALL: Final = 128
-"""After this many renewals, the thread checks which jobs are still held and whether the node still answers."""
+"""After this many renewals, the thread checks whether the batch is still held and whether the node still answers."""
 WARN_EVERY_S: Final = 30.0
 
 
-class HeldLease(NamedTuple):
-    """A held job: the node that knows it, when to renew its lease, and whether no node knew it the last time."""
+@dataclass(frozen=True, slots=True)
+class HeldJobs:
+    """Held jobs: the node that knows them, when to renew their leases, and whether no node knew them the last time."""
 
     node: str
+    ids: Sequence[str]
     due_s: float
-    is_missing: bool = False
+    are_missing: bool = False
 
 
 class LeaseRenewer:
@@ -45,7 +52,7 @@ class LeaseRenewer:
         self._options = dataclasses.replace(options, timeout_s=min(options.timeout_s, REPLY_TIMEOUT_S))
         self._clock = clock
         self._lock = threading.Lock()
-        self._held: dict[str, HeldLease] = {}
+        self._batches: dict[int, list[HeldJobs]] = {}
         self._changed = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -53,23 +60,30 @@ class LeaseRenewer:
         self._warned_too_late = False
 
     def __len__(self) -> int:
-        return len(self._held)
-
-    def hold(self, jobs: Iterable[JobRef]) -> None:
-        """Renew the leases of these jobs from now on."""
-        now_s = self._clock.now_s()
         with self._lock:
-            self._held.update((job.id, HeldLease(job.node, now_s)) for job in jobs)
+            return sum(len(held.ids) for held in self._all_held())
+
+    def _all_held(self) -> Iterator[HeldJobs]:
+        return (held for batch in self._batches.values() for held in batch)
+
+    def hold(self, batch: int, groups: Iterable[JobGroup], requeue_at_s: float = -math.inf) -> None:
+        """Renew the leases of the jobs of a batch from now on.
+
+        `requeue_at_s` is when the first lease ends, by the clock of this renewer. By default, that is unknown.
+        """
+        now_s = self._clock.now_s()
+        due_s = now_s + RENEW_SHARE * max(0.0, requeue_at_s - now_s)
+        with self._lock:
+            self._batches[batch] = [HeldJobs(group.node, group.ids, due_s) for group in groups]
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="disque-leases", daemon=True)
             self._thread.start()
         self._changed.set()
 
-    def release(self, ids: Iterable[str]) -> None:
-        """Stop renewing the leases of these jobs, for example because they are acknowledged."""
+    def release(self, batch: int) -> None:
+        """Stop renewing the leases of a batch, for example because its jobs are acknowledged."""
         with self._lock:
-            for job_id in ids:
-                self._held.pop(job_id, None)
+            self._batches.pop(batch, None)
 
     def close(self) -> None:
         """Stop renewing all leases. The jobs are requeued after their retry time."""
@@ -94,7 +108,7 @@ class LeaseRenewer:
     def _wait_s(self) -> float:
         """Return the time until the next renewal is due."""
         with self._lock:
-            due_s = min((held.due_s for held in self._held.values()), default=math.inf)
+            due_s = min((held.due_s for held in self._all_held()), default=math.inf)
         return min(MAX_WAIT_S, max(0.0, due_s - self._clock.now_s()))
 
     def _warn(self, error: Exception) -> None:
@@ -105,68 +119,69 @@ class LeaseRenewer:
 
     def _renew(self, brokers: Brokers) -> None:
         now_s = self._clock.now_s()
-        by_node: dict[str, list[str]] = {}
         with self._lock:
-            for job_id, held in self._held.items():
-                if held.due_s <= now_s:
-                    by_node.setdefault(held.node, []).append(job_id)
-        members = brokers.members() if by_node else ()
-        for node, ids in by_node.items():
-            self._renew_group(brokers, by_preference(members, node), ids)
+            due = [(number, held) for number, batch in self._batches.items() for held in batch if held.due_s <= now_s]
+        members = brokers.members() if due else ()
+        for number, held in due:
+            renewed = self._renew_jobs(brokers, by_preference(members, held.node), number, held)
+            self._replace(number, held, renewed)
 
-    def _renew_group(self, brokers: Brokers, members: Sequence[Member], ids: Sequence[str]) -> None:
-        """Send WORKING to one node after another until each job is known to one."""
-        left = list(ids)
+    def _replace(self, number: int, old: HeldJobs, new: Iterable[HeldJobs]) -> None:
+        """Replace jobs whose renewal was attempted, unless their batch was released or held again meanwhile."""
+        with self._lock:
+            batch = self._batches.get(number, [])
+            if any(held is old for held in batch):
+                self._batches[number] = [*(held for held in batch if held is not old), *new]
+
+    def _renew_jobs(
+        self, brokers: Brokers, members: Sequence[Member], number: int, held: HeldJobs
+    ) -> Iterable[HeldJobs]:
+        """Send WORKING to one node after another until each job is known to one; return the jobs that stay held."""
+        began_s = self._clock.now_s()
+        left = list(held.ids)
         problem: DisqueError | None = None
+        retries: dict[tuple[str, float], list[str]] = {}
         for member in members:
             asking, left = left, []
             for first in range(0, len(asking), JOBS_PER_CALL):
-                ids = [job_id for job_id in asking[first : first + JOBS_PER_CALL] if job_id in self._held]
+                if number not in self._batches:
+                    return ()
+                ids = asking[first : first + JOBS_PER_CALL]
                 results = brokers.at(member.address).working_many(ids)
-                left += self._note(member.id, dict(zip(ids, results, strict=True)))
+                for job_id, result in zip(ids, results, strict=True):
+                    retry_s = self._retry_s(job_id, result)
+                    if retry_s is not None:
+                        retries.setdefault((member.id, retry_s), []).append(job_id)
+                    elif not isinstance(result, JobAcknowledged):
+                        left.append(job_id)
                 failed = next((result for result in results if _is_failure(result)), None)
                 if failed is not None:
                     left += asking[first + JOBS_PER_CALL :]
                     problem = failed
                     break
-        self._note_unknown(left, problem)
+        renewed = [HeldJobs(node, ids, began_s + RENEW_SHARE * retry_s) for (node, retry_s), ids in retries.items()]
+        return [*renewed, *self._unknown(held, left, problem)]
 
-    def _note(self, node: str, results: Mapping[str, int | DisqueError]) -> list[str]:
-        """Record the replies of a node to WORKING, and return the jobs for which to ask another node."""
-        now_s = self._clock.now_s()
-        due_s: dict[str, float] = {}
-        finished: list[str] = []
-        unknown: list[str] = []
-        for job_id, result in results.items():
-            match result:
-                case int():
-                    due_s[job_id] = now_s + RENEW_SHARE * result if result else math.inf
-                case JobAcknowledged():
-                    finished.append(job_id)
-                case TooLate():
-                    due_s[job_id] = math.inf
-                    self._warn_too_late(job_id)
-                case _:
-                    unknown.append(job_id)
-        self._set_due({job_id: HeldLease(node, due) for job_id, due in due_s.items()})
-        self.release(finished)
-        return unknown
+    def _retry_s(self, job_id: str, result: int | DisqueError) -> float | None:
+        """Return the retry time in a reply to WORKING, infinity if no further WORKING helps, None without either."""
+        match result:
+            case int():
+                return result or math.inf
+            case TooLate():
+                self._warn_too_late(job_id)
+                return math.inf
+            case _:
+                return None
 
-    def _set_due(self, changed: Mapping[str, HeldLease]) -> None:
-        """Update the jobs that are still held."""
-        with self._lock:
-            self._held.update((job_id, held) for job_id, held in changed.items() if job_id in self._held)
-
-    def _note_unknown(self, ids: Sequence[str], problem: DisqueError | None) -> None:
-        """Release jobs that no node knew twice although all answered: they are acknowledged, deleted or expired."""
-        if problem is not None and ids:
+    def _unknown(self, held: HeldJobs, ids: Sequence[str], problem: DisqueError | None) -> Iterable[HeldJobs]:
+        """Keep jobs that no node knew, except if all answered for the second time: then they no longer exist."""
+        if not ids:
+            return ()
+        if problem is not None:
             self._warn(problem)
-        due_s = self._clock.now_s() + RETRY_PAUSE_S
-        with self._lock:
-            held = {job_id: self._held[job_id] for job_id in ids if job_id in self._held}
-        gone = [job_id for job_id, lease in held.items() if problem is None and lease.is_missing]
-        self.release(gone)
-        self._set_due({job_id: HeldLease(lease.node, due_s, problem is None) for job_id, lease in held.items()})
+        elif held.are_missing:
+            return ()
+        return (HeldJobs(held.node, ids, self._clock.now_s() + RETRY_PAUSE_S, are_missing=problem is None),)
 
     def _warn_too_late(self, job_id: str) -> None:
         if not self._warned_too_late:

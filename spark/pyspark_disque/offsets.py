@@ -1,9 +1,12 @@
 """The offset of a micro-batch: the list of its jobs, as a value that Spark writes to its checkpoint.
 
 A queue has no offsets that can be read again, so the offset of a batch is its number and the IDs of its jobs, grouped
-by the node that granted the lease and by queue. A replay finds the same jobs by their IDs. A job ID is
-`D-<8 hex digits>-<24 characters>-<4 hex digits>`. The first and the last part are the same for many jobs, so the offset
-stores them once, followed by the concatenated 24 random characters of each job: 24 bytes per job.
+by the node that granted the lease, by queue, and by kind. A replay finds the same jobs by their IDs, in the same order.
+A job ID is `D-<8 hex digits>-<24 characters>-<4 hex digits>`. The first and the last part, the *kind*, are the same for
+many jobs, so the offset stores them once, followed by the concatenated 24 characters of each job. These are 144 random
+bits in base64, so no compression makes them shorter: 24 bytes per job.
+
+The jobs of a group are a tuple of IDs. An object for each job would cost more than all other work for it.
 
 This module knows neither Spark nor the broker. A queue name that is not UTF-8 is text with surrogate escapes, as in the
 client. JSON escapes those, so an offset is plain ASCII.
@@ -11,8 +14,8 @@ client. JSON escapes those, so an offset is plain ASCII.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pyspark_disque.options import BadOption
@@ -21,45 +24,58 @@ Offset: TypeAlias = dict[str, Any]
 """A dictionary of strings, integers and dictionaries, as Spark requires."""
 
 FORMAT: Final = 1
+_HEAD: Final = len("D-01234567-")
 _RANDOM: Final = 24
+_TAIL: Final = _HEAD + _RANDOM
 _JOBS_PER_TEXT: Final = 100_000
 """JSON readers limit the length of a string to 20 million characters, so longer lists are split."""
 
 
-class JobRef(NamedTuple):
-    """A job leased to this query: its ID, its queue, and the ID of the node that granted the lease."""
+class JobGroup(NamedTuple):
+    """Jobs leased to this query: the ID of the node that granted the lease, the queue, and the IDs, all of one kind."""
 
-    id: str
-    queue: str
     node: str
+    queue: str
+    ids: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """The parts that all IDs have in common."""
+        return kind_of(self.ids[0])
 
 
 class Manifest(NamedTuple):
-    """The jobs of one micro-batch. Number 0 is the state before the first batch."""
+    """The jobs of one micro-batch, ordered by node, queue and kind. Number 0 is the state before the first batch."""
 
     number: int
-    jobs: tuple[JobRef, ...]
+    groups: tuple[JobGroup, ...]
+
+    @property
+    def ids(self) -> Iterator[str]:
+        """The IDs of all jobs."""
+        return chain.from_iterable(group.ids for group in self.groups)
 
 
 BEGINNING: Final = Manifest(0, ())
 
 
+def kind_of(job_id: str) -> str:
+    """Return the parts of an ID that many jobs have in common."""
+    return job_id[2 : _HEAD - 1] + job_id[_TAIL:]
+
+
 def encode_offset(manifest: Manifest) -> Offset:
     """Return the offset of a batch."""
-    texts: dict[str, dict[str, dict[str, list[str]]]] = {}
-    for job_id, queue, node in manifest.jobs:
-        kinds = texts.setdefault(node, {}).setdefault(queue, {})
-        kinds.setdefault(job_id[2:10] + job_id[35:], []).append(job_id[11:35])
-    jobs = {
-        node: {queue: dict(_split_texts(kinds)) for queue, kinds in queues.items()} for node, queues in texts.items()
-    }
+    jobs: dict[str, dict[str, dict[str, str]]] = {}
+    for group in manifest.groups:
+        jobs.setdefault(group.node, {}).setdefault(group.queue, {}).update(_texts(group))
     return {"format": FORMAT, "batch": manifest.number, "jobs": jobs}
 
 
-def _split_texts(kinds: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, str]]:
-    for kind, randoms in kinds.items():
-        for number, first in enumerate(range(0, len(randoms), _JOBS_PER_TEXT)):
-            yield f"{kind}/{number}" if number else kind, "".join(randoms[first : first + _JOBS_PER_TEXT])
+def _texts(group: JobGroup) -> Iterable[tuple[str, str]]:
+    for number, first in enumerate(range(0, len(group.ids), _JOBS_PER_TEXT)):
+        randoms = [job_id[_HEAD:_TAIL] for job_id in group.ids[first : first + _JOBS_PER_TEXT]]
+        yield f"{group.kind}/{number}" if number else group.kind, "".join(randoms)
 
 
 def decode_offset(offset: Mapping[str, Any]) -> Manifest:
@@ -77,18 +93,39 @@ def decode_offset(offset: Mapping[str, Any]) -> Manifest:
     return Manifest(
         offset["batch"],
         tuple(
-            JobRef(f"D-{kind[:8]}-{text[first : first + _RANDOM]}{kind[8:13]}", queue, node)
-            for node, queues in jobs.items()
-            for queue, kinds in queues.items()
-            for kind, text in kinds.items()
-            for first in range(0, len(text), _RANDOM)
+            JobGroup(node, queue, ids)
+            for node, queues in sorted(jobs.items())
+            for queue, texts in sorted(queues.items())
+            for ids in _ids(texts)
         ),
     )
 
 
-def split(jobs: Sequence[JobRef], parts: int) -> list[Sequence[JobRef]]:
-    """Split jobs into up to `parts` parts whose sizes differ by at most one; jobs of one node stay together."""
-    ordered = sorted(jobs, key=lambda job: job.node)
-    parts = min(parts, len(ordered))
-    bounds = [len(ordered) * part // parts for part in range(parts + 1)] if parts else [0]
-    return [ordered[first:last] for first, last in itertools.pairwise(bounds)]
+def _ids(texts: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """Yield the IDs of each kind."""
+    joined: dict[str, str] = {}
+    for name, text in texts.items():
+        kind = name.partition("/")[0]
+        joined[kind] = joined.get(kind, "") + text
+    for kind, text in sorted(joined.items()):
+        head, tail = f"D-{kind[:8]}-", kind[8:]
+        yield tuple([f"{head}{text[first : first + _RANDOM]}{tail}" for first in range(0, len(text), _RANDOM)])
+
+
+def split(groups: Sequence[JobGroup], parts: int) -> list[tuple[JobGroup, ...]]:
+    """Split jobs into up to `parts` parts whose sizes differ by at most one, in the given order."""
+    total = sum(len(group.ids) for group in groups)
+    parts = min(parts, total)
+    return [_between(groups, total * part // parts, total * (part + 1) // parts) for part in range(parts)]
+
+
+def _between(groups: Sequence[JobGroup], first: int, end: int) -> tuple[JobGroup, ...]:
+    """Return the jobs from position `first` up to `end`."""
+    found: list[JobGroup] = []
+    start = 0
+    for group in groups:
+        ids = group.ids[max(0, first - start) : max(0, end - start)]
+        if ids:
+            found.append(group._replace(ids=ids))
+        start += len(group.ids)
+    return tuple(found)

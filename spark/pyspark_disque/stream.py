@@ -4,7 +4,7 @@
   then leases jobs and returns the offset that lists them.
 - `partitions(start, end)`, on the driver: splits the jobs of `end` into tasks. For a batch that is replayed after a
   restart, it also starts to renew their leases.
-- `read(partition)`, on an executor: returns rows, from the bodies that came with the lease, or fetched by ID.
+- `read(partition)`, on an executor: returns rows, those that came with the task, or fetched by ID.
 - `commit(end)`, on the driver: acknowledges the batch, unless that is already done.
 - `stop()`, on the driver: closes the connections without returning jobs. A query that continues from the checkpoint
   reads the same jobs. Otherwise they are requeued after their retry time.
@@ -16,8 +16,10 @@ calling `commit`. Therefore `latestOffset` acknowledges as well.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -31,12 +33,12 @@ from pyspark.sql.streaming.datasource import (
 
 from disqued.client import ConnectionFailed, DisqueError
 from pyspark_disque.clock import Clock, RetryDeadline
-from pyspark_disque.columns import LEASED_COLUMNS, Row, batches, check_columns
+from pyspark_disque.columns import LEASED_COLUMNS, batches, check_columns, leased_batches, pack, unpack
 from pyspark_disque.drain import Drain
 from pyspark_disque.jobfetcher import JobFetcher
-from pyspark_disque.jobreader import JobReader, LeasedJob
+from pyspark_disque.jobreader import JobReader, LeasedJobs
 from pyspark_disque.leaserenewer import LeaseRenewer
-from pyspark_disque.offsets import BEGINNING, JobRef, Manifest, Offset, decode_offset, encode_offset, split
+from pyspark_disque.offsets import BEGINNING, JobGroup, Manifest, Offset, decode_offset, encode_offset, split
 from pyspark_disque.options import Options
 
 if TYPE_CHECKING:
@@ -52,10 +54,10 @@ REPORT_EVERY_S: Final = 1.0
 
 @dataclass(frozen=True)
 class JobsPartition(InputPartition):
-    """What one task reads: jobs, and their bodies if the driver has them."""
+    """What one task reads: rows (see `columns.pack`) if the driver has the bodies, or else the jobs to fetch."""
 
-    jobs: tuple[JobRef, ...]
-    bodies: tuple[bytes, ...] | None
+    jobs: tuple[JobGroup, ...]
+    rows: bytes | None = None
 
 
 class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -68,7 +70,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _at_driver(self) -> Driver:
         if self._driver is None:
-            self._driver = Driver(self._options, keeps_bodies=set(self._columns) <= LEASED_COLUMNS)
+            self._driver = Driver(self._options, self._columns)
         return self._driver
 
     # Spark's names and signatures.
@@ -109,28 +111,23 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task."""
         assert isinstance(partition, JobsPartition)
-        yield from batches(_rows(partition, self._options), self._columns)
-
-
-def _rows(partition: JobsPartition, options: Options) -> Iterator[Row]:
-    if partition.bodies is not None:
-        for job, body in zip(partition.jobs, partition.bodies, strict=True):
-            yield Row(job.queue, job.id, body, node=job.node)
-        return
-    clock = Clock()
-    reader = JobReader(options, clock)
-    try:
-        yield from JobFetcher(options, reader, clock).rows(partition.jobs)
-    finally:
-        reader.close()
+        if partition.rows is not None:
+            yield from unpack(partition.rows)
+            return
+        clock = Clock()
+        reader = JobReader(self._options, clock)
+        try:
+            yield from batches(JobFetcher(self._options, reader, clock).rows(partition.jobs), self._columns)
+        finally:
+            reader.close()
 
 
 class Driver:
     """The state of a running query, in the driver's Python process. One thread, apart from the lease renewer."""
 
-    def __init__(self, options: Options, *, keeps_bodies: bool, clock: Clock | None = None) -> None:
+    def __init__(self, options: Options, columns: Sequence[str], clock: Clock | None = None) -> None:
         self._options = options
-        self._keeps_bodies = keeps_bodies
+        self._columns = columns
         self._clock = clock or Clock()
         self._reader = JobReader(options, self._clock)
         self._renewer = LeaseRenewer(options, self._clock)
@@ -138,7 +135,7 @@ class Driver:
         self._drain: Drain | None = None
         self._finished = BEGINNING.number
         self._held = BEGINNING.number
-        self._bodies: dict[str, bytes] = {}
+        self._bodies: tuple[int, list[bytes]] = (BEGINNING.number, [])
         self._last = (encode_offset(BEGINNING), BEGINNING)
         self._few_since_s: float | None = None
         self._last_report: Offset | None = None
@@ -172,9 +169,9 @@ class Driver:
         if not fresh:
             self._clock.sleep(IDLE_S)
             return start
-        manifest = Manifest(before.number + 1, tuple(job.ref for job in fresh))
-        self._hold(manifest)
-        self._keep_bodies(fresh)
+        manifest = Manifest(before.number + 1, tuple(jobs.group for jobs in fresh))
+        self._hold(manifest, min(jobs.requeue_at_s for jobs in fresh))
+        self._keep_bodies(manifest.number, fresh)
         self._last = (encode_offset(manifest), manifest)
         return self._last[0]
 
@@ -192,10 +189,10 @@ class Driver:
         """
         if manifest.number <= self._finished:
             return
-        self._reader.acknowledge(manifest.jobs)
-        self._renewer.release(job.id for job in manifest.jobs)
+        self._reader.acknowledge(manifest.groups)
+        self._renewer.release(manifest.number)
         self._finished = manifest.number
-        self._bodies = {}
+        self._bodies = (BEGINNING.number, [])
 
     def commit(self, end: Offset) -> None:
         """Call `finish`; if no node can be reached, the driver retries before the next batch."""
@@ -203,26 +200,32 @@ class Driver:
             with contextlib.suppress(ConnectionFailed):
                 self.finish(self._manifest(end))
 
-    def _hold(self, manifest: Manifest) -> None:
+    def _hold(self, manifest: Manifest, requeue_at_s: float = -math.inf) -> None:
         if manifest.number > max(self._held, self._finished):
-            self._renewer.hold(manifest.jobs)
+            self._renewer.hold(manifest.number, manifest.groups, requeue_at_s)
             self._held = manifest.number
             self._report_due_s = 0.0  # the backlog has shrunk
 
-    def _keep_bodies(self, leased: Sequence[LeasedJob]) -> None:
-        fits = self._keeps_bodies and sum(len(job.body) for job in leased) <= BODIES_KEPT_BYTES
-        self._bodies = {job.ref.id: job.body for job in leased} if fits else {}
+    def _keep_bodies(self, number: int, leased: Sequence[LeasedJobs]) -> None:
+        size = sum(sum(map(len, jobs.bodies)) for jobs in leased)
+        if set(self._columns) <= LEASED_COLUMNS and size <= BODIES_KEPT_BYTES:
+            self._bodies = (number, list(chain.from_iterable(jobs.bodies for jobs in leased)))
 
     def tasks(self, end: Offset) -> list[JobsPartition]:
         """Return the tasks of a batch; each call for the same offset returns the same tasks."""
         manifest = self._manifest(end)
         self._hold(manifest)
         parts = self._options.num_partitions or PARTITIONS_PER_NODE * self._count_members()
-        bodies = self._bodies
-        return [
-            JobsPartition(tuple(part), tuple(bodies[job.id] for job in part) if part[0].id in bodies else None)
-            for part in split(manifest.jobs, parts)
-        ]
+        split_jobs = split(manifest.groups, parts)
+        number, bodies = self._bodies
+        if number != manifest.number:
+            return [JobsPartition(groups) for groups in split_jobs]
+        left = iter(bodies)
+        return [JobsPartition((), self._pack(groups, left)) for groups in split_jobs]
+
+    def _pack(self, groups: Sequence[JobGroup], bodies: Iterator[bytes]) -> bytes:
+        count = sum(len(group.ids) for group in groups)
+        return pack(leased_batches(groups, list(islice(bodies, count)), self._columns), self._columns)
 
     def _count_members(self) -> int:
         while True:
@@ -243,7 +246,7 @@ class Driver:
                 self._deadline.retry_or_raise(error)
         self._drain = Drain(self._reader, until_ms, self._clock, self._options.give_up_after_s)
 
-    def _lease(self, limit: ReadLimit) -> list[LeasedJob]:
+    def _lease(self, limit: ReadLimit) -> list[LeasedJobs]:
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_jobs_per_trigger
         if self._drain is not None:
             return self._drain.next_jobs(most)
@@ -266,15 +269,14 @@ class Driver:
         self._few_since_s = None
         return True
 
-    def _without_finished(self, leased: Sequence[LeasedJob], before: Manifest) -> list[LeasedJob]:
+    def _without_finished(self, leased: Sequence[LeasedJobs], before: Manifest) -> list[LeasedJobs]:
         """Leave out jobs of the previous batch that were delivered again because they were acknowledged too late."""
-        known = {job.id for job in before.jobs}
-        again = [job.ref for job in leased if job.ref.id in known]
-        if not again:
-            return list(leased)
-        with contextlib.suppress(ConnectionFailed):
-            self._reader.acknowledge(again)
-        return [job for job in leased if job.ref.id not in known]
+        known = set(before.ids)
+        again = [jobs.group._replace(ids=tuple(known.intersection(jobs.group.ids))) for jobs in leased]
+        if any(group.ids for group in again):
+            with contextlib.suppress(ConnectionFailed):
+                self._reader.acknowledge(again)
+        return [kept for jobs in leased if (kept := jobs.without(known)).group.ids]
 
     # --- progress -----------------------------------------------------------------------------------------------------
 

@@ -183,7 +183,7 @@ def test_task_that_ends_before_its_last_row_acknowledges_nothing(empty: RealClus
     added = add(node, "a", 3000, retry_s=2, replicate=1)
     part = ConsumeTask(Member(node.id, node.address, 1), ("a",), 3000)
     rows = run_consume(part, Options(nodes=(node.address,), queue="a"), ("id", "body"))
-    assert next(rows).num_rows == 1000
+    assert next(rows).num_rows < len(added)
     rows.close()
     empty.wait_until(lambda: waiting(empty, "a") == len(added), "all jobs are requeued")
     assert (

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from disqued.client import Client, ConnectionFailed
+from disqued.client import Client, ConnectionFailed, ResponseError
 from pyspark_disque.brokers import Member
 from pyspark_disque.clock import Clock
 from pyspark_disque.drain import Drain
-from pyspark_disque.jobreader import Backlog, JobReader, LeasedJob, shares
+from pyspark_disque.jobreader import Backlog, JobReader, LeasedJobs, shares
+from pyspark_disque.offsets import JobGroup, Manifest, decode_offset, encode_offset
 from pyspark_disque.options import Options
 from support.cluster import RealCluster, RealNode
 
@@ -50,10 +53,15 @@ def empty(cluster: RealCluster) -> RealCluster:
     return cluster
 
 
-def take_all(drain: Drain, limit: int = 1000, during: Callable[[int], None] = lambda _: None) -> list[LeasedJob]:
-    taken: list[LeasedJob] = []
+def ids_of(leased: Iterable[LeasedJobs]) -> list[str]:
+    return [job_id for jobs in leased for job_id in jobs.group.ids]
+
+
+def take_all(drain: Drain, limit: int = 1000, during: Callable[[int], None] = lambda _: None) -> list[str]:
+    """Return the IDs of all jobs that the drain leases."""
+    taken: list[str] = []
     while jobs := drain.next_jobs(limit):
-        taken += jobs
+        taken += ids_of(jobs)
         during(len(taken))
     return taken
 
@@ -90,9 +98,9 @@ def test_jobs_are_leased_from_all_nodes_up_to_the_limit(empty: RealCluster) -> N
     with closing(JobReader(options(empty), Clock())) as reader:
         first = reader.lease(reader.backlog(), 30)
         rest = reader.lease(reader.backlog(), 1000)
-        assert {job.ref.node for job in first} == {node.id for node in empty.nodes}
-        assert len(first) == 30
-        assert {job.ref.id for job in first + rest} == added
+        assert {jobs.group.node for jobs in first} == {node.id for node in empty.nodes}
+        assert len(ids_of(first)) == 30
+        assert set(ids_of(first + rest)) == added
         assert reader.backlog().waiting == 0
 
 
@@ -102,7 +110,7 @@ def test_pattern_matches_queues_at_each_node(empty: RealCluster) -> None:
     add(empty.nodes[2], 5, "other")
     with closing(JobReader(options(empty, queue=None, queue_pattern="mail-.*"), Clock())) as reader:
         taken = reader.lease(reader.backlog(), 100)
-    assert sorted(job.ref.queue for job in taken) == ["mail-a"] * 3 + ["mail-b"] * 4
+    assert {jobs.group.queue: len(jobs.group.ids) for jobs in taken} == {"mail-a": 3, "mail-b": 4}
 
 
 @pytest.mark.parametrize("mode", ["onCommit", "fast"])
@@ -110,7 +118,7 @@ def test_acknowledged_jobs_are_removed_from_all_nodes(empty: RealCluster, mode: 
     for node in empty.nodes:
         add(node, 50)
     with closing(JobReader(options(empty, ack_mode=mode), Clock())) as reader:
-        reader.acknowledge([job.ref for job in reader.lease(reader.backlog(), 1000)])
+        reader.acknowledge([jobs.group for jobs in reader.lease(reader.backlog(), 1000)])
     empty.wait_until(lambda: all(node.info("jobs")["registered_jobs"] == "0" for node in empty.nodes), "no job is left")
 
 
@@ -119,12 +127,12 @@ def test_another_node_accepts_the_acknowledgement_when_the_leasing_node_is_down(
     with closing(JobReader(options(own), Clock())) as reader:
         taken = reader.lease(reader.backlog(), 1000)
         own.nodes[0].kill()
-        reader.acknowledge([job.ref for job in taken])
+        reader.acknowledge([jobs.group for jobs in taken])
     left = own.nodes[1:]
     own.wait_until(
         lambda: all(node.call("JSCAN", 0, "STATE", "active")[1] == [] for node in left), "all jobs are acknowledged"
     )
-    assert len(taken) == 50
+    assert len(ids_of(taken)) == 50
 
 
 def test_backlog_has_the_length_and_age_of_the_queue(empty: RealCluster) -> None:
@@ -165,6 +173,63 @@ def test_permanent_error_is_raised_and_not_taken_for_an_outage(own: RealCluster)
         reader.backlog()
 
 
+# --- leased jobs ------------------------------------------------------------------------------------------------------
+
+
+def test_lease_ends_when_the_node_says_so(empty: RealCluster) -> None:
+    add(empty.nodes[0], 3, retry_s=100)
+    add(empty.nodes[0], 1, "soon", retry_s=40)
+    add(empty.nodes[0], 1, "never", retry_s=0, replicate=1)
+    clock = Clock(lambda: 1000.0)
+    with closing(JobReader(options(empty, queue=None, queues=(QUEUE, "soon", "never")), clock)) as reader:
+        ends = {jobs.group.queue: jobs.requeue_at_s - 1000 for jobs in reader.lease(reader.backlog(), 10)}
+    assert 85 <= ends[QUEUE] <= 101
+    assert 34 <= ends["soon"] <= 41
+    assert ends["never"] == math.inf
+
+
+def test_node_that_does_not_tell_leases_is_asked_without_them(
+    empty: RealCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes of the original answer `ERR syntax error` to an option that they do not know."""
+    added = add(empty.nodes[0], 200)
+    asked: list[tuple[object, ...]] = []
+
+    def execute(client: Client, *words: str | int) -> object:
+        asked.append(words)
+        if "WITHREQUEUE" in words:
+            raise ResponseError("ERR syntax error")
+        return original.__get__(client, Client)(*words)
+
+    original: Any = vars(Client)["execute"]
+    monkeypatch.setattr(Client, "execute", execute)
+    with closing(JobReader(options(empty), Clock(lambda: 1000.0))) as reader:
+        leased = reader.lease(reader.backlog(), 1000)
+    assert set(ids_of(leased)) == added
+    assert {jobs.requeue_at_s for jobs in leased} == {1000.0}, "the lease may end at any time"
+    assert sum("WITHREQUEUE" in words for words in asked) == 1, "each node is asked for leases once"
+
+
+def test_leased_jobs_are_in_the_order_of_their_offset(empty: RealCluster) -> None:
+    """A replay reads the rows from the offset, and must have them in the same order."""
+    for node in empty.nodes:
+        for ttl_s in (3600, 86400):
+            for queue in ("b", "a"):
+                add(node, 20, queue, ttl_s=ttl_s)
+    with closing(JobReader(options(empty, queue=None, queues=("b", "a")), Clock())) as reader:
+        leased = reader.lease(reader.backlog(), 1000)
+    manifest = Manifest(1, tuple(jobs.group for jobs in leased))
+    assert len(set(manifest.ids)) == 240
+    assert decode_offset(encode_offset(manifest)) == manifest
+    assert all(len(jobs.bodies) == len(jobs.group.ids) for jobs in leased)
+
+
+def test_jobs_that_were_delivered_before_are_left_out_with_their_bodies() -> None:
+    leased = LeasedJobs(JobGroup("n", QUEUE, ("a", "b", "c")), [b"1", b"2", b"3"], 0.0)
+    assert leased.without({"b"}) == LeasedJobs(JobGroup("n", QUEUE, ("a", "c")), [b"1", b"3"], 0.0)
+    assert leased.without({"d"}) is leased
+
+
 # --- drains -----------------------------------------------------------------------------------------------------------
 
 
@@ -187,7 +252,7 @@ def test_drain_ends_while_producers_add_more_jobs(empty: RealCluster) -> None:
             over.set()
             thread.join()
         assert reader.backlog().waiting > 0, "jobs added later stay queued"
-    assert added <= {job.ref.id for job in taken}
+    assert added <= set(taken)
 
 
 def test_drain_gets_jobs_that_move_while_a_node_leaves(own: RealCluster) -> None:
@@ -201,7 +266,7 @@ def test_drain_gets_jobs_that_move_while_a_node_leaves(own: RealCluster) -> None
     with closing(JobReader(options(own), Clock())) as reader:
         taken = take_all(draining(reader), 500, leave)
         assert leaving.call("QLEN", QUEUE) == 0
-    assert {job.ref.id for job in taken} == added
+    assert set(taken) == added
 
 
 @pytest.mark.slow
@@ -215,7 +280,7 @@ def test_drain_waits_for_a_hanging_node(own: RealCluster) -> None:
         resume.start()
         taken = take_all(drain)
         resume.join()
-    assert {job.ref.id for job in taken} == added
+    assert set(taken) == added
 
 
 def test_drain_waits_until_a_killed_node_is_back(tmp_path: Path) -> None:
@@ -229,7 +294,7 @@ def test_drain_waits_until_a_killed_node_is_back(tmp_path: Path) -> None:
             back.start()
             taken = take_all(drain)
             back.join()
-    assert {job.ref.id for job in taken} == added
+    assert set(taken) == added
 
 
 def test_drain_gets_the_jobs_of_a_lost_reply_after_their_requeue(own: RealCluster) -> None:
@@ -242,7 +307,7 @@ def test_drain_gets_the_jobs_of_a_lost_reply_after_their_requeue(own: RealCluste
         assert reader.lease(backlog, 300) == []
         own.nodes[0].cont()
         taken = take_all(drain)
-    assert {job.ref.id for job in taken} == added
+    assert set(taken) == added
 
 
 def test_drain_gives_up_on_a_dead_node_and_logs_it(own: RealCluster, caplog: pytest.LogCaptureFixture) -> None:
@@ -275,7 +340,7 @@ def test_drain_continues_after_one_empty_backlog(empty: RealCluster) -> None:
         empty.nodes[0].call("DEQUEUE", job_id)
         threading.Timer(0.5, lambda: add_back(empty.nodes[0], job_id)).start()
         taken = take_all(drain)
-    assert [job.ref.id for job in taken] == [job_id]
+    assert taken == [job_id]
 
 
 def add_back(node: RealNode, job_id: str) -> None:

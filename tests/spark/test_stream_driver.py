@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -12,14 +12,16 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Read
 
 from disqued.client import Client, ConnectionFailed
 from pyspark_disque.clock import Clock, RetryDeadline
-from pyspark_disque.jobreader import LeasedJob
-from pyspark_disque.offsets import BEGINNING, JobRef, Manifest, decode_offset, encode_offset
+from pyspark_disque.columns import unpack
+from pyspark_disque.jobreader import LeasedJobs
+from pyspark_disque.offsets import BEGINNING, JobGroup, Manifest, decode_offset, encode_offset
 from pyspark_disque.options import Options
 from pyspark_disque.stream import Driver, QueueStream
 from support.cluster import RealCluster
 
 START = encode_offset(BEGINNING)
 QUEUE = "q"
+COLUMNS = ("id", "body")
 
 
 class ManualClock:
@@ -50,9 +52,9 @@ def filled(cluster: RealCluster) -> RealCluster:
 def driver(cluster: RealCluster) -> Iterator[Callable[..., Driver]]:
     made: list[Driver] = []
 
-    def make(clock: Clock | None = None, *, keeps_bodies: bool = True, **given: int) -> Driver:
+    def make(clock: Clock | None = None, **given: int) -> Driver:
         options = Options(nodes=tuple(node.address for node in cluster.nodes), queue=QUEUE, **given)  # type: ignore[arg-type]  # fields by name
-        made.append(Driver(options, keeps_bodies=keeps_bodies, clock=clock))
+        made.append(Driver(options, COLUMNS, clock))
         return made[-1]
 
     yield make
@@ -60,8 +62,12 @@ def driver(cluster: RealCluster) -> Iterator[Callable[..., Driver]]:
         one.close()
 
 
+def ids_of(groups: Iterable[JobGroup]) -> list[str]:
+    return [job_id for group in groups for job_id in group.ids]
+
+
 def size(offset: dict[str, object]) -> int:
-    return len(decode_offset(offset).jobs)
+    return len(ids_of(decode_offset(offset).groups))
 
 
 @pytest.mark.usefixtures("filled")
@@ -99,26 +105,45 @@ def test_few_jobs_start_a_batch_only_after_the_trigger_delay(driver: Callable[..
 
 
 @pytest.mark.usefixtures("filled")
-def test_tasks_are_deterministic_and_carry_the_bodies_of_their_own_driver(driver: Callable[..., Driver]) -> None:
+def test_tasks_are_deterministic_and_carry_the_rows_of_their_own_driver(driver: Callable[..., Driver]) -> None:
     query, restarted = driver(), driver()
     offset = query.next_offset(START, ReadMaxRows(1000))
     tasks = query.tasks(offset)
     assert len(tasks) == 6, "two for each node"
     assert query.tasks(offset) == tasks
-    assert all(task.bodies == (b"body",) * 15 for task in tasks)
     again = restarted.tasks(offset)
-    assert [task.jobs for task in again] == [task.jobs for task in tasks]
-    assert [task.bodies for task in again] == [None] * 6, "a driver that did not lease the jobs has no bodies"
+    for task, replayed in zip(tasks, again, strict=True):
+        assert task.rows is not None
+        assert replayed.rows is None, "a driver that did not lease the jobs has no bodies"
+        [batch] = unpack(task.rows)
+        assert batch.to_pydict() == {"id": ids_of(replayed.jobs), "body": [b"body"] * 15}
 
 
-def test_tasks_do_not_carry_bodies_beyond_the_limit(filled: RealCluster, driver: Callable[..., Driver]) -> None:
+def test_leases_are_renewed_after_a_third_of_them_and_at_once_in_a_replay(
+    filled: RealCluster, driver: Callable[..., Driver]
+) -> None:
+    query, restarted = driver(), driver()
+    before = calls_of_working(filled)
+    offset = query.next_offset(START, ReadMaxRows(1000))
+    assert 60 * 7 / 8 / 3 - 2 <= query._renewer._wait_s() <= 21
+    assert calls_of_working(filled) == before
+    restarted.tasks(offset)
+    filled.wait_until(lambda: calls_of_working(filled) == before + 90, "all leases are renewed")
+
+
+def calls_of_working(cluster: RealCluster) -> int:
+    stats = [node.info("commandstats").get("cmdstat_working", "calls=0,") for node in cluster.nodes]
+    return sum(int(line.partition("calls=")[2].partition(",")[0]) for line in stats)
+
+
+def test_tasks_do_not_carry_rows_beyond_the_limit(filled: RealCluster, driver: Callable[..., Driver]) -> None:
     for _ in range(33):
         filled.nodes[0].call("ADDJOB", QUEUE, b"x" * (1 << 20), 0)
     query = driver(num_partitions=4)
     offset = query.next_offset(START, ReadMaxRows(1000))
     tasks = query.tasks(offset)
-    assert [task.bodies for task in tasks] == [None] * 4
-    assert sum(len(task.jobs) for task in tasks) == 123
+    assert [task.rows for task in tasks] == [None] * 4
+    assert sum(len(ids_of(task.jobs)) for task in tasks) == 123
 
 
 def test_job_of_the_previous_batch_is_left_out_and_acknowledged(
@@ -127,9 +152,12 @@ def test_job_of_the_previous_batch_is_left_out_and_acknowledged(
     query = driver()
     node = filled.nodes[0]
     job_id = node.call("ADDJOB", "late", "body", 0).decode()
-    lease = JobRef(job_id, "late", node.id)
-    other = LeasedJob(lease._replace(id=f"{job_id[:-5]}-ffff"), b"")
-    assert query._without_finished([LeasedJob(lease, b""), other], Manifest(1, (lease,))) == [other]
+    late = JobGroup(node.id, "late", (job_id,))
+    other = f"{job_id[:-5]}-ffff"
+    leased = [LeasedJobs(late._replace(ids=(other, job_id)), [b"other", b"late"], 0.0)]
+    assert query._without_finished(leased, Manifest(1, (late,))) == [
+        LeasedJobs(late._replace(ids=(other,)), [b"other"], 0.0)
+    ]
     filled.wait_until(lambda: node.show(job_id) is None, "the job is acknowledged")
 
 
@@ -138,7 +166,7 @@ def test_query_continues_when_nodes_return_and_fails_when_they_stay_down(tmp_pat
         own.nodes[0].kill()
         options = Options(nodes=(own.nodes[0].address,), queue=QUEUE, give_up_after_s=60)
         manual = ManualClock()
-        with closing(Driver(options, keeps_bodies=True, clock=manual.clock)) as query:
+        with closing(Driver(options, COLUMNS, manual.clock)) as query:
             assert query.next_offset(START, ReadMaxRows(5)) == START
             assert query.report() is None
             own.nodes[0].restart()
