@@ -2,7 +2,8 @@
 
 An empty round does not mean that the drain is done. A job that moves between nodes is in no queue meanwhile, and an
 unreachable node still holds its jobs. The drain is done when every member answers and no member has a queued job from
-before that time, in two checks a second apart. In between, a GETJOB makes the nodes fetch jobs from each other.
+before that time, in two checks a second apart. In between, a GETJOB makes the nodes fetch jobs from each other. A node
+that is the only one of its cluster needs one check.
 The drain waits for an unreachable member, and for a queue that reports jobs but delivers none because it is paused,
 until `giveUpAfter` has passed.
 
@@ -75,10 +76,13 @@ class Drain:
             return self._reader.probe(backlog)
         self._stalled_since_s = None
         now_s = self._clock.now_s()
+        settle_s = 0.0 if self._reader.is_single_node() else SETTLE_S
         if self._empty_since_s is None:
             self._empty_since_s = now_s
-            return self._reader.probe(backlog)
-        if now_s - self._empty_since_s >= SETTLE_S:
+            found = self._reader.probe(backlog)
+            if found or settle_s:
+                return found
+        if now_s - self._empty_since_s >= settle_s:
             self.is_done = not self._awaits_requeues(backlog)
             self._empty_since_s = None
         return []

@@ -159,6 +159,10 @@ class JobReader:
             self._outages = {member_id: outage for member_id, outage in self._outages.items() if member_id in ids}
         return self._members
 
+    def is_single_node(self) -> bool:
+        """Return whether the cluster has only one node, so that no job can move."""
+        return self.options.discover and len(self.members()) == 1
+
     def unreachable_for_s(self, member: Member) -> float:
         """Return for how long a member has not answered; 0 if it does."""
         outage = self._outages.get(member.id)

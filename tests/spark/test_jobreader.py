@@ -343,6 +343,14 @@ def test_drain_continues_after_one_empty_backlog(empty: RealCluster) -> None:
     assert taken == [job_id]
 
 
+def test_drain_of_a_single_node_ends_at_its_first_empty_check(tmp_path: Path) -> None:
+    naps: list[float] = []
+    with RealCluster(tmp_path, 1) as own, closing(JobReader(options(own), Clock(sleep=naps.append))) as reader:
+        added = add(own.nodes[0], 10, replicate=1)
+        assert set(take_all(draining(reader))) == added
+    assert naps == []
+
+
 def add_back(node: RealNode, job_id: str) -> None:
     with closing(node.connect()) as connection:
         connection.call("ENQUEUE", job_id)
