@@ -10,13 +10,15 @@ A reply of GETJOB is handled column by column: all IDs, all bodies. An object fo
 from __future__ import annotations
 
 import dataclasses
+import gc
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -24,7 +26,7 @@ from disqued.client import Client, ConnectionFailed, DisqueError, ResponseError
 from disqued.client.wire import to_text
 from pyspark_disque.brokers import Brokers, Member, is_retryable
 from pyspark_disque.clock import Clock
-from pyspark_disque.offsets import JobGroup, kind_of
+from pyspark_disque.offsets import ID_HEAD, ID_TAIL, JobGroup, kind_of
 from pyspark_disque.options import Options
 
 T = TypeVar("T")
@@ -44,8 +46,6 @@ MAX_REPLY_BYTES: Final = 8 << 20
 ACKS_PER_CALL: Final = 500
 _SYNTAX_ERROR: Final = "ERR syntax error"
 _BODY: Final = itemgetter(2)
-_COMMON: Final = itemgetter(slice(11), slice(35, None))
-"""The parts of an ID that are the same for all jobs of a kind."""
 
 
 class LeasedJobs(NamedTuple):
@@ -280,13 +280,16 @@ class JobReader:
         while left > 0:
             count = min(left, self._count)
             now_s = self.clock.now_s()
-            reply = self.call(member, partial(self._getjob, member=member, count=count, queues=queues))
-            if not reply:
-                return
-            left -= len(reply)
-            average = sum(map(len, map(_BODY, reply))) // len(reply) + 100
-            self._count = max(1, min(self._count * 4, MAX_COUNT, MAX_REPLY_BYTES // average))
-            yield from _leased(member.id, reply, now_s)
+            with _without_collections():
+                reply = self.call(member, partial(self._getjob, member=member, count=count, queues=queues))
+                if not reply:
+                    return
+                left -= len(reply)
+                average = sum(map(len, map(_BODY, reply))) // len(reply) + 100
+                self._count = max(1, min(self._count * 4, MAX_COUNT, MAX_REPLY_BYTES // average))
+                leased = list(_leased(member.id, reply, now_s))
+                del reply
+            yield from leased
 
     def _getjob(self, client: Client, member: Member, count: int, queues: Sequence[str]) -> list[list[Any]]:
         """Return the raw reply of GETJOB."""
@@ -322,10 +325,24 @@ class JobReader:
                 raise ConnectionFailed(f"no node accepts the acknowledgement of {len(ids)} jobs")
 
 
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Pause the search for reference cycles: thousands of lists in a reply trigger it, and none is in a cycle."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _leased(node: str, reply: Sequence[Sequence[Any]], now_s: float) -> Iterator[LeasedJobs]:
     """Yield the jobs of a GETJOB reply, by queue and kind."""
     queues, ids, bodies, *more = zip(*reply, strict=True)
-    if len(set(queues)) > 1 or len(set(map(_COMMON, ids))) > 1:
+    head, tail = ids[0][:ID_HEAD], ids[0][ID_TAIL:]
+    are_alike = all(map(bytes.startswith, ids, repeat(head))) and all(map(bytes.endswith, ids, repeat(tail)))
+    if len(set(queues)) > 1 or not are_alike:
         kinds: dict[tuple[bytes, str], list[Sequence[Any]]] = {}
         for job in reply:
             kinds.setdefault((job[0], kind_of(job[1].decode("ascii"))), []).append(job)

@@ -24,9 +24,10 @@ Offset: TypeAlias = dict[str, Any]
 """A dictionary of strings, integers and dictionaries, as Spark requires."""
 
 FORMAT: Final = 1
-_HEAD: Final = len("D-01234567-")
+ID_HEAD: Final = len("D-01234567-")
 _RANDOM: Final = 24
-_TAIL: Final = _HEAD + _RANDOM
+ID_TAIL: Final = ID_HEAD + _RANDOM
+"""Between these two positions, an ID is random."""
 _JOBS_PER_TEXT: Final = 100_000
 """JSON readers limit the length of a string to 20 million characters, so longer lists are split."""
 
@@ -61,7 +62,7 @@ BEGINNING: Final = Manifest(0, ())
 
 def kind_of(job_id: str) -> str:
     """Return the parts of an ID that many jobs have in common."""
-    return job_id[2 : _HEAD - 1] + job_id[_TAIL:]
+    return job_id[2 : ID_HEAD - 1] + job_id[ID_TAIL:]
 
 
 def encode_offset(manifest: Manifest) -> Offset:
@@ -74,7 +75,7 @@ def encode_offset(manifest: Manifest) -> Offset:
 
 def _texts(group: JobGroup) -> Iterable[tuple[str, str]]:
     for number, first in enumerate(range(0, len(group.ids), _JOBS_PER_TEXT)):
-        randoms = [job_id[_HEAD:_TAIL] for job_id in group.ids[first : first + _JOBS_PER_TEXT]]
+        randoms = [job_id[ID_HEAD:ID_TAIL] for job_id in group.ids[first : first + _JOBS_PER_TEXT]]
         yield f"{group.kind}/{number}" if number else group.kind, "".join(randoms)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import logging
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from disqued.client import Client, ConnectionFailed, ResponseError
 from pyspark_disque.brokers import Member
 from pyspark_disque.clock import Clock
 from pyspark_disque.drain import Drain
-from pyspark_disque.jobreader import Backlog, JobReader, LeasedJobs, shares
+from pyspark_disque.jobreader import Backlog, JobReader, LeasedJobs, _without_collections, shares
 from pyspark_disque.offsets import JobGroup, Manifest, decode_offset, encode_offset
 from pyspark_disque.options import Options
 from support.cluster import RealCluster, RealNode
@@ -222,6 +223,13 @@ def test_leased_jobs_are_in_the_order_of_their_offset(empty: RealCluster) -> Non
     assert len(set(manifest.ids)) == 240
     assert decode_offset(encode_offset(manifest)) == manifest
     assert all(len(jobs.bodies) == len(jobs.group.ids) for jobs in leased)
+
+
+def test_reference_cycles_are_searched_again_after_a_reply_that_fails() -> None:
+    with suppress(ConnectionFailed), _without_collections():
+        assert not gc.isenabled()
+        raise ConnectionFailed("away")
+    assert gc.isenabled()
 
 
 def test_jobs_that_were_delivered_before_are_left_out_with_their_bodies() -> None:
