@@ -90,3 +90,6 @@ LOAD = Target(30, 10, higher_is_better=False)  # s, a million jobs from the file
 REWRITE_PAUSE = Target(15, 10, higher_is_better=False)  # ms, the longest reply during a rewrite of a million jobs
 BESIDE_REWRITE = Target(0.8, 0.9)  # throughput beside a rewrite over that without one
 REWRITE_CPU = Target(3, 2, higher_is_better=False)  # us of CPU for each job that is rewritten
+
+SPARK_STREAM = Target(0.3, 0.5)  # jobs per second of the Spark connector over foreachPartition with code by hand
+SPARK_CONSUME = Target(0.5, 0.8)

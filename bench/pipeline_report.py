@@ -13,8 +13,9 @@ from typing import Any, Final
 from matplotlib import pyplot as plt
 from matplotlib.ticker import EngFormatter
 
+from floors import SPARK_CONSUME, SPARK_STREAM
 from machine import ROOT
-from tables import Table, number
+from tables import Table, number, verdict
 
 PAGE: Final = ROOT / "docs" / "spark" / "performance.md"
 FIGURES: Final = PAGE.with_suffix(".json")
@@ -22,6 +23,7 @@ PLOT: Final = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- results begin -->", "<!-- results end -->"
 BY_HAND: Final = "foreachPartition, redis-py"
 DIRECTIONS: Final = {"into": "Rows per second into a queue", "out of": "Jobs per second out of a queue, acknowledged"}
+FLOORS: Final = {"connector, stream": SPARK_STREAM, "connector, consuming batch": SPARK_CONSUME}
 COLOURS: Final = ("#1f6f8b", "#8fb8c9", "#c0392b", "#6c7a3a")
 STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "disqued", "font.size": 9, "font.family": "sans-serif"}
 
@@ -50,8 +52,10 @@ def _rates(results: dict[str, Any], direction: str, title: str) -> Table:
         for measured in results["executors"].values():
             spent, by_hand = measured[direction][name], measured[direction][BY_HAND]
             ratios = [theirs / ours for ours, theirs in zip(spent, by_hand, strict=True)]
-            beside = "" if name == BY_HAND else f" x{median(ratios):.2f} [{min(ratios):.2f}-{max(ratios):.2f}]"
-            cells.append(f"{number(results['jobs'] / median(spent))}{beside}")
+            beside = f" x{median(ratios):.2f} [{min(ratios):.2f}-{max(ratios):.2f}]"
+            beside += verdict(median(ratios), FLOORS.get(name))
+            rate = number(results["jobs"][direction] / median(spent))
+            cells.append(rate if name == BY_HAND else f"{rate}{beside}")
         table.rows.append([name, *cells])
     return table
 
@@ -65,7 +69,9 @@ def _plot(results: dict[str, Any]) -> None:
             names = next(iter(results["executors"].values()))[direction]
             for name, colour in zip(names, COLOURS, strict=True):
                 spent = [median(measured[direction][name]) for measured in results["executors"].values()]
-                axes.plot(counts, [results["jobs"] / value for value in spent], "o-", color=colour, label=name)
+                axes.plot(
+                    counts, [results["jobs"][direction] / value for value in spent], "o-", color=colour, label=name
+                )
             axes.set_title(title, fontsize=9)
             axes.set_xlabel("concurrent tasks")
             axes.set_xticks(counts)

@@ -1,6 +1,7 @@
 """The workloads of the pipeline benchmark: the connector, and the code that it is compared with.
 
-    python bench/pipeline_workloads.py '{"port": 7711, "executors": 2, "jobs": 100000, "rounds": 3, "memory": []}'
+    python bench/pipeline_workloads.py \
+        '{"port": 7711, "executors": 2, "jobs": {"into": 100000, "out of": 600000}, "rounds": 5, "memory": []}'
 
 `pipeline.py` starts this program once for each number of executors, because a JVM has one session. It prints the
 seconds of each round of each workload, as one line of JSON. The workloads take turns, each on a node without jobs.
@@ -14,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,10 +32,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from disqued.client import AsyncClient, Client
+from disqued.client.wire import encode
 
 QUEUE = "bench"
 BODY_BYTES = 100
 PIPELINE = 512
+WARM_UP_JOBS = 2000
 LARGE_BODY_BYTES = 10_000
 POLL_S = 0.05
 
@@ -151,9 +155,16 @@ OUT_OF: dict[str, Callable[[Setup], None]] = {
 }
 
 
-def _fill(client: Client, jobs: int) -> None:
+def _fill(client: Client, port: int, jobs: int) -> None:
+    """Replace all jobs by new ones. Written without the client, because this takes longer than most workloads."""
     client.execute("DEBUG", "FLUSHALL")
-    client.add_many(QUEUE, (b"%0*d" % (BODY_BYTES, number) for number in range(jobs)))
+    with socket.create_connection(("127.0.0.1", port)) as link, link.makefile("rb") as replies:
+        for first in range(0, jobs, PIPELINE):
+            numbers = range(first, min(first + PIPELINE, jobs))
+            link.sendall(b"".join(encode(("ADDJOB", QUEUE, b"%0*d" % (BODY_BYTES, at), 5000)) for at in numbers))
+            for _ in numbers:
+                if not replies.readline().startswith(b"+"):
+                    raise SystemExit("bench: the broker refuses a job")
 
 
 def _timed(work: Callable[[Setup], None], setup: Setup, client: Client, *, left: int) -> float:
@@ -166,22 +177,28 @@ def _timed(work: Callable[[Setup], None], setup: Setup, client: Client, *, left:
     return spent_s
 
 
-def rounds(setup: Setup, count: int) -> dict[str, dict[str, list[float]]]:
-    """Run all workloads in turn, `count` times, after a small round that warms up Spark."""
+def rounds(setup: Setup, jobs: dict[str, int], count: int) -> dict[str, dict[str, list[float]]]:
+    """Run all workloads in turn, `count` times, with as many jobs into and out of queues.
+
+    A smaller round first warms up Spark.
+    """
     measured: dict[str, dict[str, list[float]]] = {
         "into": {name: [] for name in INTO},
         "out of": {name: [] for name in OUT_OF},
     }
-    warm = Setup(setup.spark, setup.port, setup.executors, min(setup.jobs, 2000))
     with Client([setup.nodes], discover=False, timeout_s=60) as client:
-        for which, at in ((-1, warm), *((number, setup) for number in range(count))):
+        for which in range(-1, count):
+            into, out_of = (
+                replace(setup, jobs=jobs[direction] if which >= 0 else min(jobs[direction], WARM_UP_JOBS))
+                for direction in measured
+            )
             for name, work in INTO.items():
                 client.execute("DEBUG", "FLUSHALL")
-                spent_s = _timed(work, at, client, left=at.jobs)
+                spent_s = _timed(work, into, client, left=into.jobs)
                 measured["into"][name] += [spent_s] if which >= 0 else []
             for name, work in OUT_OF.items():
-                _fill(client, at.jobs)
-                spent_s = _timed(work, at, client, left=0)
+                _fill(client, setup.port, out_of.jobs)
+                spent_s = _timed(work, out_of, client, left=0)
                 measured["out of"][name] += [spent_s] if which >= 0 else []
         client.execute("DEBUG", "FLUSHALL")
     return measured
@@ -244,11 +261,11 @@ def main(parameters: dict[str, Any]) -> None:
     builder = builder.config("spark.python.worker.reuse", str(not parameters["memory"]).lower())
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    setup = Setup(spark, parameters["port"], executors, parameters["jobs"])
+    setup = Setup(spark, parameters["port"], executors, 0)
     if parameters["memory"]:
         print(json.dumps(memory(setup, parameters["memory"])))
     else:
-        print(json.dumps(rounds(setup, parameters["rounds"])))
+        print(json.dumps(rounds(setup, parameters["jobs"], parameters["rounds"])))
     spark.stop()
 
 
