@@ -104,7 +104,8 @@ def test_port_in_use_is_reported() -> None:
         port = taken.getsockname()[1]
         done = run("--source", str(SOURCE), "--port", str(port))
     assert done.returncode == 1
-    assert f"port {port}" in done.stdout
+    assert f"TCP port {port} of 127.0.0.1: Address already in use" in done.stdout
+    assert "timed out" not in done.stdout, "the node that ended is noticed although another program has its port"
     assert "Traceback" not in done.stdout + done.stderr
 
 

@@ -38,7 +38,7 @@ from disqued.server.loadingline import LoadingLine
 from disqued.server.looplag import LoopLag
 from disqued.server.nodesfile import NodesFile
 from disqued.server.restart import start_again
-from disqued.server.shell import Clock, Shell, SocketSession
+from disqued.server.shell import Clock, DetachedSession, Shell
 from disqued.server.signals import Signals
 
 _NODE_ID_BYTES: Final = 20
@@ -50,18 +50,6 @@ _LAST_ATTEMPT_S: Final = 1.0
 """How often, and at which interval, a node that received a signal retries to flush its append-only file."""
 _LAST_TURNS: Final = 100
 """How often the server checks whether clients and other nodes have read everything before it ends."""
-
-
-class _Nobody(SocketSession):
-    """The client of a shutdown that a signal requests."""
-
-    def flush(self) -> None:
-        """Drop the reply: the log has it too."""
-        self.flushing = False
-        self.forget_output()
-
-    def abort(self) -> None:
-        """There is no connection."""
 
 
 class Run:
@@ -228,7 +216,7 @@ class Run:
         """End the node; False if it cannot write its changes now."""
         state = self._node.state
         if rewrite and not state.ending:
-            self._node.end_controlled(_Nobody(b"", self._clock.now_ms()), self._clock.now_ms())
+            self._node.end_controlled(DetachedSession(b"", self._clock.now_ms()), self._clock.now_ms())
             shell.settle()
         while state.ending:  # noqa: ASYNC110 - a node knows no events of asyncio
             await asyncio.sleep(_TURN_S)

@@ -58,6 +58,18 @@ class SocketSession(Session):
         raise NotImplementedError
 
 
+class DetachedSession(SocketSession):
+    """A session without a connection: that of a shutdown which a signal requests."""
+
+    def flush(self) -> None:
+        """Drop the reply: the log has it too."""
+        self.flushing = False
+        self.forget_output()
+
+    def abort(self) -> None:
+        """There is no connection."""
+
+
 class Shell(Driver):
     """One node on one event loop."""
 

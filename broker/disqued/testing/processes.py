@@ -28,6 +28,8 @@ SERVER: Final = (sys.executable, "-m", "disqued.server")
 
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 15.0
+ANSWER_TIMEOUT_S: Final = 2.0
+"""Another program on the port may accept connections and never answer."""
 POLL_S: Final = 0.02
 LOG: Final = "server.log"
 
@@ -233,16 +235,17 @@ class ServerProcess(LocalProcess):
     def serves(self) -> bool:
         """Whether this process, not another one on its port, answers commands with all its jobs loaded."""
         with contextlib.suppress(OSError):
-            return self.info("server").get("process_id") == str(self.pid) and self.ask("PING") == "PONG"
+            found = self.info("server", ANSWER_TIMEOUT_S).get("process_id")
+            return found == str(self.pid) and self.ask("PING", ANSWER_TIMEOUT_S) == "PONG"
         return False
 
     def wait_loaded(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until the node answers commands with all its jobs loaded."""
         self.wait_until(self.serves, "it answers with its jobs loaded", timeout_s)
 
-    def info(self, section: str = "all") -> dict[str, str]:
+    def info(self, section: str = "all", timeout_s: float = 60.0) -> dict[str, str]:
         """The fields of INFO."""
-        lines = self.ask(f"INFO {section}").splitlines()
+        lines = self.ask(f"INFO {section}", timeout_s).splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
