@@ -7,7 +7,15 @@ from statistics import median
 from typing import Any, Final
 
 from cluster import AWAY_LOAD, IDLE_CLIENTS, ONE_NODE, RABBITMQ, THREE_NODES
-from floors import ASYNC_COPIES, AWAY_CYCLE, AWAY_DELIVERY_MS, QUORUM_CYCLE, SYNCHRONOUS_COPIES, Target
+from floors import (
+    ASYNC_COPIES,
+    AWAY_CYCLE,
+    AWAY_DELIVERY_MS,
+    PIPELINED_COPIES,
+    QUORUM_CYCLE,
+    SYNCHRONOUS_COPIES,
+    Target,
+)
 from tables import Table, number, verdict
 
 Measured = dict[str, dict[str, list[dict[str, Any]]]]  # side -> workload -> a measurement for each round
@@ -29,7 +37,7 @@ ROWS: Final = (
     Beside("add one at a time, REPLICATE 1", "add1 r1", "add1"),
     Beside("add by 16, REPLICATE 1", "add16 r1", "add16"),
     Beside("add one at a time, REPLICATE 3", "add1 r3", "add1", SYNCHRONOUS_COPIES),
-    Beside("add by 16, REPLICATE 3", "add16 r3", "add16"),
+    Beside("add by 16, REPLICATE 3", "add16 r3", "add16", PIPELINED_COPIES),
     Beside("add one at a time, REPLICATE 3 ASYNC", "add1 async", "add1"),
     Beside("add by 16, REPLICATE 3 ASYNC", "add16 async", "add16", ASYNC_COPIES),
     Beside("get + acknowledge one at a time, three copies", "get1 r3"),

@@ -79,6 +79,7 @@ PAUSE = Target(15, 10, higher_is_better=False)  # ms, the longest reply
 WAITING_GROWTH = Target(1.35, 1.15, higher_is_better=False)  # cost at the most waiting jobs over cost at the fewest
 
 SYNCHRONOUS_COPIES = Target(0.40, 0.55)  # adds with three copies on three nodes over adds on one node, on one core
+PIPELINED_COPIES = Target(0.33, 0.5)  # the same by 16: three times what a client could do that waited for each copy
 ASYNC_COPIES = Target(0.22, 0.32)
 AWAY_CYCLE = Target(0.95, 1.0)  # whole cycles with the workers on another node over those on one node, on one core
 AWAY_DELIVERY_MS = Target(50, 5, higher_is_better=False)  # from the add to such a worker at AWAY_LOAD, p50
