@@ -15,7 +15,8 @@ from disqued.testing.transitioncheck import POSSIBLE
 pytestmark = pytest.mark.skipif(
     not POSSIBLE, reason="compiled functions cannot be replaced; the interpreted build runs this"
 )
-SEEDS = range(3)
+SEEDS = range(50)
+"""Most are detected by the first seed; some verbs are rare, and the test ends when a run detects it."""
 
 _take = Lifecycle.take
 _dequeue = Lifecycle.dequeue
@@ -66,8 +67,8 @@ def test_verb_that_violates_the_table_is_detected(
     monkeypatch: pytest.MonkeyPatch, verb: str, broken: Callable[..., object]
 ) -> None:
     monkeypatch.setattr(Lifecycle, verb, broken)
-    violations = [text for seed in SEEDS for text in simulate(seed).violations]
-    assert any(f"no row of the table of transitions says {verb}" in text for text in violations)
+    found = f"no row of the table of transitions says {verb}"
+    assert any(found in text for seed in SEEDS for text in simulate(seed).violations)
 
 
 def test_flags_changed_outside_the_verbs_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
