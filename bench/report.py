@@ -151,12 +151,26 @@ def tables(results: Results) -> list[Table]:
     return [table for table in made if table.rows]
 
 
+def with_earlier(results: Results, earlier: Results) -> Results:
+    """The results with the parts of an earlier report that were not measured again, each with the run it is from."""
+    head = {"date", "machine", "brokers", "sizes", "elapsed_s", "earlier"}
+    kept = {part: found for part, found in earlier.items() if part not in results and part not in head}
+    run = f"{earlier['date']}, commit {earlier['machine']['commit']}, {earlier['sizes']['rounds']} rounds"
+    former = earlier.get("earlier", {})
+    runs = {part: former.get(part, run) for part in kept}
+    return {**kept, **results, "earlier": {**results.get("earlier", {}), **runs}}
+
+
 def facts(results: Results) -> list[str]:
     """The environment of the measurement, one line for each fact."""
     lines = [f"{name}: {value}" for name, value in results["machine"].items() if value]
     settings = f"rounds: {results['sizes']['rounds']}, measured in {results['elapsed_s'] / 60:.1f} minutes"
     noise = [_noise(results)] if "noise" in results else []
-    return [f"date: {results['date']}", *lines, *noise, settings]
+    parts: dict[str, list[str]] = {}
+    for part, run in results.get("earlier", {}).items():
+        parts.setdefault(run, []).append(part)
+    earlier = [f"measured earlier ({run}): {', '.join(names)}" for run, names in parts.items()]
+    return [f"date: {results['date']}", *lines, *noise, settings, *earlier]
 
 
 def as_text(results: Results) -> str:
@@ -180,6 +194,9 @@ def update_document(results: Results) -> None:
     """Put the tables between the markers of docs/performance.md and draw its plots."""
     from plot import draw  # noqa: PLC0415 - matplotlib is needed here only, and is slow to import
 
+    stored = PLOTS / "results.json"
+    if stored.exists():
+        results = with_earlier(results, json.loads(stored.read_text()))
     text = DOCUMENT.read_text()
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
@@ -187,7 +204,7 @@ def update_document(results: Results) -> None:
         raise SystemExit(f"bench: {DOCUMENT} has lost its markers {BEGIN} and {END}")
     DOCUMENT.write_text(f"{head}{begin}\n{as_markdown(results)}\n{end}{tail}")
     PLOTS.mkdir(exist_ok=True)
-    (PLOTS / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    stored.write_text(json.dumps(results, indent=1) + "\n")
     draw(results, PLOTS)
 
 
