@@ -187,7 +187,8 @@ def test_the_version_is_one_line(tmp_path: Path, option: str) -> None:
 def test_help_shows_the_usage_and_fails(tmp_path: Path, option: str) -> None:
     outcome = run_server(tmp_path, option)
     assert (outcome.status, outcome.out) == (1, "")
-    assert outcome.err.startswith("Usage: disque-server [--nodes <number>] [config-file | -] [--directive value...]...\n")
+    usage = "Usage: disque-server [--nodes <number>] [config-file | -] [--directive value...]...\n"
+    assert outcome.err.startswith(usage)
 
 
 def test_memory_is_tested(tmp_path: Path) -> None:
