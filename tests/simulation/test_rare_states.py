@@ -8,7 +8,7 @@ from disqued.testing.rare import RARE
 from simulation.seeds import run
 
 RARE_SEEDS = range(1000, 2000)
-"""Many more than are needed: the rarest state is reached in one seed of fifty, and the test ends when it has all."""
+"""Many more than are needed: the rarest states take about a hundred seeds, and the test ends when it has all."""
 
 
 def test_rare_states_are_reached() -> None:
