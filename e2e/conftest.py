@@ -33,9 +33,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Clear the measurements of earlier runs, once for all workers."""
+    """Clear what earlier runs left, once for all workers."""
     if not hasattr(config, "workerinput"):
         clear()
+        INSTALLED.unlink(missing_ok=True)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -103,12 +104,17 @@ def _none_is_deleted(namespaces: list[Json]) -> bool:
 
 @pytest.fixture(scope="session")
 def operator(kube: Kube, settings: Settings) -> Json:
-    """The Deployment of the operator, which watches all namespaces."""
+    """The Deployment of the operator, which watches all namespaces.
+
+    It is installed once for all workers: a second time would start it again while a test has stopped it.
+    """
     RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / "install.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        INSTALLED.touch()
-        return operators.install(kube, settings.operator_image)
+        if not INSTALLED.exists():
+            operators.install(kube, settings.operator_image)
+            INSTALLED.touch()
+    return operators.deployment()
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ def documents(folder: Path) -> list[Json]:
     return sorted(objects, key=lambda item: FIRST.index(item["kind"]) if item["kind"] in FIRST else len(FIRST))
 
 
-def install(kube: Kube, image: str) -> Json:
-    """Apply the resource definition and the operator, wait until it runs, and return its Deployment. Idempotent."""
+def install(kube: Kube, image: str) -> None:
+    """Apply the resource definition and the operator, and wait until it runs. Idempotent."""
     for manifest in documents(CRDS):
         kube.apply(manifest)
         name = manifest["metadata"]["name"]
@@ -45,7 +45,6 @@ def install(kube: Kube, image: str) -> Json:
     for manifest in documents(PLAIN):
         kube.apply(_with_image(manifest, image))
     wait_available(kube, deployment(), 1)
-    return deployment()
 
 
 def deployment() -> Json:
