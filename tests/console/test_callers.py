@@ -12,6 +12,7 @@ from typing import Any
 from uvloop import new_event_loop
 
 from disqued.console.routes import Console
+from disqued.core.runtime.slices import MOST_PARTS
 from disqued.resp.replies import Failure, Reply, Truncated
 from disqued.server.caller import Caller
 from disqued.server.connection import Connection
@@ -93,6 +94,20 @@ def test_replies_arrive_in_a_later_turn() -> None:
         await asker.ask([b"PING"])
         await asker.ask([b"PING"])
         assert received == [[b"PONG"]] * 3
+
+    play(act)
+
+
+def test_reply_that_is_written_in_slices_arrives_whole() -> None:
+    async def act(shell: Shell) -> None:
+        asker = Asker(shell)
+        ids = await asker.ask(*[[b"ADDJOB", b"q", b"body %d" % number, b"0"] for number in range(MOST_PARTS)])
+        peek = [b"QPEEK", b"q", b"%d" % len(ids)]
+        first, length, second = await asker.ask(peek, [b"QLEN", b"q"], peek)
+        assert length == len(ids)
+        assert isinstance(first, list)
+        assert [job[1] for job in first if isinstance(job, list)] == ids
+        assert second == first
 
     play(act)
 

@@ -47,6 +47,16 @@ class _Pipe(Transport):
         """The same as `close`: no output waits."""
         self.close()
 
+    def is_closing(self) -> bool:
+        """Whether the connection has ended."""
+        return self._caller is None
+
+    def pause_reading(self) -> None:
+        """Nothing: all requests have arrived."""
+
+    def resume_reading(self) -> None:
+        """Nothing."""
+
     def cut(self) -> None:
         """Drop further replies."""
         self._caller = None
@@ -71,6 +81,8 @@ class Caller:
         self._shell = shell
         self._most_bytes = most_bytes
         self._gone = gone
+        self._unread: list[bytes | bytearray | memoryview] = []
+        """Output of the node with a reply that is not complete: a long command writes its reply in slices."""
         self._received: list[Reply] = []
         self._asked: deque[tuple[int, Then]] = deque()
         """How many replies each request waits for."""
@@ -98,7 +110,12 @@ class Caller:
 
     def received(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
         """Take replies. The node is writing its output, so `then` is called in a later turn."""
-        self._received += read_replies(parts, self._most_bytes)
+        self._unread += parts
+        try:
+            self._received += read_replies(self._unread, self._most_bytes)
+        except EOFError:
+            return  # the rest follows
+        self._unread.clear()
         while self._admitted and self._asked and len(self._received) >= self._asked[0][0]:
             count, then = self._asked.popleft()
             replies, self._received = self._received[:count], self._received[count:]
