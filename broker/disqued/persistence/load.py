@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 CHUNK_BYTES: Final = 1 << 20
-SLICE_NS: Final = 8_000_000
+SLICE_NS: Final = 1_000_000
 SLICE_ENTRIES: Final = 1000
-"""A slice ends at the first of these two limits."""
+"""A slice ends at the first of these two limits. DEBUG LOADAOF takes several slices in a turn of the event loop."""
 _LOOK_ENTRIES: Final = 32
 """The clock is read once per this many records."""
 

@@ -12,8 +12,9 @@ from disqued.core.runtime.waiting import release_all
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
-_SLICE_NS: Final = 3_000_000
-"""How long the memory of dropped jobs is freed at a time, apart from the last step."""
+_SLICE_NS: Final = 1_000_000
+"""How long the memory of dropped jobs is freed at a time, apart from the last step. Short, because a slice of a load or
+of another long command runs in the same turn."""
 
 
 def flush_all(state: NodeState) -> None:
