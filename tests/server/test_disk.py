@@ -300,6 +300,23 @@ def test_an_open_file_stays_when_the_working_directory_changes(
     assert real.content("a") == b"x"
 
 
+def test_a_large_file_that_was_replaced_is_closed_and_keeps_its_content_under_another_name(
+    real: Owner, directory: Path
+) -> None:
+    content = os.urandom(1000) * (files.FREED_BYTES // 1000 + 1)
+    real.do(disk.OPEN, "a")
+    real.do(disk.APPEND, "a", content)
+    (directory / "backup").hardlink_to(directory / "a")
+    real.do(disk.OPEN, "temp")
+    real.do(disk.REPLACE, "temp", other="a")
+    for thread in threading.enumerate():
+        if thread.name == "close":
+            thread.join(TIMEOUT_S)
+    opened = [link for link in Path("/proc/self/fd").iterdir() if link.exists()]
+    assert not any(link.samefile(directory / "backup") for link in opened)
+    assert (directory / "backup").read_bytes() == content
+
+
 # --- real files only: when it does not work ---------------------------------------------------------------------------
 
 
