@@ -172,6 +172,12 @@ def test_execute_sends_any_command(client: Any) -> None:
     assert (pong, type(refused), length) == (b"PONG", ResponseError, 0)
 
 
+def test_execute_ahead_returns_the_replies_in_order(client: Any) -> None:
+    commands = [["ADDJOB", "mail", "x", 0], ["NOSUCH"], *([["QLEN", "mail"]] * 50)]
+    job_id, refused, *lengths = client.execute_ahead(commands)
+    assert (job_id[:2], type(refused), lengths) == (b"D-", ResponseError, [1] * 50)
+
+
 def test_add_many_returns_a_result_for_each_job(client: Any) -> None:
     results = client.add_many("mail", (str(number) for number in range(300)), maxlen=290)
     assert sum(isinstance(result, JobId) for result in results) == 290

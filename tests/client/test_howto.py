@@ -75,5 +75,6 @@ def test_table_of_repeated_calls_matches_the_code() -> None:
             "add_many",
             "add_jobs",
             "execute_many",
+            "execute_ahead",
         }:
             assert getattr(calls, name)(*arguments.get(name, ("D-x",))).repeat is repeat, name

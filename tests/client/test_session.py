@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import suppress
 
 import pytest
 
@@ -48,7 +49,8 @@ class ScriptedLink:
         assert read_timeout_s is None or read_timeout_s >= 1, (
             "the client's timeout plus the time that the command may block"
         )
-        self._network.sent.append((str(self.address), request.split(b"\r\n")[2].decode()))
+        if request:
+            self._network.sent.append((str(self.address), request.split(b"\r\n")[2].decode()))
         answers: list[Reply] = []
         while len(answers) < replies:
             answer = self._network.scripts[str(self.address)].popleft()
@@ -334,3 +336,55 @@ def test_session_uses_the_shared_address_when_the_own_one_leads_elsewhere() -> N
     network.links[0].usable = False
     assert run_now(client.perform(calls.qlen("q"))) == 2
     assert str(client.node) == A
+
+
+# --- calls ahead of their replies -------------------------------------------------------------------------------------
+
+
+def in_turn(answers: AsyncGenerator[object, None]) -> Iterator[object]:
+    with suppress(StopAsyncIteration):
+        while True:
+            yield run_now(answers.__anext__())
+
+
+def test_next_call_is_sent_before_the_reply_to_the_previous_one_is_seen() -> None:
+    network = Network(a=[1, response_error("ERR bad"), 3])
+    sent_so_far = []
+    answers = []
+    for answer in in_turn(session(network, A).perform_ahead([calls.qlen("q")] * 3)):
+        sent_so_far.append(len(network.sent))
+        answers.append(answer)
+    assert sent_so_far == [1, 2, 2], "two at first, one more for each reply"
+    assert [type(answer) for answer in answers] == [int, ResponseError, int]
+    assert not network.links[0].closed
+    assert network.in_use == 0
+
+
+def test_calls_ahead_of_a_lost_reply_are_not_repeated() -> None:
+    network = Network(a=[1, CUT])
+    answers = in_turn(session(network, A).perform_ahead([calls.qlen("q")] * 3))
+    assert next(answers) == 1
+    with pytest.raises(ConnectionLost, match="QLEN"):
+        next(answers)
+    assert len(network.sent) == 2
+    assert network.links[0].closed
+    assert network.in_use == 0
+
+
+def test_connection_with_replies_on_their_way_is_closed_when_the_caller_stops() -> None:
+    network = Network(a=[1, 2])
+    client = session(network, A)
+    answers = client.perform_ahead([calls.qlen("q")] * 2)
+    assert run_now(answers.__anext__()) == 1
+    run_now(answers.aclose())
+    assert network.links[0].closed
+    assert network.in_use == 0
+
+
+def test_another_node_is_used_after_calls_ahead_to_a_leaving_node() -> None:
+    network = Network(a=[LEAVING, LEAVING], b=[1])
+    client = session(network, A, B)
+    client._nodes.connected(parse_address(A))
+    answers = list(in_turn(client.perform_ahead([calls.add("q", "x")] * 2)))
+    assert [type(answer) for answer in answers] == [NodeLeaving, NodeLeaving]
+    assert run_now(client.perform(calls.qlen("q"))) == 1

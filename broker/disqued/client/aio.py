@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
@@ -34,6 +34,9 @@ class AsyncClient(BaseClient):
     async def _many(self, many: Iterable[Call[T]]) -> list[T | DisqueError]:
         return await self._session.perform_many(many)
 
+    def _ahead(self, many: Iterable[Call[T]]) -> AsyncGenerator[T | DisqueError, None]:
+        return self._session.perform_ahead(many)
+
     async def _scan(self, scan: Scan[T]) -> AsyncIterator[T]:
         cursor = 0
         while True:
@@ -45,6 +48,7 @@ class AsyncClient(BaseClient):
 
     execute = Method(_one, calls.execute)
     execute_many = Method(_many, calls.execute_many)
+    execute_ahead = Method(_ahead, calls.execute_ahead)
     add = Method(_one, calls.add)
     add_many = Method(_many, calls.add_many)
     add_jobs = Method(_many, calls.add_jobs)

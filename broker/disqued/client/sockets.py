@@ -39,7 +39,7 @@ class SocketLink:
         return False
 
     async def exchange(self, request: bytes, replies: int, read_timeout_s: float | None) -> list[Reply]:
-        """Send the request and read until all replies have arrived."""
+        """Send the request and read until at least so many replies have arrived."""
         answers: list[Reply] = []
         try:
             self._socket.settimeout(read_timeout_s)

@@ -32,7 +32,7 @@ class StreamLink:
         return not (self._reader.at_eof() or self._writer.is_closing())
 
     async def exchange(self, request: bytes, replies: int, read_timeout_s: float | None) -> list[Reply]:
-        """Send the request and read until all replies have arrived."""
+        """Send the request and read until at least so many replies have arrived."""
         answers: list[Reply] = []
         try:
             async with asyncio.timeout(read_timeout_s):

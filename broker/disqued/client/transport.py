@@ -29,7 +29,9 @@ class Link(Protocol):
         """False when the node has closed the connection since the last call."""
 
     async def exchange(self, request: bytes, replies: int, read_timeout_s: float | None) -> list[Reply]:
-        """Send `request` and read as many replies; `read_timeout_s` limits each wait for more bytes.
+        """Send `request`, read until as many replies have arrived, and return all that have.
+
+        `read_timeout_s` limits each wait for more bytes.
 
         Raises:
             BrokenConnectionError: the connection broke, or timed out, before the last reply.
