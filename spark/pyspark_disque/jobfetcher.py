@@ -56,9 +56,9 @@ class JobFetcher:
                     self._report(lost)
                 yield from (found[job_id] for job_id in part.ids if job_id in found)
 
-    def _find(self, jobs: JobGroup) -> dict[str, Row]:
+    def _find(self, jobs: JobGroup) -> dict[bytes, Row]:
         """Return the rows of the jobs that exist, by job ID."""
-        found: dict[str, Row] = {}
+        found: dict[bytes, Row] = {}
         deadline = RetryDeadline(self._options.give_up_after_s, self._clock)
         attempts = 0
         while attempts < ATTEMPTS:
@@ -74,7 +74,7 @@ class JobFetcher:
                 self._clock.sleep(RETRY_PAUSE_S)
         return found
 
-    def _ask_nodes(self, jobs: JobGroup, found: dict[str, Row]) -> bool:
+    def _ask_nodes(self, jobs: JobGroup, found: dict[bytes, Row]) -> bool:
         """Add the rows of the jobs to `found`, asking one node after another.
 
         Return whether all the nodes that had to be asked answered.
@@ -89,12 +89,13 @@ class JobFetcher:
             if replies is None:
                 all_answered = False
                 continue
-            rows = (_row(jobs, job_id, flat) for job_id, flat in zip(missing, replies, strict=True))
-            found.update((row.id, row) for row in rows if row is not None)
+            rows = ((job_id, _row(jobs, job_id, flat)) for job_id, flat in zip(missing, replies, strict=True))
+            found.update((job_id, row) for job_id, row in rows if row is not None)
         return all_answered
 
-    def _report(self, lost: Sequence[str]) -> None:
-        names = ", ".join(lost[:MAX_NAMED]) + (f" and {len(lost) - MAX_NAMED} more" if len(lost) > MAX_NAMED else "")
+    def _report(self, lost: Sequence[bytes]) -> None:
+        names = b", ".join(lost[:MAX_NAMED]).decode("ascii")
+        names += f" and {len(lost) - MAX_NAMED} more" if len(lost) > MAX_NAMED else ""
         unreachable = [m.address for m in self._reader.members() if self._reader.unreachable_for_s(m) > 0]
         where = f"; unreachable nodes: {', '.join(unreachable)}" if unreachable else ""
         text = (
@@ -106,7 +107,7 @@ class JobFetcher:
         LOG.warning("%s; continuing without them because failOnDataLoss is false", text)
 
 
-def _row(group: JobGroup, job_id: str, flat: Any) -> Row | None:
+def _row(group: JobGroup, job_id: bytes, flat: Any) -> Row | None:
     """Return the row of a job from its SHOW reply; None if the node knows nothing of it or only its acknowledgement."""
     if flat is None:
         return None
@@ -116,7 +117,7 @@ def _row(group: JobGroup, job_id: str, flat: Any) -> Row | None:
         return None
     return Row(
         group.queue,
-        job_id,
+        job_id.decode("ascii"),
         body,
         fields[b"ctime"] // 1000,
         fields[b"nacks"],

@@ -4,7 +4,8 @@ The reader first asks every node for the lengths of its queues, then leases from
 a busy node cannot starve another one. It does not ask a node that failed to answer again before a pause that grows with
 each failure, so a node that hangs costs a few seconds and not every batch. This module does not know Spark.
 
-A reply of GETJOB is handled column by column: all IDs, all bodies. An object for each job would double the time.
+A reply of GETJOB is handled column by column: all IDs, all bodies. An object for each job would double the time. The
+next GETJOB, or ACKJOB, is sent before that, so that the node works meanwhile.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import dataclasses
 import gc
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
@@ -23,7 +25,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from disqued.client import Client, ConnectionFailed, DisqueError, ResponseError
-from disqued.client.wire import to_text
+from disqued.client.wire import Reply, to_text
 from pyspark_disque.brokers import Brokers, Member, is_retryable
 from pyspark_disque.clock import Clock
 from pyspark_disque.offsets import ID_HEAD, ID_TAIL, JobGroup, kind_of
@@ -43,7 +45,9 @@ MAX_COUNT: Final = 2000
 """The maximum number of jobs of one GETJOB; a node serves no other client meanwhile."""
 MAX_REPLY_BYTES: Final = 8 << 20
 """The approximate size limit of a GETJOB reply; the size of the last bodies determines the next count."""
-ACKS_PER_CALL: Final = 500
+ACKS_PER_CALL: Final = 1000
+NO_REQUEUE: Final = -1
+"""What a node tells of a job that it delivers only once."""
 _SYNTAX_ERROR: Final = "ERR syntax error"
 _BODY: Final = itemgetter(2)
 
@@ -59,7 +63,7 @@ class LeasedJobs(NamedTuple):
     bodies: Sequence[bytes]
     requeue_at_s: float
 
-    def without(self, ids: AbstractSet[str]) -> LeasedJobs:
+    def without(self, ids: AbstractSet[bytes]) -> LeasedJobs:
         """Leave out the jobs with these IDs."""
         if ids.isdisjoint(self.group.ids):
             return self
@@ -130,7 +134,8 @@ class JobReader:
     _members: tuple[Member, ...] = ()
     _members_until_s: float = 0.0
     _outages: dict[str, Outage] = field(default_factory=dict)
-    _count: int = FIRST_COUNT
+    count: int = FIRST_COUNT
+    """The number of jobs that the next GETJOB asks for."""
     _without_requeue: set[str] = field(default_factory=set)
     """The members that do not know GETJOB WITHREQUEUE, by ID."""
 
@@ -276,33 +281,35 @@ class JobReader:
 
     def lease_at(self, member: Member, queues: Sequence[str], share: int) -> Iterator[LeasedJobs]:
         """Lease up to `share` jobs from one member; fewer if it has fewer, or is unreachable. Yields each reply."""
-        left = share
-        while left > 0:
-            count = min(left, self._count)
-            now_s = self.clock.now_s()
-            with _without_collections():
-                reply = self.call(member, partial(self._getjob, member=member, count=count, queues=queues))
-                if not reply:
-                    return
-                left -= len(reply)
-                average = sum(map(len, map(_BODY, reply))) // len(reply) + 100
-                self._count = max(1, min(self._count * 4, MAX_COUNT, MAX_REPLY_BYTES // average))
-                leased = list(_leased(member.id, reply, now_s))
-                del reply
-            yield from leased
-
-    def _getjob(self, client: Client, member: Member, count: int, queues: Sequence[str]) -> list[list[Any]]:
-        """Return the raw reply of GETJOB."""
         flags = () if member.id in self._without_requeue else ("WITHREQUEUE",)
+        requests = Requests(self, flags, queues, share)
         try:
-            reply = client.execute("GETJOB", "NOHANG", *flags, "COUNT", count, "FROM", *queues)
+            with closing(self.brokers.at(member.address).execute_ahead(requests)) as replies:
+                yield from self._leases(member, requests, replies)
         except ResponseError as error:
             if not flags or str(error) != _SYNTAX_ERROR:
                 raise
             self._without_requeue.add(member.id)
-            return self._getjob(client, member, count, queues)
-        jobs: Any = reply or []
-        return list(jobs)
+            yield from self.lease_at(member, queues, share)
+
+    def _leases(
+        self, member: Member, requests: Requests, replies: Iterator[Reply | DisqueError]
+    ) -> Iterator[LeasedJobs]:
+        while True:
+            with _without_collections():
+                reply = self.call(member, partial(_next_reply, replies=replies))
+                if reply is None:
+                    return
+                sent_s = requests.sent_s.popleft()
+                if reply:
+                    average = sum(map(len, map(_BODY, reply))) // len(reply) + 100
+                    self.count = max(1, min(self.count * 4, MAX_COUNT, MAX_REPLY_BYTES // average))
+                    leased = list(_leased(member.id, reply, sent_s))
+                else:
+                    requests.left = 0  # those already sent may still bring jobs
+                    leased = []
+                del reply
+            yield from leased
 
     # --- acknowledgements ---------------------------------------------------------------------------------------------
 
@@ -312,17 +319,57 @@ class JobReader:
         Raises:
             ConnectionFailed: no node accepts it. Some jobs may be acknowledged; acknowledging them again is harmless.
         """
-        by_node: dict[str, list[str]] = {}
+        by_node: dict[str, list[bytes]] = {}
         for group in groups:
             by_node.setdefault(group.node, []).extend(group.ids)
         command = "FASTACK" if self.options.ack_mode == "fast" else "ACKJOB"
         for node, ids in by_node.items():
-            calls = [(command, *ids[first : first + ACKS_PER_CALL]) for first in range(0, len(ids), ACKS_PER_CALL)]
             if not any(
-                self.call(member, partial(execute_all, calls=calls)) is not None
+                self.call(member, partial(_acknowledge, command=command, ids=ids))
                 for member in by_preference(self.members(), node)
             ):
                 raise ConnectionFailed(f"no node accepts the acknowledgement of {len(ids)} jobs")
+
+
+class Requests(Iterator[tuple[str | int, ...]]):
+    """The GETJOBs of one lease. Each is made when it is sent, so its COUNT follows from the replies so far.
+
+    `sent_s` has the times of those without a reply; `left` is the number of jobs to ask for.
+    """
+
+    def __init__(self, reader: JobReader, flags: tuple[str, ...], queues: Sequence[str], share: int) -> None:
+        self.sent_s: deque[float] = deque()
+        self.left = share
+        self._reader = reader
+        self._flags = flags
+        self._queues = queues
+
+    def __next__(self) -> tuple[str | int, ...]:
+        if self.left <= 0:
+            raise StopIteration
+        count = min(self.left, self._reader.count)
+        self.left -= count
+        self.sent_s.append(self._reader.clock.now_s())
+        return ("GETJOB", "NOHANG", *self._flags, "COUNT", count, "FROM", *self._queues)
+
+
+def _next_reply(_: Client, replies: Iterator[Reply | DisqueError]) -> list[Any] | None:
+    """Return the jobs in the next GETJOB reply; None after the last one."""
+    for reply in replies:
+        if isinstance(reply, DisqueError):
+            raise reply
+        jobs: Any = reply or []
+        return list(jobs)
+    return None
+
+
+def _acknowledge(client: Client, command: str, ids: Sequence[bytes]) -> bool:
+    parts = (ids[first : first + ACKS_PER_CALL] for first in range(0, len(ids), ACKS_PER_CALL))
+    with closing(client.execute_ahead((command, *part) for part in parts)) as replies:
+        for reply in replies:
+            if isinstance(reply, DisqueError):
+                raise reply
+    return True
 
 
 @contextmanager
@@ -345,18 +392,17 @@ def _leased(node: str, reply: Sequence[Sequence[Any]], now_s: float) -> Iterator
     if len(set(queues)) > 1 or not are_alike:
         kinds: dict[tuple[bytes, str], list[Sequence[Any]]] = {}
         for job in reply:
-            kinds.setdefault((job[0], kind_of(job[1].decode("ascii"))), []).append(job)
+            kinds.setdefault((job[0], kind_of(job[1])), []).append(job)
         for jobs in kinds.values():
             yield from _leased(node, jobs, now_s)
         return
-    remaining_ms = min((ms for ms in more[1] if ms >= 0), default=math.inf) if more else 0
-    group = JobGroup(node, to_text(queues[0]), tuple([raw.decode("ascii") for raw in ids]))
-    yield LeasedJobs(group, bodies, now_s + remaining_ms / 1000)
+    remaining_ms = min(set(more[1]) - {NO_REQUEUE}, default=math.inf) if more else 0
+    yield LeasedJobs(JobGroup(node, to_text(queues[0]), ids), bodies, now_s + remaining_ms / 1000)
 
 
 def _each_once(leased: Iterable[LeasedJobs]) -> Iterator[LeasedJobs]:
     """Leave out jobs that were delivered before, for example by another node."""
-    known: set[str] = set()
+    known: set[bytes] = set()
     for jobs in leased:
         yield jobs.without(known)
         known.update(jobs.group.ids)
@@ -379,7 +425,7 @@ def by_preference(members: Iterable[Member], node: str) -> list[Member]:
     return sorted(members, key=lambda member: (member.id != node, member.priority))
 
 
-def execute_all(client: Client, calls: Sequence[tuple[str | int, ...]]) -> list[Any]:
+def execute_all(client: Client, calls: Sequence[tuple[str | bytes | int, ...]]) -> list[Any]:
     """Send commands as a pipeline and return the replies.
 
     Raises:

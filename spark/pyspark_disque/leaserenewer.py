@@ -40,7 +40,7 @@ class HeldJobs:
     """Held jobs: the node that knows them, when to renew their leases, and whether no node knew them the last time."""
 
     node: str
-    ids: Sequence[str]
+    ids: Sequence[bytes]
     due_s: float
     are_missing: bool = False
 
@@ -140,14 +140,14 @@ class LeaseRenewer:
         began_s = self._clock.now_s()
         left = list(held.ids)
         problem: DisqueError | None = None
-        retries: dict[tuple[str, float], list[str]] = {}
+        retries: dict[tuple[str, float], list[bytes]] = {}
         for member in members:
             asking, left = left, []
             for first in range(0, len(asking), JOBS_PER_CALL):
                 if number not in self._batches:
                     return ()
                 ids = asking[first : first + JOBS_PER_CALL]
-                results = brokers.at(member.address).working_many(ids)
+                results = brokers.at(member.address).working_many(job_id.decode("ascii") for job_id in ids)
                 for job_id, result in zip(ids, results, strict=True):
                     retry_s = self._retry_s(job_id, result)
                     if retry_s is not None:
@@ -162,7 +162,7 @@ class LeaseRenewer:
         renewed = [HeldJobs(node, ids, began_s + RENEW_SHARE * retry_s) for (node, retry_s), ids in retries.items()]
         return [*renewed, *self._unknown(held, left, problem)]
 
-    def _retry_s(self, job_id: str, result: int | DisqueError) -> float | None:
+    def _retry_s(self, job_id: bytes, result: int | DisqueError) -> float | None:
         """Return the retry time in a reply to WORKING, infinity if no further WORKING helps, None without either."""
         match result:
             case int():
@@ -173,7 +173,7 @@ class LeaseRenewer:
             case _:
                 return None
 
-    def _unknown(self, held: HeldJobs, ids: Sequence[str], problem: DisqueError | None) -> Iterable[HeldJobs]:
+    def _unknown(self, held: HeldJobs, ids: Sequence[bytes], problem: DisqueError | None) -> Iterable[HeldJobs]:
         """Keep jobs that no node knew, except if all answered for the second time: then they no longer exist."""
         if not ids:
             return ()
@@ -183,13 +183,13 @@ class LeaseRenewer:
             return ()
         return (HeldJobs(held.node, ids, self._clock.now_s() + RETRY_PAUSE_S, are_missing=problem is None),)
 
-    def _warn_too_late(self, job_id: str) -> None:
+    def _warn_too_late(self, job_id: bytes) -> None:
         if not self._warned_too_late:
             self._warned_too_late = True
             LOG.warning(
                 "cannot renew the lease because more than half of the job's ttl has passed; it may also be delivered "
                 "to another consumer; further jobs are not logged job=%s",
-                job_id,
+                job_id.decode("ascii"),
             )
 
 

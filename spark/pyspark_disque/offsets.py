@@ -6,7 +6,8 @@ A job ID is `D-<8 hex digits>-<24 characters>-<4 hex digits>`. The first and the
 many jobs, so the offset stores them once, followed by the concatenated 24 characters of each job. These are 144 random
 bits in base64, so no compression makes them shorter: 24 bytes per job.
 
-The jobs of a group are a tuple of IDs. An object for each job would cost more than all other work for it.
+The jobs of a group are a tuple of IDs, as bytes, as the nodes send and read them. An object for each job, or a
+conversion of each ID to text, would cost as much as all other work for it.
 
 This module knows neither Spark nor the broker. A queue name that is not UTF-8 is text with surrogate escapes, as in the
 client. JSON escapes those, so an offset is plain ASCII.
@@ -37,7 +38,7 @@ class JobGroup(NamedTuple):
 
     node: str
     queue: str
-    ids: tuple[str, ...]
+    ids: tuple[bytes, ...]
 
     @property
     def kind(self) -> str:
@@ -52,7 +53,7 @@ class Manifest(NamedTuple):
     groups: tuple[JobGroup, ...]
 
     @property
-    def ids(self) -> Iterator[str]:
+    def ids(self) -> Iterator[bytes]:
         """The IDs of all jobs."""
         return chain.from_iterable(group.ids for group in self.groups)
 
@@ -60,9 +61,9 @@ class Manifest(NamedTuple):
 BEGINNING: Final = Manifest(0, ())
 
 
-def kind_of(job_id: str) -> str:
+def kind_of(job_id: bytes) -> str:
     """Return the parts of an ID that many jobs have in common."""
-    return job_id[2 : ID_HEAD - 1] + job_id[ID_TAIL:]
+    return (job_id[2 : ID_HEAD - 1] + job_id[ID_TAIL:]).decode("ascii")
 
 
 def encode_offset(manifest: Manifest) -> Offset:
@@ -76,7 +77,7 @@ def encode_offset(manifest: Manifest) -> Offset:
 def _texts(group: JobGroup) -> Iterable[tuple[str, str]]:
     for number, first in enumerate(range(0, len(group.ids), _JOBS_PER_TEXT)):
         randoms = [job_id[ID_HEAD:ID_TAIL] for job_id in group.ids[first : first + _JOBS_PER_TEXT]]
-        yield f"{group.kind}/{number}" if number else group.kind, "".join(randoms)
+        yield f"{group.kind}/{number}" if number else group.kind, b"".join(randoms).decode("ascii")
 
 
 def decode_offset(offset: Mapping[str, Any]) -> Manifest:
@@ -102,15 +103,15 @@ def decode_offset(offset: Mapping[str, Any]) -> Manifest:
     )
 
 
-def _ids(texts: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+def _ids(texts: Mapping[str, str]) -> Iterator[tuple[bytes, ...]]:
     """Yield the IDs of each kind."""
     joined: dict[str, str] = {}
     for name, text in texts.items():
         kind = name.partition("/")[0]
         joined[kind] = joined.get(kind, "") + text
     for kind, text in sorted(joined.items()):
-        head, tail = f"D-{kind[:8]}-", kind[8:]
-        yield tuple([f"{head}{text[first : first + _RANDOM]}{tail}" for first in range(0, len(text), _RANDOM)])
+        head, tail, randoms = f"D-{kind[:8]}-".encode("ascii"), kind[8:].encode("ascii"), text.encode("ascii")
+        yield tuple([head + randoms[first : first + _RANDOM] + tail for first in range(0, len(randoms), _RANDOM)])
 
 
 def split(groups: Sequence[JobGroup], parts: int) -> list[tuple[JobGroup, ...]]:

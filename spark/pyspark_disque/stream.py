@@ -167,7 +167,8 @@ class Driver:
         self._deadline.reset()
         fresh = self._without_finished(leased, before)
         if not fresh:
-            self._clock.sleep(IDLE_S)
+            if self._drain is None:
+                self._clock.sleep(IDLE_S)
             return start
         manifest = Manifest(before.number + 1, tuple(jobs.group for jobs in fresh))
         self._hold(manifest, min(jobs.requeue_at_s for jobs in fresh))

@@ -12,7 +12,7 @@ MEGABYTE = 1 << 20
 
 
 def group(queue: str, count: int) -> JobGroup:
-    return JobGroup("node-1", queue, tuple(f"id-{number}" for number in range(count)))
+    return JobGroup("node-1", queue, tuple(b"id-%d" % number for number in range(count)))
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def empty(cluster: RealCluster) -> RealCluster:
 
 
 def ids_of(leased: Iterable[LeasedJobs]) -> list[str]:
-    return [job_id for jobs in leased for job_id in jobs.group.ids]
+    return [job_id.decode() for jobs in leased for job_id in jobs.group.ids]
 
 
 def take_all(drain: Drain, limit: int = 1000, during: Callable[[int], None] = lambda _: None) -> list[str]:
@@ -196,19 +196,41 @@ def test_node_that_does_not_tell_leases_is_asked_without_them(
     added = add(empty.nodes[0], 200)
     asked: list[tuple[object, ...]] = []
 
-    def execute(client: Client, *words: str | int) -> object:
-        asked.append(words)
-        if "WITHREQUEUE" in words:
-            raise ResponseError("ERR syntax error")
-        return original.__get__(client, Client)(*words)
+    def execute_ahead(client: Client, commands: Iterable[tuple[object, ...]]) -> Iterator[object]:
+        for words in commands:
+            asked.append(words)
+            if "WITHREQUEUE" in words:
+                yield ResponseError("ERR syntax error")
+            else:
+                yield from original.__get__(client, Client)([words])
 
-    original: Any = vars(Client)["execute"]
-    monkeypatch.setattr(Client, "execute", execute)
+    original: Any = vars(Client)["execute_ahead"]
+    monkeypatch.setattr(Client, "execute_ahead", execute_ahead)
     with closing(JobReader(options(empty), Clock(lambda: 1000.0))) as reader:
         leased = reader.lease(reader.backlog(), 1000)
     assert set(ids_of(leased)) == added
     assert {jobs.requeue_at_s for jobs in leased} == {1000.0}, "the lease may end at any time"
     assert sum("WITHREQUEUE" in words for words in asked) == 1, "each node is asked for leases once"
+
+
+def test_jobs_that_arrive_after_an_empty_reply_are_leased(empty: RealCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second GETJOB is already sent when the first one gets no job."""
+    added: set[str] = set()
+
+    def execute_ahead(client: Client, commands: Iterator[tuple[object, ...]]) -> Iterator[object]:
+        sent = [next(commands), next(commands)]
+        yield None
+        added.update(add(empty.nodes[0], 5))
+        yield from original.__get__(client, Client)(sent[1:])
+        assert list(commands) == [], "no further job is asked for"
+
+    original: Any = vars(Client)["execute_ahead"]
+    monkeypatch.setattr(Client, "execute_ahead", execute_ahead)
+    with closing(JobReader(options(empty), Clock())) as reader:
+        member = next(member for member in reader.members() if member.address == empty.nodes[0].address)
+        leased = list(reader.lease_at(member, [QUEUE], 1000))
+    assert set(ids_of(leased)) == added
+    assert len(added) == 5
 
 
 def test_leased_jobs_are_in_the_order_of_their_offset(empty: RealCluster) -> None:
@@ -233,9 +255,9 @@ def test_reference_cycles_are_searched_again_after_a_reply_that_fails() -> None:
 
 
 def test_jobs_that_were_delivered_before_are_left_out_with_their_bodies() -> None:
-    leased = LeasedJobs(JobGroup("n", QUEUE, ("a", "b", "c")), [b"1", b"2", b"3"], 0.0)
-    assert leased.without({"b"}) == LeasedJobs(JobGroup("n", QUEUE, ("a", "c")), [b"1", b"3"], 0.0)
-    assert leased.without({"d"}) is leased
+    leased = LeasedJobs(JobGroup("n", QUEUE, (b"a", b"b", b"c")), [b"1", b"2", b"3"], 0.0)
+    assert leased.without({b"b"}) == LeasedJobs(JobGroup("n", QUEUE, (b"a", b"c")), [b"1", b"3"], 0.0)
+    assert leased.without({b"d"}) is leased
 
 
 # --- drains -----------------------------------------------------------------------------------------------------------

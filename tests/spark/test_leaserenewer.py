@@ -27,7 +27,7 @@ def leased(node: RealNode, count: int, retry_s: int = 1, **how: int) -> list[Job
     """Add jobs, lease them and return them, as one group."""
     with Client([node.address], discover=False) as client:
         client.add_many(QUEUE, ["body"] * count, retry_s=retry_s, **how)  # type: ignore[arg-type]  # options by name
-        return [JobGroup(node.id, QUEUE, tuple(job.id for job in client.get(QUEUE, count=count, nohang=True)))]
+        return [JobGroup(node.id, QUEUE, tuple(job.id.encode() for job in client.get(QUEUE, count=count, nohang=True)))]
 
 
 def queued(cluster: RealCluster) -> int:

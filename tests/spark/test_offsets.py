@@ -16,8 +16,8 @@ ALPHABET = string.ascii_letters + string.digits + "+/"
 NODES = ("a" * 40, "b" * 40, "c" * 40)
 
 
-def job_id(rng: random.Random, node: str, ttl: str = "05a1") -> str:
-    return f"D-{node[:8]}-{''.join(rng.choices(ALPHABET, k=24))}-{ttl}"
+def job_id(rng: random.Random, node: str, ttl: str = "05a1") -> bytes:
+    return f"D-{node[:8]}-{''.join(rng.choices(ALPHABET, k=24))}-{ttl}".encode()
 
 
 def jobs(
@@ -33,7 +33,7 @@ def jobs(
     )
 
 
-def ids_of(groups: Iterable[JobGroup]) -> list[str]:
+def ids_of(groups: Iterable[JobGroup]) -> list[bytes]:
     return [job_id for group in groups for job_id in group.ids]
 
 
@@ -63,7 +63,7 @@ def test_offset_of_ten_thousand_jobs_is_below_a_quarter_megabyte() -> None:
 
 
 def test_strings_of_an_offset_are_within_the_limit_of_json_readers() -> None:
-    ids = tuple(f"D-{NODES[0][:8]}-{number:024}-05a1" for number in range(250_001))
+    ids = tuple(b"D-aaaaaaaa-%024d-05a1" % number for number in range(250_001))
     manifest = Manifest(1, (JobGroup(NODES[0], "q", ids),))
     offset = encode_offset(manifest)
     texts = offset["jobs"][NODES[0]]["q"]
@@ -91,10 +91,10 @@ def test_checkpoint_of_an_earlier_version_is_read() -> None:
     assert decode_offset(offset) == Manifest(
         4,
         (
-            JobGroup(NODES[0], "q", (f"D-aaaaaaaa-{second}-05a1", f"D-aaaaaaaa-{first}-05a1")),
-            JobGroup(NODES[0], "r", (f"D-aaaaaaaa-{first}-05a1",)),
-            JobGroup(NODES[0], "r", (f"D-aaaaaaaa-{second}-ffff",)),
-            JobGroup(NODES[1], "q", (f"D-bbbbbbbb-{first}-05a1",)),
+            JobGroup(NODES[0], "q", (f"D-aaaaaaaa-{second}-05a1".encode(), f"D-aaaaaaaa-{first}-05a1".encode())),
+            JobGroup(NODES[0], "r", (f"D-aaaaaaaa-{first}-05a1".encode(),)),
+            JobGroup(NODES[0], "r", (f"D-aaaaaaaa-{second}-ffff".encode(),)),
+            JobGroup(NODES[1], "q", (f"D-bbbbbbbb-{first}-05a1".encode(),)),
         ),
     )
 

@@ -63,7 +63,7 @@ def driver(cluster: RealCluster) -> Iterator[Callable[..., Driver]]:
 
 
 def ids_of(groups: Iterable[JobGroup]) -> list[str]:
-    return [job_id for group in groups for job_id in group.ids]
+    return [job_id.decode() for group in groups for job_id in group.ids]
 
 
 def size(offset: dict[str, object]) -> int:
@@ -151,9 +151,9 @@ def test_job_of_the_previous_batch_is_left_out_and_acknowledged(
 ) -> None:
     query = driver()
     node = filled.nodes[0]
-    job_id = node.call("ADDJOB", "late", "body", 0).decode()
+    job_id = node.call("ADDJOB", "late", "body", 0)
     late = JobGroup(node.id, "late", (job_id,))
-    other = f"{job_id[:-5]}-ffff"
+    other = job_id[:-4] + b"ffff"
     leased = [LeasedJobs(late._replace(ids=(other, job_id)), [b"other", b"late"], 0.0)]
     assert query._without_finished(leased, Manifest(1, (late,))) == [
         LeasedJobs(late._replace(ids=(other,)), [b"other"], 0.0)
