@@ -23,15 +23,17 @@ PLOT: Final = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- results begin -->", "<!-- results end -->"
 BY_HAND: Final = "foreachPartition, redis-py"
 DIRECTIONS: Final = {"into": "Rows per second into a queue", "out of": "Jobs per second out of a queue, acknowledged"}
+STEADY: Final = "The same without the start and the end of the query, or of the Spark job"
 FLOORS: Final = {"connector, stream": SPARK_STREAM, "connector, consuming batch": SPARK_CONSUME}
 COLOURS: Final = ("#1f6f8b", "#8fb8c9", "#c0392b", "#6c7a3a")
 STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "disqued", "font.size": 9, "font.family": "sans-serif"}
 
 
 def tables(results: dict[str, Any]) -> Iterator[Table]:
-    """Yield a table for each direction, and one for memory."""
+    """Yield a table for each direction, one without the start, and one for memory."""
     for direction, title in DIRECTIONS.items():
-        yield _rates(results, direction, title)
+        yield _rates(results, direction, title, results["jobs"][direction])
+    yield _rates(results, "steady", STEADY, results["jobs"]["out of"])
     rows = [
         [f"{int(jobs):,}", f"{peak['write'] / 1024:.0f} MB", f"{peak['read'] / 1024:.0f} MB"]
         for jobs, peak in results["memory"].items()
@@ -43,7 +45,7 @@ def tables(results: dict[str, Any]) -> Iterator[Table]:
     )
 
 
-def _rates(results: dict[str, Any], direction: str, title: str) -> Table:
+def _rates(results: dict[str, Any], direction: str, title: str, jobs: int) -> Table:
     """Return the medians, each with the median and the range of its ratio to the code by hand in the same round."""
     table = Table(title, ["", *(f"{count} task{'s' * (count != '1')}" for count in results["executors"])], [])
     names = next(iter(results["executors"].values()))[direction]
@@ -54,7 +56,7 @@ def _rates(results: dict[str, Any], direction: str, title: str) -> Table:
             ratios = [theirs / ours for ours, theirs in zip(spent, by_hand, strict=True)]
             beside = f" x{median(ratios):.2f} [{min(ratios):.2f}-{max(ratios):.2f}]"
             beside += verdict(median(ratios), FLOORS.get(name))
-            rate = number(results["jobs"][direction] / median(spent))
+            rate = number(jobs / median(spent))
             cells.append(rate if name == BY_HAND else f"{rate}{beside}")
         table.rows.append([name, *cells])
     return table

@@ -8,6 +8,9 @@ seconds of each round of each workload, as one line of JSON. The workloads take 
 Those into queues are the connector in both modes, `foreachPartition` with redis-py's pipelines as you might write it
 by hand, and the asyncio client without Spark. Those out of queues are the connector's stream, its consuming batch,
 `foreachPartition`, and the asyncio client.
+
+For the stream and for `foreachPartition` out of queues, the program also prints the seconds without the start and the
+end of the query or the Spark job ("steady"): a stream runs for days, and its start matters once.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
@@ -101,13 +105,20 @@ def add(setup: Setup) -> None:
 # --- out of queues ----------------------------------------------------------------------------------------------------
 
 
-def stream(setup: Setup) -> None:
-    """Read with the connector's stream and `availableNow`, into a sink that discards the rows."""
+def stream(setup: Setup) -> float:
+    """Read with the connector's stream and `availableNow`, into a sink that discards the rows.
+
+    Return the seconds from the start of the first batch to the end of the last one, as Spark reports them.
+    """
     with tempfile.TemporaryDirectory() as checkpoint:
         jobs = setup.spark.readStream.format("disque").option("nodes", setup.nodes).option("queue", QUEUE)
         jobs = jobs.option("numPartitions", setup.executors).option("maxJobsPerTrigger", max(1000, setup.jobs // 5))
         sink = jobs.load().writeStream.format("noop").option("checkpointLocation", checkpoint)
-        sink.trigger(availableNow=True).start().awaitTermination()
+        query = sink.trigger(availableNow=True).start()
+        query.awaitTermination()
+        batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
+        spent_ms: int = sum(progress["durationMs"]["triggerExecution"] for progress in batches)
+        return spent_ms / 1000
 
 
 def consume(setup: Setup) -> None:
@@ -118,16 +129,20 @@ def consume(setup: Setup) -> None:
     ).save()
 
 
-def _take_by_hand(_: Iterable[Row], port: int) -> None:
+def _take_by_hand(_: Iterable[Row], port: int, spent_s: Accumulator[float]) -> None:
+    began_s = time.perf_counter()
     client: Any = redis.Redis(port=port)
     while found := client.execute_command("GETJOB", "NOHANG", "COUNT", PIPELINE, "FROM", QUEUE):
         client.execute_command("ACKJOB", *(job_id for _, job_id, _ in found))
+    spent_s.add(time.perf_counter() - began_s)
 
 
-def take_by_hand(setup: Setup) -> None:
-    """Read with `foreachPartition` and redis-py."""
+def take_by_hand(setup: Setup) -> float:
+    """Read with `foreachPartition` and redis-py; return the average seconds within a task."""
+    spent_s = setup.spark.sparkContext.accumulator(0.0)
     tasks = setup.spark.range(setup.executors, numPartitions=setup.executors)
-    tasks.foreachPartition(partial(_take_by_hand, port=setup.port))
+    tasks.foreachPartition(partial(_take_by_hand, port=setup.port, spent_s=spent_s))
+    return spent_s.value / setup.executors
 
 
 def take(setup: Setup) -> None:
@@ -141,13 +156,13 @@ def take(setup: Setup) -> None:
     asyncio.run(run())
 
 
-INTO: dict[str, Callable[[Setup], None]] = {
+INTO: dict[str, Callable[[Setup], float | None]] = {
     "connector, at least once": partial(write, mode="atLeastOnce"),
     "connector, deduplicated": partial(write, mode="deduplicated"),
     "foreachPartition, redis-py": write_by_hand,
     "asyncio client": add,
 }
-OUT_OF: dict[str, Callable[[Setup], None]] = {
+OUT_OF: dict[str, Callable[[Setup], float | None]] = {
     "connector, stream": stream,
     "connector, consuming batch": consume,
     "foreachPartition, redis-py": take_by_hand,
@@ -167,14 +182,16 @@ def _fill(client: Client, port: int, jobs: int) -> None:
                     raise SystemExit("bench: the broker refuses a job")
 
 
-def _timed(work: Callable[[Setup], None], setup: Setup, client: Client, *, left: int) -> float:
-    """Return the seconds that a workload takes; exit if it did not add or read all jobs."""
+def _timed(
+    work: Callable[[Setup], float | None], setup: Setup, client: Client, *, left: int
+) -> tuple[float, float | None]:
+    """Return the seconds that a workload takes, and what it returns; exit if it did not add or read all jobs."""
     began = time.perf_counter()
-    work(setup)
+    steady_s = work(setup)
     spent_s = time.perf_counter() - began
     if client.qlen(QUEUE) != left:
         raise SystemExit(f"bench: {client.qlen(QUEUE)} jobs are queued instead of {left}")
-    return spent_s
+    return spent_s, steady_s
 
 
 def rounds(setup: Setup, jobs: dict[str, int], count: int) -> dict[str, dict[str, list[float]]]:
@@ -185,21 +202,24 @@ def rounds(setup: Setup, jobs: dict[str, int], count: int) -> dict[str, dict[str
     measured: dict[str, dict[str, list[float]]] = {
         "into": {name: [] for name in INTO},
         "out of": {name: [] for name in OUT_OF},
+        "steady": {},
     }
     with Client([setup.nodes], discover=False, timeout_s=60) as client:
         for which in range(-1, count):
             into, out_of = (
                 replace(setup, jobs=jobs[direction] if which >= 0 else min(jobs[direction], WARM_UP_JOBS))
-                for direction in measured
+                for direction in ("into", "out of")
             )
             for name, work in INTO.items():
                 client.execute("DEBUG", "FLUSHALL")
-                spent_s = _timed(work, into, client, left=into.jobs)
+                spent_s, _ = _timed(work, into, client, left=into.jobs)
                 measured["into"][name] += [spent_s] if which >= 0 else []
             for name, work in OUT_OF.items():
                 _fill(client, setup.port, out_of.jobs)
-                spent_s = _timed(work, out_of, client, left=0)
+                spent_s, steady_s = _timed(work, out_of, client, left=0)
                 measured["out of"][name] += [spent_s] if which >= 0 else []
+                if which >= 0 and steady_s is not None:
+                    measured["steady"].setdefault(name, []).append(steady_s)
         client.execute("DEBUG", "FLUSHALL")
     return measured
 
