@@ -19,6 +19,6 @@ def test_every_workload_of_the_pipeline_is_measured() -> None:
     command = [sys.executable, str(ROOT / "bench" / "pipeline.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("foreachPartition, redis-py") == 2
-    assert done.stdout.count("connector, ") == 4
+    assert done.stdout.count("foreachPartition, redis-py") == 3
+    assert done.stdout.count("connector, ") == 5
     assert "200  " in done.stdout.partition("Peak memory of a task")[2]
