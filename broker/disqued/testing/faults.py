@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from disqued.core.host import disk
 from disqued.core.jobs.job import ACKED, ACTIVE, QUEUED, Job
+from disqued.membership.nodesconf import decode
 from disqued.testing.cluster import PORT, Member
 from disqued.testing.logcheckers import log_state
 from disqued.testing.logged import LOG_NAME
@@ -282,12 +283,41 @@ def resets(faults: Faults) -> Undo:
 # --- processes and machines -------------------------------------------------------------------------------------------
 
 
+def _can_move(faults: Faults, moving: Member) -> bool:
+    """Whether all nodes will find each other when one of them moves, whose new address no other node knows.
+
+    It is enough if one of two nodes knows the address of the other, or if both find a third one. A node that is down
+    and has no file returns as a new one, which meets all others.
+    """
+    if not moving.host.nodes_text.strip():
+        return True
+    members = [member for member in faults.world.cluster.members if member.alive or member.host.nodes_text.strip()]
+    known = {member: _addresses(member) for member in members}
+    found = [moving]
+    others = [member for member in members if member is not moving]
+    for one in found:
+        for other in [*others]:
+            knows = known[one].get(other.id) == other.ip
+            is_known = one is not moving and known[other].get(one.id) == one.ip
+            if knows or is_known:
+                found.append(other)
+                others.remove(other)
+    return not others
+
+
+def _addresses(member: Member) -> dict[bytes, bytes]:
+    """The addresses of other nodes that a node knows, or that its file has while it is down, by ID."""
+    if member.alive:
+        return {peer.id: peer.ip for peer in member.node.state.view.peers.values()}
+    return {peer.id: peer.ip for peer in decode(member.host.nodes_text).peers}
+
+
 def bring_back(faults: Faults, member: Member, *, keep_files: bool = True, move: bool = False) -> None:
-    """Start a node that is down."""
+    """Start a node that is down, at another address if `move`, unless the nodes could not find each other then."""
     if member.alive:
         return
     ip = member.ip
-    if move:
+    if move and (not keep_files or _can_move(faults, member)):
         faults.moves += 1
         ip = b"10.0.%d.%d" % (faults.moves, member.number)
     old_id = member.id
