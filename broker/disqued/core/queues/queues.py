@@ -21,6 +21,12 @@ _BLOCK_SHIFT: Final = 10
 """A block has the queues whose numbers differ only in this many bits."""
 
 
+def _shard(name: bytes) -> i64:
+    """The number of the dict that holds a name."""
+    whole: i64 = hash(name)  # a machine integer: most hashes are too large for a fast `int`
+    return whole & (_SHARDS - 1)
+
+
 class Queues:
     """The queues of one node."""
 
@@ -34,6 +40,8 @@ class Queues:
         """By name."""
         self._blocks = SortedDict()
         """By number of the block, a dict of queues by number."""
+        self._last: Queue | None = None
+        """The queue that was found last: consecutive requests mostly name the same one."""
         self._count: i64 = 0
         self._made: i64 = 0
         """The number of the last queue that was made."""
@@ -44,7 +52,13 @@ class Queues:
 
     def get(self, name: bytes) -> Queue | None:
         """The queue of that name, or None."""
-        return self._shards[hash(name) & (_SHARDS - 1)].get(name)
+        last = self._last
+        if last is not None and last.name == name:
+            return last
+        queue = self._shards[_shard(name)].get(name)
+        if queue is not None:
+            self._last = queue
+        return queue
 
     def declare(self, name: bytes, queue_type: QueueType) -> None:
         """Choose the type of a queue that does not exist yet."""
@@ -60,7 +74,7 @@ class Queues:
 
     def get_or_make(self, name: bytes, now_ms: i64) -> Queue:
         """The queue of that name; it is made if it does not exist."""
-        shard = self._shards[hash(name) & (_SHARDS - 1)]
+        shard = self._shards[_shard(name)]
         queue = shard.get(name)
         if queue is None:
             self._made += 1
@@ -73,7 +87,9 @@ class Queues:
 
     def remove(self, queue: Queue) -> None:
         """Remove a queue and its statistics."""
-        shard = self._shards[hash(queue.name) & (_SHARDS - 1)]
+        if self._last is queue:
+            self._last = None
+        shard = self._shards[_shard(queue.name)]
         del shard[queue.name]
         self._count -= 1
         number = int(queue.number >> _BLOCK_SHIFT)
@@ -88,6 +104,7 @@ class Queues:
         by_number: list[dict[int, Queue]] = list(self._blocks.values())
         self._shards = [{} for _ in range(_SHARDS)]
         self._blocks = SortedDict()
+        self._last = None
         self._count = 0
         return by_name, by_number
 
