@@ -84,6 +84,7 @@ _NEVER: Final = (
         "a SETACK for an imported job to its only holder, without a WILLQUEUE before",
         "the holder would collect the job by its timer and crash; after a WILLQUEUE it lists the importer",
     ),
+    ("a REPLJOB with more than one job, to a node without GOTJOBS", "the original ignores it"),
     ("job messages before both nodes have opened a connection", "the receiver does not know the sender and drops them"),
     (f"types from {kinds.HOST} on to a node without the feature", "the original writes a log line for each"),
 )

@@ -55,7 +55,8 @@ def test_copies_of_pipelined_jobs_are_made_side_by_side(cluster: Cluster) -> Non
 def test_replies_keep_the_order_of_the_requests_when_a_later_job_has_its_copies_first(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.lose("GOTJOB", by=second, count=1)
-    client = pipelined(cluster, add("late", *THREE), add("early", *THREE), add("at once", "REPLICATE", "1"))
+    client = pipelined(cluster, add("late", *THREE))
+    client.send_bytes(add("early", *THREE) + add("at once", "REPLICATE", "1"))
     cluster.run(milliseconds=20)
     assert client.silent
     assert waits(cluster) == 1
@@ -181,7 +182,8 @@ def test_jobs_of_a_pipeline_stay_when_their_client_disconnects_after_they_have_t
     """The replies to the later ones wait for the first, whose job is taken back."""
     second = cluster.members[1]
     cluster.lose("GOTJOB", by=second, count=1)
-    client = pipelined(cluster, *[add(f"{number}", *THREE) for number in range(3)])
+    client = pipelined(cluster, add("0", *THREE))
+    client.send_bytes(add("1", *THREE) + add("2", *THREE))
     cluster.run(milliseconds=20)
     client.disconnect()
     cluster.run(milliseconds=10)

@@ -202,8 +202,14 @@ def test_a_node_that_refuses_copies_still_confirms_jobs_that_it_has(cluster: Clu
     assert answers(cluster) == 2
 
 
-def test_frames_with_no_job_or_with_several_are_ignored(cluster: Cluster, sender: Sender) -> None:
+def test_frames_with_no_job_are_ignored(cluster: Cluster, sender: Sender) -> None:
     sender.repljob()
+    assert answers(cluster) == 0
+    assert jobs(cluster) == [0, 0, 0]
+
+
+def test_frames_with_several_jobs_from_a_node_of_the_original_are_ignored(cluster: Cluster, sender: Sender) -> None:
+    cluster.members[1].node.state.view.peers[sender.sender.id].features = 0
     sender.repljob(sender.packed(sender.job()), sender.packed(sender.job()))
     assert answers(cluster) == 0
     assert jobs(cluster) == [0, 0, 0]

@@ -42,7 +42,7 @@ ignored, so little is stored for them."""
 
 _DBUZ: Final = 0x4462755A
 """The signature as a number."""
-_LENGTH_KNOWN_BYTES: Final = 8
+LENGTH_KNOWN_BYTES: Final = 8
 """After this many bytes the length of the frame is known."""
 _KIND_KNOWN_BYTES: Final = 16
 """After this many bytes the type and the number of gossip entries are known."""
@@ -51,7 +51,7 @@ _IP_AT: Final = 56
 _EXTENSION_AT: Final = 102
 _PORT_AT: Final = 136
 _FLAGS_AT: Final = 138
-_MESSAGE_FLAGS_AT: Final = 141
+MESSAGE_FLAGS_AT: Final = 141
 
 
 _NO_FRAME: Final = "the bytes received do not begin like a frame of the cluster bus"
@@ -102,7 +102,7 @@ class Frame:
     @property
     def message_flags(self) -> i64:
         """NOREPLY, INCR_NACKS, INCR_DELIVERIES."""
-        flags: i64 = self.data[self.start + _MESSAGE_FLAGS_AT]
+        flags: i64 = self.data[self.start + MESSAGE_FLAGS_AT]
         return flags
 
     # --- the extension: what our own nodes announce -------------------------------------------------------------------
@@ -283,7 +283,7 @@ class FrameReader:
             self._data = b""  # do not keep a large frame until the next one arrives
             self._at = 0
             return None
-        if have < _LENGTH_KNOWN_BYTES:
+        if have < LENGTH_KNOWN_BYTES:
             if not SIGNATURE.startswith(data[at : at + min(have, 4)]):
                 raise BusError(_NO_FRAME)
             return None

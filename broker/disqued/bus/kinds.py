@@ -32,11 +32,14 @@ ENOUGH: Final = 33
 SETACKS: Final = 34
 GOTACKS: Final = 35
 DELJOBS: Final = 36
-"""SETACK, GOTACK and DELJOB about many jobs."""
-LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS}
-"""The types of messages about one job that a node sends as one message about many, to nodes with FEATURE_LISTS."""
+GOTJOBS: Final = 37
+"""SETACK, GOTACK, DELJOB and GOTJOB about many jobs."""
+LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
+"""The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4
 """Understands SETACKS, GOTACKS and DELJOBS, and DROPPED in a GOTACK."""
+FEATURE_COPIES: Final = 8
+"""Understands a REPLJOB with many jobs, and GOTJOBS."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1

@@ -8,7 +8,7 @@ from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.replication.counters import COUNTERS, MEASURES
-from disqued.replication.gotjob import handle_gotjob
+from disqued.replication.gotjob import handle_gotjob, handle_gotjobs
 from disqued.replication.metrics import METRICS
 from disqued.replication.repljob import handle_repljob
 from disqued.replication.room import NAME, ReplicationRoom
@@ -30,8 +30,8 @@ SUBSYSTEM = Subsystem(
             kinds.REPLJOB,
             "REPLJOB",
             kinds.OF_JOBS,
-            "a node that takes a new job, to the nodes that get a copy",
-            "the receiver keeps the copy; GOTJOB unless NOREPLY",
+            "a node that takes new jobs, to the nodes that get a copy; many in one message only to nodes with GOTJOBS",
+            "the receiver keeps the copies; GOTJOB unless NOREPLY",
             handle_repljob,
         ),
         Message(
@@ -41,6 +41,15 @@ SUBSYSTEM = Subsystem(
             "a node that keeps a copy, to the node that sent it",
             "counts for REPLICATE; the client is answered when there are enough",
             handle_gotjob,
+        ),
+        Message(
+            kinds.GOTJOBS,
+            "GOTJOBS",
+            kinds.OF_JOB_IDS,
+            "as GOTJOB, for the jobs of one turn of the event loop, to nodes with the feature",
+            "as GOTJOB for each job",
+            handle_gotjobs,
+            feature=kinds.FEATURE_COPIES,
         ),
     ),
     counters=COUNTERS,

@@ -1,4 +1,4 @@
-"""REPLJOB: another node asks this one to keep a copy of its job, or sends a longer list of holders."""
+"""REPLJOB: another node asks this one to keep copies of its jobs, or sends longer lists of holders."""
 
 from __future__ import annotations
 
@@ -11,39 +11,51 @@ from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.queues.queue import PAUSED_IN
 from disqued.core.runtime.counters import COPIES_REFUSED
-from disqued.core.runtime.outbox import send_when_logged
+from disqued.core.runtime.outbox import confirm_copy
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import members_of, take_expiry
 from disqued.replication.counters import COPIES_KEPT
 
 
 def handle_repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Keep the job and confirm it (GOTJOB) unless NOREPLY is set. A refusal has no answer: the sender asks other nodes.
+    """Keep the jobs; stop at one that cannot be read. A message of a node without the feature has one job."""
+    if frame.jobs_count != 1 and not peer.features & kinds.FEATURE_COPIES:
+        return
+    data = frame.data
+    end = frame.end
+    at = frame.jobs_at
+    left = frame.jobs_count
+    message_flags = frame.message_flags
+    while left > 0 and at < end:
+        try:
+            unpacked = unpack(data, at, end)
+        except CorruptJob as error:
+            state.host.log("warning", f"Ignoring a REPLJOB from {peer.id.decode('ascii', 'replace')}: {error}")
+            return
+        at = unpacked.end
+        left -= 1
+        _take(state, peer, unpacked.job, unpacked.holders, message_flags)
+
+
+def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_flags: i64) -> None:
+    """Keep a job and confirm it (GOTJOB) unless NOREPLY is set. A refusal has no answer: the sender asks other nodes.
 
     A job that this node has keeps its state, and only its list of holders grows. If the node only has its
     acknowledgement (a dummy), the job replaces it and is acknowledged. So is a job that was lately said to be done.
     """
-    if frame.jobs_count != 1:
-        return
-    try:
-        unpacked = unpack(frame.data, frame.jobs_at, frame.end)
-    except CorruptJob as error:
-        state.host.log("warning", f"Ignoring a REPLJOB from {peer.id.decode('ascii', 'replace')}: {error}")
-        return
-    job = unpacked.job
     holders = state.holders
-    listed = holders.plus(members_of(state, holders.unpack(unpacked.holders)), state.view.node_id)
+    listed = holders.plus(members_of(state, holders.unpack(sent_holders)), state.view.node_id)
     known = state.lifecycle.table.get(job.id)
     if known is not None and not known.is_dummy:
         delivered = known.delivered
         if delivered is None:
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
-    elif not _keep(state, peer, job, listed, known, frame.message_flags):
+    elif not _keep(state, peer, job, listed, known, message_flags):
         state.counters.add(COPIES_REFUSED)
         return
-    if not frame.message_flags & kinds.NOREPLY:
-        send_when_logged(state, peer, state.bus.about_job(kinds.GOTJOB, job.id))
+    if not message_flags & kinds.NOREPLY:
+        confirm_copy(state, peer, job.id)
 
 
 def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:

@@ -19,7 +19,7 @@ from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
 from disqued.core.runtime.counters import JOBS_ADDED
-from disqued.core.runtime.outbox import delete_at_holders, send
+from disqued.core.runtime.outbox import delete_at_holders, send_copy
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend_pipelined
@@ -206,6 +206,9 @@ class ReplicationRoom(Room):
         confirmed = confirmed_by(job)
         if job.delivered is None or peer.id not in job.delivered or peer.id in confirmed:
             return
+        if not wait.external and len(confirmed) + 1 >= wait.wanted:
+            self._succeed(wait)
+            return
         confirmed = self.state.holders.plus(confirmed, peer.id)
         job.confirmed = confirmed
         if len(confirmed) >= wait.wanted:
@@ -239,9 +242,7 @@ class ReplicationRoom(Room):
 
     def _send(self, job: Job, chosen: list[Peer], message_flags: i64) -> None:
         """Send the job to nodes that it was not sent to before (REPLJOB)."""
-        frame = self._repljob(job, message_flags)
-        for peer in chosen:
-            send(self.state, peer, frame)
+        send_copy(self.state, chosen, self._repljob(job, message_flags))
 
     def _ask_more(self, wait: Replication) -> None:
         """Send the job to one more node, and the longer list of holders to all nodes that were asked before.

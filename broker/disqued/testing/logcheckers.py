@@ -56,10 +56,11 @@ class LoadWatch:
 
     def watch(self, sent: Sent) -> None:
         """Record what a node confirms to another one."""
-        if sent.kind == "GOTJOB" and isinstance(sent.sender, Member):
-            job = sent.sender.node.state.lifecycle.table.get(sent.frame.job_id)
-            if job is not None:
-                self._history.promise(sent.sender.number, job)
+        if sent.kind in {"GOTJOB", "GOTJOBS"} and isinstance(sent.sender, Member):
+            for job_id in sent.job_ids:
+                job = sent.sender.node.state.lifecycle.table.get(job_id)
+                if job is not None:
+                    self._history.promise(sent.sender.number, job)
 
     def _check_promises(self, member: Member) -> None:
         """A node has everything again that it had confirmed and had when it went down. What it has is on its disk."""

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from disqued.bus import kinds
 from disqued.bus.errors import BusError
-from disqued.bus.frame import Frame, FrameReader
+from disqued.bus.frame import LISTED_BYTES, Frame, FrameReader
 from disqued.core.cluster.peer import Carrier, Link
+from disqued.core.jobs.codec import Unpacked, unpack
 from disqued.core.runtime.counters import LINKS_OVERFLOWED
 
 if TYPE_CHECKING:
@@ -53,6 +54,26 @@ class Sent:
     receiver: Endpoint | None
     kind: str
     frame: Frame
+
+    @property
+    def job_ids(self) -> list[bytes]:
+        """The jobs that a message about one job, or a list of jobs, is about."""
+        frame = self.frame
+        if frame.payload_kind == kinds.OF_JOB_ID:
+            return [frame.job_id]
+        if frame.payload_kind == kinds.OF_JOB_IDS:
+            return [frame.listed(at) for at in range(frame.jobs_at, frame.end, LISTED_BYTES)]
+        return []
+
+    @property
+    def jobs(self) -> list[Unpacked]:
+        """The jobs in a REPLJOB or YOURJOBS."""
+        found: list[Unpacked] = []
+        at = self.frame.jobs_at
+        while self.frame.payload_kind == kinds.OF_JOBS and at < self.frame.end:
+            found.append(unpack(self.frame.data, at, self.frame.end))
+            at = found[-1].end
+        return found
 
 
 @dataclass(eq=False)

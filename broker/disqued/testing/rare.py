@@ -13,8 +13,7 @@ from typing import Final
 from disqued.acks.counters import DUMMY_ACKS_COLLECTED, DUMMY_ACKS_MADE
 from disqued.bus import kinds
 from disqued.bus.gossip import gossip_of
-from disqued.core.jobs.codec import unpack
-from disqued.core.jobs.job import WAIT_REPL
+from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.runtime.counters import COPIES_REFUSED, LINKS_OVERFLOWED
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVENTED
 from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
@@ -55,6 +54,7 @@ _SENT: Final[dict[str, Callable[[Sent], bool]]] = {
     "job dropped by its only other holder at once": lambda sent: (
         sent.kind == "GOTACK" and sent.frame.aux == kinds.DROPPED
     ),
+    "copies of many jobs confirmed as a list": lambda sent: sent.kind == "GOTJOBS",
     "ENOUGH sent": lambda sent: sent.kind == "ENOUGH",
     "ENQUEUE sent": lambda sent: sent.kind == "ENQUEUE",
 }
@@ -64,6 +64,7 @@ RARE: Final = (
     *_LOGGED,
     *_SENT,
     "REPLJOB repeated",
+    "copies of many jobs sent in one message",
     "one more node asked for a copy",
     "forgotten node kept out",
     "external replication while leaving",
@@ -111,9 +112,11 @@ class Rarities:
                 self._seen["forgotten node kept out"] += len(kept_out)
 
     def _watch_copy(self, sent: Sent) -> None:
-        frame = sent.frame
-        unpacked = unpack(frame.data, frame.jobs_at, frame.end)
-        job = unpacked.job
+        self._seen["copies of many jobs sent in one message"] += len(sent.jobs) > 1
+        for unpacked in sent.jobs:
+            self._watch_job(sent, unpacked.job)
+
+    def _watch_job(self, sent: Sent, job: Job) -> None:
         state = sent.sender.node.state
         if sent.receiver is not None:
             self._seen["copy refused for a failing disk"] += sent.receiver.node.state.write_refusal != ""

@@ -14,6 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.bus.extension import NOBODY
 from disqued.bus.frame import MAX_FRAME_BYTES, MAX_UNKNOWN_BYTES, FrameReader
+from disqued.core.cluster.copies import Copies
 
 BUS_PORT_DISTANCE: Final = 10000
 """The default distance of the bus port from the port for clients."""
@@ -128,6 +129,8 @@ class Link:
         """The generation of the view (`ClusterView`) in which it was looked up."""
         self.out: list[bytes] = []
         self.out_bytes: i64 = 0
+        self.copies = Copies()
+        """Joins REPLJOBs in `out`."""
         self.gathered: dict[int, list[bytes]] = {}
         """Parts of messages about jobs that this turn sends as lists, by type (`FrameWriter.about_jobs`)."""
         self.gathering: bool = False
@@ -157,6 +160,7 @@ class Link:
         carrier = self.carrier
         if not out or carrier is None or self.closed:
             return 0
+        self.copies.finish(out)
         data = out[0] if len(out) == 1 else b"".join(out)
         out.clear()
         self.out_bytes = 0

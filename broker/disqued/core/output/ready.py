@@ -13,7 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.bus.kinds import KINDS
+from disqued.bus.kinds import KINDS, REPLJOB
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
 from disqued.core.output.barrier import Barrier, Confirmation
@@ -179,6 +179,17 @@ class Ready:
         if not link.flushing:
             link.flushing = True
             self.links.append(link)
+
+    def put_copy(self, link: Link, frame: bytes) -> None:
+        """Write a REPLJOB with one job to a link. If a REPLJOB is the last frame there, the job is added to it."""
+        size: i64 = link.copies.join(link.out, frame)
+        if size == 0:
+            self.put(link, frame)
+            return
+        link.out_bytes += size
+        if link.out_bytes > link.congested_bytes:
+            link.congested = True
+        self._traffic[REPLJOB].sent_bytes.value += size
 
     def put_when_logged(self, link: Link, frame: bytes) -> None:
         """Write a frame to a link when all changes so far are logged."""

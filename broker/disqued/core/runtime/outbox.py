@@ -2,7 +2,8 @@
 
 A frame for a node without a link is dropped: a sender that needs an answer repeats it. Frames are
 collected per link and written once per turn of the event loop, which is what makes replication cheap. The messages that
-end a job (SETACK, GOTACK, DELJOB) are collected by type as well, and those of one turn leave as one list.
+confirm a copy (GOTJOB) or end a job (SETACK, GOTACK, DELJOB) are collected by type as well, and those of one turn leave
+as one list. Consecutive copies of new jobs (REPLJOB) become one frame.
 """
 
 from __future__ import annotations
@@ -30,6 +31,19 @@ def send(state: NodeState, peer: Peer, frame: bytes) -> bool:
     return True
 
 
+def send_copy(state: NodeState, peers: list[Peer], frame: bytes) -> None:
+    """Send a REPLJOB with one job to nodes. Nodes with the feature get the job in one message with those before it."""
+    ready = state.ready
+    for peer in peers:
+        link = peer.link
+        if link is None or link.closed:
+            continue
+        if peer.features & kinds.FEATURE_COPIES:
+            ready.put_copy(link, frame)
+        else:
+            ready.put(link, frame)
+
+
 def send_when_logged(state: NodeState, peer: Peer, frame: bytes) -> None:
     """Send a frame to a node when all changes of this node so far are logged; the frame says that they are."""
     link = peer.link
@@ -44,6 +58,18 @@ def _put_when_logged(state: NodeState, link: Link, frame: bytes) -> None:
         state.ready.put(link, frame)
 
 
+def confirm_copy(state: NodeState, peer: Peer, job_id: bytes) -> None:
+    """Send GOTJOB for a job when all changes so far are logged, in one list with those of this turn if possible."""
+    link = peer.link
+    if link is None or link.closed:
+        return
+    if peer.features & kinds.FEATURE_COPIES:
+        link.gathered_waits = False
+        _gather(state, link, kinds.GOTJOB, job_id, 0)
+    else:
+        _put_when_logged(state, link, state.bus.about_job(kinds.GOTJOB, job_id))
+
+
 def tell_end(state: NodeState, peer: Peer, kind: i64, job_id: bytes, aux: i64 = 0) -> None:
     """Send SETACK, GOTACK or DELJOB for a job to a node, in one list with those of this turn if the node knows lists.
 
@@ -54,19 +80,24 @@ def tell_end(state: NodeState, peer: Peer, kind: i64, job_id: bytes, aux: i64 = 
     if link is None or link.closed:
         return
     if not peer.features & kinds.FEATURE_LISTS:
-        _put_end(state, link, kind, state.bus.about_job(kind, job_id, aux))
+        _put_listed(state, link, kind, state.bus.about_job(kind, job_id, aux))
         return
+    if kind != kinds.GOTACK or aux != kinds.DROPPED:
+        link.gathered_waits = False
+    _gather(state, link, kind, job_id, aux)
+
+
+def _gather(state: NodeState, link: Link, kind: i64, job_id: bytes, aux: i64) -> None:
+    """Add a message about one job to the list of its type."""
     parts = link.gathered.get(kind)
     if parts is None:
         parts = []
         link.gathered[kind] = parts
     parts.append(job_id)
     parts.append(number(aux))
-    if kind != kinds.GOTACK or aux != kinds.DROPPED:
-        link.gathered_waits = False
     if len(parts) == MAX_LISTED * 2:
         del link.gathered[kind]
-        _put_end(state, link, kind, state.bus.about_jobs(kind, parts))
+        _put_listed(state, link, kind, state.bus.about_jobs(kind, parts))
     elif not link.gathering:
         link.gathering = True
         state.ready.gathering.append(link)
@@ -85,13 +116,13 @@ def send_gathered(state: NodeState, *, everything: bool = False) -> None:
         link.gathering = False
         link.gathered_waits = True
         for kind, parts in link.gathered.items():
-            _put_end(state, link, kind, state.bus.about_jobs(kind, parts))
+            _put_listed(state, link, kind, state.bus.about_jobs(kind, parts))
         link.gathered.clear()
     state.ready.gathering = waiting
 
 
-def _put_end(state: NodeState, link: Link, kind: i64, frame: bytes) -> None:
-    if kind == kinds.GOTACK:
+def _put_listed(state: NodeState, link: Link, kind: i64, frame: bytes) -> None:
+    if kind == kinds.GOTACK or kind == kinds.GOTJOB:
         _put_when_logged(state, link, frame)
     else:
         state.ready.put(link, frame)
