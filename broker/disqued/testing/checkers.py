@@ -165,9 +165,8 @@ def _check_kept(attempt: Attempt, history: History, now_ms: int) -> None:
         return
     if attempt.retry_s == 0 and (attempt.deliveries or history.faulty):
         return
-    wanted = 1 if attempt.asynchronous else attempt.replicate
     failed = history.failed_holders(attempt)
-    if failed < wanted:
+    if failed < attempt.promised:
         fate = f"delivered {len(attempt.deliveries)} times" if attempt.deliveries else "never delivered"
         history.violate(
             now_ms,

@@ -94,6 +94,11 @@ class Attempt:
         return b"job %d" % self.number
 
     @property
+    def promised(self) -> int:
+        """How many nodes have the job when its ID is sent."""
+        return 1 if self.asynchronous else self.replicate
+
+    @property
     def expires_ms(self) -> int:
         """When the creating node deletes it at the latest."""
         return self.at_ms + self.ttl_s * 1000

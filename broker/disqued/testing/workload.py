@@ -240,8 +240,8 @@ class Producer:
             has_job = member.node.state.lifecycle.table.get(reply) is not None
             if has_job if loaded else reply in history.away.get(member.number, ()):
                 attempt.holders.append((member.number, history.losses(member.number)))
-        if not attempt.asynchronous and attempt.retry_s > 0 and not attempt.acks_sent_ms:
-            attempt.copies_short = max(0, attempt.replicate - len(attempt.holders))
+        if attempt.retry_s > 0 and not attempt.acks_sent_ms:
+            attempt.copies_short = max(0, attempt.promised - len(attempt.holders))
             excused = history.all_losses - attempt.losses_before
             if attempt.copies_short > excused and world.now_ms < attempt.expires_ms:
                 history.violate(world.now_ms, f"job {attempt.number} has {attempt.copies_short} copies too few")
