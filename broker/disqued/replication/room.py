@@ -16,6 +16,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.core.clients.pipeline import Pipelined
 from disqued.core.clients.session import Blocked, Session
+from disqued.core.cluster.holders import lists
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
 from disqued.core.runtime.counters import JOBS_ADDED
@@ -90,6 +91,7 @@ class ReplicationRoom(Room):
         """Clients in ADDJOB, by the ID of their job."""
         self.frames = JobFrames()
         self._last_holders: NodeIds = NOBODY
+        self._alone: NodeIds = NOBODY
         self._durations = state.counters.histogram(DURATION)
 
     # --- events -------------------------------------------------------------------------------------------------------
@@ -172,7 +174,7 @@ class ReplicationRoom(Room):
         state = self.state
         job = wait.job
         self._list_holders(job, chosen, kept_here=not wait.external)
-        job.confirmed = NOBODY if wait.external else state.holders.keep((state.view.node_id,))
+        job.confirmed = NOBODY if wait.external else self._this_node()
         self._send(job, chosen, 0)
         state.lifecycle.await_copies(job, state.now_ms)
         self.waits[job.id] = wait
@@ -204,7 +206,8 @@ class ReplicationRoom(Room):
         """Note that a node has the copy that it was asked to keep; with enough copies the wait is over."""
         job = wait.job
         confirmed = confirmed_by(job)
-        if job.delivered is None or peer.id not in job.delivered or peer.id in confirmed:
+        delivered = job.delivered
+        if delivered is None or not lists(delivered, peer.id) or lists(confirmed, peer.id):
             return
         if not wait.external and len(confirmed) + 1 >= wait.wanted:
             self._succeed(wait)
@@ -213,6 +216,13 @@ class ReplicationRoom(Room):
         job.confirmed = confirmed
         if len(confirmed) >= wait.wanted:
             self._succeed(wait)
+
+    def _this_node(self) -> NodeIds:
+        """The list with this node alone."""
+        node_id = self.state.view.node_id
+        if not self._alone or self._alone[0] is not node_id:
+            self._alone = self.state.holders.keep((node_id,))
+        return self._alone
 
     def _list_holders(self, job: Job, chosen: list[Peer], *, kept_here: bool) -> None:
         if not self._has_last_holders(chosen, kept_here=kept_here):
