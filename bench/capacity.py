@@ -17,7 +17,7 @@ from typing import Self
 
 from brokers import Broker, Running, cores, cpu_s, logging
 from clusters import Disqued
-from disqued.testing.ports import free_port, is_free
+from disqued.testing.ports import free_port
 from disqued.testing.processes import SERVER, LocalProcess, ProcessFailedError, sees_all
 from generator import Load, offer
 from machine import broker_environment
@@ -53,7 +53,7 @@ class SharedPort(LocalProcess):
     def __init__(self, count: int) -> None:
         self.count = count
         self._directory = tempfile.TemporaryDirectory(prefix="disqued-bench-")
-        port = _free_ports(count)
+        port = free_port(behind=count)
         arguments = [word.format(port=port) for word in OURS.arguments[OURS.arguments.index("--port") :]]
         used = sorted(os.sched_getaffinity(0) - {cores()[1]}) or [cores()[1]]
         command = ["taskset", "--cpu-list", ",".join(map(str, used))]
@@ -88,14 +88,6 @@ class SharedPort(LocalProcess):
         with contextlib.suppress(OSError):
             return all(sees_all(self.ask("CLUSTER NODES"), self.count) for _ in range(8 * self.count))
         return False
-
-
-def _free_ports(count: int) -> int:
-    """A free port after which the nodes find theirs."""
-    while True:
-        port = free_port()
-        if all(is_free(port + number) for number in range(1, count + 1)):
-            return port
 
 
 def _behind_one_port(count: int) -> Running | SharedPort:

@@ -15,26 +15,18 @@ from disqued.config import Config, load
 from disqued.server.fatal import Fatal
 from disqued.server.severalnodes import plan
 from disqued.testing.local import no_include
-from disqued.testing.ports import LOOPBACK, free_port, is_free
+from disqued.testing.ports import LOOPBACK, free_port
 from disqued.testing.processes import ServerProcess, sees_all, wait_until
 from server.refusing import run_server
 
 NODES = 3
 
 
-def free_ports() -> int:
-    """A port that is free, as are those of the nodes behind it."""
-    while True:
-        port = free_port()
-        if all(is_free(port + number) for number in range(1, NODES + 1)):
-            return port
-
-
 class Several(ServerProcess):
     """The process that runs the nodes, and ways to ask each node."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
-        port = free_ports()
+        port = free_port(behind=NODES)
         first = ("--nodes", str(NODES), "--port", str(port), "--bind", LOOPBACK, "--http-port", "0")
         super().__init__(directory, *first, *arguments, port=port, bare=True)
 
@@ -151,7 +143,7 @@ def test_nodes_stop_when_their_parent_is_killed(several: Several) -> None:
 
 
 def test_all_nodes_stop_when_one_cannot_start(tmp_path: Path) -> None:
-    port = free_ports()
+    port = free_port(behind=NODES)
     with socket.create_server((LOOPBACK, port + 2)):
         done = run_server(tmp_path, "--nodes", str(NODES), "--port", str(port), "--bind", LOOPBACK, "--http-port", "0")
     assert done.status == 1

@@ -18,31 +18,40 @@ LOOPBACK: Final = "127.0.0.1"
 HIGHEST_PORT: Final = 65535 - BUS_PORT_DISTANCE
 """The highest port for clients: the bus port of the node is BUS_PORT_DISTANCE above it."""
 KEPT: Final = 200
-"""How many reservations this process holds; each takes two file descriptors."""
+"""How many reservations this process holds; each node takes two file descriptors."""
 
 _RESERVED: Final[deque[list[int]]] = deque()
 """The file descriptors of each reservation."""
 
 
-def free_port() -> int:
-    """Reserve a port for clients and the bus port above it, until this process has reserved KEPT more or ends."""
+def free_port(behind: int = 0) -> int:
+    """Reserve a port for clients and the bus port above it, and those of as many nodes behind it.
+
+    They stay reserved until this process has reserved KEPT more or ends.
+    """
     while True:
-        client, bus = socket.socket(), socket.socket()
+        reserved = [socket.socket()]
         try:
-            client.bind(("", 0))
-            port: int = client.getsockname()[1]
-            if port <= HIGHEST_PORT:
-                bus.bind(("", port + BUS_PORT_DISTANCE))
-                _keep(client, bus)
+            reserved[0].bind(("", 0))
+            port: int = reserved[0].getsockname()[1]
+            if port + behind <= HIGHEST_PORT:
+                for wanted in (*range(port + 1, port + behind + 1), *_bus_ports(port, behind)):
+                    reserved.append(socket.socket())
+                    reserved[-1].bind(("", wanted))
+                _keep(reserved)
                 return port
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-        client.close()
-        bus.close()
+        for sock in reserved:
+            sock.close()
 
 
-def _keep(*reserved: socket.socket) -> None:
+def _bus_ports(port: int, behind: int) -> range:
+    return range(port + BUS_PORT_DISTANCE, port + BUS_PORT_DISTANCE + behind + 1)
+
+
+def _keep(reserved: list[socket.socket]) -> None:
     for sock in reserved:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after the bind: from now on a server may listen
     _RESERVED.append([sock.detach() for sock in reserved])
