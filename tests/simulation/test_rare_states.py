@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from disqued.testing.rare import RARE
 from simulation.seeds import run
 
@@ -11,6 +13,7 @@ RARE_SEEDS = range(1000, 2000)
 """Many more than are needed: the rarest states take about a hundred seeds, and the test ends when it has all."""
 
 
+@pytest.mark.slow
 def test_rare_states_are_reached() -> None:
     reached: Counter[str] = Counter()
     for seed in RARE_SEEDS:
