@@ -51,10 +51,11 @@ class Picture:
 def choose_jobs(page: Page) -> None:
     """Open one job and select two."""
     page.locator("#pausing").wait_for()
-    page.locator("#jobs tbody tr .mono").first.wait_for()
-    page.locator("#pause").click()
+    boxes = page.locator("#jobs input[type=checkbox]")
+    boxes.nth(2).wait_for()
+    page.locator("#pause").click()  # from now on no further jobs appear
     for index in (1, 2):
-        page.locator("#jobs input[type=checkbox]").nth(index).check()
+        boxes.nth(index).check()
     page.locator("#jobs button.link").first.click()
 
 

@@ -34,7 +34,7 @@ def test_guide_shows_all_pictures() -> None:
 @pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)")
 def test_script_takes_all_pictures(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "docs.generate.console_pictures", str(tmp_path), "3"]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=110)
+    subprocess.run(command, cwd=ROOT, check=True, timeout=110)
     taken = {path.name: path for path in tmp_path.iterdir()}
     assert taken.keys() == {path.name for path in IMAGES.glob("console-*.png")}
     for name, path in taken.items():
