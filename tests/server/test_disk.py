@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import threading
@@ -315,6 +316,20 @@ def test_a_large_file_that_was_replaced_is_closed_and_keeps_its_content_under_an
     opened = [link for link in Path("/proc/self/fd").iterdir() if link.exists()]
     assert not any(link.samefile(directory / "backup") for link in opened)
     assert (directory / "backup").read_bytes() == content
+
+
+def test_a_file_that_was_replaced_is_closed_when_the_file_system_takes_no_advice(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse, raising=False)
+    (directory / "a").write_bytes(b"x")
+    descriptor = os.open(directory / "a", os.O_RDONLY)
+    files.close_in_parts(descriptor)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
 
 
 # --- real files only: when it does not work ---------------------------------------------------------------------------

@@ -164,9 +164,10 @@ def close_in_parts(descriptor: int) -> None:
     leave the cache in parts before that. Other names and readers of the file keep their content.
     """
     if hasattr(os, "posix_fadvise"):
-        for offset in range(0, os.fstat(descriptor).st_size, FREED_BYTES):
-            os.posix_fadvise(descriptor, offset, FREED_BYTES, os.POSIX_FADV_DONTNEED)
-            time.sleep(FREED_EVERY_S)
+        with contextlib.suppress(OSError):  # the file system refuses the advice
+            for offset in range(0, os.fstat(descriptor).st_size, FREED_BYTES):
+                os.posix_fadvise(descriptor, offset, FREED_BYTES, os.POSIX_FADV_DONTNEED)
+                time.sleep(FREED_EVERY_S)
     os.close(descriptor)
 
 
