@@ -86,7 +86,7 @@ def _introduce(console: Console, cluster: Cluster, options: argparse.Namespace, 
     console.print(f"Cluster: {', '.join(node.address for node in cluster.nodes)}, {FLAVOUR} build")
     console.print(f"Input:   {files:,} Python files of {options.source}", soft_wrap=True)
     console.print(
-        f"Load:    {PRODUCERS} producers on node 1, {options.workers} workers on node 2, "
+        f"Load:    {PRODUCERS} producers on node 1, {options.workers} workers on node 2 that parse the files, "
         f"{COPIES} copies of each job, retry time {options.retry} s",
         soft_wrap=True,
     )
