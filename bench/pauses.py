@@ -28,6 +28,7 @@ from workloads import BATCH, OURS, Sizes
 IDS_AT_ONCE = 20_000
 READ_BYTES = 1 << 20
 JOIN_S = 3.0  # a part of the visits: they take a tenth of a millisecond for each job
+WATCH_S = 0.3  # a node is watched for this time before and after what may hold it
 SYNC_S = 2.5  # what was written is synced then: DEBUG LOADAOF waits for the disk
 
 Results = dict[str, list[float]]  # row -> the longest reply in each round, ms
@@ -91,9 +92,9 @@ def witness(port: int, longest_ms: list[float]) -> Iterator[None]:
     """Watch the node meanwhile, and append the longest reply."""
     command = pinned(cores()[1], sys.executable, __file__, "--watch", str(port))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(0.3)
+        time.sleep(WATCH_S)
         yield
-        time.sleep(0.2)
+        time.sleep(WATCH_S)
         found, _ = process.communicate()
         longest_ms.append(float(found))
 
