@@ -36,6 +36,14 @@ def test_quick_commands_are_not_kept(local: LocalNode, client: LocalClient) -> N
     assert ask(client, "SLOWLOG", "LEN") == 0
 
 
+@pytest.mark.parametrize("name", ["slowlog-log-slower-than", "latency-monitor-threshold"])
+def test_the_greatest_limit_keeps_nothing(client: LocalClient, name: str) -> None:
+    ask(client, "CONFIG", "SET", "slowlog-log-slower-than", -1)
+    assert client.call("CONFIG", "SET", name, (1 << 63) - 1) == b"OK"
+    ask(client, "PING")
+    assert ask(client, "SLOWLOG", "LEN") == 0
+
+
 def test_a_negative_limit_turns_the_log_off(client: LocalClient) -> None:
     ask(client, "CONFIG", "SET", "slowlog-log-slower-than", -1)
     ask(client, "SLOWLOG", "RESET")

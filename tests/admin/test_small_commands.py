@@ -48,6 +48,16 @@ def test_a_monitor_may_ask_again_and_run_commands(local: LocalNode, client: Loca
     assert local.client().raw("PING") == b"+PONG\r\n"
 
 
+def test_a_monitor_is_shown_the_beginning_of_long_requests(local: LocalNode, client: LocalClient) -> None:
+    client.send("MONITOR")
+    worker = local.client()
+    worker.raw("ADDJOB", "q", b"x" * 1025, 0)
+    worker.raw("DELJOB", *["D-no-job"] * 100)
+    _, add, delete = client.received.splitlines()
+    assert add.endswith(b'"' + b"x" * 1024 + b'... (1 more bytes)" "0"')
+    assert delete.endswith(b'"D-no-job" "... (38 more arguments)"')
+
+
 def test_shutdown_ends_without_a_reply(local: LocalNode, client: LocalClient) -> None:
     client.send_bytes(b"SHUTDOWN\r\nPING\r\n")
     assert client.received == b""

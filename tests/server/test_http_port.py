@@ -112,6 +112,31 @@ def test_failing_page_does_not_affect_others() -> None:
     play(act, routes=(*ROUTES, Route("/fails", fail)))
 
 
+def test_a_head_with_a_body_is_refused() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(b"HEAD /livez HTTP/1.1\r\nHost: n\r\nContent-Length: 5\r\n\r\nhello")
+        client.writer.write_eof()
+        head, _, body = (await client.rest()).partition(b"\r\n\r\n")
+        assert status_of(head) == 413
+        assert body == b""
+
+    play(act)
+
+
+def test_an_invalid_request_after_a_head_is_answered_with_a_text() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(GET.format("HEAD", "/livez").encode() + b"no request\r\n\r\n")
+        client.writer.write_eof()
+        head, refused = (await client.rest()).split(b"\r\n\r\n", 1)
+        assert status_of(head) == 200
+        assert status_of(refused) == 400
+        assert refused.endswith(b"\r\n\r\nthis is not an HTTP request\n")
+
+    play(act)
+
+
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 

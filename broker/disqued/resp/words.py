@@ -52,6 +52,17 @@ def quote_word(word: bytes) -> bytes:
     return b'"' + _SPECIAL.sub(_escape, word) + b'"'
 
 
+def shorten(words: list[bytes], max_words: int, max_bytes: int) -> list[bytes]:
+    """The first `max_words` words, at most `max_bytes` of each, with notes about what is omitted."""
+    short = [
+        word if len(word) <= max_bytes else word[:max_bytes] + b"... (%d more bytes)" % (len(word) - max_bytes)
+        for word in words[:max_words]
+    ]
+    if len(words) > max_words:
+        short[-1] = b"... (%d more arguments)" % (len(words) - max_words + 1)
+    return short
+
+
 def _unescape(match: re.Match[bytes]) -> bytes:
     escaped = match[1]
     if len(escaped) == 3:

@@ -202,6 +202,7 @@ class HttpConnection:
         parser = self._parser
         event = parser.next_event()
         if isinstance(event, h11.Request):
+            self._head = event.method == b"HEAD"
             route = at(self._port.routes, _path(event))
             refusal = _refuse_body(event, route.max_body_bytes if route is not None else 0)
             if refusal is not None:
@@ -223,7 +224,6 @@ class HttpConnection:
     def _begin(self, asked: h11.Request, body: bytes) -> None:
         """Start to answer a request."""
         self._ahead_bytes = len(self._parser.trailing_data[0])
-        self._head = asked.method == b"HEAD"
         self._disarm()
         method = asked.method.decode("ascii", "replace")
         route = find(self._port.routes, method, _path(asked))
@@ -335,6 +335,7 @@ class HttpConnection:
         self._port.waits(self)
         if self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE:
             self._parser.start_next_cycle()
+            self._head = False
             self._want_turn()
         else:
             self._transport.close()

@@ -13,9 +13,13 @@ from disqued.core.host.host import Host
 from disqued.core.output.ready import Ready
 from disqued.core.telemetry.latency import LatencyMonitor
 from disqued.core.telemetry.slowlog import SlowLog
-from disqued.resp.words import quote_word
+from disqued.resp.words import quote_word, shorten
 
 _NEVER_NS: Final = 1 << 62
+MAX_SHOWN_WORDS: Final = 64
+"""MONITOR shows this many words of a request,"""
+MAX_SHOWN_BYTES: Final = 1024
+"""and this many bytes of each: quoting takes up to 0.3 microseconds per byte, and a request can have gigabytes."""
 
 
 class Monitoring:
@@ -41,12 +45,12 @@ class Monitoring:
             limits_ns.append(config.slowlog_log_slower_than * 1000)
         if config.latency_monitor_threshold > 0:
             limits_ns.append(config.latency_monitor_threshold * 1_000_000)
-        self.slow_ns = min(limits_ns, default=_NEVER_NS)
+        self.slow_ns = min([*limits_ns, _NEVER_NS])
 
     def show(self, session: Session, args: list[bytes]) -> None:
         """Stream a request to the monitoring clients before it runs."""
         now_us = self._host.wall_us()
-        words = b" ".join([quote_word(word) for word in args])
+        words = b" ".join([quote_word(word) for word in shorten(args, MAX_SHOWN_WORDS, MAX_SHOWN_BYTES)])
         peer = b"unix:" + session.address.rpartition(b":")[0] if session.unix_socket else session.address
         line = b"+%d.%06d [%b] %b\r\n" % (now_us // 1_000_000, now_us % 1_000_000, peer, words)
         for monitor in self.sessions:

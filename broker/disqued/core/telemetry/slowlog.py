@@ -6,6 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from disqued.resp.words import shorten
+
 MAX_ARGUMENTS: Final = 32
 MAX_ARGUMENT_BYTES: Final = 128
 
@@ -20,12 +22,6 @@ class SlowCommand:
     arguments: tuple[bytes, ...]
 
 
-def _cut(argument: bytes) -> bytes:
-    if len(argument) <= MAX_ARGUMENT_BYTES:
-        return argument
-    return argument[:MAX_ARGUMENT_BYTES] + b"... (%d more bytes)" % (len(argument) - MAX_ARGUMENT_BYTES)
-
-
 class SlowLog:
     """The entries of one node, newest first."""
 
@@ -35,9 +31,7 @@ class SlowLog:
 
     def add(self, arguments: list[bytes], at_s: int, spent_us: int, max_length: int) -> None:
         """Add a command, and remove the oldest entries beyond `max_length`."""
-        kept = [_cut(argument) for argument in arguments[:MAX_ARGUMENTS]]
-        if len(arguments) > MAX_ARGUMENTS:
-            kept[-1] = b"... (%d more arguments)" % (len(arguments) - MAX_ARGUMENTS + 1)
+        kept = shorten(arguments, MAX_ARGUMENTS, MAX_ARGUMENT_BYTES)
         self.entries.appendleft(SlowCommand(self._next, at_s, spent_us, tuple(kept)))
         self._next += 1
         while len(self.entries) > max_length:
