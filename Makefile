@@ -15,7 +15,7 @@ INSTALL := -m pip --disable-pip-version-check --quiet --quiet install
 CFLAGS := -fno-semantic-interposition -fvisibility=hidden
 TOOK = echo "… done in $$(($$(date +%s) - began)) s"
 
-.PHONY: help run build test test-interpreted test-compiled sim e2e check format bench docs manifests transcripts dashboards charts image lock clean
+.PHONY: help run build test test-interpreted test-compiled sim fuzz e2e check format bench docs manifests transcripts dashboards charts image lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ SEED ?= 1..50
 
 sim: $(INSTALLED) ## Simulate clusters under faults, one run per seed (SEED=7, SEED=1..500)
 	$(BIN)/python -m disqued.testing.sim --seed $(SEED) $(ARGS)
+
+fuzz: $(COMPILED) ## Send hostile input to the ports and files of a node (fuzz/README.md)
+	$(FAST) $(BIN)/python -m fuzz $(ARGS)
 
 e2e: $(INSTALLED) ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one that kind creates (e2e/README.md)
 	$(BIN)/python e2e/run.py $(ARGS)

@@ -1,0 +1,123 @@
+"""Sends valid commands with extreme arguments to a node, and measures how long each turn takes.
+
+Every node of the run lives for a few hundred requests on several connections; then the next one starts with the same
+grammar and other settings. Another client always gets its reply, whatever the others sent.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import Final
+
+from disqued.client import wire
+from disqued.node import ROOMS
+from fuzz.grammar import Grammar
+from fuzz.victim import MAX_GROWTH_BYTES, Collector, Victim, Violation, resident_bytes
+
+REQUESTS_PER_NODE: Final = 400
+READ_BYTES: Final = 256 << 10
+"""The server reads at most this much from a client in one turn."""
+_CONNECTIONS: Final = 6
+_JOBS: Final = 200
+_MAX_STEPS: Final = 20_000
+"""More steps of virtual time than the longest sliced command needs."""
+_STEP_MS: Final = 5
+_SHOWN_BYTES: Final = 300
+
+
+def run(requests: int, seed: int) -> str:
+    """Send this many requests. Returns what was done, as a line for people.
+
+    Raises:
+        Violation: with the seed and the number of the node, which repeat it.
+    """
+    longest_ms = 0.0
+    grown = 0
+    for number in range(-(-requests // REQUESTS_PER_NODE)):
+        name = f"{seed}/{number}"
+        try:
+            story = _Story(name)
+            before = resident_bytes()
+            story.play(min(REQUESTS_PER_NODE, requests - number * REQUESTS_PER_NODE))
+            grown = max(grown, resident_bytes() - before)
+            if grown > MAX_GROWTH_BYTES:
+                raise Violation(f"the process grew by {grown >> 20} MiB")
+        except Violation as violation:
+            raise Violation(f"commands, node {name}: {violation}") from violation
+        longest_ms = max(longest_ms, story.victim.longest_ms)
+    return f"{requests} requests; longest turn {longest_ms:.1f} ms, largest growth {grown >> 20} MiB"
+
+
+class _Story:
+    """One node with jobs, its hostile clients, and a bystander."""
+
+    def __init__(self, name: str) -> None:
+        chance = random.Random(name)
+        self._chance = chance
+        self.victim = Victim(chance.getrandbits(32))
+        self._bystander = self.victim.collector()
+        keeper = self.victim.client()
+        jobs = [keeper.add(f"q{n % 3}", "body", *(("RETRY", 0) if n % 5 == 0 else ())) for n in range(_JOBS)]
+        self._grammar = Grammar(ROOMS.commands, chance, jobs)
+        self._clients = [self.victim.collector() for _ in range(_CONNECTIONS)]
+
+    def play(self, requests: int) -> None:
+        """Send the requests."""
+        for _ in range(requests):
+            words = self._grammar.request()
+            at = self._chance.randrange(_CONNECTIONS)
+            try:
+                self._attack(self._connection(at), words)
+                self._serve_bystander()
+            except Violation as violation:
+                raise Violation(f"{_shown(words)}: {violation}") from violation
+            if self.victim.host.ended is not None:
+                return
+
+    def _connection(self, at: int) -> Collector:
+        """A hostile connection; a new one if the node closed it, or if it waits for jobs that never come."""
+        client = self._clients[at]
+        if client.closed or client.session.blocked is not None or self._chance.random() < 0.02:
+            self.victim.forget(client)
+            client = self._clients[at] = self.victim.collector()
+        return client
+
+    def _attack(self, client: Collector, words: list[bytes]) -> None:
+        """Send a request in parts, and let the node work until nothing long is left."""
+        victim = self.victim
+        data = wire.encode(words)
+        size = self._chance.randrange(1, 100) if len(data) < 1000 else READ_BYTES
+        for at in range(0, len(data), size):
+            part = data[at : at + size]
+            victim.measured(partial(client.send_bytes, part))
+        self._work()
+        client.decode()
+
+    def _work(self) -> None:
+        """Let virtual time pass until no long command is left."""
+        victim = self.victim
+        for _ in range(_MAX_STEPS):
+            victim.measured(partial(victim.step, victim.now_ms + _STEP_MS))
+            state = victim.node.state
+            if not state.long_commands and not state.lifecycle.dropped and not state.ending:
+                return
+        raise Violation(f"a command is not finished after {_MAX_STEPS} turns")
+
+    def _serve_bystander(self) -> None:
+        """Another client gets the reply to its PING, if it needs no password that was just set."""
+        victim = self.victim
+        if victim.node.state.client_pause.until_ms > victim.now_ms:
+            self._bystander.send("CLIENT", "UNPAUSE")
+            self._bystander.decode()
+        if self._bystander.closed:  # CLIENT KILL
+            self._bystander = victim.collector()
+        self._bystander.send("PING")
+        if victim.host.ended is None and self._bystander.decode() == 0:
+            raise Violation("another client gets no reply to PING")
+
+
+def _shown(words: list[bytes]) -> str:
+    """A request as people read it, long words and long requests cut."""
+    text = b" ".join(word[:60] for word in words[:20]).decode("utf-8", "backslashreplace")
+    return f"{text[:_SHOWN_BYTES]!r} ({len(words)} words, {sum(map(len, words))} bytes)"
