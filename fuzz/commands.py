@@ -112,7 +112,7 @@ class _Story:
             self._bystander.decode()
         if self._bystander.closed:  # CLIENT KILL
             self._bystander = victim.collector()
-        self._bystander.send("PING")
+        victim.measured(partial(self._bystander.send, "PING"))
         if victim.host.ended is None and self._bystander.decode() == 0:
             raise Violation("another client gets no reply to PING")
 

@@ -135,6 +135,8 @@ class BusPort(Target):
         check_log(victim.host)
         if not link.closed:
             victim.node.link_closed(link, victim.now_ms)
+        if self._senders[1] not in victim.node.state.view.peers:
+            raise Violation("the other node is no member any more")
 
     def _feed(self, link: Link, data: bytes) -> None:
         self._victim.node.link_bytes(link, data, self._victim.now_ms)

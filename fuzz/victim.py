@@ -18,7 +18,7 @@ from disqued.testing.host import FakeHost
 from disqued.testing.local import LocalClient, LocalNode
 
 MAX_TURN_MS: Final = 100
-"""The longest time of the processor that one turn may take: so long every other client waits."""
+"""The longest time of the processor that one turn may take: every other client waits for that time."""
 MAX_MEMORY_BYTES: Final = 64 << 20
 """`maxmemory` of the node."""
 MAX_GROWTH_BYTES: Final = 3 * MAX_MEMORY_BYTES
