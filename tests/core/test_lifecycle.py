@@ -123,7 +123,9 @@ class Calls(Life):
         lifecycle.keep_import(self.of_another_node(), NOW_MS)
         lifecycle.keep_dummy(self.of_another_node(), NOW_MS)
         for delay_s in (0, 100):
-            lifecycle.keep_loaded(self.of_another_node(delay_s=delay_s), NOW_MS, stored=QUEUED, controlled=True)
+            for complete in (True, False):
+                job = self.of_another_node(delay_s=delay_s)
+                lifecycle.keep_loaded(job, NOW_MS, stored=QUEUED, controlled=complete, complete=complete)
             waiting = self.new_job(delay_s=delay_s)
             lifecycle.await_copies(waiting, NOW_MS)
             lifecycle.place(waiting, NOW_MS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from disqued.acks.counters import COLLECTIONS, DUMMY_ACKS_COLLECTED
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import NOBODY, Job
+from disqued.core.jobs.job import INCOMPLETE, NOBODY, Job
 from disqued.core.lifecycle.lifecycle import MAX_COLLECTIONS
 from disqued.core.runtime.outbox import delete_at_holders, send, tell_end
 from disqued.core.runtime.state import NodeState
@@ -20,6 +20,8 @@ from disqued.jobmessages import send_setack
 
 def collect(state: NodeState, job: Job) -> None:
     """Drop an acknowledged job if all holders know; otherwise ask those that have not confirmed."""
+    if job.flags & INCOMPLETE:
+        state.holders.complete(job, state.view)
     delivered = job.delivered
     if delivered is None:
         state.lifecycle.drop(job)

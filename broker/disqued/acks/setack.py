@@ -52,6 +52,7 @@ def _acknowledge(state: NodeState, peer: Peer, job_id: bytes, may_have: i64) -> 
     if job.is_dummy:
         _answer_without_job(state, job, peer, may_have)
         return
+    state.holders.complete(job, state.view)
     if may_have == 2 and peer.features & kinds.FEATURE_LISTS and held_only_with(state, job, peer):
         acks_of(state).done.note(job_id, state.now_ms)
         lifecycle.drop(job)

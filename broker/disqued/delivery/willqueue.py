@@ -17,6 +17,7 @@ from disqued.jobmessages import job_held_with
 
 def announce(state: NodeState, job: Job) -> None:
     """Ask the other holders, except those so far behind that their answer would come too late."""
+    state.holders.complete(job, state.view)
     delivered = job.delivered
     if delivered is None:
         return

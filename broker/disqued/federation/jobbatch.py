@@ -12,7 +12,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import NOBODY, Job
+from disqued.core.jobs.job import INCOMPLETE, NOBODY, Job
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.core.runtime.state import NodeState
@@ -57,6 +57,8 @@ class JobBatch:
         node_id = self.peer.id
         holders = state.holders
         if job.retry_s > 0:
+            if job.flags & INCOMPLETE:
+                holders.complete(job, state.view)
             delivered = job.delivered
             if delivered is None:
                 job.delivered = self._pair

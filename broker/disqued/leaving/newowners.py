@@ -26,6 +26,7 @@ from disqued.leaving.transfer import Transfer
 def list_holders(state: NodeState, transfer: Transfer) -> None:
     """Make the job list all nodes that may hold it: this node, its former holders, and the nodes that are asked."""
     job = transfer.job
+    state.holders.complete(job, state.view)
     delivered = job.delivered
     if delivered is None:
         delivered = state.holders.keep((state.view.node_id,))

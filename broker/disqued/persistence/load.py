@@ -59,6 +59,8 @@ class Loader(DiskOwner):
         self._name = name
         self._marker = marker
         self._controlled: bool = marker is not None and (marker.counts or state.config.aof_enqueue_jobs_once)
+        self._complete: bool = marker is not None and marker.counts
+        """Whether the file has all holders of each job. Only a marker proves it: no record says that a list grew."""
         self._at_once: bool = marker is None
         self._reader = EntryReader(state.lifecycle.journal.formats)
         self._requeue = Requeue()
@@ -238,11 +240,14 @@ class Loader(DiskOwner):
             job.queue = name_kept
         node_id = state.view.node_id
         listed = state.holders.plus(state.holders.unpack(unpacked.holders), node_id)
-        job.delivered = None if len(listed) == 1 else listed
+        alone = len(listed) == 1 and (self._complete or state.view.size == 1)
+        job.delivered = None if alone else listed
         self.progress.jobs += 1
         if self._controlled and unpacked.state == QUEUED and job.retry_s == 0:
             self._outdated = True
-        if lifecycle.keep_loaded(job, state.now_ms, stored=unpacked.state, controlled=self._controlled):
+        if lifecycle.keep_loaded(
+            job, state.now_ms, stored=unpacked.state, controlled=self._controlled, complete=self._complete
+        ):
             self._requeue.add(job)
         if is_made_by(job.id, node_id):
             self._recent.note(job, state.now_ms)

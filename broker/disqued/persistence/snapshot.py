@@ -70,6 +70,8 @@ class Snapshot:
             looked += 1
             forgotten = job.retry_s == 0 and job.flags & DELIVERED != 0  # the log has no record of it any more
             if (job.state == ACTIVE or job.state == QUEUED) and not forgotten:
+                if self._controlled:  # the next run trusts the list
+                    state.holders.complete(job, state.view)
                 stored = stored_state(job, controlled=self._controlled)
                 self._writer.keep(made, job, stored, node_id, with_sum=with_sum)
                 size += len(job.body) + _RECORD_BYTES

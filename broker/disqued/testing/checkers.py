@@ -22,6 +22,8 @@ TRAVEL_MS = 300
 """How long a job that was queued twice may travel to the workers of distant nodes."""
 CLEANUP_MS = 3000
 """How long a completed job may stay in memory without faults."""
+MET_MS = 2000
+"""How long after all nodes are connected every holder knows which jobs are done."""
 TWICE_MS = 400
 """How long a job may be in two queues without faults."""
 
@@ -152,6 +154,7 @@ def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
     _check_kept(attempt, history, now_ms)
     if history.lasting:
         check_no_return(attempt, history)
+        _check_ended(attempt, history)
     if not history.faulty:
         _check_no_repetition(attempt, history)
 
@@ -173,6 +176,33 @@ def _check_kept(attempt: Attempt, history: History, now_ms: int) -> None:
             f"job {attempt.number} ({attempt.job_id!r}), added at {attempt.added_ms}, retry {attempt.retry_s} is lost: "
             f"{fate}, {failed} of holders {attempt.holders} failed",
         )
+
+
+def note_met(cluster: Cluster, history: History) -> None:
+    """Note when all nodes are connected after healing, and which acknowledgements their nodes still know then."""
+    if not history.healed_ms or history.met_ms or not cluster.is_whole():
+        return
+    history.met_ms = cluster.network.now_ms
+    for attempt in history.attempts:
+        member, downs = attempt.ack_kept_by
+        acked_ms = attempt.ack_replied_ms
+        lost = any(history.is_set_back(one, acked_ms, history.met_ms) for one in history.setbacks)
+        if attempt.retry_s > 0 and member and 0 < acked_ms < history.healed_ms and not lost:
+            attempt.must_end = len(cluster.members[member - 1].past_counters) == downs
+
+
+def _check_ended(attempt: Attempt, history: History) -> None:
+    """A job that was acknowledged at a holder that has not gone down is not delivered once all nodes have met."""
+    if not attempt.must_end:
+        return
+    history.rare["acknowledgement known when all nodes met"] += 1
+    for delivery in attempt.deliveries:
+        if delivery.at_ms > history.met_ms + MET_MS:
+            history.violate(
+                delivery.at_ms,
+                f"job {attempt.number}, acknowledged at {attempt.ack_replied_ms} by {attempt.ack_kept_by[0]}, was "
+                f"delivered by {delivery.member} after all nodes had met",
+            )
 
 
 def _check_refused(attempt: Attempt, history: History) -> None:

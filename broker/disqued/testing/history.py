@@ -85,6 +85,11 @@ class Attempt:
     """When the first reply to one of them was received."""
     ack_settled: bool = False
     """Whether all nodes were reachable then."""
+    ack_kept_by: tuple[int, int] = (0, 0)
+    """The holder that replied to the first acknowledgement, an ACKJOB, and how often it had gone down before; member 0
+    if that was no holder or no ACKJOB."""
+    must_end: bool = False
+    """Whether that holder still ran when all nodes met after healing: no node may deliver the job from then on."""
     told_ms: int = 0
     """When the node replied with the ID."""
 
@@ -148,6 +153,8 @@ class History:
         self.distance_ms = 0
         """The permanent latency between nodes."""
         self.healed_ms = 0
+        self.met_ms = 0
+        """When all nodes were connected after healing; 0 before."""
         self.last_delivery_ms = 0
         self.trace: list[tuple[int, str]] = []
         self._digest = blake2b(digest_size=16)

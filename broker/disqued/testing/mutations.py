@@ -16,6 +16,7 @@ from disqued.build import COMPILED
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.clients.pipeline import Pipeline, Pipelined
+from disqued.core.cluster.holders import Holders
 from disqued.core.cluster.peer import Link, Peer
 from disqued.core.host.disk import DiskWork
 from disqued.core.jobs.codec import pack_for_bus
@@ -149,10 +150,10 @@ def _forget_at_least_once(self: Journal, job: Job) -> None:
         _forget(self, job)
 
 
-def _queue_all(self: Lifecycle, job: Job, now_ms: int, *, stored: int, controlled: bool) -> bool:
+def _queue_all(self: Lifecycle, job: Job, now_ms: int, *, stored: int, controlled: bool, complete: bool) -> bool:
     """Load a file as if the last run had recorded which jobs were queued."""
     del stored, controlled
-    return _keep_loaded(self, job, now_ms, stored=QUEUED, controlled=True)
+    return _keep_loaded(self, job, now_ms, stored=QUEUED, controlled=True, complete=complete)
 
 
 def _count_again(self: Lifecycle, job: Job, now_ms: int, ask_at_ms: int) -> None:
@@ -177,7 +178,7 @@ def _ignore_sync_error(self: LogFile, work: DiskWork) -> None:
     _sync_done(self, work)
 
 
-def _silent(self: object, what: object) -> None:
+def _silent(self: object, *what: object) -> None:
     """Do nothing."""
 
 
@@ -253,6 +254,11 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     ),
     "forget-groups": Mutation(
         "changes during a rewrite are missing in the new file", "logged kills", patched=((Rewrite, "follow", _silent),)
+    ),
+    "trust-loaded-lists": Mutation(
+        "jobs that are loaded after a crash are acknowledged at the listed holders only",
+        "logged kills",
+        patched=((Holders, "complete", _silent),),
     ),
     "queue-at-any-load": Mutation(
         "at-most-once jobs are queued again after a crash",

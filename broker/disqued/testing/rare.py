@@ -82,6 +82,7 @@ RARE: Final = (
     "job queued by a controlled restart",
     "at-most-once job not queued again",
     "acknowledged job came back after a power loss",
+    "acknowledgement known when all nodes met",
     "node did not start for a failing disk",
 )
 

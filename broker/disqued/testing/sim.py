@@ -201,6 +201,7 @@ class Simulation:
                     checkers.check_node(member, self.history)
                     if self.history.policy and member.serving:
                         logcheckers.check_log(member, self.history)
+            checkers.note_met(self.cluster, self.history)
             if not self.history.faulty:
                 self._watch.look()
             else:

@@ -369,7 +369,7 @@ class Worker:
         elif draw < 0.88:
             self._nack(jobs)
         elif draw < 0.93:
-            world.later(world.chance.random() * 2500, lambda: self._finish(jobs, "ACKJOB", self._later))
+            self._finish_late(jobs)
         elif draw < 0.97:
             for later_ms in (1, 600, 1200, 1800):
                 world.later(later_ms, lambda: self._work_on(jobs))
@@ -379,38 +379,56 @@ class Worker:
             delay_ms = 500.0
         world.later(delay_ms, self._get)
 
+    def _finish_late(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
+        """Acknowledge jobs after a while, at another node if nodes may have restarted from their files meanwhile."""
+        world = self._world
+        late_ms = world.chance.random() * 2500
+        elsewhere = bool(world.history.policy) and world.chance.random() < 0.7
+        world.later(late_ms, lambda: self._finish(jobs, "ACKJOB", self._other if elsewhere else self._later))
+
     def _finish(self, jobs: list[tuple[bytes, Attempt | None]], command: str, caller: Caller) -> None:
         world = self._world
         attempts = [attempt for _, attempt in jobs if attempt is not None]
         if not caller.connect():
             return
+        member = caller.member
+        assert member is not None
+        held: set[int] = set()
+        """Attempts whose job the member has."""
         sent_ms = world.now_ms
         for attempt in attempts:
             attempt.acks_sent_ms.append(sent_ms)
-            at = caller.member.number if caller.member else 0
-            self._note_unknown(caller.member, attempt)
-            world.history.note(world.now_ms, f"{command} {attempt.number} to {at}")
+            if self._has(member, attempt):
+                held.add(attempt.number)
+            elif attempt.deliveries:
+                world.history.rare["acknowledged at a node without the job"] += 1
+            world.history.note(world.now_ms, f"{command} {attempt.number} to {member.number}")
         safely = command == "ACKJOB"  # FASTACK is sent only once
+        kept_by = (member.number, len(member.past_counters))
         caller.call(
-            lambda answer: self._finished(attempts, sent_ms, answer, safely=safely),
+            lambda answer: self._finished(attempts, sent_ms, answer, kept_by, held if safely else None),
             command,
             *[job_id for job_id, _ in jobs],
         )
 
-    def _note_unknown(self, member: Member | None, attempt: Attempt) -> None:
-        """Count acknowledgements at nodes that do not have the job."""
-        if member is not None and attempt.deliveries:
-            job = member.node.state.lifecycle.table.get(attempt.deliveries[-1].job_id)
-            self._world.history.rare["acknowledged at a node without the job"] += job is None
+    def _has(self, member: Member, attempt: Attempt) -> bool:
+        """Whether a member has the job that a worker got."""
+        job = member.node.state.lifecycle.table.get(attempt.deliveries[-1].job_id) if attempt.deliveries else None
+        return job is not None and not job.is_dummy
 
-    def _finished(self, attempts: list[Attempt], sent_ms: int, answer: Answer, *, safely: bool) -> None:
+    def _finished(
+        self, attempts: list[Attempt], sent_ms: int, answer: Answer, kept_by: tuple[int, int], held: set[int] | None
+    ) -> None:
+        """Record the reply to an ACKJOB, and who keeps the acknowledgement: of FASTACK (`held` is None) nobody does."""
         world = self._world
         for attempt in attempts:
             if is_loading(answer):
                 attempt.acks_sent_ms.remove(sent_ms)
             elif isinstance(answer, int) and not attempt.ack_replied_ms:
                 attempt.ack_replied_ms = world.now_ms
-                attempt.ack_settled = safely and world.cluster.is_whole()
+                if held is not None:
+                    attempt.ack_kept_by = kept_by if attempt.number in held else (0, 0)
+                    attempt.ack_settled = world.cluster.is_whole()
 
     def _nack(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
         world = self._world

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from disqued.bus.frame import NODE_ID_BYTES
 from disqued.core.cluster.view import ClusterView
-from disqued.core.jobs.job import NOBODY, NodeIds
+from disqued.core.jobs.job import INCOMPLETE, NOBODY, Job, NodeIds
 
 MAX_KEPT: Final = 4096
 MAX_KEPT_IDS: Final = 1 << 17
@@ -44,6 +44,8 @@ class Holders:
         self._last_checked: NodeIds = NOBODY
         self._last_members: NodeIds = NOBODY
         self._last_generation: i64 = -1
+        self._everybody: NodeIds = NOBODY
+        self._everybody_generation: i64 = -1
         self._last_list: NodeIds = NOBODY
         self._last_id = b""
         self._last_plus: NodeIds = NOBODY
@@ -75,6 +77,21 @@ class Holders:
         if node_ids == more:
             return node_ids
         return self.keep(tuple(dict.fromkeys(node_ids + more)))
+
+    def complete(self, job: Job, view: ClusterView) -> None:
+        """Add all members to the holders of a job whose list may be incomplete. Does nothing to any other job.
+
+        Call it before the list decides which nodes learn something about the job. Members may have joined since the
+        last call.
+        """
+        if not job.flags & INCOMPLETE or view.size == 1:
+            return
+        if view.generation != self._everybody_generation:
+            members = [peer.id for peer in view.peers.values() if not peer.in_handshake]
+            self._everybody = self.keep((view.node_id, *members))
+            self._everybody_generation = view.generation
+        delivered = job.delivered
+        job.delivered = self._everybody if delivered is None else self.union(delivered, self._everybody)
 
     def pack(self, node_ids: NodeIds) -> bytes:
         """The list as in a serialised job: the number of IDs, little endian, and the IDs."""

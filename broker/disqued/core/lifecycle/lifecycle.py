@@ -21,6 +21,7 @@ from disqued.core.jobs.job import (
     DELAYED,
     DELIVERED,
     IN_RECLAIMABLE,
+    INCOMPLETE,
     LEASED,
     MAX_COUNTER,
     NOBODY,
@@ -218,17 +219,19 @@ class Lifecycle(Release):
         self.journal.keep(job)
         self._arm(job)
 
-    def keep_loaded(self, job: Job, now_ms: i64, *, stored: i64, controlled: bool) -> bool:
+    def keep_loaded(self, job: Job, now_ms: i64, *, stored: i64, controlled: bool, complete: bool) -> bool:
         """Register a job from disk as active, with the wake time that it would have. True: queue it now.
 
         A job that was never queued is queued when its delay is over, any other job after its retry time. An
         at-most-once job that may have been delivered is not queued again. `stored` is the state in the file. Only the
         file of a `controlled` shutdown says for certain which jobs were queued; the caller then queues those with
-        `requeue_loaded`.
+        `requeue_loaded`. `complete`: the file has all holders of the job.
         """
         retry_s = job.retry_s
         was_queued = controlled and stored == QUEUED
         job.flags &= _NOT_DELAYED
+        if retry_s > 0 and not complete:  # copies of at-most-once jobs are never queued, so nobody must learn their end
+            job.flags |= INCOMPLETE
         due_ms: i64 = 0
         if job.delay_s > 0:
             due_ms = min(job.ctime // 1_000_000, now_ms) + job.delay_s * 1000

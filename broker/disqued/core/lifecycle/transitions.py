@@ -19,6 +19,7 @@ from disqued.core.jobs.job import (
     BY_TIMER,
     DELAYED,
     DELIVERED,
+    INCOMPLETE,
     LEASED,
     QUEUED,
     WAIT_REPL,
@@ -73,7 +74,7 @@ class Transition:
 
 
 _UNFINISHED: Final = (WAIT_REPL, ACTIVE, QUEUED)
-_LOCAL_FLAGS: Final = DELIVERED | LEASED | BY_TIMER | DELAYED
+_LOCAL_FLAGS: Final = DELIVERED | LEASED | BY_TIMER | DELAYED | INCOMPLETE
 """Flags that say what this node did with a job; a copy from another node begins without them."""
 
 TRANSITIONS: Final = (
@@ -85,7 +86,26 @@ TRANSITIONS: Final = (
     Transition(
         "keep_loaded", (OUTSIDE,), ACTIVE, "its delay is not over", lacks=BCAST_QUEUED | DELIVERED, sets=DELAYED
     ),
+    Transition(
+        "keep_loaded",
+        (OUTSIDE,),
+        ACTIVE,
+        "its delay is not over, after a crash",
+        retried=True,
+        lacks=BCAST_QUEUED | DELIVERED,
+        sets=DELAYED | INCOMPLETE,
+    ),
     Transition("keep_loaded", (OUTSIDE,), ACTIVE, "otherwise", announces=True, clears=DELAYED),
+    Transition(
+        "keep_loaded",
+        (OUTSIDE,),
+        ACTIVE,
+        "otherwise, after a crash",
+        retried=True,
+        sets=INCOMPLETE,
+        announces=True,
+        clears=DELAYED,
+    ),
     Transition("keep_dummy", (OUTSIDE,), ACKED),
     # It has its copies.
     Transition("place", (WAIT_REPL,), ACTIVE, "it has a delay", sets=DELAYED, record=KEEP),

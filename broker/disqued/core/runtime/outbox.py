@@ -130,6 +130,7 @@ def _put_listed(state: NodeState, link: Link, kind: i64, frame: bytes) -> None:
 
 def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:
     """Send a frame to every other node that may hold the job."""
+    state.holders.complete(job, state.view)
     delivered = job.delivered
     if delivered is None:
         return
@@ -142,6 +143,7 @@ def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:
 
 def delete_at_holders(state: NodeState, job: Job) -> None:
     """Send DELJOB to every other node that may hold the job."""
+    state.holders.complete(job, state.view)
     delivered = job.delivered
     if delivered is None:
         return
