@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from disqued.bus import kinds
 from disqued.testing.cluster import Cluster
+from membership.stories import flags
 
 ONCE = "ERR With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
 LATE = "ERR The specified DELAY is greater than TTL. Job refused since would never be delivered"
@@ -48,7 +49,7 @@ def test_an_at_most_once_job_needs_replicate_1_if_the_default_is_larger(cluster:
 def test_failing_node_counts_for_the_default_copies_but_gets_none(cluster: Cluster) -> None:
     first, _, third = cluster.members
     third.crash()
-    cluster.until(lambda: first.sees == 1, within_s=60)
+    cluster.until(lambda: flags(first, third) == "fail", within_s=60)
     assert answer(cluster) == FEW
     assert answer(cluster, "REPLICATE", 2, timeout=1000).startswith("b'D-")
 

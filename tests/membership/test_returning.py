@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.bus import kinds
 from disqued.config import Config
 from disqued.testing.cluster import PORT, Cluster
-from membership.stories import config, figures, flags, is_mesh, known, nodes, short_node_timeout
+from membership.stories import ScriptedNode, config, figures, flags, is_mesh, known, nodes, short_node_timeout
 
 
 def seeded() -> Config:
@@ -37,6 +38,36 @@ def test_restarted_node_keeps_its_id_and_needs_no_meet() -> None:
     cluster.run(milliseconds=10)
     assert back.id == before
     cluster.until(lambda: is_mesh(cluster), within_s=3)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_members_connect_at_once_to_a_node_that_returns(silent: bool) -> None:
+    cluster = Cluster(3, config=short_node_timeout)
+    cluster.run(seconds=3)
+    one, other, back = cluster.members
+    back.crash(silent=silent)
+    cluster.until(lambda: flags(one, back) == flags(other, back) == "fail")
+    cluster.run(milliseconds=950)
+    back.restart()
+    cluster.run(milliseconds=6)
+    assert [member.sees for member in cluster.members] == [2, 2, 2]
+    assert is_mesh(cluster)
+
+
+def test_pings_in_the_name_of_a_member_cause_one_connection_per_second() -> None:
+    cluster = Cluster(2)
+    one, gone = cluster.members
+    gone.crash()
+    cluster.run(seconds=5)
+    forger = ScriptedNode(one, gone.ip, node_id=gone.id)
+    peer = one.node.state.view.peers[gone.id]
+    dials = 0
+    for _ in range(100):
+        before = int(peer.dials)
+        forger.send_gossip(kinds.PING)
+        dials += int(peer.dials) - before
+        cluster.run(milliseconds=100)
+    assert 8 <= dials <= 10
 
 
 def test_nodes_find_each_other_when_all_restart_at_once() -> None:

@@ -7,6 +7,7 @@ import pytest
 from disqued.replication.counters import TIMEOUTS
 from disqued.replication.room import replication_of
 from disqued.testing.cluster import BUS_PORT, Cluster
+from membership.stories import flags, short_node_timeout
 from replication.adding import (
     A_TIMER_MS,
     FEW,
@@ -162,6 +163,70 @@ def test_a_node_gets_its_copy_when_its_link_is_back_in_time(cluster: Cluster) ->
     job_id = id_of(cluster, client)
     assert cluster.copies(job_id) == cluster.members
     assert first.node.state.blocked_clients == 0
+
+
+def test_an_add_waits_for_a_member_that_has_just_gone() -> None:
+    cluster = Cluster(3, config=short_node_timeout)
+    first, _, gone = cluster.members
+    cluster.run(seconds=3)
+    gone.crash()
+    cluster.until(lambda: flags(first, gone) == "fail?")
+    client = adding(cluster, "REPLICATE", 3, timeout_ms=30_000)
+    cluster.run(seconds=5)
+    assert client.silent, "it waits on when the node has failed meanwhile"
+    assert flags(first, gone) == "fail"
+    gone.restart()
+    cluster.run(milliseconds=20)
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    assert cluster.copies(job_id) == cluster.members
+
+
+def test_a_member_that_has_failed_is_not_waited_for() -> None:
+    cluster = Cluster(3, config=short_node_timeout)
+    first, _, gone = cluster.members
+    cluster.run(seconds=3)
+    gone.crash()
+    cluster.until(lambda: flags(first, gone) == "fail")
+    assert error_of(adding(cluster, "REPLICATE", 3, timeout_ms=30_000)) == FEW
+    assert error_of(adding(cluster, "REPLICATE", 4, timeout_ms=30_000)) == FEW
+
+
+def test_a_member_that_no_majority_can_judge_is_waited_for_during_three_node_timeouts() -> None:
+    cluster = Cluster(2, config=short_node_timeout)
+    first, gone = cluster.members
+    cluster.run(seconds=3)
+    gone.crash()
+    cluster.until(lambda: flags(first, gone) == "fail?")
+    client = adding(cluster, "REPLICATE", 2, timeout_ms=1500)
+    cluster.run(milliseconds=1500 + A_TIMER_MS)
+    assert error_of(client) == TIMEOUT
+    assert jobs(cluster)[0] == 0
+    cluster.run(seconds=1)
+    assert error_of(adding(cluster, "REPLICATE", 2, timeout_ms=1500)) == FEW
+
+
+def test_an_asynchronous_add_does_not_wait_for_a_member_that_has_just_gone() -> None:
+    cluster = Cluster(3, config=short_node_timeout)
+    first, _, gone = cluster.members
+    cluster.run(seconds=3)
+    gone.crash()
+    cluster.until(lambda: flags(first, gone) == "fail?")
+    assert error_of(adding(cluster, "REPLICATE", 3, "ASYNC", timeout_ms=30_000)) == FEW
+
+
+def test_adds_that_wait_for_a_member_cost_one_check_per_second() -> None:
+    cluster = Cluster(2)
+    first, gone = cluster.members
+    gone.crash()
+    adding(cluster, "REPLICATE", 2)
+    wait = replication_of(first.node.state).waits[waiting_job(first)]
+    cluster.run(milliseconds=200)
+    wakes = set()
+    for _ in range(100):
+        wakes.add(int(wait.awake_ms))
+        cluster.run(milliseconds=50)
+    assert 5 <= len(wakes) <= 7
 
 
 def test_no_copy_is_left_after_a_timeout(cluster: Cluster) -> None:

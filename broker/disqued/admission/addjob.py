@@ -226,12 +226,17 @@ def _answer_again(state: NodeState, session: Session, known: Remembered) -> None
 
 
 def _check_replication(state: NodeState, options: AddJob) -> bool:
-    """Refuse a job that could not get enough copies; True if other nodes must keep all copies."""
+    """Refuse a job that could not get enough copies; True if other nodes must keep all copies.
+
+    An ADDJOB that waits for its copies also waits for members that have just gone.
+    """
     view = state.view
     external = view.leaving or state.lifecycle.memory.level() > 0
     wanted: i64 = options.replicate if external else options.replicate - 1
     reachable: i64 = len(view.reachable)
     if wanted <= reachable:
+        return external
+    if not options.asynchronous and wanted <= view.count_expected(state.now_ms, state.config.cluster_node_timeout):
         return external
     if external and wanted - 1 == reachable:
         reason = "I'm leaving the cluster" if view.leaving else "I'm out of memory"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.bus import kinds
-from disqued.core.cluster.peer import Link
 from disqued.membership import failure, forget, handshake, hostname, nodes, seeds
-from disqued.membership.ping import send_meet, send_ping
+from disqued.membership.dialing import dial
+from disqued.membership.ping import send_ping
 from disqued.membership.saving import save_changes
 
 if TYPE_CHECKING:
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
     from disqued.membership.kept import Membership
 
-DIAL_MS: Final = 100
-"""The delay before the second attempt to connect. It doubles with each attempt, up to a second."""
-LONGEST_DIAL_MS: Final = 1000
 _PING_ROUNDS: Final = 10
 """Every tenth round pings one node at random."""
 _CANDIDATES: Final = 5
@@ -37,7 +33,7 @@ def run(own: Membership) -> None:
         if handshake.expired(state, peer):
             nodes.remove(state, peer)
         elif peer.link is None and peer.has_address and state.now_ms >= peer.next_dial_ms:
-            _dial(state, peer)
+            dial(state, peer)
     if own.rounds % _PING_ROUNDS == 0:
         _ping_any(state)
         forget.expire(own)
@@ -67,20 +63,6 @@ def _extend_deadlines_after_pause(own: Membership) -> None:
             if peer.in_handshake:
                 peer.created_ms += pause_ms
     own.round_ms = int(state.now_ms)
-
-
-def _dial(state: NodeState, peer: Peer) -> None:
-    """Open a connection; the first frame on it is a PING or a MEET."""
-    delay_ms = DIAL_MS << min(int(peer.dials), 10)
-    peer.next_dial_ms = state.now_ms + min(delay_ms, LONGEST_DIAL_MS)
-    peer.dials += 1
-    link = Link(peer, state.now_ms)
-    peer.link = link
-    state.ready.dials.append(link)
-    if peer.flags & kinds.NODE_MEET:
-        send_meet(state, peer)
-    else:
-        send_ping(state, peer)
 
 
 def _ping_any(state: NodeState) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from disqued.bus import kinds
 from disqued.membership import failure, gossip, handshake, hostname, nodes, skew
 from disqued.membership.addresses import literal
+from disqued.membership.dialing import call_back
 from disqued.membership.identity import admits
 from disqued.membership.kept import membership_of
 from disqued.membership.ping import send_pong
@@ -76,12 +77,10 @@ def _learn_address(state: NodeState, sender: Peer, link: Link, frame: Frame) -> 
         ip = sender.ip
     if (ip, bus_port) != (sender.ip, sender.bus_port):
         nodes.move(state, sender, ip, port, bus_port)
-        return
-    if port != sender.port:
+    elif port != sender.port:
         sender.port = port
         nodes.changed(state)
-    if sender.link is None:
-        nodes.dial_soon(sender)
+    call_back(state, sender)
 
 
 def _resolve_address(state: NodeState, peer: Peer, link: Link, frame: Frame) -> None:

@@ -2,9 +2,10 @@
 
 A job that needs copies waits in the state wait-repl until enough nodes confirm theirs (GOTJOB). Every 50 ms without
 success the node asks one more node, and sends the longer list of holders to all nodes that it asked before; those that
-do not confirm are asked again. When the client's timeout expires, or the client disconnects, the copies are deleted
-wherever they may be (Disque README, "Replication"). With ASYNC the client is answered at once, unless the links to the
-chosen nodes cannot accept more output: then the client waits until they can.
+do not confirm are asked again. While no node is left that could be asked, the job waits for one that comes back. When
+the client's timeout expires, or the client disconnects, the copies are deleted wherever they may be (Disque README,
+"Replication"). With ASYNC the client is answered at once, unless the links to the chosen nodes cannot accept more
+output: then the client waits until they can.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ NAME: Final = "replication"
 ASK_MORE_MS: Final = 50
 REPEAT_MS: Final = 100
 """How often the nodes that do not confirm are asked again when no other node is left to ask."""
+IDLE_MS: Final = 1000
+"""How often a wait is checked while no node can be asked; a node that comes back ends the pause."""
 
 _CODE: Final = NotReplicated().code
 _TIMEOUT: Final = NotReplicated("Timeout reached before replicating to the requested number of nodes").encode()
@@ -74,9 +77,9 @@ class Replication(Pipelined):
         """Check whether the wait is over; otherwise ask for more copies."""
         replication_of(state).check(self)
 
-    def arm(self, state: NodeState) -> None:
-        """Set the timer to 50 ms from now, or to the client's timeout if that comes first."""
-        at_ms: i64 = state.now_ms + ASK_MORE_MS
+    def arm(self, state: NodeState, pause_ms: i64) -> None:
+        """Set the timer to `pause_ms` from now, or to the client's timeout if that comes first."""
+        at_ms: i64 = state.now_ms + pause_ms
         if 0 < self.deadline_ms < at_ms:
             at_ms = self.deadline_ms
         state.lifecycle.timers.arm(self, at_ms)
@@ -157,6 +160,12 @@ class ReplicationRoom(Room):
             self._take_back(blocked.job)
             self._forget(blocked.job)
 
+    def peer_up(self, _peer: Peer) -> None:
+        """A node can be asked again: check now what waits for one."""
+        timers = self.state.lifecycle.timers
+        for wait in self.waits.values():
+            timers.arm(wait, self.state.now_ms)
+
     # --- the wait for copies ------------------------------------------------------------------------------------------
 
     def _send_unconfirmed(self, session: Session, job: Job, chosen: list[Peer]) -> None:
@@ -181,7 +190,7 @@ class ReplicationRoom(Room):
         suspend_pipelined(state, wait)
         wait.began_ms = state.now_ms
         wait.sent_ms = state.now_ms
-        wait.arm(state)
+        wait.arm(state, ASK_MORE_MS)
 
     def check(self, wait: Replication) -> None:
         """Give up if the client's timeout has expired; otherwise ask one more node, or ask the silent ones again."""
@@ -199,8 +208,7 @@ class ReplicationRoom(Room):
             return
         if len(confirmed_by(job)) >= wait.wanted and self._succeed(wait):
             return
-        self._ask_more(wait)
-        wait.arm(state)
+        wait.arm(state, ASK_MORE_MS if self._ask_more(wait) else IDLE_MS)
 
     def note_copy_confirmed(self, wait: Replication, peer: Peer) -> None:
         """Note that a node has the copy that it was asked to keep; with enough copies the wait is over."""
@@ -254,11 +262,11 @@ class ReplicationRoom(Room):
         """Send the job to nodes that it was not sent to before (REPLJOB)."""
         send_copy(self.state, chosen, self._repljob(job, message_flags))
 
-    def _ask_more(self, wait: Replication) -> None:
+    def _ask_more(self, wait: Replication) -> bool:
         """Send the job to one more node, and the longer list of holders to all nodes that were asked before.
 
         Without another node, repeat the question to those that did not confirm. Nothing is added to a congested link:
-        the job, or its list of holders, is waiting there already.
+        the job, or its list of holders, is waiting there already. Returns False if no node can be asked now.
         """
         state = self.state
         job = wait.job
@@ -270,17 +278,21 @@ class ReplicationRoom(Room):
             job.delivered = delivered
             self._send(job, added, 0)
         elif state.now_ms - wait.sent_ms < REPEAT_MS:
-            return
+            return True
         wait.sent_ms = state.now_ms
+        asks = bool(added)
         for node_id in delivered:
             peer = state.view.peers.get(node_id)
             if peer is None or (added and peer is added[0]):
                 continue
             link = peer.link
             is_confirmed = node_id in confirmed_by(job)
-            if link is None or link.closed or link.congested or (is_confirmed and not added):
+            if link is None or link.closed or (is_confirmed and not added):
                 continue
-            state.ready.put(link, self._repljob(job, kinds.NOREPLY if is_confirmed else 0))
+            asks = True
+            if not link.congested:
+                state.ready.put(link, self._repljob(job, kinds.NOREPLY if is_confirmed else 0))
+        return asks
 
     def _is_held_back(self, job: Job) -> bool:
         """Whether the link to a node that did not confirm yet is still congested."""

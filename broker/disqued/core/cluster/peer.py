@@ -52,6 +52,8 @@ class Peer:
         """Attempts to connect since it last answered."""
         self.next_dial_ms: i64 = 0
         """When to try again."""
+        self.called_back_ms: i64 = 0
+        """When this node connected to it because it had sent a PING."""
         self.features: i64 = 0
         """The extensions of the original's protocol that it understands (`bus.extension`)."""
         self.incarnation = NOBODY
@@ -91,6 +93,11 @@ class Peer:
     def reachable(self) -> bool:
         """Whether it can be sent jobs."""
         return self.flags & _UNREACHABLE == 0
+
+    @property
+    def only_suspected(self) -> bool:
+        """Whether it cannot be sent jobs for no other reason than that it does not answer this node."""
+        return self.flags & _UNREACHABLE == kinds.NODE_PFAIL
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -5,9 +5,15 @@ The membership room keeps it up to date. All rooms read it where a decision depe
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from disqued.core.cluster.peer import Peer
+
+JUST_GONE_TIMEOUTS: Final = 3
+"""A member that does not answer is expected back for this many node timeouts. It is suspected after the first one, and
+the majority decides whether it has failed before the last one ends."""
 
 
 class ClusterView:
@@ -39,6 +45,16 @@ class ClusterView:
         self.reachable = [peer for peer in self.peers.values() if peer.reachable]
         self.generation += 1
         self.size = 1 + len([peer for peer in self.peers.values() if not peer.in_handshake])
+
+    def count_expected(self, now_ms: i64, node_timeout_ms: i64) -> i64:
+        """The number of reachable nodes, and of members that have just gone and may be back soon."""
+        count: i64 = 0
+        for peer in self.peers.values():
+            if peer.reachable or (
+                peer.only_suspected and now_ms - peer.ping_sent_ms <= node_timeout_ms * JUST_GONE_TIMEOUTS
+            ):
+                count += 1
+        return count
 
     def knows(self, node_id: bytes) -> bool:
         """Whether the node is this node or another known node."""
