@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from itertools import pairwise
+from random import Random
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -97,7 +101,43 @@ def test_a_call_is_requested_only_when_it_does_something() -> None:
         assert not calls_ms or next_ms > calls_ms[-1], "the same time was requested again"
         calls_ms.append(next_ms)
         timers.due(next_ms, PLENTY)
-    assert len(calls_ms) <= 2, "one call opens the far bucket, one returns the item"
+    assert len(calls_ms) <= 3, "one call per level opens the far bucket, one returns the item"
+
+
+def test_items_that_are_disarmed_leave_nothing_behind() -> None:
+    """Clients choose times to live freely: each could leave a bucket until its time, years later."""
+    timers = TimerWheel()
+    timers.due(START_MS, PLENTY)
+    timed = Timed()
+    chance = Random(19)
+    before = sys.getallocatedblocks()
+    for _ in range(100_000):
+        timers.arm(timed, START_MS + chance.randrange(136 * 365 * 24 * HOUR_MS))
+        timers.disarm(timed)
+    assert sys.getallocatedblocks() - before < 10_000
+
+
+def test_the_latest_possible_wake_time_is_accepted() -> None:
+    timers = TimerWheel()
+    timers.due(START_MS, PLENTY)
+    timed = armed(timers, 1 << 61)
+    assert due_by(timers, (1 << 61) - 1) == []
+    assert due_by(timers, (1 << 61) + LATENESS_MS) == [timed]
+
+
+def test_after_a_clock_jump_items_of_wide_buckets_come_in_order() -> None:
+    """An item that was armed long ago is in a wide bucket, with more items than one call moves."""
+    timers = TimerWheel()
+    timers.due(START_MS, PLENTY)
+    wide = {armed(timers, START_MS + HOUR_MS - number): HOUR_MS - number for number in range(3 * MOVES_PER_CALL)}
+    timers.due(START_MS + HOUR_MS // 2 + HOUR_MS // 4, PLENTY)
+    narrow = {armed(timers, START_MS + HOUR_MS - 2 * number): HOUR_MS - 2 * number for number in range(100)}
+    distance_of = wide | narrow
+    woken: list[int] = []
+    while timers.next_ms():
+        woken += [distance_of[timed] for timed in timers.due(START_MS + 2 * HOUR_MS, PLENTY)]
+    assert len(woken) == len(distance_of)
+    assert all(later >= earlier - LATENESS_MS for earlier, later in pairwise(woken))
 
 
 def test_a_far_bucket_is_opened_in_slices_before_it_is_due() -> None:
@@ -208,7 +248,7 @@ class TimerWheelMachine(RuleBasedStateMachine):
         while self.timers.next_ms():
             assert self.timers.due(max(self.timers.next_ms(), end_ms), PLENTY) == []
         assert self.timers._near == {}
-        assert self.timers._far == {}
+        assert all(bucket is None for level in self.timers._far for bucket in level)
         assert self.timers._opened == []
 
 

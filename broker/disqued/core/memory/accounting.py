@@ -37,8 +37,6 @@ KEY_BYTES: Final = 272 if _COMPILED else 430
 """The size of a key under which a job was added, including the ID of the job."""
 CLIENT_BYTES: Final = 8 * 1024
 """The size of a connection: 2 KB in the process, the rest in the kernel, which containers are charged for as well."""
-BUCKET_BYTES: Final = 224
-"""The size of a bucket of the timer wheel."""
 
 COPIES: Final = 1
 EVICTION: Final = 2
@@ -96,7 +94,7 @@ class Memory:
         self.under_way_bytes: i64 = 0
         """Copies of new jobs that this turn of the event loop makes: records and frames."""
         self.buffer_bytes: i64 = 0
-        """Other buffers, counted ten times per second: replies, frames, records, buckets of the timer wheel."""
+        """Other buffers, counted ten times per second: replies, frames, records."""
         self.peak_bytes: i64 = BASE_BYTES
         self.maximum_bytes: i64 = 0
         """`maxmemory`; 0 for no limit."""

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
-from disqued.core.memory.accounting import BIG_BYTES, BUCKET_BYTES, COPIES, FULL
+from disqued.core.memory.accounting import BIG_BYTES, COPIES, FULL
 from disqued.core.runtime.counters import CLOSED_FOR_MEMORY
 from disqued.core.runtime.state import NodeState
 
@@ -44,9 +44,9 @@ class ClientLimits:
         self._big_input_links[link] = None
 
     def buffers_bytes(self) -> int:
-        """The size of all output that waits to be sent, of big incomplete frames, and of timer buckets."""
+        """The size of all output that waits to be sent, and of big incomplete frames."""
         state = self._state
-        waiting = int(state.lifecycle.timers.buckets) * BUCKET_BYTES
+        waiting = 0
         for session in list(state.ready.slow.values()):
             output: i64 = session.output_bytes()
             waiting += output
