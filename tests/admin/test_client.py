@@ -126,11 +126,39 @@ def test_a_pause_holds_the_commands_of_all_clients(local: LocalNode, client: Loc
 
 
 def test_commands_held_by_a_pause_run_in_order(local: LocalNode, client: LocalClient) -> None:
+    client.send_bytes(b"CLIENT PAUSE 400\r\nPING 1\r\nCLIENT ID\r\nPING 2\r\n")
+    local.run(milliseconds=399)
+    assert client.received == b"+OK\r\n"
+    local.run(milliseconds=1)
+    assert client.received == b"+OK\r\n$1\r\n1\r\n:1\r\n$1\r\n2\r\n"
+
+
+def test_a_shorter_pause_does_not_end_a_longer_one(local: LocalNode, client: LocalClient) -> None:
     client.send_bytes(b"CLIENT PAUSE 400\r\nCLIENT PAUSE 100\r\nPING\r\n")
-    local.run(milliseconds=499)
+    local.run(milliseconds=399)
     assert client.received == b"+OK\r\n+OK\r\n"
     local.run(milliseconds=1)
     assert client.received == b"+OK\r\n+OK\r\n+PONG\r\n"
+
+
+def test_another_client_ends_a_pause(local: LocalNode, client: LocalClient) -> None:
+    client.send_bytes(b"CLIENT PAUSE 3600000\r\nADDJOB mail body 0\r\n")
+    assert client.received == b"+OK\r\n"
+    assert local.client().raw("CLIENT", "UNPAUSE") == b"+OK\r\n"
+    assert client.received.startswith(b"+OK\r\n+D-"), "the held command runs at once"
+    assert local.client().raw("PING") == b"+PONG\r\n"
+
+
+def test_a_client_that_must_authenticate_ends_a_pause(local: LocalNode, client: LocalClient) -> None:
+    client.call("CONFIG", "SET", "requirepass", "secret")
+    client.call("AUTH", "secret")
+    assert client.raw("CLIENT", "PAUSE", 3_600_000) == b"+OK\r\n"
+    other = local.client()
+    assert other.raw("CLIENT", "UNPAUSE") == b"-NOAUTH Authentication required.\r\n"
+    assert other.raw("AUTH", "secret") == b"+OK\r\n"
+    assert other.raw("HELLO", 2).startswith(b"*14\r\n")
+    assert other.raw("CLIENT", "UNPAUSE") == b"+OK\r\n"
+    assert client.raw("PING") == b"+PONG\r\n"
 
 
 def test_the_longest_pause_is_accepted(local: LocalNode, client: LocalClient) -> None:

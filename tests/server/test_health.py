@@ -39,6 +39,15 @@ def test_a_node_whose_disk_fails_is_not_ready_and_says_why() -> None:
     assert why_not_ready(local.node) == ""
 
 
+def test_a_node_that_pauses_its_clients_is_not_ready() -> None:
+    local = LocalNode()
+    local.client().call("CLIENT", "PAUSE", 1000)
+    paused = "all clients are paused (CLIENT PAUSE); CLIENT UNPAUSE ends the pause"
+    assert why_not_ready(local.node) == paused
+    local.run(seconds=1)
+    assert why_not_ready(local.node) == ""
+
+
 def test_a_node_that_ends_is_not_ready() -> None:
     local = LocalNode()
     assert local.node.end(local.now_ms)

@@ -36,4 +36,5 @@ COMMAND: Final[Command] = Command(
     "Authenticates the connection.",
     "[user] password",
     before_auth=True,
+    allowed_paused=True,
 )

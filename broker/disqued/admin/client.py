@@ -129,8 +129,9 @@ def _pause(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_ok()
 
 
-def _unpause(_state: NodeState, session: Session, _args: list[bytes]) -> None:
-    """Reply OK: a pause delays this command too, so the pause is over when it runs."""
+def _unpause(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """End the pause of all clients."""
+    state.resumed.extend(state.client_pause.end())
     session.reply_ok()
 
 
@@ -231,4 +232,5 @@ COMMAND: Final[Command] = Command(
     "SETNAME name | SETINFO LIB-NAME|LIB-VER text | PAUSE ms | UNPAUSE | REPLY ON|OFF|SKIP | NO-EVICT ON|OFF | "
     "NO-TOUCH ON|OFF",
     "O(clients)",
+    allowed_paused=True,
 )

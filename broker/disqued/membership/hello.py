@@ -129,4 +129,5 @@ COMMAND: Final[Command] = Command(
     "[2|3 [AUTH user password] [SETNAME name]]",
     "O(nodes)",
     before_auth=True,
+    allowed_paused=True,
 )

@@ -85,9 +85,6 @@ class Requests:
         """Run requests until the input ends, the client blocks, or the connection must be closed."""
         state, parser, out = self._state, session.parser, session.out
         pause, monitoring = self._pause, self._monitoring
-        if pause.until_ms > state.now_ms:
-            pause.hold(session)
-            return
         ready = state.lifecycle.ready
         noted = len(state.ready.changes)
         logged = state.ready.logged
@@ -104,6 +101,10 @@ class Requests:
                 if args is None:
                     break
                 entry = self._entry(args[0])
+                if pause.until_ms > state.now_ms and entry is not None and not entry.allowed_paused:
+                    parser.put_back(args)
+                    pause.hold(session)
+                    break
                 if session.blocked is not None:
                     if not self._run_behind(entry, session, args):
                         break
@@ -125,9 +126,6 @@ class Requests:
                 began_ns = ended_ns
                 if ready:
                     state.events.queues_ready()
-                if pause.until_ms > state.now_ms:
-                    pause.hold(session)
-                    break
         except ProtocolError as error:
             state.errors.add("ERR")
             if session.blocked is not None:

@@ -40,6 +40,8 @@ def why_not_ready(node: Node) -> str:
         return loader.progress.line() if loader is not None else "this node could not load its jobs"
     if state.view.leaving:
         return "this node is leaving the cluster"
+    if state.client_pause.until_ms > state.now_ms:
+        return "all clients are paused (CLIENT PAUSE); CLIENT UNPAUSE ends the pause"
     return state.write_refusal
 
 

@@ -1,4 +1,7 @@
-"""CLIENT PAUSE: until when no client's commands run, and which clients wait for that."""
+"""CLIENT PAUSE: until when no client's commands run, and which clients wait for that.
+
+The commands with which a client connects, authenticates and ends the pause run nevertheless (`Command.allowed_paused`).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,11 @@ class ClientPause:
     def extend(self, until_ms: i64) -> None:
         """Pause until a time. A pause never becomes shorter."""
         self.until_ms = max(self.until_ms, until_ms)
+
+    def end(self) -> list[Session]:
+        """End the pause; returns the sessions that waited, which may continue now."""
+        self.until_ms = 0
+        return self.release()
 
     def hold(self, session: Session) -> None:
         """Keep the input of a session until the pause ends."""

@@ -38,3 +38,5 @@ class Command:
     """Whether a request may start while requests of the same client wait for their replies (`clients.pipeline`)."""
     before_auth: bool = False
     """Allowed before AUTH. (Not in `flags`, because COMMAND shows the flags of the original.)"""
+    allowed_paused: bool = False
+    """Runs during CLIENT PAUSE: what a client needs in order to end the pause."""

@@ -33,6 +33,7 @@ class CommandEntry:
         """Whether the command changes nothing that the file of a controlled shutdown has."""
         self.fast: bool = "fast" in command.flags
         self.before_auth: bool = command.before_auth
+        self.allowed_paused: bool = command.allowed_paused
         self.calls: i64 = 0
         self.done: i64 = 0
         """Calls that ended without an error."""
