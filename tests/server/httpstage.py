@@ -53,8 +53,9 @@ class Stage:
         self.address = server.sockets[0].getsockname()
         return server
 
-    async def client(self) -> Client:
-        client = Client(*await asyncio.open_connection(*self.address))
+    async def client(self, ip: str = "127.0.0.1") -> Client:
+        """A client with an address of the loopback network."""
+        client = Client(*await asyncio.open_connection(*self.address, local_addr=(ip, 0)))
         self._clients.append(client)
         return client
 

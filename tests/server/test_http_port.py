@@ -10,9 +10,12 @@ import pytest
 
 from disqued.httproutes import OK, Exchange, Request, Route
 from disqued.server import httpport
-from disqued.server.health import MOST_WAITING, ROUTES
+from disqued.server.health import ROUTES
 from disqued.server.httpport import MOST_BYTES, MOST_CONNECTIONS
 from server.httpstage import FEED, GET, LIVE, WAITING, Feed, Stage, play, status_of, with_dead_peer
+
+LIMIT = 8
+LIMITED = GET.format("GET", "/waits").encode()
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 
@@ -236,24 +239,52 @@ def test_waiting_request_is_answered_at_its_timeout() -> None:
 
 def test_waiting_requests_are_limited_and_others_are_answered() -> None:
     async def act(stage: Stage) -> None:
-        waiting = [await stage.client() for _ in range(MOST_WAITING)]
+        waiting = [await stage.client() for _ in range(LIMIT)]
         for client in waiting:
-            client.send(WAITING)
-        await stage.until(lambda: stage.port._open.get("/stopz", 0) == MOST_WAITING)
+            client.send(LIMITED)
+        await stage.until(lambda: stage.port._open.get("/waits", 0) == LIMIT)
         one_more = await stage.client()
-        one_more.send(WAITING)
+        one_more.send(LIMITED)
         assert await one_more.page() == b"too many pending requests for this page\n"
         one_more.send(LIVE)
         assert await one_more.page() == b"alive\n"
 
         waiting[0].writer.close()
-        await stage.until(lambda: stage.port._open["/stopz"] < MOST_WAITING)
-        one_more.send(WAITING)
-        await stage.until(lambda: stage.port._open["/stopz"] == MOST_WAITING)
+        await stage.until(lambda: stage.port._open["/waits"] < LIMIT)
+        one_more.send(LIMITED)
+        await stage.until(lambda: stage.port._open["/waits"] == LIMIT)
 
         stage.port.end()
         assert await one_more.page() == b"this node is shutting down\n"
-        assert [await client.page() for client in waiting[1:]] == [b"this node is shutting down\n"] * (MOST_WAITING - 1)
+        assert [await client.page() for client in waiting[1:]] == [b"this node is shutting down\n"] * (LIMIT - 1)
+
+    play(act, routes=(*ROUTES, Route("/waits", lambda _node, _exchange: None, LIMIT)))
+
+
+def test_waiting_requests_of_one_address_do_not_keep_others_out() -> None:
+    """A preStop hook must get in, and stay in, whatever other clients request."""
+
+    async def act(stage: Stage) -> None:
+        greedy = [await stage.client() for _ in range(MOST_CONNECTIONS)]
+        for client in greedy:
+            client.send(WAITING)
+        await stage.until(lambda: stage.port._open.get("/stopz", 0) == MOST_CONNECTIONS)
+
+        hook = await stage.client("127.0.0.2")
+        hook.send(WAITING)
+        assert await greedy[0].rest() == b"", "the oldest one of the other address makes room"
+        await stage.until(lambda: stage.port._open["/stopz"] == MOST_CONNECTIONS)
+
+        for client in greedy[1:4]:
+            another = await stage.client()
+            another.send(WAITING)
+            assert await client.rest() == b""
+        probe = await stage.client("127.0.0.3")
+        probe.send(LIVE)
+        assert await probe.page() == b"alive\n"
+
+        stage.port.end()
+        assert await hook.page() == b"this node is shutting down\n"
 
     play(act, with_dead_peer())
 
@@ -296,10 +327,10 @@ def test_longest_idle_connection_is_closed_for_a_new_one() -> None:
     play(act)
 
 
-def test_new_connection_is_refused_when_all_others_wait() -> None:
+def test_new_connection_is_refused_when_all_others_wait_and_have_addresses_of_their_own() -> None:
     async def act(stage: Stage) -> None:
-        waiting = [await stage.client() for _ in range(MOST_CONNECTIONS)]
-        for client in waiting:
+        for number in range(MOST_CONNECTIONS):
+            client = await stage.client(f"127.0.0.{2 + number}")
             client.send(GET.format("GET", "/waits").encode())
         await stage.until(lambda: stage.port._open.get("/waits", 0) == MOST_CONNECTIONS)
         newest = await stage.client()

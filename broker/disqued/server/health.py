@@ -2,7 +2,8 @@
 
 Call `/stopz?timeout=30` before you stop the node, for example in a Kubernetes preStop hook. It answers as soon as all
 other nodes are available, or when the timeout in seconds is over. The status is always 200, because the node will be
-stopped anyway; the text says whether it is safe.
+stopped anyway; the text says whether it is safe. The number of waiting requests is limited only by that of
+connections, so that nobody can keep the preStop hook out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from disqued.bus import kinds
 from disqued.httproutes import BAD_REQUEST, OK, UNAVAILABLE, Exchange, Route
 from disqued.leaving.progress import jobs_left
 from disqued.persistence.room import aof_of
+from disqued.server.httpport import MOST_CONNECTIONS
 
 if TYPE_CHECKING:
     from disqued.core.cluster.peer import Peer
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S: Final = 30.0
 LONGEST_TIMEOUT_S: Final = 3600
 CHECK_EVERY_S: Final = 0.1
-MOST_WAITING: Final = 8
-"""How many requests may wait; more are refused at once."""
-
 _TIMEOUT: Final = re.compile(r"(?:.*&)?timeout=([^&]*)(?:&.*)?")
 _SECONDS: Final = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?")
 
@@ -121,4 +120,4 @@ class _Wait:
             exchange.call_later(min(CHECK_EVERY_S, left_s), self.check)
 
 
-ROUTES: Final = (Route("/livez", livez), Route("/readyz", readyz), Route("/stopz", stopz, MOST_WAITING))
+ROUTES: Final = (Route("/livez", livez), Route("/readyz", readyz), Route("/stopz", stopz, MOST_CONNECTIONS))

@@ -4,7 +4,8 @@ h11 parses and writes the protocol. The rest are limits, so that a client of thi
 of the broker nor block probes:
 
 - Each turn of the event loop takes one request; clients of the broker are served in between.
-- At most MOST_CONNECTIONS are open. One more replaces the connection that has been idle longest.
+- At most MOST_CONNECTIONS are open. One more replaces a connection of the address that has most of them: the one that
+  has been idle longest, or else the oldest one. So one address cannot keep the others out.
 - A request has at most MOST_BYTES, and no body unless its page accepts one (`Route.max_body_bytes`, at most
   MOST_BYTES). Data that arrives during an answer counts for the next request.
 - Within DEADLINE_S a client must send a complete request and read the previous answer, or the last part of a stream.
@@ -16,13 +17,14 @@ The garbage collector is off, so a closed connection must not be part of a refer
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop, TimerHandle, Transport
-from collections import deque
+from collections import Counter, deque
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import h11
 
+from disqued.core.clients.origin import origin_of
 from disqued.core.runtime.failures import report_bug
 from disqued.httproutes import (
     CONTENT_TOO_LARGE,
@@ -98,12 +100,15 @@ class HttpConnection:
         """The page of the last request, if it exists."""
         self.in_line = False
         """Whether it waits for its turn."""
+        self.origin = ""
+        """The network of the client: the connections of one origin share their places."""
 
     # --- callbacks of the event loop ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: Transport) -> None:
         """A client has connected."""
         self._transport = transport
+        self.origin = origin_of(self._address())
         transport.set_write_buffer_limits(high=0)  # take the next request when the last answer is sent
         self._arm()
         if not self._port.admit(self):
@@ -431,15 +436,21 @@ class HttpPort:
 
     def admit(self, connection: HttpConnection) -> bool:
         """Register a connection; False if there is no room for it."""
-        room = len(self._connections) < MOST_CONNECTIONS
+        room = len(self._connections) < MOST_CONNECTIONS or self._make_room()
         self._connections[connection] = None
-        if not room:
-            if not self._idle:
-                return False
-            oldest = next(iter(self._idle))
-            del self._idle[oldest]
-            oldest.hang_up()
-        self._idle[connection] = None
+        if room:
+            self._idle[connection] = None
+        return room
+
+    def _make_room(self) -> bool:
+        """Close a connection of the address that has most; False if each connection is busy and of another address."""
+        counts = Counter(connection.origin for connection in self._connections)
+        candidates = self._idle or self._connections
+        victim = max(candidates, key=lambda connection: counts[connection.origin])  # of equals the first: the oldest
+        if victim not in self._idle and counts[victim.origin] == 1:
+            return False
+        self.lost(victim)
+        victim.hang_up()
         return True
 
     def lost(self, connection: HttpConnection) -> None:
