@@ -135,3 +135,23 @@ def test_two_runs_of_one_node_on_one_connection_are_refused() -> None:
     other.send_pong()
     assert other.dialed_link is None or other.dialed_link.created_ms == local.now_ms
     assert local.node.state.view.peers[scripted.id].incarnation == b"run-one!"
+
+
+def test_refusals_of_invented_ids_are_logged_at_a_bounded_rate() -> None:
+    local = LocalNode()
+
+    def knock(numbers: range) -> int:
+        before = len(local.host.log_lines)
+        for number in numbers:
+            ScriptedNode(local, b"10.0.0.9", node_id=b"no ID %034x" % number).send_gossip(kinds.PING)
+        return len(local.host.log_lines) - before
+
+    local.run(seconds=61)
+    assert knock(range(1000)) == 21
+    assert local.host.log_lines[-1] == (
+        "warning",
+        "More nodes are refused; the log shows no more of them for a minute",
+    )
+    assert knock(range(1000)) == 0
+    local.run(seconds=61)
+    assert knock(range(1000)) == 21

@@ -42,6 +42,26 @@ def test_new_node_saves_its_id_and_keeps_it(tmp_path: Path, connect: Connect) ->
         assert node_id(server, connect) == second
 
 
+def test_files_with_data_are_private_and_existing_ones_become_so(tmp_path: Path, connect: Connect) -> None:
+    names = ("nodes.conf", "disque.aof")
+    old = os.umask(0o022)
+    try:
+        with ServerProcess(tmp_path, "--appendonly", "yes") as server:
+            connect(server).call(b"ADDJOB", b"mail", b"body", b"0")
+            connect(server).call(b"CONFIG", b"REWRITE")
+        assert [(tmp_path / name).stat().st_mode & 0o777 for name in names] == [0o600] * 2
+        for name, mode in zip(names, (0o664, 0o644), strict=True):
+            (tmp_path / name).chmod(mode)
+        with ServerProcess(tmp_path, "--appendonly", "yes") as server:
+            connect(server).call(b"BGREWRITEAOF")
+            assert server.stop() == 0
+        assert [(tmp_path / name).stat().st_mode & 0o777 for name in names] == [0o600] * 2
+        others = [path for path in tmp_path.iterdir() if path.name not in {*names, server.log.name}]
+        assert all(path.stat().st_mode & 0o077 == 0 for path in others), others
+    finally:
+        os.umask(old)
+
+
 def test_the_file_of_the_original_is_understood(tmp_path: Path, connect: Connect) -> None:
     (tmp_path / "cluster.conf").write_text(
         "vars nothing\n\n" + "ab" * 20 + " 127.0.0.1:17711 myself 0 0 connected\n\n\n"

@@ -108,6 +108,14 @@ def test_bytes_that_are_not_utf8_are_written_unchanged(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_bytes().endswith(b" * can't open gr\xfcn\n")
 
 
+def test_control_characters_cannot_forge_a_line(tmp_path: Path) -> None:
+    logs.configure("notice", str(tmp_path / "log"))
+    logs.write("notice", "Node a\r\n1:P 24 Nov 12:00:00.000 # forged\x1b[2J\x7f\x85\u2028b is refused")
+    assert lines((tmp_path / "log").read_text()) == [
+        ("*", r"Node a\r\n1:P 24 Nov 12:00:00.000 # forged\x1b[2J\x7f\x85\u2028b is refused")
+    ]
+
+
 def test_lines_of_libraries_have_the_same_form_and_show_the_error(tmp_path: Path) -> None:
     logs.configure("notice", str(tmp_path / "log"))
     library = logging.getLogger("some.library")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 PROOF_MS: Final = 1000
 """The time that a node has to answer a PING when another one claims its ID."""
 _LOG_EVERY_MS: Final = 60_000
-_MOST_REFUSED: Final = 1000
-"""The number of refusals that are remembered, so that each is logged once a minute."""
+_MOST_LOGGED: Final = 20
+"""How many different refusals are logged per minute. A sender chooses its ID freely, so that number needs a bound."""
 
 
 def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> bool:
@@ -78,13 +78,17 @@ def _refuse(state: NodeState, link: Link, frame: Frame, reason: str) -> bool:
 
 
 def _log_refusal(state: NodeState, link: Link, node_id: bytes, reason: str) -> None:
-    logged = membership_of(state).refusals_logged
-    key = (node_id, reason)
-    now_ms = int(state.now_ms)
-    if now_ms - logged.get(key, -_LOG_EVERY_MS) < _LOG_EVERY_MS:
+    """Log a refusal, each once a minute."""
+    membership = membership_of(state)
+    if state.now_ms - membership.refusals_since_ms >= _LOG_EVERY_MS:
+        membership.refusals_since_ms = state.now_ms
+        membership.refusals_logged.clear()
+    logged = membership.refusals_logged
+    if (node_id, reason) in logged or len(logged) > _MOST_LOGGED:
         return
-    if len(logged) >= _MOST_REFUSED:
-        logged.clear()
-    logged[key] = now_ms
+    logged[node_id, reason] = None
+    if len(logged) > _MOST_LOGGED:
+        state.host.log("warning", "More nodes are refused; the log shows no more of them for a minute")
+        return
     who, ip = node_id.decode("ascii", "replace"), link.remote_ip.decode("ascii", "replace")
     state.host.log("warning", f"Node {who} at {ip} is refused: {reason}")

@@ -28,7 +28,8 @@ class Membership(Room):
         self.forgotten: dict[bytes, int] = {}
         """Forgotten nodes, and until when (unix milliseconds) gossip cannot bring them back."""
         self.seeds = SeedBook()
-        self.refusals_logged: dict[tuple[bytes, str], int] = {}
+        self.refusals_since_ms: int = 0
+        self.refusals_logged: dict[tuple[bytes, str], None] = {}
         """When (unix milliseconds) a refusal was logged, by node and reason."""
         self.rounds = 0
         """The number of rounds of the bus cron."""

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ from disqued.core.host.disk import DiskWork
 
 IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
 """How many pieces one write accepts."""
-MODE: Final = 0o644
+PRIVATE: Final = 0o600
+"""The permissions of files with the data of clients."""
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """The file system has no hard links, or none for this file and this user."""
@@ -31,6 +33,16 @@ FREED_EVERY_S: Final = 0.002
 
 sync_data: Final = getattr(os, "fdatasync", os.fsync)
 """Syncs without the timestamps of the file where the system supports it."""
+
+
+def open_private(path: Path, flags: int) -> int:
+    """Open a file that only its owner may use: permissions of others are removed, those of the owner stay."""
+    descriptor = os.open(path, flags, PRIVATE)
+    mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    if mode & ~stat.S_IRWXU:
+        with contextlib.suppress(PermissionError):  # the file belongs to another user, who decides
+            os.fchmod(descriptor, mode & stat.S_IRWXU)
+    return descriptor
 
 
 class OpenFile:
@@ -94,7 +106,7 @@ def open_file(work: DiskWork, file: OpenFile) -> None:
     if file.descriptor == CLOSED:
         file.path = Path(work.name).absolute()
         file.surplus_from = None
-        file.descriptor = os.open(file.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, MODE)
+        file.descriptor = open_private(file.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         file.new = True  # it may have existed, but then syncing its directory again does no harm
     work.size = os.fstat(file.descriptor).st_size
 
@@ -218,7 +230,8 @@ def keep(work: DiskWork, file: OpenFile) -> None:
 
 def copy(source: Path, path: Path) -> None:
     """Copy a file to a new name. If the disk is full, no partial copy is left."""
-    with source.open("rb") as original, path.open("xb") as other:
+    new = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    with source.open("rb") as original, os.fdopen(new, "wb") as other:
         try:
             shutil.copyfileobj(original, other)
             other.flush()

@@ -3,7 +3,8 @@
 `<pid>:<role> <day month time> <mark> <text>`, where the mark is the level: `.` debug, `-` verbose, `*` notice,
 `#` warning. It uses the standard library's logging, so log lines of libraries have the same form. The server has no
 child processes, so the role is always `P`. Text that is not valid UTF-8, such as a file name, is written as its
-original bytes. Syslog gets only the text and adds its own time and name.
+original bytes. Control characters are escaped here, for all callers: text that comes from a client or another node
+cannot forge a line. Syslog gets only the text and adds its own time and name.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ _LEVELS: Final = {"debug": logging.DEBUG, "verbose": VERBOSE, "notice": NOTICE, 
 _MARKS: Final = ((logging.WARNING, "#"), (NOTICE, "*"), (VERBOSE, "-"), (0, "."))
 SYSLOG_ADDRESS: Final = "/dev/log"
 _LOGGER: Final = logging.getLogger("disqued")
+
+_CONTROLS: Final = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+_ESCAPES: Final = {code: chr(code).encode("unicode_escape").decode() for code in _CONTROLS}
+"""Everything that ends a line or steers a terminal."""
 
 logging.addLevelName(VERBOSE, "VERBOSE")
 logging.addLevelName(NOTICE, "NOTICE")
@@ -92,8 +97,8 @@ def set_level(level: str) -> None:
 
 
 def write(level: str, text: str) -> None:
-    """Write a line."""
-    _LOGGER.log(_LEVELS[level], "%s", text)
+    """Write a line. Control characters in the text, line ends included, are escaped."""
+    _LOGGER.log(_LEVELS[level], "%s", text.translate(_ESCAPES))
 
 
 def _open_lines(path: str) -> logging.Handler:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from disqued.membership.nodesconf import Saved, decode
 from disqued.server.fatal import Fatal
+from disqued.server.files import open_private
 
 
 class NodesFile:
@@ -69,7 +70,7 @@ class NodesFile:
 def _lock(path: Path) -> int:
     """Create the file if missing and lock it; returns the descriptor that holds the lock."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise Fatal(f"Can't open the cluster config file {path}: {error.strerror}") from error
     try:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 
 def report_bug(state: NodeState, what: str, error: Exception) -> None:
-    """Log what failed, with the traceback."""
-    text = "".join(traceback.format_exception(error))
-    state.host.log("warning", f"BUG: {what}, please report it:\n{text}")
+    """Log what failed, with the traceback: one line of the log for each of its lines."""
+    state.host.log("warning", f"BUG: {what}, please report it:")
+    for part in traceback.format_exception(error):
+        for line in part.splitlines():
+            state.host.log("warning", f"  {line}")
