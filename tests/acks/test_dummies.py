@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.bus import kinds
+from disqued.core.memory.accounting import JOB_BYTES
 from disqued.testing.cluster import Cluster, Member
 from support.stories import added, as_original, job_messages, tell, without_job
 
@@ -34,6 +35,7 @@ def test_holder_takes_over_the_acknowledgement_of_its_job(cluster: Cluster) -> N
         "ack_collections": 1,
         "dummy_acks_made": 1,
         "dummy_acks_collected": 1,
+        "dummy_acks_dropped": 0,
         "acks_forwarded": 0,
     }
 
@@ -143,3 +145,38 @@ def test_leaving_node_forwards_acknowledgements_and_keeps_none(cluster: Cluster)
     assert cluster.copies(UNKNOWN) == []
     assert figures(first)["acks_forwarded"] == 2
     assert sorted(job_messages(cluster)) == ["GOTACK"] * 4 + ["SETACK"] * 4
+
+
+def invented(number: int) -> bytes:
+    """The ID of a job that no node made, with the longest time to live."""
+    return b"D-0badcafe-%024d-ffff" % number
+
+
+def test_acknowledgements_of_invented_jobs_take_a_bounded_share_of_the_memory() -> None:
+    """While a node is down they are kept, up to 45 days: a client could fill the memory with them."""
+    cluster = Cluster(3)
+    first = cluster.members[0]
+    job = added(cluster, *ONE_COPY)
+    cluster.members[2].crash()
+    first.admin.call("CONFIG", "SET", "maxmemory", "64mb")
+    most = first.node.state.lifecycle.memory.share_bytes // JOB_BYTES
+    for start in range(0, 2 * most, 1000):
+        first.admin.send("ACKJOB", *(invented(number) for number in range(start, start + 1000)))
+        cluster.run(milliseconds=200)
+    first.admin.replies()
+    assert most * 0.9 < figures(first)["acked_jobs"] <= most
+    assert figures(first)["dummy_acks_dropped"] >= most * 0.9
+    assert first.admin.show(invented(1)) == {}, "the oldest are dropped first"
+    assert first.admin.show(invented(2 * most - 1))["state"] == b"acked"
+    assert cluster.members[1].admin.call("ACKJOB", job) in {0, 1}
+    cluster.run(seconds=2)
+    assert cluster.copies(job) == []
+
+
+@pytest.mark.parametrize("odd", [b"D-0badcafX-" + b"A" * 24 + b"-05a1", b"D-0badcafe-" + b"\n" * 24 + b"-05a1"])
+def test_an_id_that_no_node_can_have_made_is_not_kept(cluster: Cluster, odd: bytes) -> None:
+    first = cluster.members[0]
+    cluster.members[1].crash()
+    assert first.admin.call("ACKJOB", odd) == 0
+    assert first.admin.show(odd) == {}
+    assert cluster.sent("SETACK") == []

@@ -6,13 +6,13 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.acks.counters import ACKS_FORWARDED, DUMMY_ACKS_MADE, JOBS_ACKED
+from disqued.acks.counters import ACKS_FORWARDED, DUMMY_ACKS_DROPPED, DUMMY_ACKS_MADE, JOBS_ACKED
 from disqued.acks.gc import collect
 from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL, Job
-from disqued.core.jobs.jobid import ttl_minutes
+from disqued.core.jobs.jobid import can_exist, ttl_minutes
 from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.memorymonitor import make_room_for_one
 from disqued.core.runtime.outbox import tell_all
@@ -52,9 +52,12 @@ def _acknowledge_unknown(state: NodeState, job_id: bytes) -> None:
     This node keeps it until one of them answers that it has the job, or all answer that they do not. A leaving node
     keeps nothing, but the jobs that it transferred may still be acknowledged here: it asks once, and the holders do the
     rest. Acknowledgements of at-most-once jobs are not sent, because these jobs are never delivered again.
+
+    While a node is down, every ID is kept until the time in it is over, also one that a client invented. All of them
+    may take a share of the memory; beyond it the oldest are dropped.
     """
     minutes: i64 = ttl_minutes(job_id)
-    if state.view.size == 1 or minutes & 1 == 0:
+    if state.view.size == 1 or minutes & 1 == 0 or not can_exist(job_id):
         return
     if state.view.leaving:
         state.counters.add(ACKS_FORWARDED)
@@ -65,6 +68,10 @@ def _acknowledge_unknown(state: NodeState, job_id: bytes) -> None:
     expire_at_s: i64 = state.now_ms // 1000 + minutes * 60
     dummy = Job(job_id, b"", b"", 0, expire_at_s, 0, 0, 0)
     state.lifecycle.keep_dummy(dummy, state.now_ms)
+    surplus = state.lifecycle.memory.surplus_unknown()
+    if surplus is not None:
+        state.lifecycle.drop(surplus)
+        state.counters.add(DUMMY_ACKS_DROPPED)
     collect(state, dummy)
 
 

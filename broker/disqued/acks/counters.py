@@ -16,7 +16,10 @@ DUMMY_ACKS_MADE: Final = Counter(
     "dummy_acks_made", "Acknowledgements of jobs that are not known here, kept until a holder is found."
 )
 DUMMY_ACKS_COLLECTED: Final = Counter("dummy_acks_collected", "Such acknowledgements that all nodes confirmed.")
+DUMMY_ACKS_DROPPED: Final = Counter(
+    "dummy_acks_dropped", "Such acknowledgements that were dropped, the oldest first, because there were too many."
+)
 ACKS_FORWARDED: Final = Counter(
     "acks_forwarded", "Acknowledgements that this node, while it leaves the cluster, only forwarded."
 )
-COUNTERS: Final = (JOBS_ACKED, COLLECTIONS, DUMMY_ACKS_MADE, DUMMY_ACKS_COLLECTED, ACKS_FORWARDED)
+COUNTERS: Final = (JOBS_ACKED, COLLECTIONS, DUMMY_ACKS_MADE, DUMMY_ACKS_COLLECTED, DUMMY_ACKS_DROPPED, ACKS_FORWARDED)

@@ -46,8 +46,9 @@ NOWHERE: Final = 0
 IN_LINE: Final = 1
 IN_LATE: Final = 2
 IN_RECLAIMABLE: Final = 3
-"""The structure that uses the queue links of a job: none, the line or the side structure of its queue (`ByAge`), or the
-list of jobs that may be evicted."""
+IN_UNKNOWN: Final = 4
+"""The structure that uses the queue links of a job: none, the line or the side structure of its queue (`ByAge`), the
+list of jobs that may be evicted, or that of acknowledgements of unknown jobs."""
 
 MAX_COUNTER: Final = 65535
 """Counters have 16 bits on the wire and stop at the largest value."""

@@ -11,6 +11,7 @@ may be used again when its window is over, and IDs must not repeat, because othe
 
 from __future__ import annotations
 
+import re
 from binascii import b2a_base64
 from collections.abc import Callable
 from hashlib import blake2b
@@ -33,6 +34,7 @@ _STAMP_TO: Final = 27
 MAX_TTL_S: Final = (1 << 32) - 1
 """The largest time to live: it has 32 bits on the wire."""
 _DASH: Final = 45
+_MADE: Final = re.compile(rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 
 
 class JobIds:
@@ -81,6 +83,11 @@ def stamp_of(job_id: bytes) -> bytes:
 def is_job_id(word: bytes) -> bool:
     """Whether a word has the format of a job ID; its characters are not verified."""
     return len(word) == JOB_ID_BYTES and word[0] == 68 and word[1] == _DASH and word[10] == _DASH and word[35] == _DASH
+
+
+def can_exist(word: bytes) -> bool:
+    """Whether a node can have made this job ID: all of its characters are from their alphabets."""
+    return _MADE.fullmatch(word) is not None
 
 
 def require_job_ids(words: list[bytes], first: int) -> None:

@@ -279,7 +279,7 @@ class Lifecycle(Release):
         job.state = ACKED
         self.acked_jobs += 1
         self.arm_collection(job, now_ms)
-        self.memory.allow_eviction(job)
+        self.memory.add_unknown(job)
 
     def enqueue(self, job: Job, now_ms: i64, counting: i64) -> bool:
         """Queue an active job; False when it must not be queued (again). `_count_queueing` explains `counting`."""
@@ -456,7 +456,7 @@ class Lifecycle(Release):
             self.acked_jobs -= 1
         elif job.repl > 1:
             self.replication_counts.remove(i64(job.repl))
-        if job.place == IN_RECLAIMABLE:
+        if job.place >= IN_RECLAIMABLE:
             self.memory.forbid_eviction(job)
         self.memory.remove(job)
         self.table.remove(job)

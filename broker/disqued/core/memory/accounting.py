@@ -22,7 +22,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.jobs.job import IN_RECLAIMABLE, NOWHERE, Job
+from disqued.core.jobs.job import IN_RECLAIMABLE, IN_UNKNOWN, NOWHERE, Job
 from disqued.core.jobs.joblist import JobList
 
 _COMPILED: Final = hasattr(Job, "__mypyc_attrs__")
@@ -57,6 +57,10 @@ _COPIES_OF_A_TURN: Final = 2
 """Each job that is added takes this many times its size until the turn of the event loop ends."""
 BIG_BYTES: Final = 64 << 10
 """Requests and jobs up to this size are not checked beforehand: they are small beside the distance of the levels."""
+
+_SHARE: Final = 16
+_LEAST_SHARE_BYTES: Final = 1 << 20
+_MOST_SHARE_BYTES: Final = 64 << 20
 
 _LOOK_BYTES: Final = 1 << 20
 """The system is asked again when the count grew by this, or by a 256th of `maxmemory` if that is more."""
@@ -119,6 +123,9 @@ class Memory:
         self._waste_bytes: i64 = 0
         """Memory that was resident but not in use after the allocator last returned memory."""
         self._evictable = JobList()
+        self._unknown = JobList()
+        """Acknowledgements of jobs that this node does not have."""
+        self._unknown_count: i64 = 0
 
     # --- limits and levels ----------------------------------------------------------------------------------------
 
@@ -136,6 +143,13 @@ class Memory:
             margin_bytes: i64 = maxmemory_bytes // 100 * _MARGIN_PERCENT + _SPARE_BYTES
             self.most_resident_bytes = min(left_bytes, margin_bytes)
         self.look()
+
+    @property
+    def share_bytes(self) -> i64:
+        """The limit for something that clients get for nothing: a 16th of `maxmemory`, but 1 to 64 MB."""
+        if self.maximum_bytes <= 0:
+            return _MOST_SHARE_BYTES
+        return min(max(self.maximum_bytes // _SHARE, _LEAST_SHARE_BYTES), _MOST_SHARE_BYTES)
 
     @property
     def counted_bytes(self) -> i64:
@@ -251,14 +265,33 @@ class Memory:
     def forbid_all_evictions(self) -> None:
         """Remove all jobs from the list of those that may be evicted: they are dropped."""
         self._evictable = JobList()
+        self._unknown = JobList()
+        self._unknown_count = 0
 
     def forbid_eviction(self, job: Job) -> None:
         """Keep a job from being evicted; it may have been allowed before."""
-        if job.place != IN_RECLAIMABLE:
+        if job.place == IN_RECLAIMABLE:
+            self._evictable.remove(job)
+        elif job.place == IN_UNKNOWN:
+            self._unknown.remove(job)
+            self._unknown_count -= 1
+        else:
             return
         job.place = NOWHERE
-        self._evictable.remove(job)
 
     def oldest_evictable(self) -> Job | None:
         """The job to evict first, or None."""
-        return self._evictable.first
+        unknown = self._unknown.first
+        return unknown if unknown is not None else self._evictable.first
+
+    # --- acknowledgements of unknown jobs -----------------------------------------------------------------------------
+
+    def add_unknown(self, job: Job) -> None:
+        """Allow the acknowledgement of an unknown job to be dropped when memory is short or when there are too many."""
+        job.place = IN_UNKNOWN
+        self._unknown.append(job)
+        self._unknown_count += 1
+
+    def surplus_unknown(self) -> Job | None:
+        """The oldest acknowledgement of an unknown job, if all of them take more than their share of the memory."""
+        return self._unknown.first if self._unknown_count * JOB_BYTES > self.share_bytes else None
